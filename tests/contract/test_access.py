@@ -14,7 +14,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from tests.conftest import Answer, Api, Owner, as_operator, everything
 from tests.contract.conftest import World
-from tests.factories.examples import Things, every_operation, example, names_things
+from tests.factories.examples import Things, every_operation, example, uses_ids
 from tests.support.effort import matrix
 
 
@@ -110,7 +110,7 @@ OF_WORKSPACES = [o for o in REGISTRY.of(Audience.KEY) if not o.platform]
 
 
 @pytest.mark.parametrize(
-    "operation", [o for o in OF_WORKSPACES if names_things(o)], ids=lambda o: o.name
+    "operation", [o for o in OF_WORKSPACES if uses_ids(o)], ids=lambda o: o.name
 )
 def test_another_workspaces_ids_are_answered_like_unknown_ids(
     operation: Operation, world: World, restore: Callable[..., World]
@@ -118,7 +118,7 @@ def test_another_workspaces_ids_are_answered_like_unknown_ids(
     theirs, api = restore("theirs").things, world.api
     before = everything()
     foreign = send(api, operation, example(operation, theirs))
-    nobodys = Things.that_never_were()
+    nobodys = Things.unknown()
     unknown = send(api, operation, example(operation, nobodys))
     assert is_not_found(foreign)
     assert foreign.status == unknown.status
@@ -128,7 +128,7 @@ def test_another_workspaces_ids_are_answered_like_unknown_ids(
 
 @pytest.mark.parametrize(
     "operation",
-    [o for o in OF_WORKSPACES if o.read_only and not names_things(o)],
+    [o for o in OF_WORKSPACES if o.read_only and not uses_ids(o)],
     ids=lambda o: o.name,
 )
 def test_lists_show_nothing_of_another_workspace(

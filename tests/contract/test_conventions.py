@@ -211,7 +211,7 @@ def input_locations(operation: Operation) -> Iterator[InputLocation]:
     schema = operation.input_schema
     base = sample(schema)
     if Audience.KEY in operation.audience:
-        base = example(operation, Things.that_never_were())
+        base = example(operation, Things.unknown())
     for name, declared in schema["properties"].items():
         yield from _inside(InputLocation(name, declared, lambda v, name=name: {**base, name: v}))
 

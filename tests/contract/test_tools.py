@@ -86,7 +86,7 @@ def test_the_description_states_what_the_schema_cannot_express_for_every_client(
 @every_tool
 def test_valid_arguments_fit_the_schema(operation: Operation) -> None:
     schema = tool(operation)["inputSchema"]
-    arguments = example(operation, Things.that_never_were())
+    arguments = example(operation, Things.unknown())
     Draft202012Validator(schema).validate(arguments)
     if operation.accepts_idempotency_key:
         Draft202012Validator(schema).validate({**arguments, "idempotencyKey": "k"})
@@ -149,7 +149,7 @@ def test_a_failed_tool_returns_the_same_failure_as_rest(
                 f"agents:read of {owner.workspace.id}", lambda: owner.token(["agents:read"])
             )
         )
-    arguments = example(operation, Things.that_never_were()) if trouble == "unknown ids" else {}
+    arguments = example(operation, Things.unknown()) if trouble == "unknown ids" else {}
     if trouble != "unknown ids" and operation.path_parameters:
         arguments = dict.fromkeys(operation.path_parameters, "x")
     rest = send(api, operation, arguments)

@@ -1,4 +1,4 @@
-"""The whole service on loopback, pages of another origin, and a browser that asks nobody else."""
+"""Browser tests: the whole service on loopback, and pages of another origin."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ from tests.transports.conftest import serving
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "build" / "e2e"
 FLAGS = [
-    "--no-sandbox",  # it runs as root in a container, and opens nothing but our own pages
+    "--no-sandbox",  # The browser runs as root in a container, and opens only pages of these tests.
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-component-update",
@@ -41,7 +41,7 @@ FLAGS = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is here: ``make e2e`` runs it, the plain run does not."""
+    """Mark every test of this folder, so that ``make e2e`` runs it and a plain run does not."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.e2e)
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium without a window."""
+    """A headless Chromium."""
     finder = ROOT / "infra" / "local" / "find-chromium"
     found = subprocess.run([finder], capture_output=True, text=True, check=False)
     chromium = found.stdout.strip()
@@ -63,7 +63,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def service(database: None, read_anew: Callable[[], None]) -> Iterator[str]:
-    """The base URL of the service."""
+    """The service's base URL."""
     with serving(application.app, *devserver.ROUTES) as server:
         os.environ["PUBLIC_URL"] = f"http://127.0.0.1:{server.port}"
         read_anew()
@@ -72,7 +72,7 @@ def service(database: None, read_anew: Callable[[], None]) -> Iterator[str]:
 
 @dataclass
 class Site:
-    """Somebody's web site: HTML by path."""
+    """A web site of another origin: HTML by path."""
 
     url: str
     pages: dict[str, str] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """A web site of another origin than the service."""
+    """A web site of another origin than the service's."""
     pages: dict[str, str] = {}
 
     class Handler(BaseHTTPRequestHandler):
@@ -106,7 +106,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def opened(browser: Browser) -> Callable[..., "contextmanager[Page]"]:
-    """Open a page in a browser of its own, with the options of Playwright's ``new_context``."""
+    """Return a function that opens a page in a new browser context, with Playwright's options."""
 
     @contextmanager
     def open_page(url: str, **options: object) -> Iterator[Page]:
@@ -122,8 +122,8 @@ def opened(browser: Browser) -> Callable[..., "contextmanager[Page]"]:
     return open_page
 
 
-def shoot(page: Page, name: str) -> None:
-    """Keep a screenshot of a page, to be looked at."""
+def save_screenshot(page: Page, name: str) -> None:
+    """Save a screenshot of a page, for manual review."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
@@ -139,9 +139,9 @@ _LEVELS = """() => [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')]
 
 
 def markup_errors(page: Page) -> list[str]:
-    """Return what the Nu HTML checker finds most often: wrong nesting, roles and headings.
+    """Return wrong nesting, roles and headings, which the Nu HTML checker reports most often.
 
-    A browser repairs wrong nesting of some elements, so syntax is checked in the source.
+    A browser repairs wrong nesting of some elements, so the source is checked.
     """
     source = page.request.get(page.url).text()
     syntax = [f"line {each.line}: {each.code}" for each in parse(source).errors]
@@ -165,7 +165,7 @@ def chat() -> Iterator[FakeChat]:
 
 @pytest.fixture
 def visit(chat: FakeChat, site: Site, opened: Opened) -> Callable[..., Any]:
-    """Open a page of a site that has the widget."""
+    """Return a function that opens a page of a site that has the widget."""
 
     @contextmanager
     def open_page(attributes: str = "", *, head: str = "", **options: object) -> Iterator[Page]:

@@ -1,4 +1,4 @@
-"""The blog and sites in a browser: nothing that people write runs, and pages are good to read."""
+"""The blog and sites in a browser: no user's text runs as script, and pages are easy to read."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +13,11 @@ from chalicelib.core.text import CONTROL
 from chalicelib.lib import markdown
 from infra.local.demo.posts import POSTS
 from tests.conftest import Api, Owner
-from tests.e2e.conftest import markup_errors, shoot
+from tests.e2e.conftest import markup_errors, save_screenshot
 from tests.factories.examples import written
 
 CORPUS = Path(__file__).parent / "corpus" / "xss.txt"
-"""The Big List of Naughty Strings, Script Injection (MIT, its licence beside it)."""
+"""The Big List of Naughty Strings, Script Injection (MIT; the licence is beside the file)."""
 PAYLOADS = [line for line in CORPUS.read_text("utf-8").split("\n") if line.strip()]
 CHUNKS = 8
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0"
@@ -44,8 +44,8 @@ INSIDE = """() => {
 }"""
 
 
-def everywhere(payload: str) -> str:
-    """Return Markdown with a payload wherever something may stand in it."""
+def payload_markdown(payload: str) -> str:
+    """Return Markdown with a payload in every place that allows text."""
     line = payload.replace("\n", " ")
     return "\n\n".join(
         [
@@ -64,14 +64,14 @@ def everywhere(payload: str) -> str:
     )
 
 
-def one_line(payload: str, limit: int) -> str:
-    """Return what of a payload a title takes: no control characters."""
+def title_of(payload: str, limit: int) -> str:
+    """Return the part of a payload that a title accepts, without control characters."""
     return CONTROL.sub("", payload)[:limit].strip() or "x"
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_nothing_that_is_written_runs(chunk: int, service: str, browser: Browser) -> None:
-    """Even without the content security policy, which would stop it once more."""
+def test_no_script_in_a_post_runs(chunk: int, service: str, browser: Browser) -> None:
+    """The content security policy, which would block it as well, is switched off."""
     context = browser.new_context(bypass_csp=True)
     context.add_init_script(CAUGHT)
     context.route(
@@ -81,20 +81,20 @@ def test_nothing_that_is_written_runs(chunk: int, service: str, browser: Browser
     page.on("dialog", lambda dialog: pytest.fail(dialog.message))
     refused: list[tuple[str, str]] = []
     for number, payload in enumerate(PAYLOADS[chunk::CHUNKS]):
-        line = one_line(payload, 300)
+        line = title_of(payload, 300)
         try:
             written(
                 title=line,
                 slug=f"p{number}",
                 description=line,
-                tags=[one_line(payload, 50)],
-                category=one_line(payload, 100),
-                author=one_line(payload, 200),
-                content=everywhere(payload),
+                tags=[title_of(payload, 50)],
+                category=title_of(payload, 100),
+                author=title_of(payload, 200),
+                content=payload_markdown(payload),
                 coverImage=payload[:2048],
                 status="published",
             )
-        except ValidationError as error:  # characters that turn text around, or cannot be seen
+        except ValidationError as error:  # characters that reverse text or are invisible
             refused.append((payload, error.message))
             continue
         page.goto(f"{service}/blog/p{number}", wait_until="domcontentloaded")
@@ -107,7 +107,7 @@ def test_nothing_that_is_written_runs(chunk: int, service: str, browser: Browser
     context.close()
 
 
-def test_titles_of_a_sites_pages_do_not_run_either(
+def test_no_script_in_a_sites_page_titles_runs(
     service: str, browser: Browser, new_owner: Callable[..., Owner]
 ) -> None:
     api = new_owner().api()
@@ -120,7 +120,7 @@ def test_titles_of_a_sites_pages_do_not_run_either(
     page = context.new_page()
     tried = 0
     for payload in PAYLOADS[::2]:
-        title = one_line(payload, 200)
+        title = title_of(payload, 200)
         fields = {"id": home, "title": title, "description": title}
         if api.call("POST", "/api/pages/update", fields).status != 200:
             continue
@@ -147,7 +147,7 @@ PAGES = {"index": "", "post": "/agent-in-five-minutes", "404": "/none", "long": 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible_light_and_steady(
+def test_pages_are_accessible_fast_and_stable(
     width: str, scheme: Any, blog: str, browser: Browser
 ) -> None:
     context = browser.new_context(
@@ -164,7 +164,9 @@ def test_pages_are_accessible_light_and_steady(
         page.goto(blog + path)
         page.wait_for_timeout(200)
         assert page.evaluate("window.shift") == 0
-        shoot(page, f"blog-{name}-{width}-{scheme}")  # resizes the window, and may shift things
+        save_screenshot(
+            page, f"blog-{name}-{width}-{scheme}"
+        )  # Resizing the window may shift the layout.
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
         own = [r for r in sent if not r.url.startswith("data:")]
         assert len(own) <= 6

@@ -1,4 +1,4 @@
-"""The console in a browser: the whole key story, bots, and pages that please on any screen."""
+"""The console in a browser: API keys, bots, and pages that work on any screen."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.transports.console.routes import BOT, ROUTES
 from tests.conftest import PASSWORD, Api, as_operator, in_console
-from tests.e2e.conftest import markup_errors, shoot
+from tests.e2e.conftest import markup_errors, save_screenshot
 from tests.factories.console import Place
 from tests.factories.examples import Things, top_up
 from tests.support.patience import PATIENCE
@@ -25,7 +25,7 @@ SCREENS = {
     "desktop": {"viewport": {"width": 1440, "height": 900}, "locale": "en-US"},
 }
 STILL = {"reduced_motion": "reduce"}
-"""Colours that are on their way to others have no contrast to measure."""
+"""Animated colours have no contrast that could be measured."""
 EMAIL, NAME = "anna@example.com", "Пекарня «Колосок»"
 LONG = "Пекарня " + "Донаудампфшиффартсгезельшафт" * 10
 MOST_REQUESTS, MOST_BYTES = 6, 60_000
@@ -42,12 +42,12 @@ UNCUT = """() => [...document.querySelectorAll('.name, .cut')].filter((node) => 
   const lines = node.getClientRects().length && node.offsetHeight / line;
   return node.title !== node.textContent || lines > 2.5;
 }).map((node) => node.outerHTML.slice(0, 120))"""
-"""Names that take more than two lines, or that nothing shows the whole of."""
+"""Names that take more than two lines, or whose full text is not available."""
 
 
 @dataclass
-class Seen:
-    """What a browser did, and what went wrong in it."""
+class ConsoleTab:
+    """A browser tab with the console, and the errors that occurred in it."""
 
     page: Page
     base: str
@@ -55,14 +55,14 @@ class Seen:
     responses: list[Response] = field(default_factory=list)
 
     def open(self, path: str) -> Response:
-        """Open a page of the console, counting from here."""
+        """Open a page of the console, and record requests and errors from here."""
         self.responses.clear()
         response = self.page.goto(self.base + path)
         assert response
         return response
 
     def start_session(self, email: str = EMAIL) -> None:
-        """Sign in, from wherever that is asked for."""
+        """Sign in on the page that is open."""
         self.open("/console")
         self.page.get_by_label(re.compile("E-mail|Эл. почта")).fill(email)
         self.page.get_by_label(re.compile("Password|Пароль")).fill(PASSWORD)
@@ -75,19 +75,19 @@ class Seen:
         return urlsplit(self.page.url).path
 
 
-Visiting = Callable[..., "contextmanager[Seen]"]
+Visiting = Callable[..., "contextmanager[ConsoleTab]"]
 
 
 @pytest.fixture
 def visiting(service: str, browser: Browser) -> Visiting:
-    """Open the console in a browser of its own; nothing may fail in it."""
+    """Open the console in a new browser context. Any error fails the test."""
 
     @contextmanager
-    def visit(**options: object) -> Iterator[Seen]:
+    def visit(**options: object) -> Iterator[ConsoleTab]:
         context = browser.new_context(**STILL, **{**SCREENS["desktop"], **options})
         page = context.new_page()
         page.set_default_timeout(PATIENCE * 1_000)
-        seen = Seen(page, service)
+        seen = ConsoleTab(page, service)
         page.on("console", lambda m: seen.wrong.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: seen.wrong.append(str(error)))
         page.on("response", lambda each: seen.responses.append(each))  # noqa: PLW0108  wants a function
@@ -101,7 +101,7 @@ def visiting(service: str, browser: Browser) -> Visiting:
 
 @pytest.fixture
 def place(service: str) -> Place:
-    """A workspace with something of everything."""
+    """A workspace with records of every type."""
     as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
     made = Place.made_by(EMAIL, NAME)
     token = as_operator(
@@ -116,19 +116,21 @@ def live_keys(place: Place, name: str) -> int:
 
 
 def findings(page: Page, *rules: str) -> list[str]:
-    """Return what axe-core finds, with all its rules or these."""
+    """Return the findings of axe-core, with all its rules or only these."""
     options = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
     found = Axe().run(page, options=options).response["violations"]
     return [f"{each['id']}: {at['html'][:160]}" for each in found for at in each["nodes"]]
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_every_page_pleases(screen: str, place: Place, visiting: Visiting) -> None:
+def test_every_page_passes_the_checks_on_any_screen(
+    screen: str, place: Place, visiting: Visiting
+) -> None:
     wrong: dict[str, list[str]] = {}
     visited: set[str] = set()
     with visiting(**SCREENS[screen]) as seen:
         seen.open("/console/sign-in")
-        look(seen, screen, "/console/sign-in", wrong)
+        check_page(seen, screen, "/console/sign-in", wrong)
         visited.add("/console/sign-in")
         seen.start_session()
         for route in [route for route, page in ROUTES.items() if page.get]:
@@ -139,15 +141,15 @@ def test_every_page_pleases(screen: str, place: Place, visiting: Visiting) -> No
             visited.add(route)
             assert response.status == 200, path
             if seen.path == path:
-                look(seen, screen, route, wrong)
+                check_page(seen, screen, route, wrong)
             else:
                 assert route in {"/console", BOT}
     assert visited == {route for route, page in ROUTES.items() if page.get}
     assert not wrong, "\n".join(f"{path}: {text}" for path, text in wrong.items())
 
 
-def look(seen: Seen, screen: str, route: str, wrong: dict[str, list[str]]) -> None:
-    """Look at a page that is open: light and dark, its size, its width, its headings."""
+def check_page(seen: ConsoleTab, screen: str, route: str, wrong: dict[str, list[str]]) -> None:
+    """Check the open page in light and dark mode: its size, its width and its headings."""
     page, bad = seen.page, []
     size = sum(len(response.body()) for response in seen.responses)
     if len(seen.responses) > MOST_REQUESTS or size > MOST_BYTES:
@@ -160,7 +162,7 @@ def look(seen: Seen, screen: str, route: str, wrong: dict[str, list[str]]) -> No
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         bad += findings(page, *([] if scheme == "light" else ["color-contrast"]))
-        shoot(page, f"console-{name}-{screen}-{scheme}")
+        save_screenshot(page, f"console-{name}-{screen}-{scheme}")
     page.emulate_media(color_scheme="light")
     if bad:
         wrong[route] = bad
@@ -189,7 +191,7 @@ def test_a_key_is_made_copied_used_and_revoked(place: Place, visiting: Visiting)
             assert copied == page.locator(f"#{block}").text_content()
             assert token in copied
         assert findings(page) == []
-        shoot(page, "console-key-made-desktop-light")
+        save_screenshot(page, "console-key-made-desktop-light")
         api = Api(token)
         assert api.get("/api/projects/list")["projects"]
         page.get_by_role("link", name="Done, back to the keys").click()
@@ -204,7 +206,7 @@ def test_a_key_is_made_copied_used_and_revoked(place: Place, visiting: Visiting)
         assert token not in page.content()
 
 
-def test_a_key_is_made_with_the_keyboard_alone(place: Place, visiting: Visiting) -> None:
+def test_a_key_is_created_with_the_keyboard_alone(place: Place, visiting: Visiting) -> None:
     with visiting() as seen:
         page = seen.page
         seen.start_session()
@@ -230,7 +232,7 @@ def test_a_key_is_made_with_the_keyboard_alone(place: Place, visiting: Visiting)
         tab_to('[value="projects:write"]')
         page.keyboard.press("Space")
         page.locator("#name").focus()
-        page.keyboard.press("Enter")  # creates the key, and no preset
+        page.keyboard.press("Enter")  # creates the key, instead of applying a preset
         expect(page.get_by_role("heading", name="Key “Keyboard” created")).to_be_visible()
         assert live_keys(place, "Keyboard") == 1
         (key,) = [k for k in api_keys.live(place.workspace_id) if k.name == "Keyboard"]
@@ -239,7 +241,7 @@ def test_a_key_is_made_with_the_keyboard_alone(place: Place, visiting: Visiting)
 
 
 @pytest.mark.parametrize(("zone", "shown"), [("Asia/Vladivostok", False), ("Europe/Berlin", True)])
-def test_an_offset_is_shown_to_a_reader_in_another_zone(
+def test_a_time_shows_its_offset_to_a_reader_in_another_zone(
     zone: str, shown: bool, place: Place, visiting: Visiting
 ) -> None:
     with visiting(timezone_id=zone) as seen:
@@ -250,7 +252,7 @@ def test_an_offset_is_shown_to_a_reader_in_another_zone(
         assert offset.text_content() == "UTC+10"
 
 
-def test_the_menu_of_workspaces_closes_as_menus_do(place: Place, visiting: Visiting) -> None:
+def test_the_workspace_menu_closes_as_menus_do(place: Place, visiting: Visiting) -> None:
     with visiting() as seen:
         page = seen.page
         seen.start_session()
@@ -266,7 +268,7 @@ def test_the_menu_of_workspaces_closes_as_menus_do(place: Place, visiting: Visit
         expect(names).to_be_hidden()
 
 
-def test_the_menu_of_workspaces_is_whole_beside_the_sidebar(
+def test_the_workspace_menu_is_fully_visible_beside_the_sidebar(
     place: Place, visiting: Visiting
 ) -> None:
     as_operator("create_workspace", owner=EMAIL, name="Пекарня на длинной Булочной улице, дом семь")
@@ -277,7 +279,7 @@ def test_the_menu_of_workspaces_is_whole_beside_the_sidebar(
         page.locator("details.switch summary").click()
         names = page.locator("details.switch li")
         expect(names).to_have_count(2)
-        shoot(page, "console-menu-desktop-light")
+        save_screenshot(page, "console-menu-desktop-light")
         for name in names.all():
             box = name.bounding_box()
             assert box
@@ -290,7 +292,7 @@ def test_the_menu_of_workspaces_is_whole_beside_the_sidebar(
         expect(page.get_by_role("heading", level=1)).to_contain_text("Пекарня на длинной")
 
 
-def test_the_key_story_needs_no_script(place: Place, visiting: Visiting) -> None:
+def test_keys_are_created_and_revoked_without_script(place: Place, visiting: Visiting) -> None:
     with visiting(java_script_enabled=False) as seen:
         page = seen.page
         seen.start_session()
@@ -311,7 +313,7 @@ def test_the_key_story_needs_no_script(place: Place, visiting: Visiting) -> None
         expect(page.locator("form[data-chat]")).to_be_hidden()
 
 
-def test_errors_stand_beside_their_fields_and_have_the_focus(
+def test_errors_stand_beside_their_fields_and_get_the_focus(
     place: Place, visiting: Visiting
 ) -> None:
     with visiting(**SCREENS["phone"]) as seen:
@@ -326,11 +328,13 @@ def test_errors_stand_beside_their_fields_and_have_the_focus(
         page.locator('#problem a[href="#name"]').click()
         assert page.evaluate(OVERFLOW) == []
         assert findings(page) == []
-        shoot(page, "console-key-error-phone-light")
-        seen.wrong = [each for each in seen.wrong if "400" not in each]  # said of the answer
+        save_screenshot(page, "console-key-error-phone-light")
+        seen.wrong = [
+            each for each in seen.wrong if "400" not in each
+        ]  # a message about the answer
 
 
-def test_a_bot_has_five_keys_at_most_and_limits(place: Place, visiting: Visiting) -> None:
+def test_a_bot_has_at_most_five_keys_and_takes_limits(place: Place, visiting: Visiting) -> None:
     with visiting() as seen:
         page = seen.page
         seen.start_session()
@@ -341,7 +345,7 @@ def test_a_bot_has_five_keys_at_most_and_limits(place: Place, visiting: Visiting
             expect(page.locator("#token")).to_contain_text("svc_bot_")
             if number == 2:
                 assert findings(page) == []
-                shoot(page, "console-bot-key-made-desktop-light")
+                save_screenshot(page, "console-bot-key-made-desktop-light")
             page.get_by_role("link", name="Done, back to the keys").click()
         expect(page.get_by_text("The bot has 5 keys, the most it can have")).to_be_visible()
         expect(page.get_by_role("button", name="Create bot key")).to_have_count(0)
@@ -393,12 +397,12 @@ def test_the_test_chat_is_streamed(
         expect(page.locator(".chat .theirs")).to_have_count(2)
         expect(page.locator("form[data-chat]")).not_to_have_attribute("data-busy", "yes")
         assert findings(page) == []
-        shoot(page, "console-chat-desktop-light")
+        save_screenshot(page, "console-chat-desktop-light")
     found = in_console(place.workspace_id, "list_agent_dialogs", agentId=place.bot)["dialogs"]
     assert [(dialog["channel"], dialog["messagesCount"]) for dialog in found] == [("test", 4)]
 
 
-def test_signing_out_closes_what_was_open(place: Place, visiting: Visiting) -> None:
+def test_signing_out_closes_open_pages(place: Place, visiting: Visiting) -> None:
     with visiting() as seen:
         page = seen.page
         seen.start_session()
@@ -414,7 +418,9 @@ def test_signing_out_closes_what_was_open(place: Place, visiting: Visiting) -> N
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_long_names_and_nothing_at_all_fit(screen: str, service: str, visiting: Visiting) -> None:
+def test_long_names_and_empty_lists_fit_the_page(
+    screen: str, service: str, visiting: Visiting
+) -> None:
     as_operator("create_account", email=EMAIL, password=PASSWORD, name=LONG[:200])
     long = Place.made_by(EMAIL, LONG[:200])
     email = f"{new_id().lower()}{'x' * 20}@a-rather-long-name-of-a-company.example.com"
@@ -430,7 +436,7 @@ def test_long_names_and_nothing_at_all_fit(screen: str, service: str, visiting: 
                 wrong[route] = found
             if route.endswith(("/keys", "/limits", "/account", "{workspace}")):
                 name = re.sub(r"\W+", "-", route).strip("-")
-                shoot(seen.page, f"{name}-long-{screen}-light")
+                save_screenshot(seen.page, f"{name}-long-{screen}-light")
     with visiting(**SCREENS[screen]) as seen:
         seen.start_session(email)
         for part in ("", "/keys", "/bots", "/balance", "/audit"):
@@ -438,5 +444,5 @@ def test_long_names_and_nothing_at_all_fit(screen: str, service: str, visiting: 
             found = seen.page.evaluate(OVERFLOW) + findings(seen.page)
             if found:
                 wrong[f"empty {part}"] = found
-            shoot(seen.page, f"console-empty{part.replace('/', '-')}-{screen}-light")
+            save_screenshot(seen.page, f"console-empty{part.replace('/', '-')}-{screen}-light")
     assert not wrong, wrong

@@ -14,7 +14,7 @@ from infra.local.data_dir import DataDir
 from infra.local.demo import bakery, school
 from infra.local.demo.seed import seed
 from tests.conftest import Api
-from tests.e2e.conftest import markup_errors, shoot
+from tests.e2e.conftest import markup_errors, save_screenshot
 from tests.factories.widget import chatting, last
 
 Opened = Callable[..., Any]
@@ -29,7 +29,7 @@ def api(
     monkeypatch: pytest.MonkeyPatch,
     read_anew: Callable[[], None],
 ) -> Api:
-    """The API through the demo key, after a first start."""
+    """The API through the demo's key, after the first start."""
     monkeypatch.setenv("DEMO_BALANCE", "100000")
     read_anew()
     return Api(seed(DataDir(tmp_path / "data")))
@@ -37,7 +37,7 @@ def api(
 
 @pytest.fixture
 def home(api: Api) -> str:
-    """The address of the demo's site, as the API shows it."""
+    """The URL of the demo's site, as the API returns it."""
     url: str = api.get("/api/projects/list")["projects"][0]["url"]
     return url
 
@@ -65,7 +65,7 @@ def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, opened: O
         book.get_by_label("Телефон").fill("8 916 555-77-88")
         book.get_by_role("button", name="Записаться").dblclick()
         expect(page.get_by_role("heading", name="Вы записаны!")).to_be_visible()
-        shoot(page, "demo-booked-desktop")
+        save_screenshot(page, "demo-booked-desktop")
         calendar = page.get_by_role("link", name="Добавить в календарь").get_attribute("href")
         assert calendar
         assert page.request.get(calendar).text().startswith("BEGIN:VCALENDAR")
@@ -74,7 +74,7 @@ def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, opened: O
     assert made["serviceName"] == school.SERVICES[1].name
 
 
-def test_a_visitor_leaves_a_request_and_chats_on_the_demo_site(
+def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
     api: Api, home: str, opened: Opened
 ) -> None:
     with opened(home, **DESKTOP) as page:
@@ -89,13 +89,13 @@ def test_a_visitor_leaves_a_request_and_chats_on_the_demo_site(
         form.get_by_label("Согласен").check()
         form.get_by_role("button").click()
         expect(form.get_by_role("status")).to_have_text(bakery.FORM["successMessage"])
-        shoot(page, "demo-form-desktop")
+        save_screenshot(page, "demo-form-desktop")
     (lead,) = api.get("/api/forms/collection-list?search=Ирина")["collections"]
     assert lead["phone"] == "+79165557788"
 
 
 @pytest.mark.parametrize("screen", [PHONE, DESKTOP], ids=["phone", "desktop"])
-def test_every_page_of_the_demo_site_fits_and_has_no_barriers(
+def test_every_page_of_the_demo_site_fits_and_is_accessible(
     api: Api, home: str, opened: Opened, screen: dict[str, Any]
 ) -> None:
     (site,) = api.get("/api/projects/list")["projects"]
@@ -112,10 +112,10 @@ def test_every_page_of_the_demo_site_fits_and_has_no_barriers(
             assert markup_errors(page) == []
             found = Axe().run(page).response["violations"]
             assert [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found] == [], slug
-            shoot(page, f"demo-{slug}-{screen['viewport']['width']}")
+            save_screenshot(page, f"demo-{slug}-{screen['viewport']['width']}")
 
 
-def test_without_script_the_demo_site_says_how_to_book(home: str, opened: Opened) -> None:
+def test_without_script_the_demo_site_explains_how_to_book(home: str, opened: Opened) -> None:
     with opened(f"{home}/classes", java_script_enabled=False) as page:
         assert re.search("включите JavaScript или позвоните", page.content())
         expect(page.locator(".book")).to_be_hidden()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Frame, Page, expect
 
 from tests.conftest import Api
-from tests.e2e.conftest import Site, shoot
+from tests.e2e.conftest import Site, save_screenshot
 
 FIELDS = [
     {"name": "name", "label": "Ваше имя", "required": True},
@@ -37,7 +37,7 @@ Opened = Callable[..., Any]
 
 @pytest.fixture
 def new_form(service: str, api: Api) -> Callable[..., Any]:
-    """Make a form."""
+    """Return a function that creates a form."""
 
     def make(**more: str) -> Any:
         body = {"title": "Заявка на торт", "fields": FIELDS, **more}
@@ -95,7 +95,7 @@ class TestWithScript:
         url = f"{site.url}/order?utm_source=mail&utm_medium=cpc"
         with opened(url, viewport={"width": 360, "height": 800}) as page:
             fill(page, phone="позвоните")
-            shoot(page, "embed-360")
+            save_screenshot(page, "embed-360")
             send(page)
             expect(page.get_by_role("status")).to_contain_text("Слишком быстро")
             page.clock.fast_forward(5_000)
@@ -104,14 +104,14 @@ class TestWithScript:
             expect(page.get_by_role("status")).to_contain_text("Проверьте: Телефон")
             expect(page.locator("[name=phone]")).to_be_focused()
             expect(page.locator("[name=comment]")).to_have_value("Без орехов\nи мёда")
-            shoot(page, "embed-error-360")
+            save_screenshot(page, "embed-error-360")
             assert leads(api) == []
             page.locator("[name=phone]").fill("8 999 123-45-67")
             send(page)
             expect(page.get_by_role("status")).to_have_text(THANKS)
             expect(page.get_by_role("status")).to_be_focused()
             expect(page.get_by_role("button")).to_have_count(0)
-            shoot(page, "embed-thanks-360")
+            save_screenshot(page, "embed-thanks-360")
             assert page.url == url
         (lead,) = leads(api)
         assert is_annas(lead)
@@ -128,7 +128,7 @@ class TestWithScript:
             expect(page.locator("[name=name]")).to_be_focused()
         assert leads(api) == []
 
-    def test_two_forms_on_a_page_under_its_styles_do_not_disturb_each_other(
+    def test_two_forms_on_a_page_under_its_styles_do_not_affect_each_other(
         self, new_form: Callable[..., Any], api: Api, site: Site, opened: Opened
     ) -> None:
         first, second = new_form(), new_form()
@@ -145,14 +145,14 @@ class TestWithScript:
             forms.nth(1).get_by_role("button").click()
             expect(forms.nth(1).locator("em")).to_contain_text(WRONG_PHONE)
             expect(forms.nth(0).locator("em")).to_have_count(0)
-            shoot(page, "embed-under-styles")
+            save_screenshot(page, "embed-under-styles")
             forms.nth(1).locator("[name=phone]").fill("+7 999 123-45-67")
             forms.nth(1).get_by_role("button").click()
             expect(forms.nth(1).get_by_role("status")).to_have_text(THANKS)
             expect(forms.nth(0).get_by_role("button")).to_be_visible()
         assert [lead["formId"] for lead in leads(api)] == [second["id"]]
 
-    def test_it_works_in_a_sandboxed_frame(
+    def test_the_form_works_in_a_sandboxed_frame(
         self, form: Any, api: Api, site: Site, opened: Opened
     ) -> None:
         inside = escape(document(form["embedHtml"]))
@@ -172,7 +172,7 @@ class TestWithScript:
         assert is_annas(lead)
         assert lead["source"]["page"] == f"{site.url}/"
 
-    def test_it_goes_where_the_owner_says(
+    def test_the_owners_redirect_is_followed(
         self, new_form: Callable[..., Any], api: Api, site: Site, opened: Opened
     ) -> None:
         form = new_form(redirectUrl=AFTERWARDS)
@@ -184,7 +184,7 @@ class TestWithScript:
                 send(page)
         assert len(leads(api)) == 1
 
-    def test_without_a_connection_nothing_typed_is_lost(
+    def test_the_entered_values_are_kept_without_a_connection(
         self, form: Any, api: Api, site: Site, opened: Opened
     ) -> None:
         site.pages["/"] = document(form["embedHtml"])
@@ -202,7 +202,7 @@ class TestWithScript:
 
 class TestWithoutScript:
     @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
-    def test_a_visitor_is_led_through_our_pages_and_back(
+    def test_a_visitor_is_led_through_the_services_pages_and_back(
         self, form: Any, api: Api, site: Site, opened: Opened, width: int, scheme: str
     ) -> None:
         site.pages["/order"] = document(form["embedHtml"])
@@ -221,16 +221,16 @@ class TestWithoutScript:
             expect(page.locator("[name=cake]")).to_have_value("Наполеон")
             expect(page.locator("[name=agree]")).to_be_checked()
             expect(page.locator("[name=_url]")).to_be_hidden()
-            shoot(page, f"error-page-{width}-{scheme}")
+            save_screenshot(page, f"error-page-{width}-{scheme}")
             assert leads(api) == []
             page.locator("[name=phone]").fill("8 999 123-45-67")
             send(page)
             expect(page.get_by_role("heading")).to_have_text(THANKS)
-            shoot(page, f"thanks-page-{width}-{scheme}")
+            save_screenshot(page, f"thanks-page-{width}-{scheme}")
         (lead,) = leads(api)
         assert is_annas(lead)
 
-    def test_the_way_back_is_to_the_site(self, form: Any, site: Site, opened: Opened) -> None:
+    def test_the_link_back_leads_to_the_site(self, form: Any, site: Site, opened: Opened) -> None:
         site.pages["/"] = document(form["embedHtml"])
         with opened(site.url, java_script_enabled=False) as page:
             fill(page)
@@ -238,7 +238,7 @@ class TestWithoutScript:
             page.get_by_role("link").click()
             assert page.url == f"{site.url}/"
 
-    def test_it_works_in_a_sandboxed_frame(
+    def test_the_form_works_in_a_sandboxed_frame(
         self, form: Any, api: Api, site: Site, opened: Opened
     ) -> None:
         inside = escape(document(form["embedHtml"]))
@@ -266,7 +266,7 @@ class TestWithoutScript:
                 send(page)
         assert len(leads(api)) == 1
 
-    def test_a_form_that_is_gone_says_so(
+    def test_a_deleted_form_shows_a_message(
         self, form: Any, api: Api, site: Site, opened: Opened
     ) -> None:
         site.pages["/"] = document(form["embedHtml"])
@@ -275,4 +275,4 @@ class TestWithoutScript:
             fill(page)
             send(page)
             expect(page.get_by_role("alert")).to_contain_text("больше не принимает")
-            shoot(page, "gone-page")
+            save_screenshot(page, "gone-page")

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.e2e.conftest import markup_errors, shoot
+from tests.e2e.conftest import markup_errors, save_screenshot
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_the_start_page_is_small_and_has_no_barriers(
+def test_the_start_page_is_small_and_accessible(
     service: str, opened: Any, scheme: str, width: int
 ) -> None:
     size = {"width": width, "height": 800}
@@ -20,6 +20,6 @@ def test_the_start_page_is_small_and_has_no_barriers(
         found = Axe().run(page).response["violations"]
         assert [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found] == []
         assert markup_errors(page) == []
-        shoot(page, f"home-{width}-{scheme}")
+        save_screenshot(page, f"home-{width}-{scheme}")
         page.get_by_role("link", name="Справка по API").click()
         assert page.url == f"{service}/api/docs"

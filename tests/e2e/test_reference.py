@@ -1,4 +1,4 @@
-"""The API reference in a browser: readable, quick, by keyboard, without script, and alone."""
+"""The API reference in a browser: accessible, small and self-contained pages."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.conftest import markup_errors, shoot
+from tests.e2e.conftest import markup_errors, save_screenshot
 
 WIDTHS = {"phone": 360, "desktop": 1440}
 PAGES = {
@@ -22,18 +22,18 @@ PAGES = {
     "missing": "/none",
 }
 MAX_BYTES, MAX_REQUESTS = 60_000, 6
-"""Of a page as it is transferred, compressed as API Gateway does it (ui.md, How it is judged)."""
+"""Limits of a page as transferred, with the compression of API Gateway."""
 
 
 @pytest.fixture
 def docs(service: str) -> str:
-    """Where the reference is."""
+    """The URL of the reference."""
     return f"{service}/api/docs"
 
 
 @pytest.fixture
 def tab(browser: Browser) -> Callable[..., Any]:
-    """Open a page of a context of its own; what it asks for is in ``page.asked``."""
+    """Return a function that opens a page in a new context. Its requests are in ``page.asked``."""
 
     @contextmanager
     def open_tab(url: str, **options: Any) -> Iterator[Page]:
@@ -52,7 +52,7 @@ def tab(browser: Browser) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible_light_and_alone(
+def test_pages_are_accessible_small_and_self_contained(
     width: str, scheme: Any, docs: str, browser: Browser
 ) -> None:
     context = browser.new_context(
@@ -64,7 +64,7 @@ def test_pages_are_accessible_light_and_alone(
         page.on("response", lambda response, sent=sent: sent.append(response))
         page.goto(docs + path)
         page.wait_for_load_state("networkidle")
-        shoot(page, f"reference-{name}-{width}-{scheme}")
+        save_screenshot(page, f"reference-{name}-{width}-{scheme}")
         own = [each for each in sent if not each.url.startswith("data:")]
         assert all(each.url.startswith(host) for each in own), name
         assert len(own) <= MAX_REQUESTS
@@ -79,7 +79,7 @@ def test_pages_are_accessible_light_and_alone(
 
 
 class TestSearch:
-    def test_works_with_the_keyboard_alone(self, docs: str, tab: Any) -> None:
+    def test_the_search_works_with_the_keyboard_alone(self, docs: str, tab: Any) -> None:
         with tab(docs) as page:
             page.keyboard.press("/")
             box = page.get_by_role("combobox")
@@ -90,11 +90,13 @@ class TestSearch:
             expect(page.get_by_role("status")).to_contain_text("results")
             page.keyboard.press("ArrowDown")
             expect(options.first).to_have_attribute("aria-selected", "true")
-            shoot(page, "reference-search-open")
+            save_screenshot(page, "reference-search-open")
             page.keyboard.press("Enter")
             page.wait_for_url("**/api/docs/products#create_product")
 
-    def test_escape_closes_it_and_enter_asks_the_server(self, docs: str, tab: Any) -> None:
+    def test_escape_closes_the_search_and_enter_submits_it_to_the_server(
+        self, docs: str, tab: Any
+    ) -> None:
         with tab(docs) as page:
             box = page.get_by_role("combobox")
             box.fill("svc_find_lead")
@@ -107,7 +109,7 @@ class TestSearch:
                 "href", "/api/docs/crm#find_lead"
             )
 
-    def test_finds_the_same_with_script_and_without(self, docs: str, tab: Any) -> None:
+    def test_the_search_finds_the_same_with_and_without_script(self, docs: str, tab: Any) -> None:
         for query in ("product", "slot", "idempotency", "svc_create", "price stock"):
             with tab(f"{docs}?q={query}") as page:
                 listed = page.locator(".found a").all_inner_texts()[:12]
@@ -119,7 +121,7 @@ class TestSearch:
                 )
                 assert shown == listed, query
 
-    def test_what_is_asked_for_cannot_run(self, docs: str, tab: Any) -> None:
+    def test_a_search_text_never_runs_as_script(self, docs: str, tab: Any) -> None:
         attack = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"
         with tab(docs, bypass_csp=True) as page:
             page.get_by_role("combobox").fill(attack)
@@ -131,7 +133,7 @@ class TestSearch:
 
 
 class TestWithoutScript:
-    def test_everything_is_there(self, docs: str, tab: Any) -> None:
+    def test_the_whole_reference_is_there_without_script(self, docs: str, tab: Any) -> None:
         with tab(f"{docs}/products", java_script_enabled=False) as page:
             assert page.locator("section.operation").count() >= 15
             operation = page.locator("section.operation", has=page.locator("#create_product"))
@@ -143,23 +145,23 @@ class TestWithoutScript:
             page.wait_for_url("**?q=barcode")
             assert page.locator(".found li").count() > 2
 
-    def test_the_menu_opens_on_a_phone(self, docs: str, tab: Any) -> None:
+    def test_the_menu_opens_on_a_phone_without_script(self, docs: str, tab: Any) -> None:
         small = {"width": 360, "height": 740}
         with tab(f"{docs}/chat", java_script_enabled=False, viewport=small) as page:
             expect(page.locator("#menu")).to_be_hidden()
             page.get_by_role("link", name="Menu", exact=True).click()
             expect(page.locator("#menu")).to_be_visible()
-            shoot(page, "reference-menu-phone")
+            save_screenshot(page, "reference-menu-phone")
             page.get_by_role("link", name="Close menu").click()
             expect(page.locator("#menu")).to_be_hidden()
 
-    def test_the_first_tab_skips_to_the_content(self, docs: str, tab: Any) -> None:
+    def test_the_first_tab_stop_skips_to_the_content(self, docs: str, tab: Any) -> None:
         with tab(f"{docs}/errors", java_script_enabled=False) as page:
             page.keyboard.press("Tab")
             assert page.locator(":focus").inner_text() == "Skip to content"
 
 
-def test_code_is_copied_and_the_language_is_kept(docs: str, tab: Any) -> None:
+def test_code_can_be_copied_and_the_language_is_remembered(docs: str, tab: Any) -> None:
     with tab(f"{docs}/products", permissions=["clipboard-read", "clipboard-write"]) as page:
         operation = page.locator("section.operation", has=page.locator("#list_products"))
         operation.get_by_text("Python", exact=True).click()
@@ -174,7 +176,7 @@ def test_code_is_copied_and_the_language_is_kept(docs: str, tab: Any) -> None:
         expect(first).to_have_attribute("open", "")
 
 
-def test_it_prints_without_what_only_a_screen_has_use_for(docs: str, tab: Any) -> None:
+def test_print_leaves_out_what_is_only_useful_on_a_screen(docs: str, tab: Any) -> None:
     with tab(f"{docs}/chat") as page:
         page.emulate_media(media="print")
         expect(page.locator("#menu")).to_be_hidden()
@@ -183,7 +185,7 @@ def test_it_prints_without_what_only_a_screen_has_use_for(docs: str, tab: Any) -
         page.pdf(path="build/e2e/reference.pdf")
 
 
-def test_the_blog_leads_to_it(service: str, tab: Any) -> None:
+def test_the_blog_links_to_the_reference(service: str, tab: Any) -> None:
     with tab(f"{service}/blog") as page:
         page.get_by_role("link", name="API", exact=True).click()
         page.wait_for_url("**/api/docs")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import Site, shoot
+from tests.e2e.conftest import Site, save_screenshot
 from tests.factories.widget import (
     AGENT,
     Opened,
@@ -50,11 +50,13 @@ BYTE_BY_BYTE = """
         return new Response(new ReadableStream({ pull }), answer);
     };
 """
-"""What a network may do to a stream, which loopback never does."""
+"""Splits a stream as networks may do. Loopback never does."""
 
 
 class TestConversation:
-    def test_an_answer_appears_as_it_comes(self, chat: FakeChat, visit: Opened, site: Site) -> None:
+    def test_an_answer_appears_while_it_streams(
+        self, chat: FakeChat, visit: Opened, site: Site
+    ) -> None:
         more = Event()
         chat.will([start(), chunk("Торт стоит "), more, chunk("2 400 ₽."), DONE])
         with visit() as page:
@@ -73,7 +75,7 @@ class TestConversation:
         }
         assert re.fullmatch(r"[0-9a-f]{32}", question.key)
 
-    def test_a_session_goes_on_with_a_key_for_each_message(
+    def test_a_session_continues_with_a_new_key_for_each_message(
         self, chat: FakeChat, visit: Opened
     ) -> None:
         chat.will(saying("Один", session="s-7"), saying("Два", session="s-7"))
@@ -87,7 +89,7 @@ class TestConversation:
         assert first.key != second.key
 
     @pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"], ids=["LF", "CRLF", "CR"])
-    def test_a_stream_may_come_in_any_pieces(
+    def test_a_stream_may_arrive_in_any_pieces(
         self, chat: FakeChat, visit: Opened, newline: bytes
     ) -> None:
         whole = b"".join(
@@ -109,7 +111,9 @@ class TestConversation:
             expect(last(page).locator(".bubble")).to_have_text("Торт 🎂 ₽ ok")
             expect(page.locator("chat-widget .note")).to_have_count(0)
 
-    def test_stopping_keeps_what_came_and_leaves(self, chat: FakeChat, visit: Opened) -> None:
+    def test_stopping_keeps_the_text_and_closes_the_stream(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
         never = Event()
         chat.will([start(), chunk("Давным-давно"), never], saying("Да?"))
         with visit() as page:
@@ -123,7 +127,7 @@ class TestConversation:
             expect(last(page)).to_contain_text("Да?")
         assert chat.questions[1].body["sessionId"] == "s-1"
 
-    def test_one_question_at_a_time(self, chat: FakeChat, visit: Opened) -> None:
+    def test_one_question_is_sent_at_a_time(self, chat: FakeChat, visit: Opened) -> None:
         more = Event()
         chat.will([start(), chunk("Думаю"), more, DONE])
         with visit() as page:
@@ -135,7 +139,7 @@ class TestConversation:
             expect(page.get_by_role("button", name="Отправить")).to_be_enabled()
         assert len(chat.questions) == 1
 
-    def test_it_goes_on_when_the_page_is_left_for_another(
+    def test_a_conversation_continues_on_the_next_page(
         self, chat: FakeChat, visit: Opened, site: Site
     ) -> None:
         chat.will(saying("**Медовик**"), saying("В субботу", session="s-1"))
@@ -154,7 +158,7 @@ class TestConversation:
         assert len({each["visitId"] for each in chat.events}) == 1
         assert chat.stages == ["loaded", "opened", "started", "engaged"]
 
-    def test_half_an_answer_is_still_there_on_the_next_page(
+    def test_half_an_answer_is_still_shown_on_the_next_page(
         self, chat: FakeChat, visit: Opened, site: Site
     ) -> None:
         chat.will([start(), chunk("Давным-давно"), Event()])
@@ -166,7 +170,7 @@ class TestConversation:
             expect(last(page)).to_contain_text("Давным-давно")
             assert chat.questions[0].left.wait(PATIENCE)
 
-    def test_a_long_talk_keeps_its_end(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_long_conversation_keeps_its_end(self, chat: FakeChat, visit: Opened) -> None:
         chat.will(*(saying(f"Ответ {number}") for number in range(40)))
         with visit() as page:
             open_chat(page)
@@ -178,7 +182,7 @@ class TestConversation:
             expect(last(page)).to_contain_text("Ответ 39")
             assert page.locator("chat-widget .turn").count() == 31
 
-    def test_what_is_stored_need_not_be_ours(self, chat: FakeChat, visit: Opened) -> None:
+    def test_stored_data_is_not_trusted(self, chat: FakeChat, visit: Opened) -> None:
         kept = {
             "session": 5,
             "turns": [None, {"text": 7}, {"text": "Да"}],
@@ -202,7 +206,7 @@ AGAIN = """() => new Promise((onload) => {
 
 
 class TestEmbedding:
-    def test_the_pages_styles_and_ours_do_not_meet(
+    def test_styles_of_the_page_and_the_widget_do_not_affect_each_other(
         self, chat: FakeChat, visit: Opened, opened: Opened, site: Site
     ) -> None:
         chat.will(saying("Вот"))
@@ -220,12 +224,14 @@ class TestEmbedding:
             chatting(page)
             expect(last(page)).to_contain_text("Вот")
             assert last(page).locator(".bubble").evaluate(look) == untouched
-            shoot(page, "widget-under-styles")
+            save_screenshot(page, "widget-under-styles")
         site.pages["/plain"] = document()
         with opened(f"{site.url}/plain") as page:
             assert page.locator("h1").evaluate("node => getComputedStyle(node).fontSize") == heading
 
-    def test_a_strict_policy_of_the_page_is_kept(self, chat: FakeChat, visit: Opened) -> None:
+    def test_the_widget_works_under_a_strict_content_security_policy(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
         policy = (
             f"default-src 'none'; script-src {chat.url}; connect-src {chat.url}; base-uri 'none'; "
             "require-trusted-types-for 'script'; trusted-types 'none'"
@@ -241,7 +247,7 @@ class TestEmbedding:
             assert bubble.evaluate("node => getComputedStyle(node).fontSize") == "16px"
         assert said == []
 
-    def test_it_works_in_a_sandboxed_frame(
+    def test_the_widget_works_in_a_sandboxed_frame(
         self, chat: FakeChat, site: Site, opened: Opened
     ) -> None:
         inside = escape(document(tag(chat)))
@@ -261,7 +267,7 @@ class TestEmbedding:
         assert chat.questions[0].body["pageUrl"] == f"{site.url}/"
         assert chat.stages == ["loaded", "opened", "started", "engaged"]
 
-    def test_it_works_on_a_page_that_its_server_sandboxes(
+    def test_the_widget_works_on_a_page_that_its_server_sandboxes(
         self, chat: FakeChat, opened: Opened
     ) -> None:
         policy = {"Content-Security-Policy": "sandbox allow-scripts allow-forms allow-popups"}
@@ -274,7 +280,9 @@ class TestEmbedding:
             expect(last(page)).to_contain_text("Раз")
         assert chat.questions[0].body["pageUrl"] == f"{chat.url}/s/bakery/"
 
-    def test_the_tag_twice_is_one_widget(self, chat: FakeChat, site: Site, opened: Opened) -> None:
+    def test_a_repeated_tag_makes_one_widget(
+        self, chat: FakeChat, site: Site, opened: Opened
+    ) -> None:
         site.pages["/"] = document(tag(chat), tag(chat))
         with opened(site.url) as page:
             expect(launcher(page)).to_be_visible()
@@ -282,7 +290,7 @@ class TestEmbedding:
             expect(page.locator("chat-widget")).to_have_count(1)
         assert chat.stages == ["loaded"]
 
-    def test_two_bots_stand_one_above_the_other_and_open_one_at_a_time(
+    def test_launchers_of_two_bots_are_stacked_and_one_chat_opens_at_a_time(
         self, chat: FakeChat, site: Site, opened: Opened
     ) -> None:
         chat.agents["other"] = {**chat.agents[AGENT], "id": "other", "name": "Второй"}
@@ -296,10 +304,10 @@ class TestEmbedding:
             launcher(page).nth(0).click()
             launcher(page).nth(1).click()
             expect(panel(page).locator("visible=true")).to_have_count(1)
-            shoot(page, "widget-two")
+            save_screenshot(page, "widget-two")
 
     @pytest.mark.parametrize("size", [(1280, 900), (360, 740)], ids=["desktop", "phone"])
-    def test_no_launcher_of_two_bots_lies_on_an_open_chat(
+    def test_no_launcher_of_two_bots_covers_an_open_chat(
         self, chat: FakeChat, site: Site, opened: Opened, size: tuple[int, int]
     ) -> None:
         chat.agents["other"] = {**chat.agents[AGENT], "id": "other", "name": "Второй"}
@@ -310,10 +318,10 @@ class TestEmbedding:
                 launcher(page).nth(number).click()
                 shown = panel(page).locator("visible=true")
                 expect(shown).to_have_count(1)
-                shoot(page, f"widget-two-{number}-{size[0]}")
+                save_screenshot(page, f"widget-two-{number}-{size[0]}")
                 shown.locator("textarea").fill("Привет")
                 chat.will(saying("Раз"))
-                shown.get_by_role("button", name="Отправить").click()  # nothing is above it
+                shown.get_by_role("button", name="Отправить").click()  # No element covers it.
                 expect(shown.locator(".turn").last).to_contain_text("Раз")
                 shown.get_by_role("button", name="Закрыть чат").click()
 
@@ -327,7 +335,7 @@ class TestEmbedding:
             chatting(page)
             expect(last(page)).to_contain_text("Раз")
 
-    def test_it_survives_an_application_that_replaces_the_body(
+    def test_the_widget_survives_an_application_that_replaces_the_body(
         self, chat: FakeChat, visit: Opened, site: Site
     ) -> None:
         chat.will(saying("Раз"))
@@ -353,22 +361,26 @@ class TestEmbedding:
         ],
         ids=["unknown", "private", "elsewhere"],
     )
-    def test_what_must_not_be_shown_is_not(
+    def test_the_widget_stays_hidden_where_it_must_not_be_shown(
         self, chat: FakeChat, visit: Opened, settings: Any, warning: str
     ) -> None:
         chat.agents[AGENT] = settings
         with visit(head="<script>addEventListener('load', () => {})</script>") as page:
-            if not said_by(page, warning):
+            if not console_has(page, warning):
                 page.wait_for_event("console", lambda message: warning in message.text)
             expect(page.locator("chat-widget")).to_have_count(0)
         assert chat.events == []
 
-    def test_an_allowed_origin_has_it(self, chat: FakeChat, visit: Opened, site: Site) -> None:
+    def test_the_widget_appears_on_an_allowed_origin(
+        self, chat: FakeChat, visit: Opened, site: Site
+    ) -> None:
         chat.agents[AGENT]["allowedOrigins"] = ["https://bakery.example", site.url]
         with visit() as page:
             expect(launcher(page)).to_be_visible()
 
-    def test_without_its_settings_it_still_answers(self, chat: FakeChat, visit: Opened) -> None:
+    def test_the_widget_works_if_its_settings_cannot_be_loaded(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
         chat.agents[AGENT] = 500
         chat.will(saying("Раз"))
         with visit('data-title="Помощь"') as page:
@@ -376,7 +388,7 @@ class TestEmbedding:
             expect(page.get_by_role("dialog", name="Помощь")).to_be_visible()
             expect(last(page)).to_contain_text("Раз")
 
-    def test_a_tag_without_a_bot_says_what_is_missing(
+    def test_a_tag_without_a_bot_logs_the_missing_attribute(
         self, chat: FakeChat, site: Site, opened: Opened
     ) -> None:
         site.pages["/"] = document()
@@ -385,7 +397,7 @@ class TestEmbedding:
                 page.add_script_tag(url=f"{chat.url}/widget.js")
             expect(page.locator("chat-widget")).to_have_count(0)
 
-    def test_options_are_attributes(self, chat: FakeChat, visit: Opened) -> None:
+    def test_options_are_set_by_attributes(self, chat: FakeChat, visit: Opened) -> None:
         options = (
             'data-title="Help &amp; more" data-language="en" data-position="left" '
             'data-color="#ffd400" data-open data-project="01JSITE" data-theme="dark"'
@@ -404,6 +416,6 @@ class TestEmbedding:
         assert {each["projectId"] for each in chat.events} == {"01JSITE"}
 
 
-def said_by(page: Page, text: str) -> bool:
-    """Whether the console already says a text."""
+def console_has(page: Page, text: str) -> bool:
+    """Whether the browser's console already has a message."""
     return any(text in message.text for message in page.console_messages())

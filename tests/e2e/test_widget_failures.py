@@ -1,4 +1,4 @@
-"""The chat widget when the chat refuses, breaks off or is silent."""
+"""The chat widget when the chat refuses, breaks off or does not answer."""
 
 from threading import Event
 
@@ -21,7 +21,7 @@ from tests.support.patience import PATIENCE
 
 
 def run_until(page: Page, text: str) -> None:
-    """Let time go by, which is the widget's alone, until it says something."""
+    """Advance the widget's clock until it shows a text."""
     for _ in range(100):
         if text in last(page).inner_text():
             return
@@ -64,7 +64,7 @@ class TestFailures:
         ],
         ids=lambda value: value.code if isinstance(value, Refusal) else "",
     )
-    def test_a_refusal_is_said_in_words(
+    def test_a_refusal_is_shown_in_words(
         self, chat: FakeChat, visit: Opened, refusal: Refusal, words: str, again: bool
     ) -> None:
         chat.will(refusal)
@@ -76,7 +76,7 @@ class TestFailures:
             expect(page.locator("chat-widget .me")).to_have_text("Вы: Сколько стоит торт?")
         assert len(chat.questions) == 1
 
-    def test_a_busy_session_is_waited_for(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_busy_session_is_retried(self, chat: FakeChat, visit: Opened) -> None:
         busy = Refusal(409, "session_busy", {"Retry-After": "2"})
         chat.will(busy, busy, saying("Вот"))
         with visit() as page:
@@ -84,7 +84,7 @@ class TestFailures:
             run_until(page, "Вот")
         assert len({(each.key, each.raw) for each in chat.questions}) == 1
 
-    def test_a_session_that_stays_busy_is_said(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_session_that_stays_busy_is_reported(self, chat: FakeChat, visit: Opened) -> None:
         busy = Refusal(409, "session_busy", {"Retry-After": "2"})
         chat.will(busy, busy, busy, busy, saying("Вот"))
         with visit() as page:
@@ -96,7 +96,7 @@ class TestFailures:
             expect(page.locator("chat-widget .note")).to_have_count(0)
         assert len({(each.key, each.raw) for each in chat.questions}) == 1
 
-    def test_a_session_that_is_gone_makes_room_for_a_new_one(
+    def test_an_expired_session_is_replaced_by_a_new_one(
         self, chat: FakeChat, visit: Opened
     ) -> None:
         chat.will(saying("Раз"), Refusal(404, "not_found"), saying("Два", session="s-2"))
@@ -110,7 +110,7 @@ class TestFailures:
         assert (refused.body["sessionId"], second.body["sessionId"]) == ("s-1", None)
         assert refused.key != second.key
 
-    def test_what_may_have_been_taken_is_sent_again_with_the_same_key(
+    def test_a_message_that_may_have_arrived_is_sent_again_with_the_same_key(
         self, chat: FakeChat, visit: Opened
     ) -> None:
         seen = Event()
@@ -132,13 +132,15 @@ class TestFailures:
         assert (first.key, first.raw) == (second.key, second.raw)
         assert third.body["sessionId"] == "s-1"
 
-    def test_a_stream_that_ends_early_is_cut_too(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_stream_that_ends_early_is_marked_as_cut(self, chat: FakeChat, visit: Opened) -> None:
         chat.will([start(), chunk("Торт")])
         with visit() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Ответ прервался.")
 
-    def test_what_failed_for_certain_is_sent_anew(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_message_that_certainly_failed_is_sent_again_with_a_new_key(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
         failure: list[Step] = [start(), event(type="error", error="The model is gone <b>.")]
         chat.will(failure, saying("Вот"))
         with visit() as page:
@@ -151,8 +153,8 @@ class TestFailures:
         assert first.key != second.key
         assert second.body["sessionId"] == "s-1"
 
-    def test_a_silent_stream_is_given_up(self, chat: FakeChat, visit: Opened) -> None:
-        chat.will([start(), chunk("Торт"), Silence()])
+    def test_a_stream_without_data_is_given_up(self, chat: FakeChat, visit: Opened) -> None:
+        chat.will([start(), chunk("Торт"), SilentPeriod()])
         with visit() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Торт")
@@ -160,7 +162,7 @@ class TestFailures:
             expect(last(page)).to_contain_text("Ответ прервался.")
             assert chat.questions[0].left.wait(PATIENCE)
 
-    def test_pings_keep_it_alive(self, chat: FakeChat, visit: Opened) -> None:
+    def test_pings_keep_a_stream_alive(self, chat: FakeChat, visit: Opened) -> None:
         more = Event()
         chat.will([start(), chunk("Торт"), more, chunk(" готов"), DONE])
         with visit() as page:
@@ -172,7 +174,7 @@ class TestFailures:
             more.set()
             expect(last(page)).to_contain_text("Торт готов")
 
-    def test_without_a_connection_it_says_so(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_missing_connection_is_reported(self, chat: FakeChat, visit: Opened) -> None:
         chat.will(saying("Вот"))
         with visit() as page:
             open_chat(page)
@@ -183,7 +185,7 @@ class TestFailures:
             page.get_by_role("button", name="Повторить").click()
             expect(last(page)).to_contain_text("Вот")
 
-    def test_a_proxys_page_is_no_answer(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_proxys_error_page_is_not_an_answer(self, chat: FakeChat, visit: Opened) -> None:
         with visit() as page:
             page.route(
                 "**/chat-stream",
@@ -201,5 +203,5 @@ class TestFailures:
             expect(last(page)).to_contain_text("Ответ не пришёл.")
 
 
-class Silence(Event):
-    """What is waited for without a word."""
+class SilentPeriod(Event):
+    """A period without any data from the server."""

@@ -1,4 +1,4 @@
-"""What the chat widget makes of Markdown, and of HTML that is none of ours."""
+"""Markdown and HTML in answers, as the chat widget renders them."""
 
 import re
 from threading import Event
@@ -138,21 +138,23 @@ class TestMarkdown:
         html: str = last(page).locator(".bubble").evaluate("node => node.innerHTML")
         return html
 
-    def test_a_subset_is_shown(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_subset_of_markdown_is_rendered(self, chat: FakeChat, visit: Opened) -> None:
         chat.will(saying(MARKDOWN))
         with visit() as page:
             chatting(page)
             expect(last(page)).to_contain_text("оба")
             assert self.shown(page) == SHOWN
 
-    def test_however_it_is_cut_it_ends_the_same(self, chat: FakeChat, visit: Opened) -> None:
+    def test_the_result_does_not_depend_on_how_the_text_is_split(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
         chat.will(saying(*MARKDOWN))
         with visit() as page:
             chatting(page)
             settled(page)
             assert self.shown(page) == SHOWN
 
-    def test_what_is_begun_is_never_seen_raw(self, chat: FakeChat, visit: Opened) -> None:
+    def test_incomplete_markup_is_never_shown_raw(self, chat: FakeChat, visit: Opened) -> None:
         text = "Есть **медовик** и `код`, *или* [каталог](https://bakery.example/cakes), **ещё"
         gates = [Event() for _ in text]
         steps: list[Step] = [start()]
@@ -164,16 +166,18 @@ class TestMarkdown:
             page.evaluate(WATCH)
             ask(page)
             for end, gate in enumerate(gates, 1):
-                drawn = len(text[:end].replace(" ", ""))  # a space at the end draws nothing
+                drawn = len(text[:end].replace(" ", ""))  # a space at the end is not visible
                 page.wait_for_function("drawn => seen.length >= drawn", arg=drawn)
                 gate.set()
             settled(page)
             seen = page.evaluate("seen")[:drawn]
         assert seen[-1] == "Есть медовик и код, или каталог, ещё"
-        # A single sign that emphasises may as well be an asterisk: it shows until it is closed.
+        # A single marker may also be a plain asterisk. It is shown until the markup is closed.
         assert [each for each in seen if re.search(r"\*\*|[`\[\]()]|\*$", each)] == []
 
-    def test_what_is_written_stays_in_place(self, chat: FakeChat, visit: Opened) -> None:
+    def test_rendered_text_does_not_move_when_more_arrives(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
         more = Event()
         chat.will([start(), chunk("Первый абзац\n\nВто"), more, chunk("рой абзац"), DONE])
         with visit() as page:
@@ -186,7 +190,7 @@ class TestMarkdown:
             assert paragraphs.first.evaluate("node => node.seen") is True
 
     @pytest.mark.parametrize("pieces", ["whole", "letters"])
-    def test_nothing_in_an_answer_runs_or_loads(
+    def test_answers_run_no_script_and_load_nothing(
         self, chat: FakeChat, visit: Opened, pieces: str
     ) -> None:
         text = "\n\n".join(HOSTILE)
@@ -223,7 +227,9 @@ class TestMarkdown:
          "\\" * 9000, "https://" * 1200, "<https://" * 1000, "**a** " * 1500, "*a **b " * 1300],
         ids=lambda text: text[:6],
     )  # fmt: skip
-    def test_odd_texts_take_no_time(self, chat: FakeChat, visit: Opened, text: str) -> None:
+    def test_malformed_texts_are_rendered_quickly(
+        self, chat: FakeChat, visit: Opened, text: str
+    ) -> None:
         chat.will(saying(*(text[at : at + 300] for at in range(0, len(text), 300))))
         with visit() as page:
             chatting(page)
@@ -232,4 +238,4 @@ class TestMarkdown:
             settled(page)
             metrics = processor.send("Performance.getMetrics")["metrics"]
             (seconds,) = (each["value"] for each in metrics if each["name"] == "TaskDuration")
-            assert 0 < seconds < 10  # of processor time; it is 0.03 at most
+            assert 0 < seconds < 10  # CPU seconds; 0.03 at most

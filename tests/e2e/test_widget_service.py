@@ -1,4 +1,4 @@
-"""The widget and the service together: a visitor talks to a real bot, and the owner sees it."""
+"""The widget with the service: a visitor chats with a real bot, and the owner sees the lead."""
 
 import re
 from collections.abc import Callable
@@ -9,9 +9,17 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.conftest import Api, Owner
-from tests.e2e.conftest import Site, markup_errors, shoot
+from tests.e2e.conftest import Site, markup_errors, save_screenshot
 from tests.factories.chat import Bot, new_bot
-from tests.factories.widget import ask, barriers, chatting, document, last, launcher, settled
+from tests.factories.widget import (
+    accessibility_errors,
+    ask,
+    chatting,
+    document,
+    last,
+    launcher,
+    settled,
+)
 
 Opened = Callable[..., Any]
 GREETING = "Здравствуйте! Спросите о хлебе."
@@ -19,7 +27,7 @@ GREETING = "Здравствуйте! Спросите о хлебе."
 
 @pytest.fixture
 def bot(service: str, owner: Owner, api: Api) -> Bot:
-    """A bot that the embedded model speaks for, with something to tell."""
+    """A bot with the embedded model and some facts in its prompt."""
     api.post("/api/products/create", {"name": "Медовик", "price": 240_000})
     bot = new_bot(owner)
     change(api, bot, welcomeMessage=GREETING, model="demo")
@@ -39,7 +47,7 @@ def funnel(api: Api, bot: Bot) -> dict[str, int]:
     return {each["stage"]: each["count"] for each in found}
 
 
-def test_a_visitor_talks_and_leaves_contacts_and_the_owner_has_a_lead(
+def test_a_visitor_who_leaves_contacts_becomes_the_owners_lead(
     service: str, bot: Bot, api: Api, site: Site, opened: Opened
 ) -> None:
     site.pages["/"] = document(tag(service, bot))
@@ -57,7 +65,7 @@ def test_a_visitor_talks_and_leaves_contacts_and_the_owner_has_a_lead(
         page.keyboard.press("Enter")
         settled(page)
         expect(page.locator("chat-widget .note")).to_have_text("Ваши контакты переданы.")
-        shoot(page, "widget-service")
+        save_screenshot(page, "widget-service")
     (dialog,) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
     assert (dialog["channel"], dialog["messagesCount"]) == ("widget", 6)
     (lead,) = api.get("/api/forms/collection-list")["collections"]
@@ -66,7 +74,9 @@ def test_a_visitor_talks_and_leaves_contacts_and_the_owner_has_a_lead(
     assert funnel(api, bot) == {"loaded": 1, "opened": 1, "started": 1, "engaged": 1, "lead": 1}
 
 
-def test_it_works_in_a_sandboxed_frame(service: str, bot: Bot, site: Site, opened: Opened) -> None:
+def test_the_widget_works_in_a_sandboxed_frame(
+    service: str, bot: Bot, site: Site, opened: Opened
+) -> None:
     inside = escape(document(tag(service, bot)))
     frame = f'<iframe sandbox="allow-scripts" srcdoc="{inside}" width="600" height="700"></iframe>'
     site.pages["/"] = document(frame)
@@ -76,7 +86,7 @@ def test_it_works_in_a_sandboxed_frame(service: str, bot: Bot, site: Site, opene
         expect(last(sandbox)).to_contain_text("Медовик")
 
 
-def test_an_owner_without_money_shows_no_amounts(
+def test_a_bot_without_money_shows_no_amounts_to_visitors(
     service: str, owner: Owner, api: Api, site: Site, opened: Opened
 ) -> None:
     poor = new_bot(owner, money=0)
@@ -86,7 +96,7 @@ def test_an_owner_without_money_shows_no_amounts(
         expect(last(page)).to_contain_text("Сейчас чат недоступен.")
 
 
-def test_a_bot_that_is_switched_off_says_so_and_then_is_not_there(
+def test_a_bot_that_is_switched_off_says_so_and_is_then_hidden(
     service: str, bot: Bot, api: Api, site: Site, opened: Opened
 ) -> None:
     site.pages["/"] = document(tag(service, bot))
@@ -100,7 +110,7 @@ def test_a_bot_that_is_switched_off_says_so_and_then_is_not_there(
         expect(page.locator("chat-widget")).to_have_count(0)
 
 
-def test_a_private_bot_and_other_origins_see_nothing(
+def test_a_private_bot_and_other_origins_show_no_widget(
     service: str, bot: Bot, api: Api, site: Site, opened: Opened
 ) -> None:
     site.pages["/"] = document(tag(service, bot))
@@ -117,7 +127,7 @@ def test_a_private_bot_and_other_origins_see_nothing(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_playground_shows_it_under_a_strict_policy(
+def test_the_playground_shows_the_widget_under_a_strict_policy(
     service: str, bot: Bot, opened: Opened, scheme: str
 ) -> None:
     said: list[str] = []
@@ -129,9 +139,9 @@ def test_the_playground_shows_it_under_a_strict_policy(
         expect(page.locator("code").first).to_contain_text(re.compile("(<|&lt;)img src"))
         expect(page.get_by_role("dialog", name="<img src=x>")).to_be_visible()
         settled(page)
-        assert barriers(page) == []
+        assert accessibility_errors(page) == []
         assert markup_errors(page) == []
-        shoot(page, f"playground-{scheme}")
+        save_screenshot(page, f"playground-{scheme}")
     assert said == []
 
 
@@ -139,7 +149,7 @@ def test_the_playground_asks_for_a_bot(service: str, opened: Opened) -> None:
     with opened(f"{service}/playground", viewport={"width": 360, "height": 740}) as page:
         page.get_by_label("Bot id").fill('"><script>alert(1)</script>')
         page.get_by_label("Page is read").select_option("rtl")
-        shoot(page, "playground-phone")
+        save_screenshot(page, "playground-phone")
         with page.expect_console_message(lambda said: "no such bot" in said.text):
             page.get_by_role("button", name="Show").click()
         assert "language" not in page.url

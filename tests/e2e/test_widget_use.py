@@ -1,4 +1,4 @@
-"""The chat widget to the eye, the keyboard and the funnel; contacts that a visitor leaves."""
+"""The chat widget in use: appearance, keyboard, funnel events, and visitors' contacts."""
 
 import re
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import Site, shoot
+from tests.e2e.conftest import Site, save_screenshot
 from tests.factories.widget import (
     AGENT,
     Opened,
+    accessibility_errors,
     ask,
-    barriers,
     chatting,
     document,
     field,
@@ -61,7 +61,7 @@ class TestFunnel:
             (AGENT, f"{site.url}/")
         }
 
-    def test_without_beacons_it_is_reported_all_the_same(
+    def test_stages_are_reported_without_beacon_support_too(
         self, chat: FakeChat, visit: Opened
     ) -> None:
         head = "<script>navigator.sendBeacon = () => false</script>"
@@ -71,7 +71,9 @@ class TestFunnel:
 
 
 class TestContacts:
-    def test_they_are_sent_as_a_message_and_apart(self, chat: FakeChat, visit: Opened) -> None:
+    def test_contacts_are_sent_as_a_message_and_as_fields(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
         chat.will(saying("Раз"), saying("Спасибо, Анна!"))
         with visit('data-privacy="https://bakery.example/privacy"') as page:
             leave = page.get_by_role("button", name="Оставить контакты")
@@ -84,13 +86,13 @@ class TestContacts:
             expect(page.get_by_role("link", name="Политика")).to_have_attribute(
                 "href", "https://bakery.example/privacy"
             )
-            assert barriers(page) == []
+            assert accessibility_errors(page) == []
             name.fill("Анна")
             reach.fill("позвоните")
             reach.press("Enter")
             expect(page.get_by_role("alert")).to_contain_text("Введите номер телефона")
             expect(reach).to_be_focused()
-            assert barriers(page) == []
+            assert accessibility_errors(page) == []
             reach.fill("8 999 123-45-67")
             page.get_by_role("button", name="Отправить").click()
             expect(last(page)).to_contain_text("Спасибо, Анна!")
@@ -101,7 +103,7 @@ class TestContacts:
         assert body["message"] == "Меня зовут Анна. Мой контакт: 8 999 123-45-67"
         assert body["contact"] == {"name": "Анна", "phone": "8 999 123-45-67"}
 
-    def test_they_can_be_kept(self, chat: FakeChat, visit: Opened) -> None:
+    def test_contacts_can_be_declined(self, chat: FakeChat, visit: Opened) -> None:
         chat.will(saying("Раз"))
         with visit() as page:
             chatting(page)
@@ -116,7 +118,7 @@ class TestContacts:
 
 
 class TestKeyboard:
-    def test_everything_is_done_without_a_mouse(self, chat: FakeChat, visit: Opened) -> None:
+    def test_every_function_works_without_a_mouse(self, chat: FakeChat, visit: Opened) -> None:
         chat.will(saying("Раз"))
         shortcuts = (
             "addEventListener('keydown', (e) => { if (e.key.length === 1) e.preventDefault() })"
@@ -128,7 +130,7 @@ class TestKeyboard:
             page.keyboard.press("Tab")
             expect(launcher(page)).to_be_focused()
             expect(launcher(page)).to_have_attribute("aria-expanded", "false")
-            shoot(page, "widget-focus")
+            save_screenshot(page, "widget-focus")
             page.keyboard.press("Enter")
             expect(field(page)).to_be_focused()
             expect(launcher(page)).to_have_attribute("aria-expanded", "true")
@@ -151,7 +153,9 @@ class TestKeyboard:
             expect(page.get_by_role("button", name="Отправить")).to_be_disabled()
         assert chat.questions == []
 
-    def test_each_part_of_an_answer_is_read_out_once(self, chat: FakeChat, visit: Opened) -> None:
+    def test_screen_readers_read_each_part_of_an_answer_once(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
         gates = [Event(), Event(), Event()]
         chat.will(
             [
@@ -185,7 +189,7 @@ class TestKeyboard:
             page.clock.fast_forward(11_000)
             expect(page.locator("chat-widget [aria-live=polite]")).to_be_empty()
 
-    def test_an_answer_to_a_closed_chat_shows_on_the_button(
+    def test_an_answer_to_a_closed_chat_is_announced_on_the_button(
         self, chat: FakeChat, visit: Opened
     ) -> None:
         more = Event()
@@ -217,35 +221,37 @@ class TestLook:
     @pytest.mark.parametrize(
         ("size", "options"), [("phone", PHONE), ("desktop", {})], ids=["phone", "desktop"]
     )
-    def test_it_has_no_barriers(
+    def test_the_widget_is_accessible(
         self, chat: FakeChat, visit: Opened, scheme: str, size: str, options: dict[str, Any]
     ) -> None:
         chat.will(*TALK)
         reduced = {"color_scheme": scheme, "reduced_motion": "reduce"}
         with visit(**options, **reduced) as page:
             expect(launcher(page)).to_be_visible()
-            assert barriers(page) == []
-            shoot(page, f"widget-closed-{size}-{scheme}")
+            assert accessibility_errors(page) == []
+            save_screenshot(page, f"widget-closed-{size}-{scheme}")
             chatting(page)
             expect(last(page)).to_contain_text("код")
-            shoot(page, f"widget-answer-{size}-{scheme}")
+            save_screenshot(page, f"widget-answer-{size}-{scheme}")
             ask(page, "А на субботу?")
             expect(last(page)).to_contain_text("Сейчас чат не отвечает.")
-            assert barriers(page) == []
-            shoot(page, f"widget-{size}-{scheme}")
+            assert accessibility_errors(page) == []
+            save_screenshot(page, f"widget-{size}-{scheme}")
             page.get_by_role("button", name="Оставить контакты").click()
-            assert barriers(page) == []
-            shoot(page, f"widget-contacts-{size}-{scheme}")
+            assert accessibility_errors(page) == []
+            save_screenshot(page, f"widget-contacts-{size}-{scheme}")
 
     @pytest.mark.parametrize("colour", ["#e88c00", "#d92d20", "#767676", "#fff", "#0a7d4b"])
-    def test_any_colour_can_be_read(self, chat: FakeChat, visit: Opened, colour: str) -> None:
+    def test_text_is_readable_on_any_accent_colour(
+        self, chat: FakeChat, visit: Opened, colour: str
+    ) -> None:
         chat.will(*TALK)
         with visit(f'data-color="{colour}"') as page:
             chatting(page)
             expect(last(page)).to_contain_text("код")
-            assert barriers(page) == []
+            assert accessibility_errors(page) == []
 
-    def test_on_a_phone_it_covers_the_page_and_gives_it_back(
+    def test_the_widget_covers_a_phones_page_and_uncovers_it_again(
         self, chat: FakeChat, visit: Opened
     ) -> None:
         with visit(**PHONE, reduced_motion="reduce") as page:
@@ -274,7 +280,7 @@ class TestLook:
             expect(panel(page)).not_to_have_attribute("aria-modal", "true")
             assert page.evaluate("document.body.inert") is False
 
-    def test_a_page_read_from_the_right_has_it_on_the_left(
+    def test_the_widget_is_on_the_left_of_right_to_left_pages(
         self, chat: FakeChat, site: Site, opened: Opened
     ) -> None:
         site.pages["/"] = document(tag(chat), lang="he", direction="rtl")
@@ -289,10 +295,10 @@ class TestLook:
             assert theirs is not None
             assert box["x"] < 100
             assert mine["x"] < theirs["x"]
-            assert barriers(page) == []
-            shoot(page, "widget-rtl")
+            assert accessibility_errors(page) == []
+            save_screenshot(page, "widget-rtl")
 
-    def test_larger_letters_of_the_visitor_are_kept(self, chat: FakeChat, visit: Opened) -> None:
+    def test_the_visitors_larger_font_size_is_kept(self, chat: FakeChat, visit: Opened) -> None:
         with visit(head="<style>html{font-size:62.5%}</style>") as page:
             open_chat(page)
             size = "node => getComputedStyle(node).fontSize"

@@ -1,4 +1,4 @@
-"""The cache of outside answers: asked once, kept for a while, never in the way."""
+"""The cache of external answers: requested once, kept for a while, and never a reason to fail."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ DAY = timedelta(days=1)
 
 
 class Service:
-    """A service that counts how often it is asked."""
+    """A service that counts its requests."""
 
     def __init__(self, answer: Any = "found") -> None:
         self.answer = answer
@@ -32,13 +32,13 @@ class Service:
     "answer",
     [None, False, 0, "", [], {}, 1.5, "Ёж 🦔", {"images": [{"url": "https://x"}], "n": None}],
 )
-def test_a_service_is_asked_once_whatever_it_answers(answer: Any) -> None:
+def test_a_service_is_requested_once_whatever_it_returns(answer: Any) -> None:
     service = Service(answer)
     assert [cached("photos", "bread", DAY, service) for _ in range(3)] == [answer] * 3
     assert service.asked == 1
 
 
-def test_another_key_or_kind_is_another_answer() -> None:
+def test_another_key_or_kind_is_cached_separately() -> None:
     first, other_key, other_kind = Service(1), Service(2), Service(3)
     assert cached("photos", "bread", DAY, first) == 1
     assert cached("photos", "Bread", DAY, other_key) == 2
@@ -53,7 +53,7 @@ def test_a_key_may_be_of_any_length_and_script() -> None:
     assert service.asked == 1
 
 
-def test_an_answer_is_kept_until_its_time_is_up_even_if_its_row_is_still_there(time: Time) -> None:
+def test_an_answer_expires_on_time_even_if_its_row_still_exists(time: Time) -> None:
     service = Service()
     cached("photos", "bread", timedelta(hours=24), service)
     time.pass_by(hours=23, minutes=59)
@@ -68,7 +68,7 @@ def test_an_answer_is_kept_until_its_time_is_up_even_if_its_row_is_still_there(t
     assert service.asked == 2
 
 
-def test_nothing_found_may_be_kept_for_less_long(time: Time) -> None:
+def test_a_missing_result_may_be_cached_for_less_long(time: Time) -> None:
     nothing, something = Service(None), Service("found")
     for _ in range(2):
         cached("barcodes", "1", 30 * DAY, nothing, ttl_of_none=DAY)
@@ -81,7 +81,7 @@ def test_nothing_found_may_be_kept_for_less_long(time: Time) -> None:
     assert (nothing.asked, something.asked) == (2, 1)
 
 
-def test_a_row_expires_by_itself_and_belongs_to_no_workspace(time: Time) -> None:
+def test_a_row_expires_automatically_and_belongs_to_no_workspace(time: Time) -> None:
     cached("photos", "bread", DAY, Service({"a": 1}))
     ((place, row),) = everything().items()
     assert place.startswith("control/CACHE#photos#")
@@ -89,7 +89,7 @@ def test_a_row_expires_by_itself_and_belongs_to_no_workspace(time: Time) -> None
     assert json.loads(row["body"]["S"]) == {"a": 1}
 
 
-def test_a_service_that_fails_is_asked_again() -> None:
+def test_a_failed_request_is_repeated() -> None:
     def fails() -> str:
         raise LookupError("no luck")
 
@@ -98,7 +98,7 @@ def test_a_service_that_fails_is_asked_again() -> None:
     assert cached("photos", "bread", DAY, Service()) == "found"
 
 
-def test_the_largest_answer_is_kept_and_a_larger_one_only_passed_on(
+def test_the_largest_answer_is_cached_and_a_larger_one_only_returned(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     fits, too_large = Service("ж" * 199_400), Service("ж" * 210_000)
@@ -109,7 +109,7 @@ def test_the_largest_answer_is_kept_and_a_larger_one_only_passed_on(
     assert caplog.records == []
 
 
-def test_a_cache_that_fails_costs_a_look_up_and_a_line_in_the_log(
+def test_a_failing_cache_costs_one_request_and_a_log_line(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def no_get(*_: object, **__: object) -> None:

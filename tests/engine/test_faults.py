@@ -1,6 +1,6 @@
-"""Answers of DynamoDB that are lost or late: no call acts twice, none waits for ever, none is mute.
+"""Lost and late answers of DynamoDB: no call acts twice, waits for ever, or fails without a reason.
 
-Faults come in before DynamoDB has seen a request, or after it has done what it was asked to.
+Faults are injected before DynamoDB receives a request, or after it has processed the request.
 """
 
 import json
@@ -41,10 +41,10 @@ ALWAYS = 10**9
 OFTEN = (1, 3, ALWAYS)
 ENDPOINT = "http://nowhere"
 GATEWAY_SECONDS = 28
-"""By when an answer must be there: API Gateway waits for 29."""
+"""An answer is due by then: API Gateway waits for 29 seconds."""
 
 Fault = Callable[[Any, dict[str, Any]], None]
-"""Makes of an answer what comes instead: it raises, or changes the answer."""
+"""Replaces an answer: it raises, or changes the answer."""
 
 
 def closed(_http: Any, _parsed: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ invalid = refusal("ValidationException", 400)
 
 @contextmanager
 def faulty(api_call: str, fault: Fault, when: str, times: int = ALWAYS) -> Iterator[list[str]]:
-    """Let a fault take the place of the next answers to a call; yields the calls that were made."""
+    """Let a fault replace the next answers to a call. Yields the calls that were made."""
     seen: list[str] = []
 
     def before(**_: Any) -> Any:
@@ -101,7 +101,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Change:
-    """A call that must act once, and how often it has."""
+    """A call that must act once, and the number of times it has acted."""
 
     api: Api
     path: str
@@ -167,9 +167,9 @@ TIMES = ["before", "after"]
 
 @matrix("change, fault, when", CHANGES, FAULTS, TIMES)
 class TestLostAnswers:
-    """Lost once, three times, and until every retry is used up."""
+    """Answers that are lost once, three times, or until all retries are used up."""
 
-    def test_of_a_call_repeated_under_its_key_are_one_effect_and_one_answer(
+    def test_lost_answers_of_a_call_with_a_key_are_one_effect_and_one_answer(
         self, change: Callable[[Api], Change], fault: Fault, when: str, api: Api
     ) -> None:
         made = change(api)
@@ -183,7 +183,7 @@ class TestLostAnswers:
             assert second.body == (first if first.status == 200 else made.send(key)).body
             assert made.done() == done
 
-    def test_of_a_call_without_a_key_are_one_effect_if_it_says_so_and_else_at_most_one(
+    def test_lost_answers_of_a_call_without_a_key_are_at_most_one_effect(
         self, change: Callable[[Api], Change], fault: Fault, when: str, api: Api
     ) -> None:
         made = change(api)
@@ -195,7 +195,7 @@ class TestLostAnswers:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_conflict_after_a_lost_answer_does_not_begin_again(
+def test_a_conflict_after_a_lost_answer_does_not_start_over(
     change: Callable[[Api], Change], api: Api
 ) -> None:
     made = change(api)
@@ -214,7 +214,7 @@ def test_a_conflict_after_a_lost_answer_does_not_begin_again(
     assert made.done() == 1
 
 
-def test_whoever_is_not_told_the_outcome_is_told_that(api: Api) -> None:
+def test_a_caller_without_an_answer_is_told_that_the_outcome_is_unknown(api: Api) -> None:
     made = create_site(api)
     with faulty(TRANSACTION, closed, "after"):
         answer = made.send(key=None)
@@ -225,7 +225,7 @@ def test_whoever_is_not_told_the_outcome_is_told_that(api: Api) -> None:
     assert "Try again in a few seconds" in answer.data["message"]
 
 
-def test_a_bulk_change_that_is_cut_short_goes_on_under_its_key(api: Api) -> None:
+def test_a_bulk_change_cut_short_continues_under_its_key(api: Api) -> None:
     made = raise_prices(api)
     with faulty(TRANSACTION, refusal("ThrottlingException", 400), "before", 4):
         assert made.send().status == 503
@@ -235,11 +235,11 @@ def test_a_bulk_change_that_is_cut_short_goes_on_under_its_key(api: Api) -> None
     assert made.done() == 1
 
 
-class TestMarks:
-    """Of keys whose call is still running: of operations that reach outside."""
+class TestInProgressRecords:
+    """Idempotency records of calls that are still running, in operations with external effects."""
 
     @matrix("fault, when, times", FAULTS, TIMES, [1, 2, ALWAYS])
-    def test_a_lost_answer_to_setting_one_costs_a_repeat_at_most(
+    def test_a_lost_answer_to_creating_a_record_costs_at_most_one_retry(
         self, fault: Fault, when: str, times: int, api: Api
     ) -> None:
         made = import_page(api)
@@ -253,7 +253,7 @@ class TestMarks:
         assert made.done() == 1
 
     @matrix("fault, when", FAULTS, TIMES)
-    def test_one_that_cannot_be_dropped_hides_no_failure_and_expires(
+    def test_a_record_that_cannot_be_removed_hides_no_failure_and_expires(
         self, fault: Fault, when: str, api: Api, time: Time
     ) -> None:
         made = import_page(api)
@@ -269,12 +269,12 @@ class TestMarks:
 
 
 class MadeResult(Wire):
-    """What the test's operation answers."""
+    """Response of the operation that these tests register."""
 
     id: Id
 
 
-def test_warnings_of_an_attempt_that_lost_its_race_go_with_it(owner: Owner) -> None:
+def test_warnings_of_an_attempt_that_conflicted_are_dropped(owner: Owner) -> None:
     registry, attempts = Registry(), iter(["first", "second", "third"])
 
     @operation(
@@ -285,7 +285,7 @@ def test_warnings_of_an_attempt_that_lost_its_race_go_with_it(owner: Owner) -> N
         registry=registry,
     )
     def warn(ctx: Context, args: NoInput) -> MadeResult:
-        """Warn of something."""
+        """Add a warning."""
         ctx.warn(next(attempts))
         site = SITES.new(ctx.workspace_id, title="x", slug="x", status="active")
         ctx.unit.create(site)
@@ -306,12 +306,15 @@ def test_warnings_of_an_attempt_that_lost_its_race_go_with_it(owner: Owner) -> N
 READS = [("GET", "/api/projects/list"), ("GET", "/api/products/list?q=loaf&sort=price")]
 
 
-class TestHanging:
-    """A database that takes connections and says nothing."""
+class TestHangingDatabase:
+    """A database that accepts connections and never answers."""
 
     @pytest.fixture
     def waited(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-        """All seconds waited for the database and between attempts; no real time passes."""
+        """Total seconds spent waiting for the database and between attempts.
+
+        No real time passes.
+        """
         waits: list[float] = []
         monkeypatch.setattr(deadline, "monotonic", lambda: sum(waits))
         monkeypatch.setattr(retry, "sleep", waits.append)
@@ -320,7 +323,7 @@ class TestHanging:
 
     @contextmanager
     def hanging(self, waited: list[float], after: int, *, seconds: float) -> Iterator[list[str]]:
-        """Let requests hang once some have been answered, each after ``seconds``."""
+        """Let requests hang after some have been answered, each for ``seconds``."""
         asked: list[str] = []
 
         def hang(model: Any, **_: Any) -> None:
@@ -342,7 +345,7 @@ class TestHanging:
         [create_product, import_page, raise_prices, upload_file],
         [0.0, READ_SECONDS - 0.1],
     )
-    def test_a_change_is_answered_in_time_wherever_it_stops(
+    def test_a_write_is_answered_in_time_wherever_the_database_hangs(
         self, change: Callable[[Api], Change], slow: float, api: Api, waited: list[float]
     ) -> None:
         made = change(api)
@@ -358,7 +361,7 @@ class TestHanging:
 
     @pytest.mark.parametrize("slow", [0.0, READ_SECONDS - 0.1], ids=["quick", "slow"])
     @pytest.mark.parametrize(("method", "path"), READS)
-    def test_a_read_is_answered_in_time_wherever_it_stops(
+    def test_a_read_is_answered_in_time_wherever_the_database_hangs(
         self, method: str, path: str, slow: float, api: Api, waited: list[float]
     ) -> None:
         loaf(api)
@@ -374,7 +377,7 @@ class TestHanging:
         assert answer.status == 200
 
     @pytest.mark.parametrize("change", [None, create_product, import_page])
-    def test_over_real_sockets_it_is_a_503_in_time(
+    def test_a_hanging_database_over_real_sockets_is_a_503_in_time(
         self, change: Callable[[Api], Change] | None, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """All clocks run twenty times as fast."""
@@ -407,11 +410,11 @@ class TestHanging:
                 events.unregister(event, redirect)
                 session.close()
         assert (answer.status, answer.data["code"]) == (503, "unavailable")
-        # What it waited for, not how long this machine took: a slow one waits for less.
+        # The sum of the waits, not the real time: a slow machine waits less.
         assert sum(waited) < GATEWAY_SECONDS
         assert made is None or made.send().status == 200
 
-    def test_what_may_have_been_stored_keeps_its_bytes_when_time_is_up(
+    def test_an_object_that_may_be_in_use_is_kept_when_time_is_up(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         made, now = upload_file(api), [0.0]
@@ -428,19 +431,19 @@ class TestHanging:
         assert object_store().get(file["url"].removeprefix(f"{settings().public_url}/")) == b"hello"
         assert made.done() == 1
 
-    def test_the_threads_of_a_request_share_its_deadline(self) -> None:
+    def test_threads_of_a_request_share_its_deadline(self) -> None:
         assert deadline.map_in_threads(lambda _: deadline.passed(), [1, 2], 2) == [False, False]
         with deadline.within(0):
             assert deadline.map_in_threads(lambda _: deadline.passed(), [1, 2], 2) == [True, True]
 
-    def test_a_cache_that_there_is_no_time_for_costs_nothing_more(self, database: None) -> None:
+    def test_a_cache_is_skipped_when_no_time_is_left(self, database: None) -> None:
         with deadline.within(0):
             assert cache.cached("kind", "key", Time().now - Time().now, lambda: "found") == "found"
             with pytest.raises(UnavailableError):
                 SITES.find("w", "s")
 
 
-class TestLog:
+class TestErrorLog:
     @pytest.mark.parametrize(
         ("fault", "cause"),
         [
@@ -452,7 +455,7 @@ class TestLog:
     )
     @pytest.mark.parametrize("api_call", ["GetItem", TRANSACTION])
     @pytest.mark.parametrize("way", ["rest", "mcp"])
-    def test_has_the_cause_of_a_503_and_no_secret(
+    def test_the_log_has_the_cause_of_a_503_and_no_secret(
         self,
         way: str,
         api_call: str,
@@ -475,14 +478,14 @@ class TestLog:
         assert api.token is not None
         assert not any(s in line for line in logged.lines for s in ("Hidden words", api.token))
 
-    def test_has_the_cause_of_lost_races(self, api: Api, logged: Records) -> None:  # noqa: F811
+    def test_the_log_has_the_cause_of_repeated_conflicts(self, api: Api, logged: Records) -> None:  # noqa: F811
         with failing(TRANSACTION, ALWAYS, conflict):
             api.refused("POST", "/api/projects/create", {"title": "Bakery"})
         causes = json.loads(logged.lines[-1])["cause"]
         assert causes.startswith("UnavailableError < ConcurrentUpdateError < TransactWriteError")
         assert "(TransactionCanceledException)" in causes
 
-    def test_has_no_cause_of_what_the_caller_did(self, api: Api, logged: Records) -> None:  # noqa: F811
+    def test_the_log_has_no_entry_for_errors_of_the_caller(self, api: Api, logged: Records) -> None:  # noqa: F811
         api.refused("POST", "/api/projects/create", {})
         assert "cause" not in json.loads(logged.lines[-1])
 
@@ -497,7 +500,7 @@ class TestLog:
             (TRANSACTION, import_page),
         ],
     )
-    def test_has_what_aws_calls_invalid_which_is_a_500_that_advises_no_retry(
+    def test_a_request_that_aws_calls_invalid_is_logged_and_a_500_without_a_retry(
         self,
         api_call: str,
         change: Callable[[Api], Change] | None,

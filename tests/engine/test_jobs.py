@@ -1,4 +1,4 @@
-"""Scheduled jobs: done once they are due, kept while they fail, and never again once finished."""
+"""Scheduled jobs: run once they are due, kept while they fail, and never repeated once finished."""
 
 import logging
 from collections import Counter
@@ -30,7 +30,7 @@ WORKSPACE = "w1"
 
 
 class Worker:
-    """A handler that remembers what it was given."""
+    """A job handler that records its calls."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -72,7 +72,7 @@ def rows() -> int:
 
 
 def spoil(job: jobs.JobRow, **attributes: dict[str, Any] | None) -> None:
-    """Give a stored job attributes that it cannot have, or take some away."""
+    """Corrupt a stored job: set invalid attributes, or remove some."""
     client, table = connection().client, jobs.JobRow.Meta.table_name
     key = {"pk": {"S": job.pk}, "sk": {"S": job.sk}}
     item = client.get_item(TableName=table, Key=key)["Item"] | attributes
@@ -81,7 +81,7 @@ def spoil(job: jobs.JobRow, **attributes: dict[str, Any] | None) -> None:
 
 
 class TestBacklog:
-    def test_is_as_old_as_the_job_that_has_been_due_longest(
+    def test_the_backlog_is_as_old_as_the_job_that_is_overdue_the_longest(
         self, worker: Worker, time: Time
     ) -> None:
         assert jobs.oldest_due() is None
@@ -96,7 +96,7 @@ class TestBacklog:
         jobs.run({"tidy": worker})
         assert jobs.oldest_due() is None
 
-    def test_a_job_that_keeps_failing_belongs_to_it_while_it_rests(
+    def test_a_failing_job_counts_while_it_waits_for_a_retry(
         self, worker: Worker, time: Time
     ) -> None:
         due, worker.fails = time.now, lambda _: True
@@ -105,14 +105,14 @@ class TestBacklog:
         time.pass_by(seconds=5)
         assert jobs.oldest_due() == due
 
-    def test_one_that_cannot_be_read_belongs_to_it_and_is_not_logged_for_it(
+    def test_an_unreadable_job_counts_and_is_not_logged_here(
         self, time: Time, caplog: pytest.LogCaptureFixture
     ) -> None:
         spoil(stage("spoilt"), kind=None, payload=None)
         assert jobs.oldest_due() == time.now
         assert not caplog.records
 
-    def test_costs_one_small_read_a_shard(self, time: Time) -> None:
+    def test_measuring_the_backlog_costs_one_small_read_per_shard(self, time: Time) -> None:
         for number in range(50):
             stage(f"j{number}")
         with metering() as usage:
@@ -121,14 +121,14 @@ class TestBacklog:
 
 
 class TestDueTimes:
-    def test_a_job_due_now_is_done_once_and_removed(self, worker: Worker, time: Time) -> None:
+    def test_a_due_job_runs_once_and_is_removed(self, worker: Worker, time: Time) -> None:
         stage("a")
         assert jobs.run({"tidy": worker}) == {"tidy": 1}
         assert jobs.run({"tidy": worker}) == {"tidy": 0}
         assert worker.done == ["a"]
         assert rows() == 0
 
-    def test_a_job_waits_for_its_very_moment(self, worker: Worker, time: Time) -> None:
+    def test_a_job_does_not_run_before_its_time(self, worker: Worker, time: Time) -> None:
         due = time.now + timedelta(minutes=30, milliseconds=1)
         stage("hold", due)
         time.now = due - timedelta(milliseconds=1)
@@ -138,9 +138,7 @@ class TestDueTimes:
         jobs.run({"tidy": worker})
         assert worker.done == ["hold"]
 
-    def test_the_due_time_counts_in_whatever_zone_it_is_given(
-        self, worker: Worker, time: Time
-    ) -> None:
+    def test_the_due_time_may_be_in_any_zone(self, worker: Worker, time: Time) -> None:
         from zoneinfo import ZoneInfo
 
         local = (time.now + timedelta(hours=1)).astimezone(ZoneInfo("Asia/Tokyo"))
@@ -151,14 +149,14 @@ class TestDueTimes:
         jobs.run({"tidy": worker})
         assert worker.done == ["a"]
 
-    def test_a_runner_that_was_away_for_weeks_misses_nothing(
+    def test_a_runner_that_was_off_for_weeks_misses_no_job(
         self, worker: Worker, time: Time
     ) -> None:
         stage("a")
         time.pass_by(days=21)
         assert jobs.run({"tidy": worker}) == {"tidy": 1}
 
-    def test_a_job_written_late_by_a_clock_that_is_behind_is_done_all_the_same(
+    def test_a_job_written_late_by_a_slow_clock_still_runs(
         self, worker: Worker, time: Time
     ) -> None:
         for _ in range(3):
@@ -168,15 +166,15 @@ class TestDueTimes:
         jobs.run({"tidy": worker})
         assert worker.done == ["late"]
 
-    def test_the_oldest_is_done_first(self, worker: Worker, time: Time) -> None:
+    def test_the_oldest_job_runs_first(self, worker: Worker, time: Time) -> None:
         for age in (3, 1, 4, 2):
             stage(f"{age}", time.now - timedelta(minutes=age))
         jobs.run({"tidy": worker})
         assert worker.done == ["4", "3", "2", "1"]
 
 
-class TestCancelling:
-    def test_the_transaction_that_does_the_work_early_takes_the_job_away(
+class TestCancellation:
+    def test_a_transaction_that_does_the_work_early_cancels_the_job(
         self, worker: Worker, time: Time
     ) -> None:
         job = stage("a", time.now + timedelta(minutes=30))
@@ -185,7 +183,7 @@ class TestCancelling:
         jobs.run({"tidy": worker})
         assert (worker.tried, rows()) == ([], 0)
 
-    def test_its_key_follows_from_its_kind_time_and_id(self, worker: Worker, time: Time) -> None:
+    def test_a_jobs_key_is_derived_from_kind_time_and_id(self, worker: Worker, time: Time) -> None:
         due = time.now + timedelta(minutes=30)
         for number in range(20):
             stage(f"{number}", due)
@@ -193,9 +191,7 @@ class TestCancelling:
             cancel(jobs.ref("tidy", due, f"{number}"))
         assert rows() == 0
 
-    def test_a_job_that_failed_before_can_be_cancelled_like_any_other(
-        self, worker: Worker, time: Time
-    ) -> None:
+    def test_a_job_that_failed_before_can_be_cancelled(self, worker: Worker, time: Time) -> None:
         job = stage("a")
         worker.fails = lambda _: True
         for _ in range(3):
@@ -204,14 +200,14 @@ class TestCancelling:
         cancel(jobs.ref("tidy", time.now - timedelta(hours=3), "a"))
         assert (rows(), job.sk) == (0, job.sk)
 
-    def test_one_id_serves_several_kinds(self, time: Time) -> None:
+    def test_one_id_may_be_used_by_several_kinds(self, time: Time) -> None:
         due = time.now
         stage("a", due, "lapse")
         stage("a", due, "remind")
         cancel(jobs.ref("lapse", due, "a"))
         assert rows() == 1
 
-    def test_a_unit_that_fails_leaves_no_job(self, time: Time) -> None:
+    def test_a_failed_unit_of_work_schedules_no_job(self, time: Time) -> None:
         unit = UnitOfWork(WORKSPACE, "test")
         unit.create(jobs.row("tidy", WORKSPACE, {}))
         unit.require(jobs.ref("tidy", time.now, "missing"))
@@ -231,9 +227,7 @@ class TestFailures:
         assert jobs.run({"tidy": worker}) == {"tidy": 1}
         assert rows() == 0
 
-    def test_a_job_that_fails_is_tried_again_a_minute_later(
-        self, worker: Worker, time: Time
-    ) -> None:
+    def test_a_failed_job_is_retried_after_a_minute(self, worker: Worker, time: Time) -> None:
         stage("a")
         worker.fails = lambda _: len(worker.tried) == 1
         jobs.run({"tidy": worker})
@@ -242,7 +236,7 @@ class TestFailures:
         time.pass_by(seconds=1)
         assert jobs.run({"tidy": worker}) == {"tidy": 1}
 
-    def test_one_that_keeps_failing_holds_up_no_other(self, worker: Worker, time: Time) -> None:
+    def test_a_failing_job_delays_no_other(self, worker: Worker, time: Time) -> None:
         worker.fails = lambda name: name == "bad"
         for name in ("bad", "good", "fine"):
             stage(name)
@@ -250,7 +244,7 @@ class TestFailures:
         assert sorted(worker.done) == ["fine", "good"]
         assert rows() == 1
 
-    def test_it_rests_longer_each_time_costs_little_and_is_never_given_up(
+    def test_retries_wait_longer_each_time_cost_little_and_never_stop(
         self, worker: Worker, time: Time
     ) -> None:
         stage("bad")
@@ -268,13 +262,13 @@ class TestFailures:
         with metering() as usage:
             jobs.run({"tidy": watched})
         assert usage.calls == ["Query"] * jobs.SHARDS
-        for _ in range(50):  # after more tries than powers of two fit a time span
+        for _ in range(50):  # more attempts than a time span can be doubled
             time.pass_by(hours=6)
             jobs.run({"tidy": watched})
         assert len(tried) > 50
         assert rows() == 1
 
-    def test_a_job_that_kills_its_runner_rests_too_and_lets_the_others_go_on(
+    def test_a_job_that_kills_its_runner_is_delayed_and_others_run(
         self, worker: Worker, time: Time
     ) -> None:
         class Killed(BaseException):
@@ -291,13 +285,13 @@ class TestFailures:
         with pytest.raises(Killed):
             jobs.run(handlers)
         assert jobs.run(handlers) == {"deadly": 0, "tidy": 1}
-        time.pass_by(minutes=5, seconds=59)  # a Lambda may still be at it
+        time.pass_by(minutes=5, seconds=59)  # a Lambda function may still be working on it
         assert jobs.run(handlers) == {"deadly": 0, "tidy": 0}
         time.pass_by(seconds=1)
         with pytest.raises(Killed):
             jobs.run(handlers)
 
-    def test_a_job_tried_in_its_request_and_failed_is_left_to_the_runner(
+    def test_a_job_that_failed_in_its_request_is_left_to_the_runner(
         self, worker: Worker, time: Time
     ) -> None:
         job = stage("a")
@@ -305,9 +299,7 @@ class TestFailures:
         assert not jobs.attempt(job, worker)
         assert jobs.run({"tidy": worker}) == {"tidy": 1}
 
-    def test_a_lease_whose_answer_is_lost_is_used_all_the_same(
-        self, worker: Worker, time: Time
-    ) -> None:
+    def test_a_lease_whose_answer_is_lost_is_still_used(self, worker: Worker, time: Time) -> None:
         stage("a")
         lost: list[str] = []
 
@@ -324,9 +316,7 @@ class TestFailures:
             events.unregister("after-call.dynamodb.UpdateItem", lose)
         assert (lost, rows()) == (["the answer"], 0)
 
-    def test_leases_that_the_database_refuses_end_the_run_and_lose_nothing(
-        self, worker: Worker, time: Time
-    ) -> None:
+    def test_refused_leases_end_the_run_and_lose_no_job(self, worker: Worker, time: Time) -> None:
         for name in "abc":
             stage(name)
         with failing("UpdateItem", 1000, throttled):
@@ -356,7 +346,7 @@ class TestMalformedRows:
         ],
         ids=str,
     )
-    def test_are_logged_and_rest_while_the_others_are_done(
+    def test_malformed_rows_are_logged_and_delayed_while_others_run(
         self,
         spoilt: dict[str, Any],
         worker: Worker,
@@ -381,7 +371,7 @@ class TestMalformedRows:
                 jobs.run({"tidy": worker})
             assert usage.calls == ["Query"] * jobs.SHARDS, "it rests"
 
-    def test_a_row_of_a_kind_not_deployed_yet_is_done_once_it_is(
+    def test_a_row_of_an_unknown_kind_runs_once_the_kind_is_deployed(
         self, worker: Worker, time: Time
     ) -> None:
         stage("a", kind="new")
@@ -389,7 +379,9 @@ class TestMalformedRows:
         time.pass_by(minutes=1)
         assert jobs.run({"tidy": worker, "new": worker}) == {"tidy": 0, "new": 1}
 
-    def test_only_the_bookkeeping_spoilt_mends_itself(self, worker: Worker, time: Time) -> None:
+    def test_a_row_with_only_corrupt_bookkeeping_is_repaired(
+        self, worker: Worker, time: Time
+    ) -> None:
         spoil(stage("a"), tries={"S": "many"}, not_before={"S": "x"})
         jobs.run({"tidy": worker})
         time.pass_by(minutes=1)
@@ -398,7 +390,7 @@ class TestMalformedRows:
 
 
 class TestOverlappingRuns:
-    def test_eight_runners_do_each_job_once(self, worker: Worker) -> None:
+    def test_eight_runners_run_each_job_once(self, worker: Worker) -> None:
         for number in range(40):
             stage(f"{number}")
         done = at_once(8, lambda _: jobs.run({"tidy": worker})["tidy"])
@@ -406,7 +398,7 @@ class TestOverlappingRuns:
         assert Counter(worker.done) == {f"{number}": 1 for number in range(40)}
         assert rows() == 0
 
-    def test_eight_runners_make_no_second_row_of_one_that_fails(self, worker: Worker) -> None:
+    def test_eight_runners_do_not_duplicate_a_failing_job(self, worker: Worker) -> None:
         for number in range(10):
             stage(f"{number}")
         worker.fails = lambda _: True
@@ -415,7 +407,7 @@ class TestOverlappingRuns:
         assert rows() == 10
 
     @pytest.mark.parametrize("fails", [False, True])
-    def test_nothing_brings_back_what_was_finished_while_a_runner_had_it(self, fails: bool) -> None:
+    def test_a_job_finished_elsewhere_during_a_run_is_not_restored(self, fails: bool) -> None:
         job, begun, finished = stage("a"), Event(), Event()
 
         def work(_: jobs.JobRow) -> None:
@@ -432,7 +424,7 @@ class TestOverlappingRuns:
         runner.join(PATIENCE)
         assert rows() == 0
 
-    def test_of_runners_that_read_a_row_before_it_was_taken_none_works_on_it_again(
+    def test_a_runner_with_an_outdated_read_does_not_repeat_a_job(
         self, worker: Worker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         stage("a")
@@ -449,7 +441,7 @@ class TestOverlappingRuns:
         assert worker.tried == ["a"]
         assert rows() == 1
 
-    def test_a_runner_that_outlives_its_lease_does_not_undo_the_next_ones_work(
+    def test_a_runner_that_outlives_its_lease_does_not_undo_the_next_run(
         self, worker: Worker, time: Time
     ) -> None:
         stage("a")
@@ -466,12 +458,12 @@ class TestOverlappingRuns:
 class TestFairness:
     @pytest.fixture
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-        """What the runner's stop-watch shows; handlers move it by as long as they take."""
+        """The runner's clock. Handlers advance it by their duration."""
         shows = [0.0]
         monkeypatch.setattr(jobs, "monotonic", lambda: shows[0])
         return shows
 
-    def test_a_huge_backlog_of_slow_jobs_does_not_keep_holds_from_lapsing(
+    def test_a_huge_backlog_of_slow_jobs_does_not_delay_short_ones(
         self, worker: Worker, time: Time, watch: list[float], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(jobs, "BATCH", 10)
@@ -488,7 +480,7 @@ class TestFairness:
         assert done["lapse"] == 10
         assert 0 < done["purge"] <= 3
 
-    def test_what_becomes_due_during_a_long_run_is_done_in_that_run(
+    def test_jobs_that_become_due_during_a_long_run_are_done_in_it(
         self, worker: Worker, time: Time, watch: list[float]
     ) -> None:
         stage("hold", time.now + timedelta(seconds=60), "lapse")
@@ -502,7 +494,7 @@ class TestFairness:
         jobs.run({"purge": purge, "lapse": worker}, stop=lambda: watch[0] >= 120)
         assert worker.done == ["hold"]
 
-    def test_a_backlog_of_any_size_is_worked_off(
+    def test_a_backlog_of_any_size_is_completed(
         self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(jobs, "BATCH", 3)
@@ -510,7 +502,7 @@ class TestFairness:
             stage(f"{number}", kind=("tidy", "purge")[number % 2])
         assert jobs.run({"tidy": worker, "purge": worker}) == {"tidy": 20, "purge": 20}
 
-    def test_of_a_backlog_the_database_sends_no_more_than_a_batch_a_shard(
+    def test_each_query_of_a_backlog_reads_at_most_one_batch_per_shard(
         self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(jobs, "BATCH", 2)
@@ -523,7 +515,7 @@ class TestFairness:
         jobs.run({"purge": worker, "lapse": worker}, stop=lambda: bool(sent))
         assert len(sent) == 2 * jobs.SHARDS + 1
 
-    def test_a_shard_full_of_rows_that_cannot_be_read_hides_no_job(
+    def test_a_shard_full_of_unreadable_rows_hides_no_job(
         self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(jobs, "BATCH", 2)
@@ -533,7 +525,7 @@ class TestFairness:
         assert jobs.run({"tidy": worker}) == {"tidy": 1}
         assert rows() == 30
 
-    def test_time_that_is_up_stops_the_run_and_loses_nothing(
+    def test_a_run_that_is_out_of_time_stops_and_loses_no_job(
         self, worker: Worker, time: Time
     ) -> None:
         for name in "abcdef":
@@ -546,7 +538,7 @@ class TestFairness:
 
 class TestCosts:
     @pytest.mark.parametrize("minute", [0, 1, 9, 59])
-    def test_an_idle_minute_is_one_query_a_shard_whatever_the_number_of_kinds(
+    def test_an_idle_minute_costs_one_query_per_shard_for_any_number_of_kinds(
         self, minute: int, worker: Worker, time: Time, on_dynamodb_local: bool
     ) -> None:
         for number in range(50):
@@ -569,7 +561,7 @@ class TestCosts:
         assert len(places) == jobs.SHARDS
 
 
-def test_a_kind_has_one_handler() -> None:
+def test_a_kind_has_only_one_handler() -> None:
     kind = next(iter(JOB_HANDLERS))
     with pytest.raises(ValueError, match=kind):
         job_handler(kind)(lambda _: None)
@@ -582,7 +574,7 @@ def _machine_time() -> Iterator[None]:
 
 
 class Machine(RuleBasedStateMachine):
-    """Any order of scheduling, cancelling, failing, spoiling, waiting and runs within runs."""
+    """Random sequences of scheduling, cancelling, failures, corruption and nested runs."""
 
     time = Time()
     numbers = iter(range(10**9))
@@ -643,7 +635,7 @@ class Machine(RuleBasedStateMachine):
             self.within += 1
             jobs.run({"tidy": self._work, "lapse": self._work})
             self.within -= 1
-        if self.cancels:  # the work is done early by someone else, just now
+        if self.cancels:  # Another process does the work early, at this moment.
             self._cancel(name)
         if self.failing:
             raise OSError("no luck")
@@ -665,7 +657,7 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.usefixtures("_machine_time")
-def test_whatever_happens_jobs_are_done_when_due_and_never_again() -> None:
+def test_random_histories_run_each_due_job_once() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
     run_state_machine_as_test(

@@ -1,4 +1,4 @@
-"""Limits counted in the database: exactly as many as are allowed, by subject, window and scale."""
+"""Rate limits counted in the database: exact, by subject, window and scale."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,7 +25,7 @@ DAY = Limit("test-day", "tests a day", 1, timedelta(days=1))
 
 @pytest.fixture(autouse=True)
 def scale(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
-    """Set RATE_LIMIT_SCALE; it is 1 unless a test says otherwise."""
+    """Set RATE_LIMIT_SCALE. It is 1 by default."""
 
     def choose(factor: float) -> None:
         chosen = replace(real, rate_limit_scale=factor)
@@ -37,7 +37,7 @@ def scale(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
 
 
 def admitted(limit: Limit, subject: str, count: int) -> int:
-    """Take so often, and return how often that was allowed."""
+    """Make this many attempts, and return the number admitted."""
     return count - sum(refusal(limit, subject) is not None for _ in range(count))
 
 
@@ -49,7 +49,9 @@ def refusal(limit: Limit, subject: str) -> RateLimitedError | None:
     return None
 
 
-def test_a_holder_is_admitted_as_often_as_allowed_and_told_what_is_left(time: Time) -> None:
+def test_a_subject_is_admitted_as_often_as_allowed_and_sees_the_remaining_number(
+    time: Time,
+) -> None:
     time.pass_by(seconds=20)
     assert [take(LIMIT, "a") for _ in range(3)] == [
         RateLimitStatus(3, left, 40) for left in (2, 1, 0)
@@ -58,7 +60,7 @@ def test_a_holder_is_admitted_as_often_as_allowed_and_told_what_is_left(time: Ti
         take(LIMIT, "a")
 
 
-def test_a_refusal_says_what_is_allowed_and_when_to_return(time: Time) -> None:
+def test_a_refusal_states_the_limit_and_when_to_retry(time: Time) -> None:
     time.pass_by(seconds=20)
     assert admitted(LIMIT, "a", 3) == 3
     error = refusal(LIMIT, "a")
@@ -72,7 +74,7 @@ def test_a_refusal_says_what_is_allowed_and_when_to_return(time: Time) -> None:
     }
 
 
-def test_who_waits_as_long_as_told_is_admitted(time: Time) -> None:
+def test_a_subject_that_waits_as_advised_is_admitted(time: Time) -> None:
     time.pass_by(seconds=59.4)
     assert admitted(LIMIT, "a", 4) == 3
     error = refusal(LIMIT, "a")
@@ -81,7 +83,7 @@ def test_who_waits_as_long_as_told_is_admitted(time: Time) -> None:
     assert take(LIMIT, "a").remaining == 2
 
 
-def test_a_day_is_a_day_of_utc(time: Time) -> None:
+def test_a_daily_limit_counts_days_in_utc(time: Time) -> None:
     time.pass_by(hours=11, minutes=59)
     assert take(DAY, "a").reset_seconds == 60
     time.pass_by(seconds=59)
@@ -90,21 +92,21 @@ def test_a_day_is_a_day_of_utc(time: Time) -> None:
     assert take(DAY, "a").reset_seconds == 86_400
 
 
-def test_holders_and_limits_are_counted_apart() -> None:
+def test_subjects_and_limits_are_counted_separately() -> None:
     other = replace(LIMIT, name="other")
     counts = [admitted(limit, subject, 5) for limit in (LIMIT, other) for subject in ("a", "b")]
     assert counts == [3, 3, 3, 3]
 
 
 @pytest.mark.parametrize(("factor", "allowed"), [(0.34, 1), (1, 3), (2, 6), (0, 0)])
-def test_the_scale_multiplies_what_is_allowed(
+def test_the_scale_multiplies_the_limit(
     factor: float, allowed: int, scale: Callable[[float], None], time: Time
 ) -> None:
     scale(factor)
     assert admitted(LIMIT, "a", 8) == allowed
 
 
-def test_of_twenty_at_once_exactly_as_many_as_allowed_are_admitted(time: Time) -> None:
+def test_of_twenty_concurrent_attempts_exactly_the_limit_is_admitted(time: Time) -> None:
     limit = replace(LIMIT, max_requests=7)
     refused = at_once(20, lambda _: refusal(limit, "a"))
     assert refused.count(None) == 7
@@ -113,7 +115,7 @@ def test_of_twenty_at_once_exactly_as_many_as_allowed_are_admitted(time: Time) -
 
 @examples(40)
 @given(steps=st.lists(st.floats(0, 50), max_size=25), max_requests=st.integers(1, 4))
-def test_no_window_ever_admits_more_than_allowed(
+def test_no_window_admits_more_than_allowed(
     steps: list[float], max_requests: int, time: Time
 ) -> None:
     limit, subject = replace(LIMIT, max_requests=max_requests), new_id()
@@ -126,7 +128,7 @@ def test_no_window_ever_admits_more_than_allowed(
         assert answers == [number < max_requests for number in range(len(answers))]
 
 
-def test_counters_expire_with_their_window(time: Time) -> None:
+def test_counters_expire_after_their_window(time: Time) -> None:
     take(LIMIT, "a")
     (row,) = everything().values()
     assert row["expires"]["N"] == str(int((time.now + timedelta(minutes=1)).timestamp()))
@@ -134,7 +136,7 @@ def test_counters_expire_with_their_window(time: Time) -> None:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that does not write."""
+    """A database that refuses writes."""
 
     def fail(*_: object, **__: object) -> None:
         raise UpdateError(cause=None)

@@ -1,4 +1,4 @@
-"""The list engine beside a naive model: the same pages, totals and orders on both of its plans."""
+"""The list engine, compared with a naive model: the same pages, totals and orders by both plans."""
 
 import contextlib
 import itertools
@@ -39,7 +39,7 @@ WORKSPACE = "w"
 
 @pytest.fixture(autouse=True)
 def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator[None]:
-    """Both plans, and all ways within them, with a handful of rows."""
+    """Use both plans, and all their variants, with only a few rows."""
     monkeypatch.setattr(queries, "SMALL_ROWS", SMALL)
     monkeypatch.setattr(queries, "CONSISTENT_ROWS", 12)
     monkeypatch.setattr(queries, "FETCHED_SKIP", 3)
@@ -54,9 +54,9 @@ def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator
 
 @contextlib.contextmanager
 def pages_of(rows: int | None) -> Iterator[None]:
-    """End every page of a Query after some rows, as DynamoDB does after a megabyte.
+    """End every page of a Query after this many rows, as DynamoDB does after a megabyte.
 
-    DynamoDB counts the rows before it filters them; so does a ``Limit``.
+    Like a ``Limit``, the number counts rows before they are filtered.
     """
     if rows is None:
         yield
@@ -99,7 +99,7 @@ def model_key(sort: str, product: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
-    """Return the ids of all products that match, in order: what the pages must add up to."""
+    """Return the ids of all matching products in order, which the pages must equal together."""
     found = [p for p in products if query.ids is None or p["id"] in query.ids]
     for name, wanted in query.filters.items():
         if wanted is not None:
@@ -180,7 +180,7 @@ OF_CATEGORIES = st.builds(
 
 
 class ListsLikeTheModel(RuleBasedStateMachine):
-    """Random writes, and after them random lists, read page by page to beyond the end."""
+    """Random writes, followed by random lists that are read page by page to beyond the end."""
 
     numbers = itertools.count()
 
@@ -261,7 +261,7 @@ class ListsLikeTheModel(RuleBasedStateMachine):
             assert plans == {"index scan" if len(self.model) > SMALL else "full scan"}
 
     def _agrees(self, query: Query, rows: int | None) -> set[str]:
-        """Compare the first page, the last, one between and one beyond; return the plans."""
+        """Compare the first page, the last, one in between and one beyond. Return the plans."""
         expected = model_list(list(self.model.values()), query)
         last = max(1, -(-len(expected) // query.size))
         plans = set()
@@ -299,12 +299,12 @@ def test_every_page_total_order_filter_and_search_agrees_with_the_model() -> Non
 
 @dataclass
 class Shop:
-    """A workspace's products."""
+    """The products of a workspace."""
 
     ids: list[str] = field(default_factory=list)
 
     def add(self, count: int, **values: Any) -> "Shop":
-        """Make products, in one unit each ninety."""
+        """Create products, ninety in one unit of work."""
         for start in range(0, count, 45):
             unit = UnitOfWork(WORKSPACE, "test")
             for number in range(start, min(start + 45, count)):
@@ -349,19 +349,19 @@ class TestPlans:
             ({"sort": "price", "search": ""}, "index scan"),
         ],
     )
-    def test_a_large_collection_is_walked_wherever_an_order_serves(
+    def test_a_large_collection_is_read_along_an_index_that_fits(
         self, asked: dict[str, Any], plan: str
     ) -> None:
         Shop().add(SMALL + 1)
         assert page(**asked).plan == plan
 
-    def test_a_small_collection_is_passed_over(self) -> None:
+    def test_a_small_collection_is_read_by_a_full_scan(self) -> None:
         Shop().add(SMALL)
         assert page().plan == "full scan"
 
     @pytest.mark.parametrize("sort", ["createdAt", "name"])
     @pytest.mark.parametrize("filters", [{}, {"category_id": "c"}])
-    def test_a_small_collection_is_bounded_by_the_time_of_creation(
+    def test_a_scan_of_a_small_collection_is_bounded_by_the_creation_time(
         self, sort: str, filters: dict[str, str]
     ) -> None:
         shop = Shop()
@@ -374,7 +374,7 @@ class TestPlans:
         assert (found.plan, found.total) == ("full scan", 3)
         assert {record.id for record in found.records} == set(shop.ids[2:])
 
-    def test_a_range_is_searched_to_the_end_of_long_texts(self) -> None:
+    def test_a_range_filter_compares_long_texts_to_their_end(self) -> None:
         shop = Shop().add(SMALL + 6, price=9)
         shop.add(1, price=1, name="long " * 30 + "needle", sku=None)
         shop.add(1, price=1, name="short", sku=None)
@@ -382,7 +382,7 @@ class TestPlans:
         assert (found.plan, found.total) == ("range scan", 1)
         assert [record.id for record in found.records] == [shop.ids[-2]]
 
-    def test_reads_consistently_up_to_the_limit_and_pages_even_beyond(
+    def test_reads_are_consistent_up_to_the_limit_and_pages_beyond_it_match(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked: list[tuple[str | None, bool]] = []
@@ -406,7 +406,9 @@ class TestPlans:
         finally:
             events.unregister("provide-client-params.dynamodb.Query", note)
 
-    def test_the_choice_is_logged_with_its_cost(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_the_chosen_plan_is_logged_with_its_cost(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         Shop().add(SMALL + 1)
         with caplog.at_level("DEBUG", logger="chalicelib.engine.listing.listing"):
             page()
@@ -419,7 +421,7 @@ class TestPlans:
         found = page(page=10**9, size=100)
         assert (found.records, found.total, found.cost.round_trips) == ([], SMALL + 1, 1)
 
-    def test_several_categories_cost_what_they_hold_and_the_page_asks_for(self) -> None:
+    def test_several_categories_cost_their_own_rows_and_the_page(self) -> None:
         shop = Shop().add(SMALL + 1, category_id="a").add(SMALL, category_id="b").add(3)
         some: dict[str, Any] = {"filters": {"category_id": {"a", "b", "none"}}}
         first = page("price", size=2, **some)
@@ -431,7 +433,7 @@ class TestPlans:
         everywhere = page("createdAt", filters={"category_id": {"a", "b"}}, size=100)
         assert [product.id for product in everywhere.records] == shop.ids[: 2 * SMALL + 1]
 
-    def test_many_categories_with_little_in_them_are_filtered_out_of_the_whole(
+    def test_many_small_categories_are_filtered_from_the_whole_collection(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for number in range(9):
@@ -444,7 +446,7 @@ class TestPlans:
         assert merged.cost.round_trips == 10
         assert [p.id for p in merged.records] == [p.id for p in found.records]
 
-    def test_a_look_up_reads_its_row_and_the_record(self) -> None:
+    def test_a_lookup_reads_its_row_and_the_record(self) -> None:
         Shop().add(SMALL + 1)
         Shop().add(1, sku="Ёж-1", status="inactive")
         found = page(lookups={"sku": "еЖ-1"})
@@ -468,7 +470,7 @@ class TestDeclarations:
             ({"inline_bytes": 500}, "names longer than an entry holds"),
         ],
     )
-    def test_one_that_would_make_wrong_pages_is_refused(
+    def test_a_declaration_that_would_make_wrong_pages_is_refused(
         self, wrong: dict[str, Any], why: str
     ) -> None:
         with pytest.raises(ValueError, match=why):
@@ -486,7 +488,7 @@ class TestDeclarations:
             {"sort": "colour"},
         ],
     )
-    def test_what_a_listing_does_not_declare_cannot_be_asked(self, asked: dict[str, Any]) -> None:
+    def test_an_undeclared_filter_or_sort_is_an_error(self, asked: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match="the listing of PRODUCT knows no"):
             page(**asked)
 
@@ -496,8 +498,8 @@ class TestDeclarations:
     [0, pytest.param(10**6, marks=pytest.mark.slow)],
     ids=["index scan", "full scan"],
 )
-class TestWhileOthersWrite:
-    def test_what_does_not_change_is_listed_once_and_in_order(
+class TestConcurrentWrites:
+    def test_unchanged_records_are_listed_once_and_in_order(
         self, small: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(queries, "SMALL_ROWS", small)
@@ -545,7 +547,7 @@ class TestWhileOthersWrite:
         assert counters.read(WORKSPACE, "PRODUCT")["total"] == 90
 
 
-def test_the_key_of_an_order_fits_the_table_whatever_the_name() -> None:
+def test_a_sort_key_fits_the_table_whatever_the_name() -> None:
     row = PRODUCTS.new(WORKSPACE, name="\U0001f9ff" * 255, price=0, status="active", sort_order=0)
     row.status = "s" * 64
     PRODUCTS.set_index_keys(row)
@@ -555,7 +557,7 @@ def test_the_key_of_an_order_fits_the_table_whatever_the_name() -> None:
 
 @contextlib.contextmanager
 def unprocessed(keep: Callable[[int], bool]) -> Iterator[list[int]]:
-    """Let DynamoDB leave the keys of a BatchGetItem unprocessed, but for those to ``keep``."""
+    """Let DynamoDB leave the keys of a BatchGetItem unprocessed, except those in ``keep``."""
     sizes: list[int] = []
 
     def leave(parsed: dict[str, Any], **_: Any) -> None:
@@ -577,9 +579,7 @@ def unprocessed(keep: Callable[[int], bool]) -> Iterator[list[int]]:
 
 
 class TestFaults:
-    def test_keys_left_unprocessed_are_asked_for_again(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_unprocessed_keys_are_requested_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         slept: list[float] = []
         monkeypatch.setattr(retry, "sleep", slept.append)
         ids = Shop().add(20).ids
@@ -589,7 +589,7 @@ class TestFaults:
         assert sizes == [20, 12, 4]
         assert len(slept) == 2
 
-    def test_keys_left_for_ever_are_a_503_and_never_a_shorter_page(
+    def test_keys_that_stay_unprocessed_are_a_503_and_never_a_shorter_page(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(retry, "sleep", lambda _: None)
@@ -601,7 +601,7 @@ class TestFaults:
     @pytest.mark.parametrize("operation", ["Query", "BatchGetItem"])
     @pytest.mark.parametrize("asked", [{"sort": "price"}, {"search": "p"}, {"sort": "createdAt"}])
     @pytest.mark.parametrize("failing_call", [0, 1, 2])
-    def test_a_read_that_fails_anywhere_is_a_503_or_does_not_matter(
+    def test_a_failed_read_is_a_503_or_makes_no_difference(
         self,
         operation: str,
         asked: dict[str, Any],
@@ -638,7 +638,7 @@ class TestFaults:
         assert cost.round_trips == 3
 
 
-def test_a_fetch_may_be_the_first_thing_a_process_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_may_begin_with_a_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     unused = connection.__wrapped__()
     for module in (tables, reading):
         monkeypatch.setattr(module, "connection", lambda: unused)
@@ -648,9 +648,9 @@ def test_a_fetch_may_be_the_first_thing_a_process_reads(monkeypatch: pytest.Monk
 
 
 class TestCosts:
-    """Read units, where DynamoDB Local tells them true; at 100,000 rows: make bench."""
+    """Read units, which only DynamoDB Local reports correctly. ``make bench`` uses 100,000 rows."""
 
-    def test_page_one_costs_the_same_at_any_size_and_a_search_a_tenth_of_a_reading(
+    def test_page_one_costs_the_same_at_any_size_and_a_search_a_tenth_of_a_scan(
         self, on_dynamodb_local: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         if not on_dynamodb_local:
@@ -674,10 +674,10 @@ class TestCosts:
 
 @pytest.mark.store
 @pytest.mark.parametrize("descending", [True, False])
-def test_records_between_two_dates_are_counted_along_their_keys(
+def test_records_between_two_dates_are_counted_along_their_index(
     database: None, monkeypatch: pytest.MonkeyPatch, descending: bool
 ) -> None:
-    """Leads have an index of keys alone in the order of creation, beside the table's own."""
+    """Leads have an index of keys only, in the order of creation, beside the table's own keys."""
     monkeypatch.setattr(queries, "SMALL_ROWS", 5)
     list(seed("w", "leads", 40))
     made = sorted(LEADS.entries("w"), key=lambda each: each.id, reverse=descending)

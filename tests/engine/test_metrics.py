@@ -1,4 +1,4 @@
-"""Daily counters: exact sums, however many count at once, by day, subject and value."""
+"""Daily counters: exact sums by day, subject and value, also under concurrency."""
 
 from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
@@ -50,7 +50,7 @@ def plain(counts: metrics.DayCounts) -> tuple[dict[str, int], dict[str, dict[str
 
 
 class TestCounting:
-    def test_counts_in_all_and_by_every_value_given(self, workspace: str) -> None:
+    def test_the_total_and_every_given_value_are_counted(self, workspace: str) -> None:
         count(workspace, {"views": 1, "visitors": 1}, page="/", referrer="example.com")
         count(workspace, {"views": 2}, page="/")
         count(workspace, {"views": 1}, page="/bread", referrer=None)
@@ -62,7 +62,7 @@ class TestCounting:
             },
         )
 
-    def test_subjects_workspaces_and_days_are_apart(self, workspace: str) -> None:
+    def test_subjects_workspaces_and_days_are_counted_separately(self, workspace: str) -> None:
         increments = Increments(workspace)
         increments.add("crm", DAY, {"created": 1}, source="a")
         increments.add("form#1", DAY, {"created": 2}, source="b")
@@ -76,8 +76,11 @@ class TestCounting:
         assert one_day(workspace, DAY + timedelta(1), "crm").totals == {"created": 4}
         assert one_day(new_id(), subject="crm").totals == {}
 
-    def test_what_goes_up_goes_down_again(self, workspace: str) -> None:
-        """A lead changes its status: on the day of its creation one more and one less."""
+    def test_a_count_can_be_decremented_again(self, workspace: str) -> None:
+        """A lead changes its status.
+
+        On the day of its creation, one count falls and another rises.
+        """
         for _ in range(20):
             count(workspace, {"created": 1, "status:new": 1}, source="ad")
         for status in ("completed", "rejected"):
@@ -86,16 +89,16 @@ class TestCounting:
         expected = {"created": 20, "status:completed": 10, "status:rejected": 10}
         assert plain(one_day(workspace)) == (expected, {"source": {"ad": expected}})
 
-    def test_counts_of_one_operation_are_added_up_first(self, workspace: str) -> None:
+    def test_increments_of_one_operation_are_combined(self, workspace: str) -> None:
         increments = Increments(workspace)
         for number in (5, 7, -12, 1):
             increments.add("site", DAY, {"tokens": number}, model="demo")
         with metering() as usage:
             increments.write()
-        assert usage.calls.count("UpdateItem") == 2  # the value's place, and the count
+        assert usage.calls.count("UpdateItem") == 2  # the value's position, and the count
         assert one_day(workspace).totals == {"tokens": 1}
 
-    def test_what_comes_to_nothing_is_not_written(self, workspace: str) -> None:
+    def test_increments_that_cancel_out_are_not_written(self, workspace: str) -> None:
         with metering() as usage:
             count(workspace, {"views": 0})
         assert usage.calls == []
@@ -103,21 +106,23 @@ class TestCounting:
     @pytest.mark.parametrize(
         "value", ["", "other", "#", "a#b", "pk", "0", "Ж" * 600, "\ud800", "x" * 511 + "Ж", "'; --"]
     )
-    def test_any_text_is_a_value(self, value: str, workspace: str) -> None:
+    def test_any_text_may_be_a_value(self, value: str, workspace: str) -> None:
         for _ in range(2):
             count(workspace, {"views": 1}, page=value)
         ((told, measures),) = one_day(workspace).by["page"].items()
         assert measures == {"views": 2}
         assert told == value or len(told.encode()) <= metrics.MAX_VALUE_BYTES
 
-    def test_values_that_begin_alike_for_512_bytes_count_as_one(self, workspace: str) -> None:
+    def test_values_with_the_same_first_512_bytes_count_as_one(self, workspace: str) -> None:
         count(workspace, {"views": 1}, page="x" * 512 + "a")
         count(workspace, {"views": 1}, page="x" * 512 + "b")
         assert one_day(workspace).by["page"] == {"x" * 512: {"views": 2}}
 
 
 class TestManyValues:
-    def test_a_hundred_are_told_apart_and_the_rest_are_other(self, workspace: str) -> None:
+    def test_a_hundred_values_are_counted_separately_and_the_rest_as_other(
+        self, workspace: str
+    ) -> None:
         for number in range(130):
             count(workspace, {"views": 1}, page=f"/{number}", referrer="one")
         for _ in range(3):
@@ -143,7 +148,7 @@ class TestManyValues:
         assert len(urls) == 201
         assert urls[OTHER] == {"opened": 30}
 
-    def test_each_day_has_values_of_its_own(self, workspace: str) -> None:
+    def test_each_day_has_its_own_values(self, workspace: str) -> None:
         for day in (DAY, DAY + timedelta(1)):
             for number in range(3):
                 count(workspace, {"views": 1}, day, max_values=2, page=f"/{day}/{number}")
@@ -151,15 +156,15 @@ class TestManyValues:
             values = {f"/{day}/0", f"/{day}/1", OTHER}
             assert one_day(workspace, day).by["page"].keys() == values
 
-    def test_what_was_counted_as_other_is_taken_back_from_other(self, workspace: str) -> None:
+    def test_a_count_made_as_other_is_decremented_from_other(self, workspace: str) -> None:
         for number in range(4):
             count(workspace, {"created": 1}, max_values=2, source=f"s{number}")
-        metrics.forget_values()  # as another process
+        metrics.forget_values()  # as in another process
         for number in range(4):
             count(workspace, {"created": -1}, max_values=2, source=f"s{number}")
         assert plain(one_day(workspace)) == ({}, {})
 
-    def test_a_flood_of_made_up_values_costs_one_write_each(self, workspace: str) -> None:
+    def test_a_flood_of_invented_values_costs_one_write_each(self, workspace: str) -> None:
         for number in range(5):
             count(workspace, {"views": 1}, max_values=5, source=f"{number}")
         with metering() as usage:
@@ -175,7 +180,7 @@ class TestUnitOfWork:
         increments.add("crm", DAY, {"created": 1})
         increments.stage(unit)
 
-    def test_counts_with_the_rest_of_the_transaction(self, workspace: str) -> None:
+    def test_counters_are_written_with_the_transaction(self, workspace: str) -> None:
         unit = UnitOfWork(workspace, "test")
         unit.create(jobs.row("tidy", workspace, {}))
         self.stage(workspace, unit)
@@ -184,7 +189,7 @@ class TestUnitOfWork:
         assert plain(one_day(workspace)) == ({"views": 1}, {"page": {"/": {"views": 1}}})
         assert one_day(workspace, subject="crm").totals == {"created": 1}
 
-    def test_counts_nothing_when_the_transaction_fails(self, workspace: str) -> None:
+    def test_counters_stay_unchanged_when_the_transaction_fails(self, workspace: str) -> None:
         unit = UnitOfWork(workspace, "test")
         unit.require(jobs.ref("tidy", clock.now(), "missing"))
         self.stage(workspace, unit)
@@ -192,7 +197,7 @@ class TestUnitOfWork:
             unit.commit()
         assert plain(one_day(workspace)) == ({}, {})
 
-    def test_takes_one_item_a_subject_and_day(self, workspace: str) -> None:
+    def test_counters_take_one_item_per_subject_and_day(self, workspace: str) -> None:
         unit = UnitOfWork(workspace, "test")
         increments = Increments(workspace)
         for number in range(50):
@@ -201,7 +206,7 @@ class TestUnitOfWork:
         assert len(unit._transaction.staged) == 1
 
 
-class TestManyAtOnce:
+class TestConcurrency:
     SOURCES = 40
     LIMIT = 15
 
@@ -240,7 +245,7 @@ class TestManyAtOnce:
         for source in sources.keys() - {OTHER}:
             assert sources[source]["created"] == expected[source]
 
-    def test_processes_that_know_nothing_of_each_other_agree_on_places(
+    def test_independent_processes_agree_on_the_positions_of_values(
         self, workspace: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(metrics, "_known", lru_cache(maxsize=0)(lambda *_: {}))
@@ -260,7 +265,7 @@ class TestManyAtOnce:
         pk = f"W#{workspace}#METRICS#site"
         assert metrics.MetricsRow.count(pk) == metrics.SHARDS
 
-    def test_a_transaction_in_the_way_is_waited_for(
+    def test_a_transaction_conflict_is_retried(
         self,
         workspace: str,
         pauses: list[float],  # noqa: F811  the fixture
@@ -276,7 +281,7 @@ class TestManyAtOnce:
         assert len(pauses) == 3
         assert one_day(workspace).totals == {"views": 1}
 
-    def test_a_database_that_fails_is_told_as_such(self, workspace: str) -> None:
+    def test_a_failing_database_is_reported_as_such(self, workspace: str) -> None:
         for operation in ("UpdateItem", "GetItem"):
             with failing(operation, 100, throttled), pytest.raises(AppError) as told:
                 count(workspace, {"views": 1}, page="/")
@@ -284,7 +289,7 @@ class TestManyAtOnce:
 
 
 class TestReading:
-    def test_every_day_of_the_span_is_there(self, workspace: str) -> None:
+    def test_every_day_of_the_period_is_returned(self, workspace: str) -> None:
         count(workspace, {"views": 3}, DAY)
         first, last = DAY - timedelta(2), DAY + timedelta(1)
         for outside in (first - timedelta(1), last + timedelta(1)):
@@ -306,7 +311,7 @@ class TestReading:
             {"page": {"/0": {"views": 3}, "/1": {"views": 2}}},
         )
 
-    def test_a_year_is_one_query(self, workspace: str, on_dynamodb_local: bool) -> None:
+    def test_a_year_is_read_in_one_query(self, workspace: str, on_dynamodb_local: bool) -> None:
         for number in range(0, 366, 3):
             count(workspace, {"views": 1}, DAY + timedelta(number), page=f"/{number % 20}")
         cost = Cost()
@@ -336,16 +341,24 @@ class TestDays:
         [
             ("Europe/Moscow", "2027-03-13T20:59:59.999", "2027-03-13"),
             ("Europe/Moscow", "2027-03-13T21:00:00", "2027-03-14"),
-            ("America/New_York", "2027-03-14T04:59:59", "2027-03-13"),  # the clocks change that day
+            (
+                "America/New_York",
+                "2027-03-14T04:59:59",
+                "2027-03-13",
+            ),  # the clocks change on that day
             ("America/New_York", "2027-03-14T05:00:00", "2027-03-14"),
             ("America/New_York", "2027-03-15T03:59:59", "2027-03-14"),
             ("America/New_York", "2027-03-15T04:00:00", "2027-03-15"),
-            ("Africa/Cairo", "2027-04-29T21:59:59", "2027-04-29"),  # whose midnight does not exist
+            (
+                "Africa/Cairo",
+                "2027-04-29T21:59:59",
+                "2027-04-29",
+            ),  # midnight is skipped on that day
             ("Africa/Cairo", "2027-04-29T22:00:00", "2027-04-30"),
             ("Pacific/Kiritimati", "2027-03-13T10:00:00", "2027-03-14"),
         ],
     )
-    def test_begin_at_midnight_of_their_zone(self, zone: str, moment: str, day: str) -> None:
+    def test_days_begin_at_midnight_of_their_zone(self, zone: str, moment: str, day: str) -> None:
         instant = datetime.fromisoformat(moment).replace(tzinfo=UTC)
         assert str(clock.local_day(instant, zone)) == day
 
@@ -358,13 +371,13 @@ moments = st.builds(
 )
 sources = st.sampled_from([None, *"abcde"])
 moves = st.lists(st.sampled_from(["new", "completed", "rejected", None]), max_size=4)
-"""The statuses that a lead goes through after its first; None deletes it."""
+"""The statuses that a lead gets after its first one. None deletes it."""
 
 
 @given(zone=st.sampled_from(ZONES), leads=st.lists(st.tuples(moments, sources, moves), max_size=12))
 @examples(40)
 def test_statistics_equal_a_naive_recount(zone: str, leads: list[Any]) -> None:
-    """Leads come on days in any order, change their status any number of times, and some go."""
+    """Leads arrive on days in any order, change their status often, and some are deleted."""
     workspace, limit = new_id(), 3
     histories = [(clock.local_day(at, zone), source, moves) for at, source, moves in leads]
     for day, source, moves in histories:
@@ -388,7 +401,7 @@ def test_statistics_equal_a_naive_recount(zone: str, leads: list[Any]) -> None:
 
 
 def recount(histories: list[Any], limit: int) -> Counter[tuple[Any, ...]]:
-    """Count what is left of the leads, one by one."""
+    """Count the remaining leads one by one."""
     told: defaultdict[date, list[str]] = defaultdict(list)
     expected: Counter[tuple[Any, ...]] = Counter()
     for day, source, moves in histories:

@@ -1,4 +1,4 @@
-"""Sparse orders: what is put first comes first, and few records are rewritten."""
+"""Sparse sort positions: moving records to the front rewrites few of them."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,15 +10,17 @@ NUMBERS = st.one_of(st.integers(-5, 5), st.integers(-(10**12), 10**12))
 
 @st.composite
 def moves(draw: st.DrawFn) -> tuple[list[SortPosition], list[str]]:
-    """A list of positions, and which of them are to come first."""
+    """A list of positions, and the records to move to the front."""
     numbers = draw(st.lists(NUMBERS, min_size=1, max_size=12))
     positions = sorted(SortPosition(number, f"{i:02}") for i, number in enumerate(numbers))
     ids = draw(st.permutations([position.id for position in positions]))
     return positions, ids[: draw(st.integers(1, len(ids)))]
 
 
-def moved(positions: list[SortPosition], ids: list[str]) -> tuple[list[str], dict[str, int]]:
-    """Put some first; return the order of all after it, and what was rewritten."""
+def move_to_front(
+    positions: list[SortPosition], ids: list[str]
+) -> tuple[list[str], dict[str, int]]:
+    """Move some records to the front. Return the new order and the rewritten records."""
     by_id = {position.id: position for position in positions}
     rest = min((position for position in positions if position.id not in ids), default=None)
     numbers = first_in_order([by_id[i] for i in ids], rest)
@@ -30,47 +32,49 @@ def moved(positions: list[SortPosition], ids: list[str]) -> tuple[list[str], dic
 
 
 @given(moves())
-def test_the_listed_come_first_and_the_rest_keep_their_order(
+def test_moved_records_come_first_and_the_rest_keep_their_order(
     move: tuple[list[SortPosition], list[str]],
 ) -> None:
     positions, ids = move
-    order, numbers = moved(positions, ids)
+    order, numbers = move_to_front(positions, ids)
     assert order == ids + [position.id for position in positions if position.id not in ids]
     assert numbers.keys() <= set(ids)
 
 
 @given(moves())
-def test_putting_them_first_again_rewrites_nothing(
+def test_repeating_a_move_rewrites_nothing(
     move: tuple[list[SortPosition], list[str]],
 ) -> None:
     positions, ids = move
-    _, numbers = moved(positions, ids)
+    _, numbers = move_to_front(positions, ids)
     again = [
         SortPosition(numbers.get(position.id, position.number), position.id)
         for position in positions
     ]
-    assert moved(again, ids)[1] == {}
+    assert move_to_front(again, ids)[1] == {}
 
 
 @given(st.integers(0, 29), st.integers(0, 28))
-def test_where_there_is_room_one_move_rewrites_one_record(source: int, target: int) -> None:
+def test_one_move_rewrites_one_record_if_there_is_room(source: int, target: int) -> None:
     positions = [SortPosition(i * STEP, f"{i:02}") for i in range(30)]
     ids = [position.id for position in positions]
     ids.insert(target, ids.pop(source))
-    order, numbers = moved(positions, ids)
+    order, numbers = move_to_front(positions, ids)
     assert order == ids
     assert len(numbers) == (source != target)
 
 
-def test_without_room_between_them_all_of_the_listed_get_new_numbers() -> None:
+def test_without_room_all_moved_records_get_new_positions() -> None:
     positions = [SortPosition(n, f"{n}") for n in (1, 2, 3, 4)]
-    order, numbers = moved(positions, ["1", "3", "2"])
+    order, numbers = move_to_front(positions, ["1", "3", "2"])
     assert order == ["1", "3", "2", "4"]
     assert numbers.keys() == {"1", "3", "2"}
 
 
 @given(NUMBERS, st.integers(0, 200), st.integers(1, 90))
-def test_numbers_between_rise_strictly_or_there_is_no_room(low: int, room: int, count: int) -> None:
+def test_positions_between_two_rise_strictly_or_there_is_no_room(
+    low: int, room: int, count: int
+) -> None:
     found = between(low, low + room + 1, count)
     if count > room:
         assert found is None

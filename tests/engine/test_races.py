@@ -1,4 +1,4 @@
-"""Many clients at once: one of them wins, the rest are told, and nothing is counted twice."""
+"""Concurrent clients: one of them wins, the others are told, and nothing is counted twice."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def outcomes(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
     return Counter((a.status, a.data.get("code")) for a in answers)
 
 
-def test_of_fifty_creations_for_one_slug_one_wins(owner: Owner, api: Api) -> None:
+def test_of_fifty_concurrent_creations_with_one_slug_one_wins(owner: Owner, api: Api) -> None:
     body = {"title": "Bakery", "slug": "bakery"}
     answers = at_once(50, lambda _: api.call("POST", "/api/projects/create", body))
     assert outcomes(answers) == {(200, None): 1, (409, "slug_taken"): 49}
@@ -39,7 +39,9 @@ def test_generated_slugs_of_one_title_do_not_clash(owner: Owner, api: Api) -> No
     assert counters.read(owner.workspace.id, "SITE") == {"total": 10, "status:active": 10}
 
 
-def test_one_idempotency_key_raced_by_twenty_makes_one_thing_and_equal_answers(api: Api) -> None:
+def test_twenty_concurrent_calls_with_one_idempotency_key_create_one_record_and_get_equal_answers(
+    api: Api,
+) -> None:
     answers = at_once(
         20,
         lambda _: api.call(
@@ -52,7 +54,7 @@ def test_one_idempotency_key_raced_by_twenty_makes_one_thing_and_equal_answers(a
     assert api.get("/api/projects/list")["pagination"]["total"] == 1
 
 
-def test_of_many_saves_of_one_version_one_wins(api: Api, things: Things) -> None:
+def test_of_many_concurrent_saves_of_one_version_one_wins(api: Api, things: Things) -> None:
     page = things.page
     answers = at_once(
         20,
@@ -68,7 +70,7 @@ def test_of_many_saves_of_one_version_one_wins(api: Api, things: Things) -> None
 
 
 @pytest.mark.parametrize("there", [0, 2])
-def test_of_keys_made_at_once_no_more_live_than_may(
+def test_keys_created_concurrently_do_not_exceed_the_limit(
     there: int, new_owner: Callable[..., Owner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = new_owner()
@@ -87,7 +89,7 @@ def test_of_keys_made_at_once_no_more_live_than_may(
     assert len(api_keys.live(owner.workspace.id)) == 3
 
 
-def test_of_folders_made_at_once_no_more_than_may(
+def test_folders_created_concurrently_do_not_exceed_the_limit(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folders, "MAX_FOLDERS", 3)
@@ -97,7 +99,7 @@ def test_of_folders_made_at_once_no_more_than_may(
 
 
 @pytest.mark.parametrize("there", [0, 2])
-def test_of_pages_made_at_once_no_more_than_a_site_may_have(
+def test_pages_created_concurrently_do_not_exceed_the_limit_of_a_site(
     there: int, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "MAX_PAGES", 4)
@@ -122,7 +124,7 @@ def test_of_pages_made_at_once_no_more_than_a_site_may_have(
     assert outcomes(answers) == {(200, None): 3, (409, "conflict"): 5}
 
 
-def test_a_home_page_never_goes_while_another_page_is_made(api: Api) -> None:
+def test_a_home_page_is_not_deleted_while_another_page_is_created(api: Api) -> None:
     for _ in range(5):
         site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
         body = {"projectId": site, "title": "Page"}
@@ -139,7 +141,7 @@ def test_a_home_page_never_goes_while_another_page_is_made(api: Api) -> None:
         assert [page["isHome"] for page in pages] == [True] + [False] * (len(pages) - 1)
 
 
-def test_html_saved_at_once_never_passes_the_quota(
+def test_html_saved_concurrently_does_not_exceed_the_quota(
     owner: Owner, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
@@ -160,7 +162,9 @@ def test_html_saved_at_once_never_passes_the_quota(
     assert files.used_bytes(owner.workspace.id) == 0
 
 
-def test_saves_without_a_version_all_succeed_one_after_another(api: Api, things: Things) -> None:
+def test_concurrent_saves_without_a_version_all_succeed_one_after_another(
+    api: Api, things: Things
+) -> None:
     page = things.page
     answers = at_once(
         8,
@@ -170,7 +174,7 @@ def test_saves_without_a_version_all_succeed_one_after_another(api: Api, things:
     assert sorted(a.data["page"]["version"] for a in answers) == list(range(2, 10))
 
 
-def test_the_first_of_many_pages_made_at_once_is_the_only_home(api: Api) -> None:
+def test_of_pages_created_concurrently_exactly_one_is_the_home(api: Api) -> None:
     site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
     body = {"projectId": site, "title": "Page"}
     answers = at_once(10, lambda _: api.call("POST", "/api/pages/create", body))
@@ -179,7 +183,7 @@ def test_the_first_of_many_pages_made_at_once_is_the_only_home(api: Api) -> None
     assert [page["isHome"] for page in pages] == [True] + [False] * 9
 
 
-def test_pages_made_while_their_site_is_deleted_do_not_survive_it(
+def test_pages_created_while_their_site_is_deleted_are_deleted_too(
     owner: Owner, api: Api, things: Things
 ) -> None:
     def act(number: int) -> Answer:
@@ -196,13 +200,15 @@ def test_pages_made_while_their_site_is_deleted_do_not_survive_it(
     assert counters.read(owner.workspace.id, "PAGE") == {}
 
 
-def test_one_site_deleted_by_many_is_deleted_once(owner: Owner, api: Api, things: Things) -> None:
+def test_a_site_deleted_concurrently_is_deleted_once(
+    owner: Owner, api: Api, things: Things
+) -> None:
     answers = at_once(8, lambda _: api.call("POST", "/api/projects/delete", {"id": things.site}))
     assert outcomes(answers) == {(200, None): 1, (404, "not_found"): 7}
     assert counters.read(owner.workspace.id, "SITE") == {}
 
 
-def test_counters_equal_what_many_writers_left(owner: Owner, api: Api) -> None:
+def test_counters_match_the_records_after_concurrent_writes(owner: Owner, api: Api) -> None:
     def act(number: int) -> None:
         site = api.post("/api/projects/create", {"title": f"Site {number}"})["project"]["id"]
         if number % 2:
@@ -217,7 +223,7 @@ def test_counters_equal_what_many_writers_left(owner: Owner, api: Api) -> None:
     assert states == {"status:active": 8, "status:inactive": 4}
 
 
-def test_a_workspace_and_its_keys_agree_on_the_plan_after_many_changes_at_once(
+def test_a_workspace_and_its_keys_agree_on_the_plan_after_concurrent_changes(
     owner: Owner,
 ) -> None:
     plans = ("free", "start", "business", "enterprise")

@@ -1,4 +1,4 @@
-"""What a request costs: requests to DynamoDB, and read units where the database tells them true."""
+"""Costs of a request: requests to DynamoDB, and read units where the database reports them."""
 
 import json
 from typing import Any
@@ -91,7 +91,7 @@ def test_round_trips_stay_within_their_budget(
     assert usage.round_trips <= limit, usage.calls
 
 
-def test_edits_of_a_page_cost_what_its_whole_html_does(api: Api, things: Things) -> None:
+def test_edits_of_a_page_cost_as_much_as_saving_its_whole_html(api: Api, things: Things) -> None:
     page = {"id": things.page}
     api.post("/api/pages/save-html", {**page, "html": "<p>one</p>"})
     edits = [{"find": "one", "replace": "two"}]
@@ -100,7 +100,7 @@ def test_edits_of_a_page_cost_what_its_whole_html_does(api: Api, things: Things)
     assert usage.round_trips == 4, usage.calls
 
 
-def test_a_page_and_its_site_are_read_at_once_but_for_the_first_time(
+def test_a_page_and_its_site_are_read_in_one_request_after_the_first_time(
     api: Api, things: Things
 ) -> None:
     costs = []
@@ -113,7 +113,7 @@ def test_a_page_and_its_site_are_read_at_once_but_for_the_first_time(
 
 
 def test_a_submission_stays_within_its_budget(api: Api, things: Things) -> None:
-    submit(things.form, name="Bob")  # the day's first knows its source from then on
+    submit(things.form, name="Bob")  # After the first of the day, the source of visitors is known.
     with metering() as usage:
         submit(things.form, name="Ada", email="ada@example.com", phone="84951234567")
     assert usage.round_trips <= 11, usage.calls
@@ -135,7 +135,7 @@ def test_a_mistyped_key_costs_no_read(owner: Owner) -> None:
     assert usage.calls == []
 
 
-def test_requests_name_the_service_alone(api: Api) -> None:
+def test_requests_send_only_the_services_own_name(api: Api) -> None:
     sent: list[str] = []
 
     def note(request: Any, **_: object) -> None:
@@ -150,7 +150,7 @@ def test_requests_name_the_service_alone(api: Api) -> None:
     assert set(sent) == {f"Workspace-Automation-API/{VERSION}"}
 
 
-def test_last_use_is_written_once_in_ten_minutes(owner: Owner, time: object) -> None:
+def test_the_last_use_of_a_key_is_written_once_in_ten_minutes(owner: Owner, time: object) -> None:
     api = owner.api()
     costs = []
     for minutes in (0, 1, 8, 1):
@@ -162,7 +162,7 @@ def test_last_use_is_written_once_in_ten_minutes(owner: Owner, time: object) -> 
 
 
 @pytest.mark.slow
-def test_five_hundred_sites_cost_few_units_to_list(
+def test_listing_five_hundred_sites_costs_few_units(
     owner: Owner, api: Api, on_dynamodb_local: bool
 ) -> None:
     from chalicelib.domains.sites.store.sites import SITES
@@ -194,7 +194,7 @@ def test_five_hundred_sites_cost_few_units_to_list(
 
 @pytest.fixture
 def long_pages(api: Api) -> tuple[str, list[str]]:
-    """A site of 26 pages with 60 KB of Cyrillic design system each: its id, and theirs."""
+    """Return the ids of a site and its 26 pages, with 60 KB of Cyrillic design system each."""
     site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
     pages = []
     for number in range(26):
@@ -205,7 +205,7 @@ def long_pages(api: Api) -> tuple[str, list[str]]:
 
 
 @pytest.mark.slow
-def test_long_design_systems_cost_nothing_where_they_are_not_shown(
+def test_long_design_systems_cost_nothing_if_they_are_not_shown(
     api: Api, long_pages: tuple[str, list[str]], on_dynamodb_local: bool
 ) -> None:
     site, (page, *_) = long_pages

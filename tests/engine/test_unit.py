@@ -1,4 +1,4 @@
-"""The unit of work: all or nothing, again after a lost race, a clear 503 when DynamoDB fails."""
+"""The unit of work: atomic, repeated after a conflict, and a clear 503 when DynamoDB fails."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -64,13 +64,13 @@ def timed_out() -> ReadTimeoutError:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between attempts, which are not slept."""
+    """The pauses between attempts, recorded instead of slept."""
     slept: list[float] = []
     monkeypatch.setattr(retry, "sleep", slept.append)
     return slept
 
 
-def test_a_transaction_conflict_is_tried_again_with_growing_pauses(
+def test_a_transaction_conflict_is_retried_with_growing_pauses(
     owner: Owner, api: Api, pauses: list[float]
 ) -> None:
     with failing("TransactWriteItems", 3, conflict) as calls:
@@ -93,7 +93,7 @@ def test_endless_conflicts_end_as_a_503_with_nothing_changed(api: Api, pauses: l
     assert everything() == before
 
 
-def test_where_rivals_are_expected_conflicts_go_on_for_some_seconds(
+def test_where_conflicts_are_expected_retries_continue_for_seconds(
     api: Api, pauses: list[float], time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     salon = Salon.opened(api)
@@ -136,7 +136,7 @@ def test_a_change_that_makes_a_record_too_large_is_refused_and_changes_nothing(
         ("TransactWriteItems", "POST", "/api/projects/create", {"title": "x", "slug": "x"}),
     ],
 )
-def test_a_database_that_fails_is_a_clear_503_and_nothing_is_half_done(
+def test_a_failing_database_is_a_clear_503_and_changes_nothing(
     fault: Callable[[], Exception],
     operation: str,
     method: str,
@@ -153,7 +153,7 @@ def test_a_database_that_fails_is_a_clear_503_and_nothing_is_half_done(
     assert everything() == before
 
 
-def test_keys_that_a_batch_leaves_unprocessed_are_asked_again(api: Api) -> None:
+def test_unprocessed_keys_of_a_batch_are_requested_again(api: Api) -> None:
     for number in range(4):
         api.post("/api/projects/create", {"title": f"Site {number}"})
     asked: list[int] = []
@@ -177,7 +177,7 @@ def test_keys_that_a_batch_leaves_unprocessed_are_asked_again(api: Api) -> None:
     assert asked == [4, 3, 2, 1]
 
 
-def test_a_unit_of_more_than_a_hundred_items_is_a_design_error(owner: Owner) -> None:
+def test_a_unit_of_more_than_a_hundred_items_is_a_programming_error(owner: Owner) -> None:
     unit = UnitOfWork(owner.workspace.id, "test")
     for number in range(34):
         unit.create(SITES.new(owner.workspace.id, title="x", slug=f"x{number}", status="active"))
@@ -186,7 +186,7 @@ def test_a_unit_of_more_than_a_hundred_items_is_a_design_error(owner: Owner) -> 
     assert SITES.entries(owner.workspace.id) == []
 
 
-def test_what_runs_after_a_commit_cannot_undo_its_success(owner: Owner) -> None:
+def test_a_failure_after_the_commit_does_not_undo_it(owner: Owner) -> None:
     def fail() -> None:
         raise OSError("disk full")
 

@@ -1,4 +1,4 @@
-"""A bot with money, and visitors who talk to it through the chat's handler."""
+"""Bots with money, and visitors who chat through the chat's handler."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ RICH = 10_000_000
 
 @dataclass
 class Bot:
-    """A bot, and whose it is."""
+    """A bot, and the owner whose money it spends."""
 
     owner: Owner
     id: str
@@ -40,7 +40,7 @@ class Bot:
 
     @property
     def money(self) -> tuple[int, int]:
-        """What is available, and what is reserved."""
+        """The available and the reserved amount."""
         wallet = ledger.wallet(self.account_id)
         return int(wallet.available), int(wallet.reserved)
 
@@ -71,7 +71,7 @@ class Bot:
 
 
 def new_bot(owner: Owner, *, money: int = RICH, **attributes: Any) -> Bot:
-    """Make a bot of an owner who has money."""
+    """Create a bot of an owner who has money."""
     values = {"name": "Baker", "system_prompt": PROMPT, "model": "demo", **attributes}
     made: list[str] = []
 
@@ -88,7 +88,7 @@ def new_bot(owner: Owner, *, money: int = RICH, **attributes: Any) -> Bot:
 
 
 def new_key(bot: Bot) -> str:
-    """Make a key of a bot; return its token."""
+    """Create a key of a bot, and return its token."""
     made: str = as_operator("create_bot_key", agentId=bot.id, name="test")["token"]
     return made
 
@@ -101,8 +101,8 @@ def transcript(api: Api, bot: Bot) -> list[dict[str, Any]]:
 
 
 @dataclass
-class Told:
-    """What a visitor was told: a stream, or a refusal."""
+class ChatReply:
+    """The service's reply to a visitor: a stream, or a refusal."""
 
     response: HttpResponse
     raw: bytes = b""
@@ -113,12 +113,12 @@ class Told:
 
     @property
     def answer(self) -> Answer:
-        """The refusal."""
+        """The refusal, if there is no stream."""
         return Answer(self.response.status, dict(self.response.headers), self.raw)
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events, read as strictly as they are promised."""
+        """The events, parsed strictly by the published format."""
         assert self.status == 200, self.raw
         return list(read_events(self.raw))
 
@@ -138,7 +138,7 @@ class Told:
 
 
 def read_events(raw: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the events of a stream: each ``data:`` with JSON and a blank line; pings between."""
+    """Yield the events of a stream: ``data:`` with JSON and a blank line, with pings between."""
     assert raw.endswith(b"\n\n")
     for block in raw[:-2].split(b"\n\n"):
         if block != b": ping":
@@ -148,22 +148,22 @@ def read_events(raw: bytes) -> Iterator[dict[str, Any]]:
 
 
 def answer_to(request: HttpRequest) -> HttpResponse:
-    """Return the answer, not read yet."""
+    """Return the response before it is read."""
     return chat_route.serve(request, chat_stream.handle)
 
 
-def ask(bot: Bot | str, message: str, **options: Any) -> Told:
+def ask(bot: Bot | str, message: str, **options: Any) -> ChatReply:
     """Send a message, and read the answer to its end."""
     agent_id = bot if isinstance(bot, str) else bot.id
     response = answer_to(request_to(agent_id, message, **options))
-    return Told(response, response.whole_body())
+    return ChatReply(response, response.whole_body())
 
 
 @dataclass
-class Scripted:
-    """A model that says what a test has it say; an event in its script makes it wait for that.
+class ScriptedModel:
+    """A model that follows a test's script. An event in the script makes it wait for that event.
 
-    ``asked`` are the messages of each request; ``waiting`` is set while it waits.
+    ``asked`` has the messages of each request. ``waiting`` is set while the model waits.
     """
 
     script: Sequence[llm.Event | Event | BaseException]

@@ -1,6 +1,7 @@
-"""People with browsers in the console.
+"""Users of the console in their browsers.
 
-They keep the session's cookie by hand: HTTP clients do not send a ``Secure`` one without TLS.
+Tests keep the session's cookie by hand, because HTTP clients do not send a ``Secure`` cookie
+without TLS.
 """
 
 import json
@@ -23,23 +24,23 @@ Fields = dict[str, str] | list[tuple[str, str]]
 
 @dataclass
 class Person:
-    """Somebody in the console; ``token`` is that of the session's cookie."""
+    """A user of the console. ``token`` is the value of the session's cookie."""
 
     email: str
     token: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
-        """The cookie, as browsers send it."""
+        """The cookie header that a browser sends."""
         return {"Cookie": f"{door.COOKIE}={self.token}"} if self.token else {}
 
     @property
     def csrf(self) -> str:
-        """What the person's forms carry."""
+        """The CSRF token in the user's forms."""
         return door.csrf_token(self.token)
 
     def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
-        """Send a request; of what is answered, a new cookie is kept."""
+        """Send a request. A new session cookie in the answer is kept."""
         sent = self.headers | {name.replace("_", "-"): text for name, text in headers.items()}
         answer = Api(None).call(method, path, body or None, sent)
         for name, value in cookies(answer).items():
@@ -54,7 +55,7 @@ class Person:
     def post(
         self, path: str, fields: Fields | None = None, csrf: str | None = None, **headers: str
     ) -> Answer:
-        """Send a form of one's own, or with another token."""
+        """Send a form with the user's own CSRF token, or with another one."""
         pairs = list(fields.items()) if isinstance(fields, dict) else list(fields or [])
         body = urlencode([*pairs, ("csrf", self.csrf if csrf is None else csrf)]).encode()
         return self.ask("POST", path, body, **{"content_type": FORM} | headers)
@@ -72,7 +73,7 @@ def cookies(answer: Answer) -> dict[str, str]:
 
 
 def begun(email: str, password: str = PASSWORD, *, visitor: str = "v", browser: str = "") -> str:
-    """Sign in past HTTP; return the session's token."""
+    """Sign in without HTTP, and return the session's token."""
     asked = {"email": email, "password": password, "browser": browser}
     visiting = VisitorPrincipal(visitor=visitor)
     reply = invoke(REGISTRY["sign_in"], visiting, lambda: asked, request_id="r")
@@ -86,10 +87,10 @@ def person(owner: Owner) -> Person:
 
 
 HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"
-"""A name of everything that has one."""
+"""The name of every record that has one."""
 BROWSER = f"Mozilla/5.0 (X11; Linux x86_64) Firefox/150.0 {HOSTILE}"
 ZONE = "Asia/Vladivostok"
-"""Ten hours ahead of UTC, all year."""
+"""This zone is ten hours ahead of UTC all year."""
 
 
 PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight every morning."
@@ -97,7 +98,7 @@ PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight ev
 
 @dataclass(frozen=True)
 class Place:
-    """A workspace, with an API key, a private bot and its key; all of them have hostile names."""
+    """A workspace with an API key, and a private bot with a key. All of them have hostile names."""
 
     workspace_id: str
     slug: str
@@ -109,17 +110,17 @@ class Place:
 
     @property
     def path(self) -> str:
-        """Where it is in the console."""
+        """The workspace's path in the console."""
         return f"/console/w/{self.slug}"
 
     def path_of(self, route: str) -> str:
-        """Return the path of a page of it."""
+        """Return the path of one of the workspace's pages."""
         shown = self.bot if route.startswith(BOT) else self.key
         return route.format(workspace=self.slug, id=shown, key=self.bot_key)
 
     @classmethod
     def made_by(cls, email: str, name: str = HOSTILE) -> "Place":
-        """Make one of an account."""
+        """Create a workspace that belongs to an account."""
         made = as_operator("create_workspace", owner=email, name=name, timezone=ZONE)
         home = made["workspaceId"]
         who = accounts.by_email(email).id
@@ -145,14 +146,14 @@ class Place:
 
 @dataclass(frozen=True)
 class World:
-    """A workspace with its people, and one of somebody else."""
+    """A workspace with people in each role, and a workspace of somebody else."""
 
     here: Place
     there: Place
 
     @classmethod
     def made(cls) -> "World":
-        """Make it."""
+        """Create both workspaces and their people."""
         for name in ("boss", "manager", "member", "stranger"):
             email = f"{name}@example.com"
             as_operator("create_account", email=email, password=PASSWORD, name=name + HOSTILE)
@@ -164,6 +165,6 @@ class World:
 
     @staticmethod
     def person(name: str) -> Person:
-        """Return one of the people, signed in: boss, manager, member or stranger."""
+        """Return a signed-in person: ``boss``, ``manager``, ``member`` or ``stranger``."""
         email = f"{name}@example.com"
         return Person(email, begun(email, browser=BROWSER))

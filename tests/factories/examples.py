@@ -1,4 +1,4 @@
-"""A valid call of every operation, for the sweeps over the registry."""
+"""A valid call of every operation, for the tests that run all operations of the registry."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse
 
 @dataclass(frozen=True)
 class Things:
-    """Ids of one of everything that a workspace can hold."""
+    """Ids of one record of every type that a workspace can have."""
 
     site: str
     page: str
@@ -49,7 +49,7 @@ class Things:
 
     @classmethod
     def made_with(cls, api: Any) -> "Things":
-        """Make one of everything."""
+        """Create one record of every type."""
         site = api.post("/api/projects/create", {"title": "Bakery", "description": "Rye bread"})[
             "project"
         ]
@@ -125,13 +125,13 @@ class Things:
 
     @property
     def placeholders(self) -> dict[str, str]:
-        """What the words in capitals of examples stand for."""
+        """Values for the placeholders of examples, which are words in capitals."""
         ids = {f"{name.upper()}_ID": value for name, value in vars(self).items()}
         return {**ids, "POST_SLUG": self.post_slug}
 
     @classmethod
-    def that_never_were(cls) -> "Things":
-        """Return ids that nothing has."""
+    def unknown(cls) -> "Things":
+        """Return ids that no record has."""
         return cls(**{field.name: new_id() for field in fields(cls)})
 
 
@@ -150,7 +150,7 @@ FORM = _of("create_form", "title", "fields")
 def submit(
     form_id: str, /, visitor: str = "", idempotency_key: str | None = None, **values: Any
 ) -> str:
-    """Submit a form as a visitor, a new one unless it is named; return the lead's id."""
+    """Submit a form as a visitor, and return the lead's id. The default visitor is a new one."""
     reply = invoke(
         REGISTRY["submit_form"],
         VisitorPrincipal(visitor=visitor or new_id()),
@@ -163,7 +163,7 @@ def submit(
 
 
 def written(**values: Any) -> dict[str, Any]:
-    """Write a post of the platform's blog as an ADMIN account does; return it."""
+    """Write a post of the platform's blog as an ADMIN account, and return it."""
     admin = ApiKeyPrincipal(
         key_id="blog", account_id="writer", plan="business", role="admin", scopes=frozenset(Scope)
     )
@@ -174,7 +174,7 @@ def written(**values: Any) -> dict[str, Any]:
 
 
 def top_up(account_id: str, kopecks: int) -> None:
-    """Give an account money."""
+    """Credit an account."""
 
     def stage(unit: UnitOfWork) -> None:
         ledger.post(unit, ledger.wallet(account_id), ledger.TOPUP, amount=kopecks)
@@ -192,19 +192,19 @@ def request_to(
 
 
 def talk(agent_id: str, message: str, **options: Any) -> HttpResponse:
-    """Send a message to a bot; return the answer, read to its end."""
+    """Send a message to a bot, and return the answer, read to its end."""
     response = chat_route.serve(request_to(agent_id, message, **options), chat_stream.handle)
     return response._replace(body=response.whole_body())
 
 
 def example(operation: Operation, things: Things) -> dict[str, Any]:
-    """Return the arguments of a valid call: the declaration's example, of real things."""
+    """Return the arguments of a valid call: the declared example with ids of existing records."""
     filled: dict[str, Any] = fill(operation.example, things.placeholders)
     return filled
 
 
 def fill(value: Any, placeholders: Mapping[str, str]) -> Any:
-    """Return a JSON value with what its placeholders stand for."""
+    """Return a JSON value in which placeholders are replaced."""
     match value:
         case str():
             return placeholders.get(value, value)
@@ -216,8 +216,8 @@ def fill(value: Any, placeholders: Mapping[str, str]) -> Any:
             return value
 
 
-def names_things(operation: Operation) -> bool:
-    """Whether the operation's example refers to something by id."""
+def uses_ids(operation: Operation) -> bool:
+    """Whether the operation's example contains an id."""
     one, other = (Things(**{field.name: letter for field in fields(Things)}) for letter in "ab")
     return example(operation, one) != example(operation, other)
 

@@ -1,4 +1,4 @@
-"""Files over REST, as tests upload, list and look for them."""
+"""Files over REST: uploads, lists, and the objects in the store."""
 
 import base64
 import io
@@ -63,7 +63,7 @@ def key(url: str) -> str:
 
 
 def kept() -> set[str]:
-    """Return the keys of all objects that there are."""
+    """Return the keys of all objects in the store."""
     root = Path(settings().object_store.removeprefix("file://"))
     found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
     return found - {".upload-secret"}

@@ -1,4 +1,4 @@
-"""A chat model that is asked on loopback, and what it says."""
+"""A chat model on loopback, and the answers of a request."""
 
 from contextlib import closing
 from typing import Any
@@ -29,7 +29,7 @@ def speak(
 def fail(
     chat_model: ChatModel, seconds: float = FOR_EVER
 ) -> tuple[list[str | ProviderUsage], ModelError]:
-    """Return what was said before the failure, and the failure."""
+    """Return the text received before the failure, and the failure."""
     said: list[str | ProviderUsage] = []
     stream = chat_model.stream(ASKED, model="m-1", max_output_tokens=50, seconds=seconds)
     try:

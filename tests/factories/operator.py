@@ -1,4 +1,4 @@
-"""The operator's command line as a test types it."""
+"""The operator's command line."""
 
 import json
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ LIST = "/api/projects/list"
 
 @dataclass
 class Operator:
-    """Who types the commands."""
+    """Runs the operator's commands."""
 
     def types(self, *words: str) -> Result:
         return CliRunner().invoke(admin, words)
 
     def does(self, *words: str) -> dict[str, Any]:
-        """Type a command that must succeed; return what it prints."""
+        """Run a command that must succeed, and return its output."""
         result = self.types(*words)
         assert result.exit_code == 0, (result.output, result.exception)
         assert result.stdout.count("\n") == 1
@@ -31,7 +31,7 @@ class Operator:
         return printed
 
     def fails(self, *words: str) -> str:
-        """Type a command that must fail; return the line it says."""
+        """Run a command that must fail, and return its error line."""
         result = self.types(*words)
         assert result.exit_code == 1, (result.output, result.exception)
         assert result.stdout == ""
@@ -57,7 +57,7 @@ class Operator:
 def seed_keys(
     monkeypatch: pytest.MonkeyPatch, workspace: str, count: int, expires: datetime | None = None
 ) -> list[api_keys.ApiKeyRow]:
-    """Make keys without counting those there are, which takes long."""
+    """Create keys without counting the existing ones, which would be slow."""
     home = workspaces.get(workspace)
     with monkeypatch.context() as patched:
         patched.setattr(api_keys, "of_workspace", lambda _: [])

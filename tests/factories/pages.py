@@ -1,4 +1,4 @@
-"""Pages over REST, as the tests of their calls make, read and change them."""
+"""Pages over REST: created, read and changed."""
 
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def homes(api: Api, site: str) -> list[str]:
 
 
 def refused_field(api: Api, path: str, body: Any, status: int = 400) -> Any:
-    """Send what must be refused for one field; return that field's error."""
+    """Send a value that must be refused for one field, and return that field's error."""
     answer = api.refused("POST", path, body)
     code = {400: "validation_error", 413: "payload_too_large"}[status]
     assert (answer.status, answer.data["code"]) == (status, code)
@@ -69,7 +69,7 @@ def refused_field(api: Api, path: str, body: Any, status: int = 400) -> Any:
 
 
 def objects(owner: Owner) -> list[bytes]:
-    """Return what the object store keeps for a workspace."""
+    """Return the files that the object store holds for a workspace."""
     root = Path(service_settings.settings().object_store.removeprefix("file://"))
     return sorted(
         path.read_bytes() for path in (root / owner.workspace.id).rglob("*") if path.is_file()
@@ -77,7 +77,7 @@ def objects(owner: Owner) -> list[bytes]:
 
 
 class Killed(BaseException):
-    """The end of a process, at any moment."""
+    """The simulated end of a process."""
 
     @classmethod
     def now(cls, *_: object) -> None:
@@ -85,6 +85,6 @@ class Killed(BaseException):
 
 
 def rows_of(owner: Owner, noun: str) -> list[Any]:
-    """Return a workspace's stored records of a noun."""
+    """Return a workspace's stored records of one type."""
     prefix = f"content/W#{owner.workspace.id}#{noun}/"
     return [row for key, row in everything().items() if key.startswith(prefix)]

@@ -1,4 +1,4 @@
-"""Products over REST, as the tests of their calls make and read them."""
+"""Products over REST: created and read."""
 
 import io
 from functools import cache
@@ -56,7 +56,7 @@ def category(api: Api, name: str = "Bread", **fields: Any) -> str:
 
 
 def refused_field(api: Api, path: str, body: Any) -> Any:
-    """Send what must be refused for one field; return that field's error."""
+    """Send a value that must be refused for one field, and return that field's error."""
     answer = api.refused("POST", path, body)
     assert (answer.status, answer.data["code"]) == (400, "validation_error")
     return answer.data["errors"][0]
@@ -68,7 +68,7 @@ def refusal(api: Api, path: str, body: Any) -> tuple[int, str]:
 
 
 def files_of(api: Api) -> list[Any]:
-    """Return the files in the folder of the products' images."""
+    """Return the files in the folder of product images."""
     folders = {f["name"]: f["id"] for f in api.get("/api/file-folders")["folders"]}
     if "products" not in folders:
         return []
@@ -77,9 +77,9 @@ def files_of(api: Api) -> list[Any]:
 
 
 def make(owner: Owner, count: int, **fields: Any) -> list[str]:
-    """Make products without the API, at 100 kopecks; return their ids.
+    """Create products at 100 kopecks without using the API, and return their ids.
 
-    A field may be a function of a product's number.
+    A field may be a function of the product's number.
     """
     ids = []
     for start in range(0, count, 20):
@@ -95,7 +95,7 @@ def make(owner: Owner, count: int, **fields: Any) -> list[str]:
 
 
 def serve_images(net: Internet) -> Server:
-    """Serve ten images at ``AWAY``; what is not among them is not found."""
+    """Serve ten images at ``AWAY``. Other paths there are not found."""
     server = net.serve(AWAY, says(b"no", "404 Not Found"))
     for number in range(10):
         server.pages[f"/{number}.png"] = says(png(number), content_type="image/png")

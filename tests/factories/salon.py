@@ -1,4 +1,4 @@
-"""A salon that can be booked: a service, its resources and their hours, and what is asked of it."""
+"""A salon with a service, resources and hours, and its bookings and searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Salon:
         rules: Any = DAILY,
         **service: Any,
     ) -> "Salon":
-        """Open a salon: an hour for 1,500 rubles unless the service says otherwise."""
+        """Open a salon. The service takes an hour and costs 1,500 rubles by default."""
         ids = []
         for number, given in enumerate(resources):
             body = {"name": f"Master {number}", **given}
@@ -55,16 +55,16 @@ class Salon:
         return self.resources[0]
 
     def order(self, start: str, client: str = "Ada", **fields: Any) -> dict[str, Any]:
-        """Return the body of a booking."""
+        """Return the body of a booking request."""
         who = {"name": client, "email": f"{client.lower().replace(' ', '.')}@example.com"}
         return {"serviceId": self.service, "startAt": start, "client": who, **fields}
 
     def book(self, start: str, client: str = "Ada", **fields: Any) -> Any:
-        """Book; return the booking."""
+        """Book, and return the booking."""
         return self.api.post(CREATE, self.order(start, client, **fields))["booking"]
 
     def try_to_book(self, start: str, client: str = "Ada", **fields: Any) -> Answer:
-        """Book, or be told why not."""
+        """Send a booking request, and return the answer, successful or not."""
         return self.api.call("POST", CREATE, self.order(start, client, **fields))
 
     def set_status(self, booking: str, status: str, **fields: Any) -> Answer:
@@ -72,13 +72,13 @@ class Salon:
         return self.api.call("POST", STATUS, {"id": booking, "status": status, **fields})
 
     def search(self, **query: Any) -> Any:
-        """Find slots; ``first`` is from."""
+        """Search for slots. ``first`` is the request's ``from``."""
         if "first" in query:
             query["from"] = query.pop("first")
         return self.api.get(f"{SLOTS}?{urlencode({'serviceId': self.service, **query})}")
 
     def starts(self, **query: Any) -> list[str]:
-        """Return the local starts of the slots, without their offsets."""
+        """Return the local starts of the slots, without offsets."""
         slots = self.search(**{"limit": 2000, **query})["slots"]
         return [slot["startLocal"][:16] for slot in slots]
 
@@ -90,7 +90,7 @@ def bookings_of(workspace_id: str) -> list[BookingRow]:
 
 
 def check_calendars(workspace_id: str, resources: Sequence[str], capacity: int = 1) -> None:
-    """Check that calendar days are what the bookings imply, and that nothing is sold twice."""
+    """Check that calendar days match the bookings, and that no seat is sold twice."""
     rows = bookings_of(workspace_id)
     now = epoch_ms(clock.now())
     for resource in resources:
@@ -112,24 +112,24 @@ def check_calendars(workspace_id: str, resources: Sequence[str], capacity: int =
 
 
 def iso(moment: datetime) -> str:
-    """Return a moment as callers send it."""
+    """Return a time in the format of requests."""
     return moment.isoformat().replace("+00:00", "Z")
 
 
 def later(start: str, **length: float) -> str:
-    """Return a time that long after another."""
+    """Return a time that is this much later."""
     return iso(datetime.fromisoformat(start) + timedelta(**length))
 
 
 def refusal(answer: Any, reason: str | None = "fully_booked") -> Any:
-    """Return the failure of a start that cannot be booked, for a reason."""
+    """Return the failure of a start that cannot be booked."""
     assert (answer.status, answer.data["code"]) == (409, "slot_unavailable"), answer.body
     assert answer.data["reason"] == reason
     return answer.data
 
 
 def invalid(answer: Any, field: str) -> str:
-    """Return the message of a refused input, whose first error is in a field."""
+    """Return the message of a refused input whose first error is in a given field."""
     assert (answer.status, answer.data["code"]) == (400, "validation_error"), answer.body
     assert answer.data["errors"][0]["field"] == field
     message: str = answer.data["message"]

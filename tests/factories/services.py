@@ -1,4 +1,4 @@
-"""Services, resources and bookings, for the tests of several nouns."""
+"""Services, resources and bookings, for the tests of several domains."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,13 +9,13 @@ from tests.conftest import Api
 
 
 def make_service(api: Api, name: str = "Haircut", duration: int = 60, **fields: Any) -> Any:
-    """Create a service; return it."""
+    """Create a service, and return it."""
     body = {"name": name, "durationMin": duration, **fields}
     return api.post("/api/services/create", body)["service"]
 
 
 def make_resource(api: Api, name: str = "Anna", **fields: Any) -> Any:
-    """Create a resource; return it."""
+    """Create a resource, and return it."""
     return api.post("/api/resources/create", {"name": name, **fields})["resource"]
 
 
@@ -28,7 +28,7 @@ def store_booking(
     service_id: str = "s",
     status: str = "confirmed",
 ) -> str:
-    """Store a booking as if it had been made long ago; return its id."""
+    """Store a booking as if it had been made long ago, and return its id."""
     row = BOOKINGS.new(
         workspace_id,
         status=status,

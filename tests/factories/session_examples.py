@@ -1,4 +1,4 @@
-"""A valid call of every operation for the console, for the sweeps over the registry."""
+"""A valid call of every console operation, for the tests that run all of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from tests.factories.examples import Things, example
 
 
 @dataclass(frozen=True)
-class Held:
-    """What there is to name in a workspace: its things, keys, whose it is, and their session."""
+class WorkspaceIds:
+    """Ids of a workspace that examples use: its records, its keys, its owner and their session."""
 
     things: Things
     workspace_id: str
@@ -25,8 +25,8 @@ class Held:
     session: str
 
     @classmethod
-    def in_workspace(cls, workspace_id: str, things: Things) -> "Held":
-        """Make what a workspace's things lack."""
+    def in_workspace(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
+        """Create the records that examples need beyond a workspace's ``things``."""
         workspace = workspaces.get(workspace_id)
         owner = accounts.get(workspace.owner_id)
         scopes = ["crm:read"]
@@ -45,10 +45,10 @@ class Held:
         )
 
     @classmethod
-    def that_never_were(cls) -> "Held":
-        """Return ids that nothing has."""
+    def unknown(cls) -> "WorkspaceIds":
+        """Return ids that no record has."""
         return cls(
-            Things.that_never_were(),
+            Things.unknown(),
             new_id(),
             new_id(),
             f"{new_id().lower()}@example.com",
@@ -59,12 +59,12 @@ class Held:
 
     @property
     def ids(self) -> list[str]:
-        """Everything that nobody of another workspace may see."""
+        """All ids that people of other workspaces must not see."""
         own = [text for text in vars(self).values() if isinstance(text, str)]
         return [*own, *vars(self.things).values()]
 
 
-SESSION_EXAMPLES: dict[str, Callable[[Held], dict[str, Any]]] = {
+SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "change_password": lambda _: {"current": PASSWORD, "password": "battery staple"},
     "create_bot_key": lambda h: {"agentId": h.things.agent, "name": "App"},
     "create_key": lambda _: {"name": "Laptop", "scopes": ["*:read"]},
@@ -87,23 +87,23 @@ SESSION_EXAMPLES: dict[str, Callable[[Held], dict[str, Any]]] = {
     "set_bot_limits": lambda h: {"agentId": h.things.agent, "daily": 500},
     "sign_out_everywhere": lambda _: {},
 }
-"""Of what is not for keys as well."""
+"""Examples of operations that are not for keys, too."""
 
 
-def session_example(operation: Operation, held: Held) -> dict[str, Any]:
+def session_example(operation: Operation, held: WorkspaceIds) -> dict[str, Any]:
     """Return the arguments of a valid call."""
     if operation.example is not None:
         return example(operation, held.things)
     return SESSION_EXAMPLES[operation.name](held)
 
 
-def names_something(operation: Operation) -> bool:
-    """Whether the operation's example refers to something of the workspace."""
-    one, other = (session_example(operation, Held.that_never_were()) for _ in "ab")
+def uses_workspace_ids(operation: Operation) -> bool:
+    """Whether the operation's example contains an id of the workspace."""
+    one, other = (session_example(operation, WorkspaceIds.unknown()) for _ in "ab")
     return one != other
 
 
-def of_sessions(*, naming: bool | None = None) -> list[Operation]:
-    """Return the operations for the console; those that name something, or do not."""
+def session_operations(*, naming: bool | None = None) -> list[Operation]:
+    """Return the operations for the console, either those that use ids or those that do not."""
     found = REGISTRY.of(Audience.SESSION)
-    return [o for o in found if naming is None or names_something(o) is naming]
+    return [o for o in found if naming is None or uses_workspace_ids(o) is naming]

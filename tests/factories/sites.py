@@ -1,4 +1,4 @@
-"""Sites over REST, as the tests of their calls make, read and change them."""
+"""Sites over REST: created, read and changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ def total(api: Api, **query: Any) -> int:
 
 
 def refused_field(api: Api, path: str, body: Any) -> Any:
-    """Send what must be refused for one field; return that field's error."""
+    """Send a value that must be refused for one field, and return that field's error."""
     answer = api.refused("POST", path, body)
     assert (answer.status, answer.data["code"]) == (400, "validation_error")
     assert len(answer.data["errors"]) == 1
@@ -49,7 +49,7 @@ def refused_field(api: Api, path: str, body: Any) -> Any:
 
 @contextmanager
 def transactions_failing_after(allowed: int) -> Iterator[None]:
-    """Let some transactions through, then none: as if the process was cut off there."""
+    """Let some transactions succeed and all later ones fail, as if the process ended there."""
     seen = 0
 
     def interfere(**_: Any) -> None:

@@ -1,4 +1,4 @@
-"""A workspace with some of everything in it, and what two such are compared by."""
+"""A workspace with records of every type, and the data by which two of them are compared."""
 
 import json
 import re
@@ -25,7 +25,7 @@ READS = [
     and not each.platform
     and each.name not in {*OUTSIDE, "list_workspaces", "get_available_slots"}
 ]
-"""What a key reads of its own workspace."""
+"""Read operations that show a key data of its own workspace."""
 PHOTO = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
     "rkJggg=="
@@ -47,7 +47,7 @@ BEHIND = (
 
 @dataclass(frozen=True)
 class Furnished:
-    """A workspace, and ids of what is in it."""
+    """A workspace, and ids of its records."""
 
     workspace: str
     owner_email: str
@@ -55,16 +55,16 @@ class Furnished:
     salon_service: str
     held_booking: str
     answers: dict[str, Any]
-    """What every reading operation answered when it was exported."""
+    """The answers of all read operations at the time of the export."""
 
     @property
     def reads(self) -> dict[str, Any]:
-        """What every reading operation answers."""
+        """The answers of all read operations."""
         return reads(self.workspace, self.things, self.salon_service)
 
 
 def as_key(workspace: str, operation: str, /, **arguments: Any) -> Any:
-    """Run an operation as a key of a workspace with every scope would."""
+    """Run an operation as a key with every scope would."""
     principal = ApiKeyPrincipal(
         workspace_id=workspace, key_id="k", plan="business", scopes=frozenset(Scope)
     )
@@ -73,11 +73,11 @@ def as_key(workspace: str, operation: str, /, **arguments: Any) -> Any:
 
 
 def reads(workspace: str, things: Things, service: str) -> dict[str, Any]:
-    """Return what every reading operation answers about a workspace's things."""
+    """Return the answers of all read operations about a workspace's records."""
     found = {each.name: as_key(workspace, each.name, **example(each, things)) for each in READS}
     for noun in ("products", "leads", "clients", "bookings", "sites", "files", "services"):
         found[f"all {noun}"] = as_key(workspace, f"list_{noun}")
-    del found["get_agent"]["keys"]  # they stay behind
+    del found["get_agent"]["keys"]  # These are not exported.
     slots = {"serviceId": service, "from": "2027-02-01", "to": "2027-02-03"}
     found["slots"] = as_key(workspace, "get_available_slots", **slots)
     days = {"from": "2027-01-01", "to": "2027-01-31"}
@@ -86,7 +86,7 @@ def reads(workspace: str, things: Things, service: str) -> dict[str, Any]:
 
 
 def public(path: str, body: Any) -> Answer:
-    """Send what a visitor's page sends."""
+    """Send a request as a visitor's page does."""
     headers = {"Content-Type": "text/plain", "User-Agent": "Mozilla/5.0 Firefox/150.0"}
     answer = Api(None).call("POST", path, json.dumps(body).encode(), headers)
     assert answer.status in {200, 202}, answer.body
@@ -94,7 +94,7 @@ def public(path: str, body: Any) -> Answer:
 
 
 def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any]) -> Furnished:
-    """Add to one of everything what is kept in other ways than records are."""
+    """Add data that is stored in other ways than as records."""
     workspace, t = owner.workspace.id, things
     file = api.post("/api/files/upload", {"name": "ёлка.png", "content": PHOTO})["file"]
     html = (
@@ -143,7 +143,7 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
 
 
 def rows_of(workspace: str) -> dict[str, Item]:
-    """Return the rows of all tables that lie in a workspace's partitions."""
+    """Return the rows of all tables in a workspace's partitions."""
     mark = f"/W#{workspace}#"
     return {key: item for key, item in everything().items() if mark in key}
 

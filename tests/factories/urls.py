@@ -1,4 +1,4 @@
-"""URLs that nobody may have fetched, and those that redirect to them."""
+"""URLs that must not be fetched, and URLs that redirect to them."""
 
 from tests.fakes.internet import (
     PUBLIC,
@@ -8,7 +8,7 @@ MB = 2**20
 HTTP = "http://files.example.com"
 HTTPS = "https://files.example.com"
 HOSTILE = [
-    # loopback, in every way to write it
+    # loopback in every notation
     "https://127.0.0.1/",
     "https://127.0.0.1:443/",
     "https://127.0.0.1./",
@@ -45,7 +45,7 @@ HOSTILE = [
     "https://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ/",
     "https://localhost.localdomain/",
     "https://127.0.0.1.nip.io/",
-    # the cloud's own
+    # addresses of the cloud provider
     "https://169.254.169.254/latest/meta-data/",
     "https://2852039166/",
     "https://0xa9fea9fe/",
@@ -106,7 +106,7 @@ HOSTILE = [
     "https://::1/",
     "https://[::1]example.com/",
     "https://example.com[::1]/",
-    # names that lead inside
+    # names of internal addresses
     "https://inside.example.com/",
     "https://inside6.example.com/",
     "https://mapped.example.com/",
@@ -145,7 +145,7 @@ HOSTILE = [
     "https://files.example.com:https/",
     "https://files.example.com:443:443/",
     "https://127.0.0.1:6379/",
-    # user names
+    # user names and passwords
     "https://user@files.example.com/",
     "https://user:secret@files.example.com/",
     "https://@files.example.com/",
@@ -155,7 +155,7 @@ HOSTILE = [
     "https://files.example.com%40127.0.0.1/",
     "https://files.example.com:443@127.0.0.1/",
     "https://a@b@files.example.com/",
-    # what parsers disagree about
+    # URLs that parsers read differently
     "https://files.example.com\\@127.0.0.1/",
     "https://127.0.0.1\\files.example.com/",
     "https:\\\\127.0.0.1\\",

@@ -1,4 +1,4 @@
-"""The chat widget on a page of a test's own, as a visitor opens and uses it."""
+"""The chat widget on a test's page, as a visitor opens and uses it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -85,11 +85,11 @@ CONTRASTS = """() => {
         return [[(light + 0.05) / (dark + 0.05), node.outerHTML.slice(0, 80)]];
     });
 }"""
-"""What axe leaves undecided in a shadow root: text against the colour behind it (WCAG 1.4.3)."""
+"""Text contrast (WCAG 1.4.3), which axe cannot determine in a shadow root."""
 
 
-def barriers(page: Page) -> list[str]:
-    """What is in somebody's way: what axe finds, and texts that can hardly be read."""
+def accessibility_errors(page: Page) -> list[str]:
+    """Return the findings of axe, and texts with too little contrast."""
     found = Axe().run(page, context="chat-widget").response
     contrasts = page.evaluate(CONTRASTS)
     assert contrasts or panel(page).is_hidden()

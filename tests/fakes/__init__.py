@@ -1,4 +1,4 @@
-"""Services of the outside world as real HTTP servers on loopback, which misbehave as told."""
+"""External services as real HTTP servers on loopback, which can fail in many ways."""
 
 import json
 import socket
@@ -17,7 +17,10 @@ HUGE = 100 * 2**20
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that came. Header names are in lower case; of repeated parameters, the last."""
+    """A received request.
+
+    Header names are in lower case. Of repeated parameters, the last one is kept.
+    """
 
     method: str
     path: str
@@ -30,19 +33,20 @@ Misbehaviour = Callable[["_Handler"], None]
 
 
 class JsonServer:
-    """A service that answers in JSON. Subclasses say what; ``breaks`` makes it do something else.
+    """A service that answers in JSON, which subclasses define.
 
-    ``requests`` are what came. Used in a ``with`` block, it is reached at ``url``.
+    ``breaks`` replaces the answer with a misbehaviour. ``requests`` are the received requests. The
+    server runs in a ``with`` block and is reached at ``url``.
     """
 
     def __init__(self) -> None:
         self.requests: list[Asked] = []
         self.sent = 0
-        """Bytes that ``huge`` could send until the client hung up."""
+        """Bytes that ``huge`` sent before the client disconnected."""
         self.hung_up = Event()
         self.breaks: Misbehaviour | None = None
         self.released = Event()
-        """Set when the server closes, so that nothing slow outlives it."""
+        """Set when the server closes, so that no delayed answer outlives it."""
         self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.owner = self
 
@@ -52,7 +56,7 @@ class JsonServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The server's URL."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def __enter__(self) -> Self:
@@ -63,7 +67,7 @@ class JsonServer:
         self.close()
 
     def close(self) -> None:
-        """Stop; connections are refused from now on."""
+        """Stop the server. Later connections are refused."""
         if not self.released.is_set():
             self.released.set()
             self._http.shutdown()
@@ -76,7 +80,7 @@ class _Server(ThreadingHTTPServer):
     owner: JsonServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that hang up: they are meant to."""
+        """Do not log clients that disconnect. Tests make them do so."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -110,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  as it is called
-        """Say nothing."""
+        pass
 
 
 # Misbehaviours, for ``breaks``.
@@ -120,17 +124,17 @@ def status(code: int, **headers: str) -> Misbehaviour:
 
 
 def body(raw: bytes, code: int = 200) -> Misbehaviour:
-    """Answer with these bytes, whatever they are."""
+    """Answer with these bytes."""
     return lambda handler: handler.reply(code, raw)
 
 
 def silent(handler: _Handler) -> None:
-    """Take the request and never answer."""
+    """Accept the request and never answer."""
     handler.server.owner.released.wait(PATIENCE)
 
 
 def drip(raw: bytes = b"HTTP/1.1 200 OK\r\n") -> Misbehaviour:
-    """Send ``raw``, then a byte every hundredth of a second: within every read's time-out."""
+    """Send ``raw`` at one byte per hundredth of a second, so that no read times out."""
 
     def misbehave(handler: _Handler) -> None:
         handler.wfile.write(raw)
@@ -141,7 +145,7 @@ def drip(raw: bytes = b"HTTP/1.1 200 OK\r\n") -> Misbehaviour:
 
 
 def huge(handler: _Handler) -> None:
-    """Begin an array of 100 megabytes, without saying how long it will be."""
+    """Start an array of 100 megabytes without declaring its length."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[")
     owner = handler.server.owner
     try:
@@ -152,7 +156,7 @@ def huge(handler: _Handler) -> None:
 
 
 def cut_off(handler: _Handler) -> None:
-    """Promise more than is sent, and hang up."""
+    """Declare a longer body than is sent, and disconnect."""
     handler.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"status": 1')
     handler.connection.shutdown(socket.SHUT_RDWR)
 
@@ -170,4 +174,4 @@ GARBAGE: list[bytes] = [
     b"[" * 100_000,
     b"9" * 10_000,
 ]
-"""Bodies that no service should answer with: not JSON, or JSON of a wrong type."""
+"""Bodies that no service should return: not JSON, or JSON of a wrong type."""

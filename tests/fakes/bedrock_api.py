@@ -1,6 +1,6 @@
-"""What Bedrock's ConverseStream sends, byte for byte; ``openai_api.serving`` is the server.
+"""Responses of Bedrock's ConverseStream, byte for byte. ``openai_api.serving`` is the server.
 
-Frames are those of AWS's event streams (Smithy, Amazon Event Stream Specification).
+Frames have the format of AWS event streams (Smithy, Amazon Event Stream Specification).
 """
 
 import json
@@ -14,7 +14,7 @@ STREAM_TYPE = "application/vnd.amazon.eventstream"
 
 
 def frame(kind: str, payload: dict[str, Any], message_type: str = "event") -> bytes:
-    """One message: ``messageStart`` and the like, or an exception's name."""
+    """One message of the stream: ``messageStart`` and the like, or an exception."""
     body = json.dumps(payload, ensure_ascii=False).encode()
     named = {
         f":{message_type}-type": kind,
@@ -31,7 +31,7 @@ def frame(kind: str, payload: dict[str, Any], message_type: str = "event") -> by
 
 
 def failing(kind: str, message: str) -> bytes:
-    """An exception in midstream."""
+    """An exception in the middle of a stream."""
     return frame(kind, {"message": message}, "exception")
 
 
@@ -45,7 +45,7 @@ def text(said: str, **beside: Any) -> bytes:
 
 
 def reasoning(**delta: str) -> bytes:
-    """A piece of reasoning: ``text``, or what stands for one that is hidden."""
+    """A piece of reasoning: ``text``, or the placeholder of a redacted one."""
     return frame(
         "contentBlockDelta",
         {"contentBlockIndex": 0, "delta": {"reasoningContent": delta}, "p": "abc"},
@@ -63,7 +63,7 @@ def metadata(asked: int, said: int) -> bytes:
 
 
 def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n", keep: bool = False) -> Answering:
-    """Answer 200 with these bytes, each part in a chunk of its own."""
+    """Answer 200 with these bytes, each part in its own chunk."""
 
     def answer(wire: Wire, asked: Asked) -> None:
         chunks = "Transfer-Encoding: chunked"
@@ -76,16 +76,16 @@ def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n", keep: bool = False) -> Ans
 
 
 def saying(*texts: str, tokens: tuple[int, int] = (11, 7)) -> Answering:
-    """Answer as Bedrock does, on a connection that stays."""
+    """Answer as Bedrock does, on a connection that stays open."""
     return chunked(START, *map(text, texts), BLOCK_STOP, STOP, metadata(*tokens), keep=True)
 
 
 def silent_after(*parts: bytes) -> Answering:
-    """Say these parts, then nothing."""
+    """Send these parts, then nothing."""
 
     def answer(wire: Wire, asked: Asked) -> None:
         chunked(*parts, end=b"")(wire, asked)
-        if wire.stay():
+        if wire.wait_for_hang_up():
             raise BrokenPipeError
 
     return answer

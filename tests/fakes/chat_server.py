@@ -1,4 +1,4 @@
-"""A server that speaks a bot's chat to a browser: each answer as the test has it, byte by byte."""
+"""A fake chat server for browser tests. A test defines each answer byte by byte."""
 
 import json
 from collections import deque
@@ -20,14 +20,14 @@ EVENTS = "/api/public/widget-event"
 AGENTS = "/api/public/agents/"
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 CUT = "cut"
-"""Where a connection breaks, as opposed to a stream that ends."""
+"""The connection breaks, as opposed to a stream that ends."""
 
 Step = bytes | Event | str
-"""What an answer is made of: bytes to send, an event to wait for, or ``CUT``."""
+"""A step of an answer: bytes to send, an event to wait for, or ``CUT``."""
 
 
 def event(**fields: object) -> bytes:
-    """Return an event as the service sends it."""
+    """Return an event in the service's format."""
     return f"data: {json.dumps(fields, ensure_ascii=False)}\n\n".encode()
 
 
@@ -43,13 +43,13 @@ DONE = event(type="done", usage={"inputTokens": 3, "outputTokens": 5, "totalToke
 
 
 def saying(*texts: str, session: str = "s-1") -> list[Step]:
-    """Return a whole answer."""
+    """Return a complete answer."""
     return [start(session), *map(chunk, texts), DONE]
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """An answer that is no stream."""
+    """An answer that is not a stream."""
 
     status: int
     code: str
@@ -58,12 +58,12 @@ class Refusal:
 
 @dataclass
 class Question:
-    """A request for an answer."""
+    """A received request for an answer."""
 
     key: str
     raw: bytes
     left: Event = field(default_factory=Event)
-    """Set when the browser was gone before the answer's end."""
+    """Set if the browser disconnected before the end of the answer."""
 
     @property
     def body(self) -> Any:
@@ -72,21 +72,21 @@ class Question:
 
 @dataclass
 class FakeChat:
-    """The server: what it will say, and what it was asked."""
+    """The server's planned answers and received requests."""
 
     url: str
     agents: dict[str, Any] = field(default_factory=dict)
-    """Public settings by bot; a number is a failure's status."""
+    """Public settings by bot. A number is the status of a failure."""
     answers: deque[Sequence[Step] | Refusal] = field(default_factory=deque)
     questions: list[Question] = field(default_factory=list)
     events: list[Any] = field(default_factory=list)
     types: set[str] = field(default_factory=set)
-    """The content types that events came with."""
+    """The content types of received events."""
     pages: dict[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
-    """Pages of its own origin, with headers."""
+    """Pages of the server's own origin, with their headers."""
 
     def will(self, *answers: Sequence[Step] | Refusal) -> None:
-        """Say what the next answers are."""
+        """Set the next answers."""
         self.answers.extend(answers)
 
     @property
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _wait(self, until: Event) -> None:
-        """Wait, and say ``: ping`` meanwhile, which shows whether somebody is still there."""
+        """Wait, and send ``: ping`` meanwhile to detect whether the browser is still connected."""
         for _ in range(int(PATIENCE * 20)):
             if until.wait(0.05):
                 return
@@ -193,12 +193,12 @@ class _Server(ThreadingHTTPServer):
     chat: FakeChat
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of browsers that leave."""
+        """Do not log browsers that disconnect."""
 
 
 @contextmanager
 def serving_chat() -> Iterator[FakeChat]:
-    """Run one."""
+    """Run a server."""
     with _Server(("127.0.0.1", 0), _Handler) as server:
         server.chat = FakeChat(f"http://127.0.0.1:{server.server_port}")
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

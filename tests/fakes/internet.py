@@ -1,4 +1,4 @@
-"""An internet of the test's own: names, addresses and servers on loopback."""
+"""A fake internet: names, addresses and servers on loopback."""
 
 import itertools
 import socket
@@ -20,9 +20,9 @@ PUBLIC = "93.184.216.34"
 
 
 class Server:
-    """A server on loopback: answers each connection by a script, keeps the requests it got.
+    """A server on loopback that answers each connection by a script and records the requests.
 
-    ``pages`` are answers for single paths, whenever they are asked for.
+    ``pages`` are answers for single paths, for any number of requests.
     """
 
     def __init__(self, *answers: Answer, tls: ssl.SSLContext | None = None) -> None:
@@ -60,7 +60,7 @@ class Server:
                 self.requests.append(asked.decode())
                 self.pages.get(asked.decode().split(" ")[1], answer)(sock)
         except OSError:
-            pass  # the client had enough
+            pass  # the client has disconnected
 
     @property
     def paths(self) -> list[str]:
@@ -68,7 +68,7 @@ class Server:
 
 
 class Internet:
-    """Names with addresses, addresses with servers; what was looked up and connected to."""
+    """Names with addresses, and addresses with servers. Records lookups and connections."""
 
     def __init__(self, authority: trustme.CA) -> None:
         self.names: dict[str, list[str]] = {}
@@ -80,7 +80,7 @@ class Internet:
     def serve(
         self, url: str, *answers: Answer, address: str = PUBLIC, certified: str | None = None
     ) -> Server:
-        """Put a server behind a URL; its certificate is for the URL's host unless it is named."""
+        """Serve a URL. The certificate is for the URL's host, unless another name is given."""
         parts = urlsplit(url)
         tls, host = None, str(parts.hostname)
         if parts.scheme == "https":
@@ -123,7 +123,7 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
 def net(
     authority: trustme.CA, trusting: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Internet]:
-    """An empty internet, whose certificate authority is trusted."""
+    """An empty internet with a trusted certificate authority."""
     made = Internet(authority)
     monkeypatch.setattr(fetch, "_tls", lambda: trusting)
     monkeypatch.setattr(fetch, "connect", made.connect)
@@ -133,7 +133,7 @@ def net(
 
 
 def says(body: bytes = b"hello", status: str = "200 OK", **headers: str) -> Answer:
-    """Answer properly."""
+    """Answer with a valid response."""
     headers = {"content_length": str(len(body))} | headers
     lines = [f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()]
     return raw(f"HTTP/1.1 {status}\r\n{''.join(lines)}\r\n".encode("latin-1") + body)
@@ -145,7 +145,7 @@ def raw(data: bytes) -> Answer:
 
 
 def to(location: str, status: str = "302 Found") -> Answer:
-    """Redirect."""
+    """Redirect to a URL."""
     return says(b"", status, location=location)
 
 
@@ -162,7 +162,7 @@ def drip(begin: bytes, forever: bytes, pause: float = 0.02) -> Answer:
 
 
 def flood(begin: bytes, forever: bytes) -> Answer:
-    """Send as fast as it goes, without end."""
+    """Send as fast as possible, without end."""
 
     def answer(sock: socket.socket) -> None:
         sock.sendall(begin)
@@ -173,10 +173,10 @@ def flood(begin: bytes, forever: bytes) -> Answer:
 
 
 def silence(sock: socket.socket) -> None:
-    """Say nothing until the client goes."""
+    """Send nothing until the client disconnects."""
     sock.recv(1)
 
 
 def reset(sock: socket.socket) -> None:
-    """Break the connection."""
+    """Reset the connection."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

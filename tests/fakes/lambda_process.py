@@ -1,4 +1,4 @@
-"""The functions of a Lambda zip, unpacked and run by a process that has nothing else."""
+"""The functions of a Lambda zip, unpacked and run in a process without access to anything else."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from typing import Any, Self
 
 
 def unpack(zipped: Path, folder: Path) -> Path:
-    """Unpack a zip as Lambda does, with the rights it names; return the folder."""
+    """Unpack a zip as Lambda does, with the file modes it contains. Return the folder."""
     with zipfile.ZipFile(zipped) as archive:
         archive.extractall(folder)
         for entry in archive.infolist():
@@ -36,7 +36,7 @@ for line in sys.stdin:
 
 
 class Lambda:
-    """The functions of an unpacked zip, in a process that has nothing but it and Python itself."""
+    """The functions of an unpacked zip, run without any other third-party modules."""
 
     def __init__(self, folder: Path, python: str, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -57,7 +57,7 @@ class Lambda:
         self._process.communicate()
 
     def ask(self, handler: str, event: dict[str, Any]) -> Any:
-        """Run a function on an event; without a name, tell what is loaded."""
+        """Run a function on an event. Without a function name, return the loaded modules."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps([handler, event]) + "\n")
@@ -74,9 +74,9 @@ class Lambda:
         route: str = "",
         **more: str,
     ) -> tuple[int, Any]:
-        """Send what API Gateway sends (REST, proxy integration); return status and envelope.
+        """Send an event of API Gateway (REST proxy integration), and return status and envelope.
 
-        ``more`` are headers.
+        ``more`` are further headers.
         """
         headers = {"Accept": "application/json"}
         headers |= more

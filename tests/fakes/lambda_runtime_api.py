@@ -31,7 +31,7 @@ TRAILERS = {"lambda-runtime-function-error-type", "lambda-runtime-function-error
 
 @dataclass
 class Invocation:
-    """An event, and what came back for it."""
+    """An event, and the function's response."""
 
     event: dict[str, Any]
     id: str = field(default_factory=lambda: str(uuid4()))
@@ -41,12 +41,12 @@ class Invocation:
     trailers: dict[str, str] = field(default_factory=dict)
     begun: float = 0.0
     hang_up_after: int | None = None
-    """Chunks after which Lambda takes no more."""
+    """Number of chunks after which Lambda stops reading."""
     _pending: bytes = b""
     prelude: dict[str, Any] = field(default_factory=dict)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body as it arrives, after its prelude was read."""
+        """Yield the body as it arrives, once its prelude was read."""
         while (each := self.chunks.get(timeout=PATIENCE)) is not None:
             self.arrived.append(each)
             if self.prelude:
@@ -65,13 +65,13 @@ class Invocation:
 
     @property
     def broken_off(self) -> dict[str, Any] | None:
-        """What the trailers say, if they do."""
+        """The error in the trailers, if there is one."""
         told = self.trailers.get("lambda-runtime-function-error-body")
         return json.loads(base64.b64decode(told, validate=True)) if told else None
 
 
 class LambdaRuntimeApi(ThreadingHTTPServer):
-    """The server."""
+    """The server of the Runtime API."""
 
     daemon_threads = True
 
@@ -84,7 +84,7 @@ class LambdaRuntimeApi(ThreadingHTTPServer):
         self.faults: list[str] = []
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of connections that break: functions are killed in the midst of them."""
+        """Do not log broken connections. Tests kill functions while they respond."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -180,14 +180,14 @@ class _Handler(BaseHTTPRequestHandler):
 
 @dataclass
 class Function:
-    """A function that runs: its Lambda, and its process."""
+    """A running function: its Lambda API, and its process."""
 
     api: LambdaRuntimeApi
     process: subprocess.Popen[bytes]
     written: IO[bytes]
 
     def log(self) -> str:
-        """What the process has written to its log so far."""
+        """The process's log so far."""
         self.written.seek(0)
         return self.written.read().decode()
 
@@ -204,7 +204,7 @@ def function(
     python: str = sys.executable,
     task: Path | None = None,
 ) -> Iterator[Function]:
-    """Run a function as Lambda does by its wrapper, in a folder that is none of the checkout's."""
+    """Run a function with its wrapper as Lambda does, in a folder outside the checkout."""
     api = LambdaRuntimeApi()
     serving = threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.02})
     serving.start()
@@ -242,7 +242,10 @@ def event(
     headers: Mapping[str, str] | None = None,
     query: str = "",
 ) -> dict[str, Any]:
-    """What a function URL sends (payload format 2.0); bytes are encoded, as all but text is."""
+    """Return an event of a function URL (payload format 2.0).
+
+    Bytes are base64-encoded; text is not.
+    """
     encoded = isinstance(body, bytes)
     return {
         "version": "2.0",

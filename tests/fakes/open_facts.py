@@ -1,4 +1,4 @@
-"""Open Food Facts and its sisters, as their API v2 answers."""
+"""Open Food Facts and its sister databases, with the answers of their API v2."""
 
 from typing import Any
 
@@ -8,7 +8,10 @@ NUTELLA = "3017624010701"
 
 
 class OpenFacts(JsonServer):
-    """One of the databases: ``products`` by the code it keeps, without or with leading zeros."""
+    """One of the databases.
+
+    ``products`` are keyed by the stored code, with or without leading zeros.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -16,7 +19,7 @@ class OpenFacts(JsonServer):
 
     @property
     def codes(self) -> list[str]:
-        """The codes that were asked for."""
+        """The codes in the received requests."""
         prefix, suffix = "/api/v2/product/", ".json"
         return [asked.path.removeprefix(prefix).removesuffix(suffix) for asked in self.requests]
 
@@ -36,7 +39,7 @@ class OpenFacts(JsonServer):
 
 
 def nutella() -> dict[str, Any]:
-    """Return a product as the database keeps it, in several languages."""
+    """Return a product as the database stores it, in several languages."""
     return {
         "code": NUTELLA,
         "lang": "fr",

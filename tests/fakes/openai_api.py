@@ -1,4 +1,4 @@
-"""A server on loopback that speaks chat completions, well or badly, as a test tells it to."""
+"""A fake chat completions server on loopback, which answers well or badly as a test chooses."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE
 
 @dataclass
 class Asked:
-    """A request that came."""
+    """A received request."""
 
     target: str
     headers: dict[str, str]
@@ -33,7 +33,7 @@ class Wire:
 
     @property
     def over(self) -> bool:
-        """Whether the server is to end."""
+        """Whether the server is about to end."""
         return self._over.is_set()
 
     def send(self, data: bytes) -> None:
@@ -55,13 +55,13 @@ class Wire:
         self.send(b"%x\r\n%s\r\n" % (len(data), data))
 
     def reset(self) -> None:
-        """Drop the connection without saying good-bye."""
+        """Reset the connection."""
         option = struct.pack("ii", 1, 0)
         self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
         self._connection.close()
 
-    def stay(self, seconds: float = PATIENCE) -> bool:
-        """Say nothing; return whether the client hung up meanwhile."""
+    def wait_for_hang_up(self, seconds: float = PATIENCE) -> bool:
+        """Send nothing. Return whether the client disconnected."""
         self._connection.settimeout(0.02)
         for _ in range(int(seconds / 0.02)):
             if self._over.is_set():
@@ -80,7 +80,7 @@ Answering = Callable[[Wire, Asked], None]
 
 @dataclass
 class OpenAiApi:
-    """The server. ``answers`` are given in turn, the last one for ever."""
+    """The server. ``answers`` are given in turn, and the last one is repeated."""
 
     port: int
     answers: list[Answering] = field(default_factory=list)
@@ -105,7 +105,7 @@ class OpenAiApi:
             connection.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """End all answers, and connections that are kept for another request."""
+        """End all answers, and kept connections."""
         self.over.set()
         for connection in self._open:
             with suppress(OSError):
@@ -115,7 +115,7 @@ class OpenAiApi:
         return self.tls.wrap_socket(accepted, server_side=True) if self.tls else accepted
 
     def _answer(self, connection: socket.socket) -> bool:
-        """Answer one request; return whether another may follow."""
+        """Answer one request. Return whether another may follow."""
         asked = _request(connection)
         number = len(self.asked)
         self.asked.append(asked)
@@ -134,7 +134,7 @@ def _request(connection: socket.socket) -> Asked:
     with connection.makefile("rb") as stream:
         first = stream.readline().decode().split()
         if not first:
-            raise ConnectionAbortedError  # a kept connection that ends
+            raise ConnectionAbortedError  # A kept connection that the client closed.
         target = first[1]
         headers = {}
         while (line := stream.readline().decode().strip()) != "":
@@ -171,7 +171,7 @@ def serving(tls: ssl.SSLContext | None = None) -> Iterator[OpenAiApi]:
                 thread.join(PATIENCE)
 
 
-# What it says.
+# Answers.
 
 
 def event(value: Any, end: str = "\n\n") -> bytes:
@@ -198,7 +198,7 @@ DONE = "[DONE]"
 
 
 def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n") -> Answering:
-    """Answer 200 with these bytes, each part in a chunk of its own."""
+    """Answer 200 with these bytes, each part in its own chunk."""
 
     def answer(wire: Wire, asked: Asked) -> None:
         wire.head(200, "text/event-stream", "Transfer-Encoding: chunked")
@@ -210,14 +210,14 @@ def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n") -> Answering:
 
 
 def saying(*texts: str, tokens: tuple[int, int] = (11, 7)) -> Answering:
-    """Answer as OpenAI does: a role, the texts, the reason of the end, usage, the end."""
+    """Answer as OpenAI does: the role, the texts, the finish reason, the usage, the end."""
     role = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}], "usage": None}
     events = [role, *map(piece, texts), piece(None, "stop"), usage(*tokens), DONE]
     return chunked(*map(event, events))
 
 
 def plain(*parts: bytes) -> Answering:
-    """Answer 200 with these bytes as HTTP/1.0 does: until the connection closes."""
+    """Answer 200 with these bytes as in HTTP/1.0: the end of the connection ends the body."""
 
     def answer(wire: Wire, asked: Asked) -> None:
         wire.head()
@@ -228,7 +228,7 @@ def plain(*parts: bytes) -> Answering:
 
 
 def cut(*parts: bytes) -> Answering:
-    """Say these parts, and break the connection in the midst of a chunk."""
+    """Send these parts, and break the connection in the middle of a chunk."""
     return chunked(*parts, end=b"ff\r\ndata: {")
 
 
@@ -237,32 +237,32 @@ def refusing(status: int, body: bytes, *headers: str) -> Answering:
 
 
 def whole(value: Any) -> Answering:
-    """Answer with one JSON document, as a server that does not stream."""
+    """Answer with one JSON document, like a server that does not stream."""
     return lambda wire, _: wire.whole(200, json.dumps(value).encode(), "application/json")
 
 
 def silent(wire: Wire, _: Asked) -> None:
-    """Say nothing at all."""
-    wire.stay()
+    """Send nothing at all."""
+    wire.wait_for_hang_up()
 
 
 def silent_after(*parts: bytes) -> Answering:
-    """Say these parts, then nothing."""
+    """Send these parts, then nothing."""
 
     def answer(wire: Wire, asked: Asked) -> None:
         chunked(*parts, end=b"")(wire, asked)
-        if wire.stay():
+        if wire.wait_for_hang_up():
             raise BrokenPipeError
 
     return answer
 
 
 def dripping(part: bytes, every: float) -> Answering:
-    """Say the same part again and again, never silent for long."""
+    """Send the same part repeatedly, with short pauses."""
 
     def answer(wire: Wire, asked: Asked) -> None:
         chunked(end=b"")(wire, asked)
-        while not wire.stay(every) and not wire.over:
+        while not wire.wait_for_hang_up(every) and not wire.over:
             wire.chunk(part)
         raise BrokenPipeError
 
@@ -270,7 +270,7 @@ def dripping(part: bytes, every: float) -> Answering:
 
 
 def endless(part: bytes) -> Answering:
-    """Say the same part as fast as it goes."""
+    """Send the same part repeatedly as fast as possible."""
 
     def answer(wire: Wire, asked: Asked) -> None:
         chunked(end=b"")(wire, asked)

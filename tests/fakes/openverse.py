@@ -1,4 +1,4 @@
-"""Openverse, as its API v1 answers an image search."""
+"""Openverse, with the answers of its image search API v1."""
 
 from math import ceil
 from typing import Any
@@ -7,7 +7,7 @@ from tests.fakes import Asked, JsonServer
 
 
 class FakeOpenverse(JsonServer):
-    """A search that finds all of ``images``, whatever is asked, page by page."""
+    """A search that returns all of ``images`` for any query, page by page."""
 
     def __init__(self, count: int = 45) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class FakeOpenverse(JsonServer):
 
 
 def answer_with(images: list[dict[str, Any]], page: int, size: int) -> tuple[int, Any]:
-    """Return the status and the JSON for a page of a search that finds these images."""
+    """Return the status and the JSON of one page of these images."""
     if size > 20:
         return 401, {"detail": "Ensure this value is less than or equal to 20."}
     if page > 20:
@@ -34,7 +34,7 @@ def answer_with(images: list[dict[str, Any]], page: int, size: int) -> tuple[int
 
 
 def image(number: int, **changed: Any) -> dict[str, Any]:
-    """Return an image as Openverse describes it, with some fields changed."""
+    """Return an image in Openverse's format, with some fields changed."""
     identity = f"4bc43a04-ef46-4544-a0c1-{number:012}"
     return {
         "id": identity,

@@ -1,4 +1,4 @@
-"""Handlers for tests of what runs the chat; the request's body says what each does."""
+"""Handlers for tests of the streaming runtime. The request's body controls what each does."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _started = count(1)
 
 
 def handle(request: HttpRequest) -> HttpResponse:
-    """Say what is asked for, ``pieces`` of them, ``every`` so many seconds."""
+    """Send ``pieces`` events, with ``every`` seconds between them."""
     asked = json.loads(request.body or b"{}")
     if asked.get("missing"):
         raise NotFoundError("No such bot.")

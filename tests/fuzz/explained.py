@@ -1,8 +1,8 @@
-"""Findings of ``make fuzz`` that are no faults, each with the reason.
+"""Findings of ``make fuzz`` that are not errors, each with its reason.
 
-Schemathesis compares answers with the OpenAPI document. It reports a request that fits the schema
-and is refused, a request that does not fit and is accepted, and a status that is not listed. What
-this module does not explain fails the run.
+Schemathesis compares answers with the OpenAPI document. It reports a valid request that is refused,
+an invalid request that is accepted, and an unlisted status. The run fails with any finding that
+this module does not explain.
 """
 
 import re
@@ -49,7 +49,7 @@ BEYOND_A_SCHEMA = {
         r"expected either \w+ or",
         r"(only a select has|a select needs) options",
         r"expected intervals, such as",
-        r"^value: is required",  # of some actions of a bulk change
+        r"^value: is required",  # for some actions of a bulk change
         r"[Nn]othing to change",
         r"[Nn]ame a client, an e-mail address or a phone",
         r"[Ss]end (at least one of|email or phone|stock or stockDelta)",
@@ -98,19 +98,25 @@ BEYOND_A_SCHEMA = {
         r"nothing was sent yet",
     ),
 }
-"""Refusals of what fits the schema, by the reason for which the schema cannot forbid it."""
+"""Refusals of schema-valid input, by the reason why the schema cannot forbid it."""
 WITHOUT_A_NETWORK = "upstream_failed"
-"""The service of the run reaches no network, so what it should fetch does not come."""
+"""The service under test has no network, so it cannot fetch external data."""
 WHOLE_STREAM = "SSE event violates schema"
-"""OpenAPI 3.1 describes a stream as one text. Schemathesis compares that with each event, which is
-how 3.2 does it. Tests of the chat hold each event to its schema."""
+"""OpenAPI 3.1 describes a stream as one text.
+
+Schemathesis compares each event with that schema, as version 3.2 would. The chat's own tests check
+each event against its schema.
+"""
 BEFORE_ANY_ROUTE = "uri_too_long"
-"""A request line over 8 KB is refused before its operation is known; no operation lists it."""
+"""A request line over 8 KB is refused before its operation is known.
+
+No operation lists the code.
+"""
 
 
 @schemathesis.hook
 def filter_failure(_context: HookContext, failure: Failure, case: Case, response: Response) -> bool:
-    """Return whether a finding counts."""
+    """Return whether a finding counts as an error."""
     if code(response) in {WITHOUT_A_NETWORK, BEFORE_ANY_ROUTE}:
         return False
     if failure.title == WHOLE_STREAM:
@@ -118,9 +124,9 @@ def filter_failure(_context: HookContext, failure: Failure, case: Case, response
     if isinstance(failure, RejectedPositiveData):
         return not all(map(is_explained, refusals(response)))
     if isinstance(failure, AcceptedNegativeData):
-        # Null and an empty text stand for an omission, wherever an omission does nothing: AI
-        # clients and forms fill every field. The schema says what is meant, not all that is taken.
-        # And an item of a batch that is not valid fails alone, with an outcome of its own.
+        # Null and an empty text count as omitted where omission has no effect, because AI clients
+        # and forms fill in every field. The schema documents the intended values only.
+        # An invalid item of a batch fails alone, with its own outcome.
         nothing = sends_nothing(case.query) or sends_nothing(case.body)
         return not (nothing or data(response).get("summary", {}).get("failed"))
     return True
@@ -132,7 +138,7 @@ def code(response: Response) -> str:
 
 
 def data(response: Response) -> dict[str, Any]:
-    """Return what is inside the envelope, if the answer is one."""
+    """Return the data inside the envelope, if the answer is an envelope."""
     try:
         found: dict[str, Any] = response.json()["data"]
     except (ValueError, KeyError, TypeError):
@@ -141,7 +147,7 @@ def data(response: Response) -> dict[str, Any]:
 
 
 def refusals(response: Response) -> list[str]:
-    """Return why the input was refused: for each field its name and a sentence."""
+    """Return the reasons of a refusal: for each field, its name and a message."""
     found = data(response)
     fields = [f"{each['field']}: {each['message']}" for each in found.get("errors", ())]
     return fields or [found.get("message", "")]

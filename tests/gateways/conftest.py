@@ -1,4 +1,4 @@
-"""A chat API on loopback, and time that is not slept through."""
+"""A chat API on loopback, and pauses that are recorded instead of slept."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiApi]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between attempts, instead of sleeping."""
+    """Record the pauses between attempts instead of sleeping."""
     slept: list[float] = []
     monkeypatch.setattr(retry, "sleep", slept.append)
     return slept

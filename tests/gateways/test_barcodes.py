@@ -1,4 +1,4 @@
-"""Barcode look-ups, against Open Facts servers of the test's own on loopback."""
+"""Barcode lookups, against fake Open Facts servers on loopback."""
 
 import json
 import threading
@@ -20,7 +20,7 @@ Servers = list[OpenFacts]
 
 
 def found(servers: Servers, **changed: Any) -> Found | None:
-    """Look up a product that differs from the usual one in some fields."""
+    """Look up a product with some fields changed."""
     servers[0].products[NUTELLA] = {**nutella(), **changed}
     return look_up(BARCODE)
 
@@ -32,7 +32,9 @@ def must_find(servers: Servers, **changed: Any) -> Found:
 
 
 class TestFinding:
-    def test_a_known_product_comes_in_russian_with_its_source(self, open_facts: Servers) -> None:
+    def test_a_known_product_is_returned_in_russian_with_its_source(
+        self, open_facts: Servers
+    ) -> None:
         assert found(open_facts) == Found(
             source="openfoodfacts",
             name="Нутелла",
@@ -42,11 +44,13 @@ class TestFinding:
             images=["https://images.openfoodfacts.org/images/products/front_ru.400.jpg"],
         )
 
-    def test_what_is_found_survives_json(self, open_facts: Servers) -> None:
+    def test_a_found_product_can_be_stored_as_json(self, open_facts: Servers) -> None:
         product = must_find(open_facts)
         assert Found(**json.loads(json.dumps(asdict(product)))) == product
 
-    def test_english_is_next_and_any_other_language_last(self, open_facts: Servers) -> None:
+    def test_english_is_the_second_choice_and_any_other_language_the_last(
+        self, open_facts: Servers
+    ) -> None:
         no_russian = {"product_name_ru": "", "generic_name_ru": None, "categories_tags_ru": []}
         product = must_find(open_facts, **no_russian)
         assert product.name == "Nutella spread"
@@ -64,7 +68,7 @@ class TestFinding:
         assert product.category == "Pâtes à tartiner"
 
     @pytest.mark.parametrize("place", [0, 1, 2])
-    def test_sources_are_asked_in_order_until_one_knows(
+    def test_sources_are_queried_in_order_until_one_has_the_product(
         self, place: int, open_facts: Servers
     ) -> None:
         open_facts[place].products[NUTELLA] = nutella()
@@ -75,7 +79,7 @@ class TestFinding:
             int(number <= place) for number in range(3)
         ]
 
-    def test_a_product_that_none_knows_is_none(self, open_facts: Servers) -> None:
+    def test_a_product_unknown_to_all_sources_is_none(self, open_facts: Servers) -> None:
         assert look_up(BARCODE) is None
         assert [server.codes for server in open_facts] == [[NUTELLA]] * 3
 
@@ -84,7 +88,7 @@ class TestFinding:
             server.breaks = fakes.body(b'{"status": 0, "status_verbose": "product not found"}')
         assert look_up(BARCODE) is None
 
-    def test_a_product_of_a_sister_database_is_looked_for_there(self, open_facts: Servers) -> None:
+    def test_a_product_of_a_sister_database_is_looked_up_there(self, open_facts: Servers) -> None:
         verbose = "product found with a different product type: beauty"
         answer = json.dumps({"code": NUTELLA, "status": 0, "status_verbose": verbose})
         open_facts[0].breaks = fakes.body(answer.encode(), 404)
@@ -105,13 +109,15 @@ class TestFinding:
             ("10614141000415", "10614141000415"),
         ],
     )
-    def test_every_form_of_a_number_is_asked_for_as_they_keep_it(
+    def test_each_form_of_a_number_is_queried_as_the_database_stores_it(
         self, asked: str, kept: str, open_facts: Servers
     ) -> None:
         look_up(parse(asked))
         assert open_facts[0].codes == [kept]
 
-    def test_the_request_says_who_asks_and_wants_few_fields(self, open_facts: Servers) -> None:
+    def test_the_request_names_the_service_and_asks_for_few_fields(
+        self, open_facts: Servers
+    ) -> None:
         look_up(BARCODE)
         asked = open_facts[0].requests[0]
         assert asked.headers["user-agent"] == (
@@ -121,7 +127,7 @@ class TestFinding:
         assert "nutriments" not in asked.query["fields"]
 
 
-class TestDistrust:
+class TestUntrustedData:
     def test_escaped_html_is_read_as_text(self, open_facts: Servers) -> None:
         name = "Chips &quot;M&amp;M&quot; &lt;b&gt;"
         assert must_find(open_facts, product_name_ru=name).name == 'Chips "M&M" <b>'
@@ -187,11 +193,13 @@ class TestDistrust:
         product = must_find(open_facts, image_front_url=image)
         assert product.images == []
 
-    def test_a_product_of_which_nothing_is_known_is_not_found(self, open_facts: Servers) -> None:
+    def test_a_product_without_any_data_is_not_found(self, open_facts: Servers) -> None:
         open_facts[0].products[NUTELLA] = {"categories": "Food", "product_name": ""}
         assert look_up(BARCODE) is None
 
-    def test_a_product_without_a_name_goes_by_its_description(self, open_facts: Servers) -> None:
+    def test_a_product_without_a_name_is_named_by_its_description(
+        self, open_facts: Servers
+    ) -> None:
         names = dict.fromkeys(["product_name", "product_name_ru", "product_name_en"], "")
         product = must_find(open_facts, **names)
         assert (product.name, product.description) == ("Ореховая паста с какао", None)
@@ -199,7 +207,7 @@ class TestDistrust:
 
 class TestInStoreCodes:
     @pytest.mark.parametrize("payload", ["210123401234", "20123401234", "2123456", "0123456"])
-    def test_never_leave_the_process(self, payload: str, open_facts: Servers) -> None:
+    def test_in_store_codes_are_never_sent_out(self, payload: str, open_facts: Servers) -> None:
         digits = payload + check_digit(payload)
         for server in open_facts:
             server.products[digits] = server.products[digits.zfill(13)] = nutella()
@@ -222,7 +230,7 @@ class TestFailing:
             (fakes.huge, "openfoodfacts sent more than 1 MB"),
         ],
     )
-    def test_a_source_that_fails_is_named_if_no_other_knows(
+    def test_a_failing_source_is_named_if_no_other_has_the_product(
         self, breaks: fakes.Misbehaviour, reason: str, open_facts: Servers
     ) -> None:
         open_facts[0].breaks = breaks
@@ -234,7 +242,7 @@ class TestFailing:
         assert product
         assert product.source == "openproductsfacts"
 
-    def test_a_server_that_is_down_is_out_of_reach(self, open_facts: Servers) -> None:
+    def test_a_server_that_is_down_is_reported_as_unreachable(self, open_facts: Servers) -> None:
         for server in open_facts:
             server.close()
         with pytest.raises(LookupFailedError) as failure:
@@ -255,14 +263,14 @@ class TestFailing:
             b'{"status": 2, "product": {}}',
         ],
     )
-    def test_garbage_is_a_failure_not_an_unknown_product(
+    def test_invalid_data_is_a_failure_not_an_unknown_product(
         self, raw: bytes, open_facts: Servers
     ) -> None:
         open_facts[0].breaks = fakes.body(raw)
         with pytest.raises(LookupFailedError, match="openfoodfacts sent something other than"):
             look_up(BARCODE)
 
-    def test_of_an_endless_answer_little_is_read(self, open_facts: Servers) -> None:
+    def test_little_of_an_endless_answer_is_read(self, open_facts: Servers) -> None:
         open_facts[0].breaks = fakes.huge
         with pytest.raises(LookupFailedError):
             look_up(BARCODE)
@@ -279,7 +287,7 @@ class TestFailing:
             fakes.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n["),
         ],
     )
-    def test_the_time_is_for_all_sources_together_however_slowly_they_speak(
+    def test_all_sources_share_one_time_limit_however_slowly_they_send(
         self, breaks: fakes.Misbehaviour, open_facts: Servers
     ) -> None:
         for server in open_facts:
@@ -299,7 +307,7 @@ class TestFailing:
             fakes.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n["),
         ],
     )
-    def test_nobody_goes_on_asking_for_long_once_the_time_is_up(
+    def test_no_source_is_read_for_long_after_the_time_limit(
         self, breaks: fakes.Misbehaviour, open_facts: Servers
     ) -> None:
         open_facts[0].breaks = breaks
@@ -310,12 +318,12 @@ class TestFailing:
                 thread.join(PATIENCE)
                 assert not thread.is_alive()
 
-    def test_the_usual_time_is_three_seconds(self) -> None:
+    def test_the_default_time_limit_is_three_seconds(self) -> None:
         assert gateway.TOTAL_SECONDS == 3
 
 
-class TestCourtesy:
-    def test_a_source_that_may_not_be_asked_now_is_passed_over(self, open_facts: Servers) -> None:
+class TestRateLimit:
+    def test_a_rate_limited_source_is_skipped(self, open_facts: Servers) -> None:
         with pytest.raises(LookupFailedError, match="was asked as often as it allows for now"):
             look_up(BARCODE, admits=lambda source: source != "openfoodfacts")
         assert [len(server.requests) for server in open_facts] == [0, 1, 1]

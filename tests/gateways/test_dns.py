@@ -1,4 +1,4 @@
-"""The DNS gateway, against a name server of the test's own on loopback."""
+"""The DNS gateway, against a fake name server on loopback."""
 
 import socket
 import threading
@@ -20,7 +20,7 @@ Answering = Callable[[dns.message.Message], bytes | None]
 
 @pytest.fixture
 def name_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Answering]]:
-    """A name server that answers every question by what the test puts under ``answer``."""
+    """A name server that answers every query with the test's function under ``answer``."""
     rules: dict[str, Answering] = {}
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind(("127.0.0.1", 0))
@@ -65,13 +65,13 @@ def code(rcode: dns.rcode.Rcode) -> Answering:
     return answer
 
 
-def test_texts_are_found_and_their_parts_joined(name_server: dict[str, Answering]) -> None:
+def test_txt_records_are_found_and_their_parts_joined(name_server: dict[str, Answering]) -> None:
     name_server["answer"] = texts('"one"', '"svc-" "verify=x"')
     assert gateway._lookup_txt("x.example.com") == {"one", "svc-verify=x"}
 
 
 @pytest.mark.parametrize("answer", [texts(), code(dns.rcode.NXDOMAIN)])
-def test_no_record_and_no_name_are_no_texts(
+def test_a_missing_record_or_name_gives_no_texts(
     answer: Answering, name_server: dict[str, Answering]
 ) -> None:
     name_server["answer"] = answer
@@ -79,7 +79,7 @@ def test_no_record_and_no_name_are_no_texts(
 
 
 @pytest.mark.parametrize("answer", [code(dns.rcode.SERVFAIL), lambda _: None, lambda _: b"?"])
-def test_a_broken_or_silent_server_is_not_mistaken_for_no_record(
+def test_a_broken_or_silent_server_is_not_mistaken_for_a_missing_record(
     answer: Answering, name_server: dict[str, Answering], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway, "TIMEOUT_SECONDS", 0.5)
@@ -122,7 +122,7 @@ NO_NAME = code(dns.rcode.NXDOMAIN)
         (records("A"), records("AAAA"), []),
     ],
 )
-def test_a_host_has_its_addresses_of_both_kinds_as_far_as_they_are_known(
+def test_a_host_has_its_known_addresses_of_both_kinds(
     a: Answering, aaaa: Answering, found: list[str], name_server: dict[str, Answering]
 ) -> None:
     name_server["answer"] = addresses(A=a, AAAA=aaaa)
@@ -134,7 +134,7 @@ def test_a_host_has_its_addresses_of_both_kinds_as_far_as_they_are_known(
 
 
 @pytest.mark.parametrize("answer", [FAILING, lambda _: None, lambda _: b"?"])
-def test_addresses_that_nobody_tells_are_not_mistaken_for_none_and_end_in_time(
+def test_a_failed_query_is_not_mistaken_for_no_addresses_and_ends_in_time(
     answer: Answering, name_server: dict[str, Answering], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolve, granted = dns.resolver.resolve, []
@@ -150,7 +150,7 @@ def test_addresses_that_nobody_tells_are_not_mistaken_for_none_and_end_in_time(
     assert 0 <= granted[1] < granted[0] <= 0.5
 
 
-def test_a_name_of_the_machines_own_list_is_asked_of_the_dns_alone(
+def test_the_local_hosts_file_is_not_used(
     name_server: dict[str, Answering],
 ) -> None:
     name_server["answer"] = NO_NAME

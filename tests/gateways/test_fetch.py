@@ -1,4 +1,4 @@
-"""The fetcher, against an internet of the test's own: names, addresses and servers on loopback."""
+"""The fetcher's connections, against a fake internet: names, addresses and servers on loopback."""
 
 import re
 import socket
@@ -33,12 +33,14 @@ REDIRECTS = [url for url in HOSTILE if re.fullmatch(r"https://[^/?#][!-~]*", url
 
 
 class TestHostileUrls:
-    def test_are_many(self) -> None:
+    def test_there_are_many_hostile_urls(self) -> None:
         assert len(set(HOSTILE)) == len(HOSTILE) >= 180
         assert len(REDIRECTS) >= 120
 
     @pytest.mark.parametrize("url", HOSTILE)
-    def test_are_refused_clearly_before_any_connection(self, url: str, net: Internet) -> None:
+    def test_a_hostile_url_is_refused_clearly_before_any_connection(
+        self, url: str, net: Internet
+    ) -> None:
         net.names = {"files.example.com": [PUBLIC]} | INSIDE
         with pytest.raises(RefusedUrlError) as refusal:
             fetch.fetch(url)
@@ -50,14 +52,14 @@ class TestHostileUrls:
             assert not any(address in reason.replace(host, "") for address in net.names[host])
 
     @pytest.mark.parametrize("url", [url for url in HOSTILE if url.startswith("https://")])
-    def test_are_refused_where_http_is_taken(self, url: str, net: Internet) -> None:
+    def test_a_hostile_url_is_refused_where_http_is_allowed(self, url: str, net: Internet) -> None:
         net.names = {"files.example.com": [PUBLIC]} | INSIDE
         with pytest.raises(RefusedUrlError):
             fetch.fetch(url.replace("https", "http", 1), http_too=True)
         assert net.connections == []
 
     @pytest.mark.parametrize("location", REDIRECTS)
-    def test_are_refused_as_redirects(self, location: str, net: Internet) -> None:
+    def test_a_redirect_to_a_hostile_url_is_refused(self, location: str, net: Internet) -> None:
         server = net.serve(HTTP, to(location))
         net.names |= INSIDE
         with pytest.raises(RefusedUrlError, match=r"^files.example.com redirects to|^expected "):
@@ -67,7 +69,7 @@ class TestHostileUrls:
 
 
 class TestResolving:
-    def test_connects_to_the_address_that_was_checked_though_the_next_answer_differs(
+    def test_the_checked_address_is_used_even_if_the_next_lookup_differs(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         net.serve(HTTP, says(b"outside"))
@@ -83,7 +85,7 @@ class TestResolving:
         assert asked == ["files.example.com"]
         assert net.connections == [(PUBLIC, 80)]
 
-    def test_checks_anew_when_a_redirect_leads_to_the_same_host_again(
+    def test_a_redirect_to_the_same_host_is_checked_again(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         net.serve(HTTP, to("/again"))
@@ -93,13 +95,13 @@ class TestResolving:
             fetch.fetch(HTTP, http_too=True)
         assert net.connections == [(PUBLIC, 80)]
 
-    def test_tries_the_next_address_if_one_does_not_connect(self, net: Internet) -> None:
+    def test_the_next_address_is_tried_if_one_does_not_connect(self, net: Internet) -> None:
         net.serve(HTTP, says())
         net.names["files.example.com"] = ["8.8.8.8", "2606:4700::1111", PUBLIC]
         assert fetch.fetch(HTTP, http_too=True).body == b"hello"
         assert net.connections == [("8.8.8.8", 80), ("2606:4700::1111", 80), (PUBLIC, 80)]
 
-    def test_tries_no_more_than_three_addresses_in_five_seconds(
+    def test_at_most_three_addresses_are_tried_in_five_seconds(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         given: list[float] = []
@@ -115,7 +117,7 @@ class TestResolving:
         assert len(given) == 3
         assert sum(given) == pytest.approx(fetch.STEP_SECONDS)
 
-    def test_asks_a_dead_host_once_for_all_fetches_of_one_work(self, net: Internet) -> None:
+    def test_a_dead_host_is_tried_once_for_all_fetches_of_one_task(self, net: Internet) -> None:
         net.names["dead.example.com"] = [PUBLIC]
         hosts = fetch.Hosts()
 
@@ -129,18 +131,18 @@ class TestResolving:
         assert net.connections == [(PUBLIC, 80)]
         assert net.lookups == ["dead.example.com"]
 
-    def test_asks_for_no_address_of_an_address(self, net: Internet) -> None:
+    def test_an_ip_address_is_not_looked_up(self, net: Internet) -> None:
         net.serve(f"http://{PUBLIC}", says())
         net.serve("http://[2606:4700::1111]", says(b"six"), address="2606:4700::1111")
         assert fetch.fetch(f"http://{PUBLIC}", http_too=True).body == b"hello"
         assert fetch.fetch("http://[2606:4700:0::1111]", http_too=True).body == b"six"
         assert net.lookups == []
 
-    def test_says_so_if_there_is_no_such_host(self, net: Internet) -> None:
+    def test_an_unknown_host_is_reported(self, net: Internet) -> None:
         with pytest.raises(UpstreamError, match=r"no host is called nowhere\.example\.com"):
             fetch.fetch("https://nowhere.example.com/")
 
-    def test_says_so_if_no_name_server_answers(
+    def test_an_unavailable_name_server_is_reported(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def unavailable(host: str, within: float) -> list[str]:
@@ -152,7 +154,7 @@ class TestResolving:
         with pytest.raises(UpstreamError, match="no name server could say where"):
             fetch.fetch(HTTPS, within=1.5)
 
-    def test_connects_to_nothing_but_the_address_it_is_given(self) -> None:
+    def test_only_the_given_address_is_connected_to(self) -> None:
         server = Server(says())
         with fetch.connect(("127.0.0.1", server.port), 1.0) as sock:
             assert sock.getpeername() == ("127.0.0.1", server.port)
@@ -160,7 +162,7 @@ class TestResolving:
 
 
 class TestRequest:
-    def test_carries_the_host_of_the_url_and_nothing_of_ours(self, net: Internet) -> None:
+    def test_a_request_has_the_urls_host_and_no_data_of_the_service(self, net: Internet) -> None:
         server = net.serve(HTTP, says())
         fetch.fetch(HTTP + "/a b?c=ё#d", http_too=True, accept="image/*")
         agent = f"Workspace-Automation-API/{VERSION} (+http://127.0.0.1:8000)"
@@ -183,37 +185,39 @@ class TestRequest:
             ("http://[2606:4700::1111]:443", "2606:4700::1111", "[2606:4700::1111]:443"),
         ],
     )
-    def test_names_a_port_that_is_not_the_schemes_own(
+    def test_a_request_names_a_non_default_port(
         self, url: str, address: str, host: str, net: Internet
     ) -> None:
         server = net.serve(url, says(), address=address)
         fetch.fetch(url, http_too=True)
         assert f"\r\nHost: {host}\r\n" in server.requests[0]
 
-    def test_names_the_host_under_tls_and_checks_its_certificate(self, net: Internet) -> None:
+    def test_tls_names_the_host_and_checks_its_certificate(self, net: Internet) -> None:
         server = net.serve(HTTPS, says(b"secret"))
         assert fetch.fetch(HTTPS).body == b"secret"
         assert server.names == ["files.example.com"]
         assert "Host: files.example.com\r\n" in server.requests[0]
 
-    def test_checks_the_certificate_of_an_address(self, net: Internet) -> None:
+    def test_the_certificate_of_an_ip_address_is_checked(self, net: Internet) -> None:
         server = net.serve(f"https://{PUBLIC}", says())
         assert fetch.fetch(f"https://{PUBLIC}").body == b"hello"
         assert server.names == [None]
 
-    def test_names_a_host_of_another_script_in_punycode(self, net: Internet) -> None:
+    def test_a_host_in_another_script_is_named_in_punycode(self, net: Internet) -> None:
         server = net.serve("https://xn--e1afmkfd.xn--p1ai", says())
         assert fetch.fetch("https://Пример.рф./").url == "https://xn--e1afmkfd.xn--p1ai/"
         assert server.names == ["xn--e1afmkfd.xn--p1ai"]
 
     @pytest.mark.parametrize("other", ["evil.example.com", "example.com", "*.files.example.com"])
-    def test_is_not_sent_to_a_server_certified_as_another(self, other: str, net: Internet) -> None:
+    def test_no_request_is_sent_to_a_server_with_another_hosts_certificate(
+        self, other: str, net: Internet
+    ) -> None:
         server = net.serve(HTTPS, says(), certified=other)
         with pytest.raises(UpstreamError, match="no valid certificate"):
             fetch.fetch(HTTPS)
         assert server.requests == []
 
-    def test_is_not_sent_to_a_server_of_an_unknown_authority(
+    def test_no_request_is_sent_to_a_server_of_an_unknown_authority(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.undo()
@@ -224,7 +228,7 @@ class TestRequest:
             fetch.fetch(HTTPS)
         assert server.requests == []
 
-    def test_is_not_sent_to_a_server_without_tls(
+    def test_no_request_is_sent_to_a_server_without_tls(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ours, theirs = socket.socketpair()
@@ -236,7 +240,7 @@ class TestRequest:
                 fetch.fetch(HTTPS)
             assert b"GET" not in theirs.recv(65536)
 
-    def test_goes_past_the_proxy_and_the_passwords_of_the_environment(
+    def test_proxy_and_passwords_of_the_environment_are_not_used(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         for name in ("http_proxy", "https_proxy", "all_proxy"):
@@ -249,7 +253,7 @@ class TestRequest:
         assert net.connections == [(PUBLIC, 443)]
         assert "uthorization" not in server.requests[0]
 
-    def test_serves_eight_threads_at_a_time(self, net: Internet) -> None:
+    def test_eight_threads_are_served_at_a_time(self, net: Internet) -> None:
         together = threading.Barrier(8, timeout=PATIENCE)
 
         def answer(body: bytes) -> Answer:
@@ -269,7 +273,7 @@ class TestRequest:
 
 
 class TestRedirects:
-    def test_are_followed_three_times(self, net: Internet) -> None:
+    def test_three_redirects_are_followed(self, net: Internet) -> None:
         first = net.serve(HTTP, to("/b", "301 Moved"), to(HTTPS + "/c", "308 Moved"))
         then = net.serve(HTTPS, to("//Files.example.com:443/d?e", "303 See"), says(b"there"))
         found = fetch.fetch(HTTP + "/a", http_too=True)
@@ -278,13 +282,13 @@ class TestRedirects:
         assert len(net.lookups) == 4
 
     @pytest.mark.parametrize("location", ["/", "/?again", HTTP, "?"])
-    def test_are_not_followed_without_end(self, location: str, net: Internet) -> None:
+    def test_endless_redirects_are_not_followed(self, location: str, net: Internet) -> None:
         server = net.serve(HTTP, to(location))
         with pytest.raises(UpstreamError, match="at most 3 redirects"):
             fetch.fetch(HTTP, http_too=True)
         assert len(server.requests) == 4
 
-    def test_do_not_leave_https_unless_the_caller_takes_http(self, net: Internet) -> None:
+    def test_redirects_stay_on_https_unless_the_caller_allows_http(self, net: Internet) -> None:
         net.serve(HTTPS, to(HTTP))
         net.serve(HTTP, says())
         with pytest.raises(RefusedUrlError, match=r"redirects to a URL that is refused: .*http:"):
@@ -296,18 +300,18 @@ class TestRedirects:
         "location",
         ["file:///etc/passwd", "gopher://127.0.0.1/", "data:,x", "javascript:1", "//10.0.0.1/"],
     )
-    def test_lead_to_no_other_scheme(self, location: str, net: Internet) -> None:
+    def test_redirects_to_other_schemes_are_refused(self, location: str, net: Internet) -> None:
         net.serve(HTTP, to(location))
         with pytest.raises(RefusedUrlError):
             fetch.fetch(HTTP, http_too=True)
         assert len(net.connections) == 1
 
-    def test_need_a_place_to_lead_to(self, net: Internet) -> None:
+    def test_a_redirect_without_a_location_is_refused(self, net: Internet) -> None:
         net.serve(HTTP, says(b"", "302 Found"))
         with pytest.raises(UpstreamError, match="leads nowhere"):
             fetch.fetch(HTTP, http_too=True)
 
-    def test_carry_no_cookies_and_no_referer(self, net: Internet) -> None:
+    def test_redirects_send_no_cookies_and_no_referer(self, net: Internet) -> None:
         answer = says(b"", "302 Found", location="/b", set_cookie="a=b; Path=/")
         server = net.serve(HTTP, answer, says())
         fetch.fetch(HTTP, http_too=True)
@@ -324,14 +328,16 @@ class TestRedirects:
             ("/a\x85X-Injected: y", "/a%85X-Injected:%20y"),
         ],
     )
-    def test_inject_nothing(self, location: str, path: str, net: Internet) -> None:
+    def test_a_redirect_cannot_inject_a_header(
+        self, location: str, path: str, net: Internet
+    ) -> None:
         server = net.serve(HTTP, to(location), says())
         fetch.fetch(HTTP, http_too=True)
         assert server.paths == ["/", path]
         assert "\r\nX-Injected" not in server.requests[1]
         assert server.requests[0].count("\r\n") == server.requests[1].count("\r\n")
 
-    def test_bodies_are_not_read(self, net: Internet) -> None:
+    def test_bodies_of_redirects_are_not_read(self, net: Internet) -> None:
         begin = b"HTTP/1.1 302 Found\r\nLocation: /b\r\n\r\n"
         net.serve(HTTP, flood(begin, bytes(MB)), says())
         assert fetch.fetch(HTTP, http_too=True).body == b"hello"

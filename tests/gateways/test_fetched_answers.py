@@ -1,4 +1,4 @@
-"""What the fetcher takes of an answer, how much of it and how long, on a test's own internet."""
+"""The fetcher's answers: their format, size and time limits, against a fake internet."""
 
 import gzip
 import http.client
@@ -39,18 +39,18 @@ from tests.support.patience import FOR_EVER, PATIENCE
 
 class TestAnswer:
     @pytest.mark.parametrize("declared", ["image/png", "text/html; charset=windows-1251", ""])
-    def test_has_the_final_url_the_declared_type_and_the_body(
+    def test_an_answer_has_the_final_url_the_declared_type_and_the_body(
         self, declared: str, net: Internet
     ) -> None:
         net.serve(HTTP, to("/b?c"), says(b"\x89PNG", content_type=declared))
         found = fetch.fetch(HTTP, http_too=True)
         assert found == fetch.Fetched(HTTP + "/b?c", declared, b"\x89PNG")
 
-    def test_without_a_type_has_none(self, net: Internet) -> None:
+    def test_an_answer_without_a_type_has_none(self, net: Internet) -> None:
         net.serve(HTTP, raw(b"HTTP/1.0 200 OK\n\nold"))
         assert fetch.fetch(HTTP, http_too=True) == fetch.Fetched(HTTP + "/", "", b"old")
 
-    def test_comes_in_chunks_if_the_server_likes(self, net: Internet) -> None:
+    def test_an_answer_may_come_in_chunks(self, net: Internet) -> None:
         chunks = b"5;x=y\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\n"
         net.serve(HTTP, raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks))
         assert fetch.fetch(HTTP, http_too=True).body == b"hello!"
@@ -63,21 +63,19 @@ class TestAnswer:
             gzip.compress(b"hello " * 50_000) + bytes(100),
         ],
     )
-    def test_is_unpacked(self, packed: bytes, net: Internet) -> None:
+    def test_a_compressed_answer_is_unpacked(self, packed: bytes, net: Internet) -> None:
         net.serve(HTTP, says(packed, content_encoding="GZIP"))
         assert fetch.fetch(HTTP, http_too=True).body == b"hello " * 50_000
 
     @pytest.mark.parametrize("status", ["204 No Content", "200 OK"])
-    def test_may_be_empty(self, status: str, net: Internet) -> None:
+    def test_an_answer_may_be_empty(self, status: str, net: Internet) -> None:
         net.serve(HTTP, says(b"", status, content_encoding="gzip"))
         assert fetch.fetch(HTTP, http_too=True).body == b""
 
     @pytest.mark.parametrize(
         "status", ["404 Not Found", "403 No", "500 Oops", "304 Not Modified", "300 Choose", "999 ?"]
     )
-    def test_of_failure_is_a_failure_that_names_the_status(
-        self, status: str, net: Internet
-    ) -> None:
+    def test_an_error_status_is_a_failure_that_names_it(self, status: str, net: Internet) -> None:
         net.serve(HTTP, says(b"<html>", status))
         with pytest.raises(UpstreamError, match=f"answered with status {status[:3]}"):
             fetch.fetch(HTTP, http_too=True)
@@ -104,7 +102,7 @@ class TestAnswer:
             says(gzip.compress(b"hello")[:10] + b"\xff" * 9, content_encoding="gzip"),
         ],
     )
-    def test_that_is_broken_is_a_failure_without_a_librarys_words(
+    def test_a_malformed_answer_is_a_failure_without_a_librarys_message(
         self, answer: Answer, net: Internet
     ) -> None:
         net.serve(HTTP, answer)
@@ -115,9 +113,7 @@ class TestAnswer:
         )
 
     @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "identity, gzip"])
-    def test_in_an_encoding_nobody_asked_for_is_a_failure(
-        self, encoding: str, net: Internet
-    ) -> None:
+    def test_an_unrequested_encoding_is_a_failure(self, encoding: str, net: Internet) -> None:
         net.serve(HTTP, says(zlib.compress(bytes(1000)), content_encoding=encoding))
         with pytest.raises(UpstreamError, match="expected gzip or none"):
             fetch.fetch(HTTP, http_too=True)
@@ -137,7 +133,7 @@ class TestAnswer:
             reset,
         ],
     )
-    def test_is_closed_however_it_ends_and_not_left_to_the_garbage_collector(
+    def test_a_response_is_always_closed_without_the_garbage_collector(
         self, answer: Answer, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         answers = []
@@ -154,7 +150,7 @@ class TestAnswer:
         assert answers
         assert all(answer.closed for answer in answers)
 
-    def test_that_breaks_off_is_a_failure(self, net: Internet) -> None:
+    def test_an_answer_that_breaks_off_is_a_failure(self, net: Internet) -> None:
         net.serve(HTTP, reset)
         with pytest.raises(UpstreamError, match="does not accept the connection or broke it"):
             fetch.fetch(HTTP, http_too=True)
@@ -190,7 +186,7 @@ class TestAnswer:
         )
     )
     @examples(300)
-    def test_of_any_bytes_is_a_body_or_a_clear_failure(self, data: bytes) -> None:
+    def test_any_bytes_are_a_body_or_a_clear_failure(self, data: bytes) -> None:
         def connect(_place: tuple[str, int], _timeout: float) -> socket.socket:
             ours, theirs = socket.socketpair()
             theirs.sendall(data)
@@ -215,7 +211,7 @@ GZIP = OK + b"Content-Encoding: gzip\r\n\r\n"
 
 
 def bomb(megabytes: int) -> bytes:
-    """Return zeros in gzip, a thousandth of their size."""
+    """Return zeros compressed with gzip to a thousandth of their size."""
     pack = zlib.compressobj(9, wbits=31)
     return b"".join([*(pack.compress(bytes(MB)) for _ in range(megabytes)), pack.flush()])
 
@@ -235,7 +231,7 @@ ENDLESS: dict[str, Callable[[], Answer]] = {
 
 
 def peak_of(work: Callable[[], object]) -> int:
-    """Return the bytes of memory that were taken at once."""
+    """Return the peak memory in bytes."""
     tracemalloc.start()
     try:
         work()
@@ -245,7 +241,7 @@ def peak_of(work: Callable[[], object]) -> int:
 
 
 class TestSize:
-    def test_of_exactly_the_limit_is_taken_and_held_once(self, net: Internet) -> None:
+    def test_an_answer_of_exactly_the_limit_is_read_into_memory_once(self, net: Internet) -> None:
         body = bytes(10 * MB)
         net.serve(HTTP, says(body))
         found: list[bytes] = []
@@ -254,7 +250,7 @@ class TestSize:
         assert peak < 14 * MB
 
     @pytest.mark.parametrize("packed", [False, True])
-    def test_has_a_limit_to_the_byte(self, packed: bool, net: Internet) -> None:
+    def test_the_limit_is_exact_to_the_byte(self, packed: bool, net: Internet) -> None:
         def serve(body: bytes) -> Answer:
             if packed:
                 return says(gzip.compress(body), content_encoding="gzip")
@@ -265,7 +261,7 @@ class TestSize:
         with pytest.raises(TooLargeError):
             fetch.fetch(HTTP, http_too=True, max_bytes=1000)
 
-    def test_that_is_declared_is_refused_before_it_is_read(self, net: Internet) -> None:
+    def test_a_declared_size_over_the_limit_is_refused_before_reading(self, net: Internet) -> None:
         net.serve(HTTP, says(b"", content_length=str(10 * MB + 1)))
         with pytest.raises(TooLargeError, match="expected at most 10 MB; there is more"):
             fetch.fetch(HTTP, http_too=True)
@@ -273,7 +269,7 @@ class TestSize:
     @pytest.mark.parametrize(
         "name", slow_but_for(["bomb", "endless body", "tiny chunks", "endless padding"], ENDLESS)
     )
-    def test_without_end_is_refused_in_bounded_memory_and_time(
+    def test_an_endless_answer_is_refused_in_bounded_memory_and_time(
         self, name: str, net: Internet
     ) -> None:
         net.serve(HTTP, ENDLESS[name]())
@@ -306,17 +302,17 @@ class TestTime:
             (HTTPS, silence),
         ],
     )
-    def test_is_up_for_a_server_that_drips_or_says_nothing(
+    def test_the_time_limit_ends_a_slow_or_silent_server(
         self, url: str, answer: Answer, net: Internet
     ) -> None:
         net.serve(url, answer)
         with pytest.raises(UpstreamError, match=r"too slow: .* all of it within 0\.3$"):
             fetch.fetch(url, http_too=True, within=0.3)
 
-    def test_is_up_for_a_handshake_that_drips(
+    def test_the_time_limit_ends_a_slow_handshake(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # A TLS record of 16 KB that comes byte by byte.
+        # A TLS record of 16 KB that arrives byte by byte.
         ours, theirs = socket.socketpair()
         script = drip(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03", b"x")
 
@@ -335,7 +331,7 @@ class TestTime:
         dripping.join(PATIENCE)
         assert not dripping.is_alive(), "the connection was left open"
 
-    def test_is_up_for_a_step_before_it_is_up_for_all(
+    def test_the_time_limit_of_a_step_comes_before_the_total(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(fetch, "STEP_SECONDS", 0.3)
@@ -343,7 +339,9 @@ class TestTime:
         with pytest.raises(UpstreamError, match=r"expected an answer within 0\.3 seconds"):
             fetch.fetch(HTTP, http_too=True, within=FOR_EVER)
 
-    def test_runs_on_across_redirects(self, net: Internet, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_total_time_includes_redirects(
+        self, net: Internet, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         now = [0.0]
 
         def slowly(sock: socket.socket) -> None:
@@ -356,7 +354,7 @@ class TestTime:
             fetch.fetch(HTTP, http_too=True, within=FOR_EVER)
         assert len(server.requests) == 3
 
-    def test_runs_on_while_a_name_is_looked_up(
+    def test_the_total_time_includes_name_lookups(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         net.serve(HTTP, says())
@@ -373,7 +371,7 @@ class TestTime:
             fetch.fetch(HTTP, http_too=True)
         assert net.connections == []
 
-    def test_is_up_for_a_connection_that_nobody_takes(
+    def test_the_time_limit_ends_a_connection_that_is_not_accepted(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def never(_place: tuple[str, int], _timeout: float) -> socket.socket:

@@ -1,4 +1,4 @@
-"""The object store: S3 and a folder behave alike."""
+"""The object store: S3 and a folder behave in the same way."""
 
 import base64
 import io
@@ -29,7 +29,7 @@ TYPE = "text/html; charset=utf-8"
 
 @dataclass(frozen=True)
 class Bucket:
-    """An S3 bucket in memory, and boto3's client of it."""
+    """An in-memory S3 bucket, and boto3's client for it."""
 
     client: Any
     name: str
@@ -37,7 +37,7 @@ class Bucket:
 
 _numbers = itertools.count()
 REGIONS = ["eu-central-1", "us-east-1", "eu-south-2", "il-central-1"]
-"""One of each kind: an old one, the first, and two that are not served by the global host."""
+"""One of each kind: an old region, the first one, and two that the global host does not serve."""
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def s3(bucket: Bucket) -> S3Store:
 
 @pytest.fixture(params=["folder", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    """An empty store, of each kind."""
+    """An empty store of each kind."""
     if request.param == "folder":
         return FolderStore(tmp_path / "objects")
     made: S3Store = request.getfixturevalue("s3")
@@ -72,34 +72,32 @@ class TestObjectStore:
     @pytest.mark.parametrize(
         "body", [b"", b"<p>", "Ёж 🦔\r\n".encode(), bytes(range(256)), b"x" * 2**20]
     )
-    def test_returns_what_was_put(self, body: bytes, store: ObjectStore) -> None:
+    def test_a_stored_object_is_returned(self, body: bytes, store: ObjectStore) -> None:
         store.put("w/sites/s/pages/p/1.html", body, TYPE)
         assert store.get("w/sites/s/pages/p/1.html") == body
 
-    def test_knows_no_object_that_was_never_put(self, store: ObjectStore) -> None:
+    def test_an_unknown_object_is_not_found(self, store: ObjectStore) -> None:
         store.put("w/a/1", b"x", TYPE)
         assert store.get("w/a/2") is None
         assert store.get("other/a/1") is None
 
-    def test_replaces_an_object_of_the_same_key(self, store: ObjectStore) -> None:
+    def test_an_object_with_the_same_key_is_replaced(self, store: ObjectStore) -> None:
         store.put("w/1", b"long before", TYPE)
         store.put("w/1", b"after", TYPE)
         assert store.get("w/1") == b"after"
 
-    def test_deletes_one_object_and_no_other(self, store: ObjectStore) -> None:
+    def test_only_the_named_object_is_deleted(self, store: ObjectStore) -> None:
         store.put("w/1", b"1", TYPE)
         store.put("w/11", b"11", TYPE)
         store.delete("w/1")
         assert store.get("w/1") is None
         assert store.get("w/11") == b"11"
 
-    def test_deleting_what_is_not_there_is_fine(self, store: ObjectStore) -> None:
+    def test_deleting_an_unknown_object_succeeds(self, store: ObjectStore) -> None:
         store.delete("w/none")
         store.delete_under("w/none/")
 
-    def test_deletes_everything_under_a_prefix_and_nothing_beside_it(
-        self, store: ObjectStore
-    ) -> None:
+    def test_all_objects_under_a_prefix_and_no_others_are_deleted(self, store: ObjectStore) -> None:
         inside = ["w/sites/a/1", "w/sites/a/pages/2", "w/sites/a/pages/deep/3"]
         beside = ["w/sites/ab/1", "w/sites/b/1", "v/sites/a/1", "w/sites/a.html"]
         for key in inside + beside:
@@ -116,39 +114,43 @@ class TestUploadRequests:
 
     @pytest.fixture(autouse=True)
     def _at_a_time(self, time: Time) -> None:
-        """Folders tell the time by the service's clock."""
+        """Let folder stores use the service's clock."""
 
     def send(self, store: ObjectStore, url: str, body: bytes) -> int:
-        """PUT a body as a client of the store would; return the status."""
+        """Send a PUT request as a client would, and return the status."""
         if isinstance(store, FolderStore):
             return 200 if store.put_upload(url.rpartition("/")[2], body) else 403
         return requests.put(url, data=body, timeout=PATIENCE).status_code
 
     @pytest.mark.parametrize("body", [b"x", bytes(range(256)), "Ёж".encode() * 1000])
-    def test_take_the_announced_bytes(self, body: bytes, store: ObjectStore) -> None:
+    def test_an_upload_request_accepts_the_announced_bytes(
+        self, body: bytes, store: ObjectStore
+    ) -> None:
         request = store.upload_request(self.KEY, len(body), 60)
         assert self.send(store, request.url, body) == 200
         assert store.get(self.KEY) == body
         store.delete(self.KEY)
         assert store.get(self.KEY) is None
 
-    def test_name_one_key(self, store: ObjectStore) -> None:
+    def test_an_upload_request_is_for_one_key(self, store: ObjectStore) -> None:
         request = store.upload_request(self.KEY, 1, 60)
         assert self.send(store, request.url, b"x") == 200
         assert store.get("w/uploads/v") is None
 
-    def test_are_asked_for_without_the_store(self, store: ObjectStore) -> None:
+    def test_an_upload_request_is_made_without_calling_the_store(self, store: ObjectStore) -> None:
         assert store.upload_request(self.KEY, 1, 60).url.startswith("http")
         assert store.get(self.KEY) is None
 
     @pytest.mark.parametrize("body", [b"", b"ab", b"abcd"])
-    def test_of_a_folder_take_no_other_size(self, body: bytes, tmp_path: Path) -> None:
+    def test_a_folders_upload_request_refuses_another_size(
+        self, body: bytes, tmp_path: Path
+    ) -> None:
         store = FolderStore(tmp_path)
         request = store.upload_request(self.KEY, 3, 60)
         assert self.send(store, request.url, body) == 403
         assert store.get(self.KEY) is None
 
-    def test_of_a_folder_lapse(self, tmp_path: Path, time: Time) -> None:
+    def test_a_folders_upload_request_expires(self, tmp_path: Path, time: Time) -> None:
         store = FolderStore(tmp_path)
         request = store.upload_request(self.KEY, 1, 60)
         time.pass_by(seconds=60)
@@ -156,15 +158,15 @@ class TestUploadRequests:
         time.pass_by(seconds=1)
         assert self.send(store, request.url, b"x") == 403
 
-    def test_of_a_folder_survive_the_process(self, tmp_path: Path) -> None:
+    def test_a_folders_upload_request_survives_a_restart(self, tmp_path: Path) -> None:
         request = FolderStore(tmp_path).upload_request(self.KEY, 1, 60)
         assert self.send(FolderStore(tmp_path), request.url, b"x") == 200
 
-    def test_of_one_folder_do_not_count_in_another(self, tmp_path: Path) -> None:
+    def test_a_folders_upload_request_is_not_valid_in_another_folder(self, tmp_path: Path) -> None:
         request = FolderStore(tmp_path / "a").upload_request(self.KEY, 1, 60)
         assert self.send(FolderStore(tmp_path / "b"), request.url, b"x") == 403
 
-    def test_of_a_folder_cannot_be_forged(self, tmp_path: Path) -> None:
+    def test_a_folders_upload_request_cannot_be_forged(self, tmp_path: Path) -> None:
         store = FolderStore(tmp_path)
         token = store.upload_request(self.KEY, 1, 60).url.rpartition("/")[2]
         signature = base64.urlsafe_b64decode(token).decode().partition(".")[0]
@@ -183,14 +185,14 @@ class TestUploadRequests:
             assert store.put_upload(garbage, b"x") is False
         assert store.get(self.KEY) is None
 
-    def test_keep_their_secret_to_themselves(self, tmp_path: Path) -> None:
+    def test_an_upload_request_does_not_show_its_secret(self, tmp_path: Path) -> None:
         FolderStore(tmp_path).upload_request(self.KEY, 1, 60)
         (secret,) = (path for path in tmp_path.iterdir() if path.is_file())
         assert secret.stat().st_mode & 0o077 == 0
         assert len(secret.read_bytes()) == 32
 
     @pytest.mark.parametrize("region", REGIONS)
-    def test_of_s3_sign_the_length_the_key_and_the_end(
+    def test_an_s3_upload_request_signs_the_length_the_key_and_the_expiry(
         self, region: str, s3: S3Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AWS_DEFAULT_REGION", region)
@@ -206,13 +208,13 @@ class TestUploadRequests:
 
 
 class TestFolderStore:
-    def test_a_folder_is_no_object(self, tmp_path: Path) -> None:
+    def test_a_folder_is_not_an_object(self, tmp_path: Path) -> None:
         store = FolderStore(tmp_path)
         store.put("w/a/1", b"x", TYPE)
         assert store.get("w/a") is None
         assert store.get("w/a/1/2") is None
 
-    def test_a_link_that_leaves_the_folder_is_refused(self, tmp_path: Path) -> None:
+    def test_a_link_out_of_the_folder_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "x").write_bytes(b"outside")
         (tmp_path / "objects").mkdir()
         (tmp_path / "objects" / "link").symlink_to(tmp_path)
@@ -220,7 +222,7 @@ class TestFolderStore:
             FolderStore(tmp_path / "objects").get("link/x")
 
     @pytest.mark.parametrize("key", ["../x", "w/../../x", "/etc/passwd", "w/../../../../x"])
-    def test_refuses_a_key_that_leaves_the_folder(self, key: str, tmp_path: Path) -> None:
+    def test_a_key_out_of_the_folder_is_refused(self, key: str, tmp_path: Path) -> None:
         store = FolderStore(tmp_path / "objects")
         (tmp_path / "x").write_bytes(b"outside")
         for use in (store.get, store.delete, store.delete_under):
@@ -230,17 +232,17 @@ class TestFolderStore:
             store.put(key, b"evil", TYPE)
         assert (tmp_path / "x").read_bytes() == b"outside"
 
-    def test_survives_the_process_that_wrote(self, tmp_path: Path) -> None:
+    def test_objects_survive_the_process_that_wrote_them(self, tmp_path: Path) -> None:
         FolderStore(tmp_path).put("w/1", b"kept", TYPE)
         assert FolderStore(tmp_path).get("w/1") == b"kept"
 
-    def test_leaves_no_file_beside_the_object(self, tmp_path: Path) -> None:
+    def test_a_write_leaves_no_other_file(self, tmp_path: Path) -> None:
         store = FolderStore(tmp_path)
         store.put("w/1", b"one", TYPE)
         store.put("w/1", b"two", TYPE)
         assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["1"]
 
-    def test_a_write_that_fails_leaves_the_old_object(
+    def test_a_failed_write_keeps_the_old_object(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store = FolderStore(tmp_path)
@@ -250,7 +252,7 @@ class TestFolderStore:
             store.put("w/1", b"new and much longer", TYPE)
         assert store.get("w/1") == b"old"
 
-    def test_a_write_that_fails_leaves_no_file_behind(
+    def test_a_failed_write_leaves_no_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store = FolderStore(tmp_path)
@@ -274,7 +276,7 @@ def unreachable() -> Exception:
 
 class TestS3Store:
     @pytest.mark.parametrize("region", REGIONS)
-    def test_is_reached_at_the_regions_own_host(
+    def test_the_regions_own_host_is_used(
         self, region: str, bucket: Bucket, s3: S3Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AWS_DEFAULT_REGION", region)
@@ -292,20 +294,18 @@ class TestS3Store:
         host = f"{bucket.name}.s3.{region}.amazonaws.com"
         assert [urlsplit(url).netloc for url in urls] == [host, host]
 
-    def test_keeps_the_content_type(self, bucket: Bucket, s3: S3Store) -> None:
+    def test_the_content_type_is_stored(self, bucket: Bucket, s3: S3Store) -> None:
         s3.put("w/1", b"x", TYPE)
         assert bucket.client.head_object(Bucket=bucket.name, Key="w/1")["ContentType"] == TYPE
 
-    def test_keeps_the_headers_that_a_file_is_served_with(
-        self, bucket: Bucket, s3: S3Store
-    ) -> None:
+    def test_the_headers_for_serving_a_file_are_stored(self, bucket: Bucket, s3: S3Store) -> None:
         s3.put("w/1", b"<svg/>", "image/svg+xml", stored_files.headers("image/svg+xml"))
         kept = bucket.client.head_object(Bucket=bucket.name, Key="w/1")
         assert kept["ContentType"] == "image/svg+xml"
         assert kept["ContentDisposition"] == "attachment"
         assert "immutable" in kept["CacheControl"]
 
-    def test_deletes_more_objects_than_one_request_takes(
+    def test_more_objects_than_one_request_takes_are_deleted(
         self, bucket: Bucket, s3: S3Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for number in range(5):
@@ -319,7 +319,7 @@ class TestS3Store:
         s3.delete_under("w/")
         assert bucket.client.list_objects_v2(Bucket=bucket.name)["KeyCount"] == 0
 
-    def test_says_so_when_some_objects_could_not_be_deleted(
+    def test_objects_that_could_not_be_deleted_are_reported(
         self, bucket: Bucket, s3: S3Store
     ) -> None:
         bucket.client.put_object(Bucket=bucket.name, Key="w/1", Body=b"x")
@@ -348,7 +348,7 @@ class TestS3Store:
         with pytest.raises(UnavailableError):
             calls[call]()
 
-    def test_gives_up_within_api_gateways_29_seconds(self, bucket: Bucket, s3: S3Store) -> None:
+    def test_requests_end_within_api_gateways_29_seconds(self, bucket: Bucket, s3: S3Store) -> None:
         config = gateway._s3_client().meta.config
         attempts = (config.retries or {}).get("total_max_attempts", 5)
         assert (config.connect_timeout + config.read_timeout) * attempts <= 60
@@ -367,17 +367,19 @@ class TestChoice:
         monkeypatch.setattr(gateway, "settings", lambda: chosen)
         return object_store()
 
-    def test_is_a_bucket_on_aws(self, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_bucket_is_used_on_aws(self, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
         store = self.choose(monkeypatch, f"s3://{bucket.name}")
         store.put("w/1", b"x", TYPE)
         assert bucket.client.list_objects_v2(Bucket=bucket.name)["Contents"][0]["Key"] == "w/1"
 
-    def test_is_a_folder_elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_folder_is_used_elsewhere(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.choose(monkeypatch, f"file://{tmp_path}").put("w/1", b"x", TYPE)
         assert (tmp_path / "w" / "1").read_bytes() == b"x"
 
     @pytest.mark.parametrize("place", ["", "ftp://x", "/srv/objects", quote("s3://x", safe="")])
-    def test_is_refused_with_what_it_should_be(
+    def test_an_invalid_setting_is_refused_with_the_expected_form(
         self, place: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with pytest.raises(ValueError, match="s3://<bucket> or file://<folder>"):

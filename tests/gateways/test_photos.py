@@ -1,4 +1,4 @@
-"""Photo search, against an Openverse of the test's own on loopback."""
+"""Photo search, against a fake Openverse on loopback."""
 
 import json
 from dataclasses import asdict, replace
@@ -19,14 +19,14 @@ from tests.support.patience import FOR_EVER
 
 
 def only_photo(server: FakeOpenverse, **changed: Any) -> Photo:
-    """Return the photo made of an image that differs from the usual one in some fields."""
+    """Return the photo made of an image with some fields changed."""
     server.images = [image(1, **changed)]
     (photo,) = photo_source().search("bread").photos
     return photo
 
 
 class TestSearch:
-    def test_returns_photos_with_the_credit_they_demand(self, openverse: FakeOpenverse) -> None:
+    def test_photos_come_with_the_credit_they_require(self, openverse: FakeOpenverse) -> None:
         identity = "4bc43a04-ef46-4544-a0c1-000000000000"
         assert photo_source().search("bread").photos[0] == Photo(
             id=identity,
@@ -45,7 +45,7 @@ class TestSearch:
             " this license, visit https://creativecommons.org/licenses/by-sa/2.0/.",
         )
 
-    def test_asks_for_what_may_be_sold_and_changed_and_anyone_may_see(
+    def test_only_photos_for_commercial_use_and_all_audiences_are_requested(
         self, openverse: FakeOpenverse
     ) -> None:
         photo_source().search("хлеб & соль", page=2, size=5)
@@ -66,13 +66,13 @@ class TestSearch:
         ("orientation", "aspect"),
         [("landscape", "wide"), ("portrait", "tall"), ("square", "square")],
     )
-    def test_asks_for_an_orientation(
+    def test_an_orientation_can_be_requested(
         self, orientation: Orientation, aspect: str, openverse: FakeOpenverse
     ) -> None:
         photo_source().search("bread", orientation=orientation)
         assert openverse.requests[0].query["aspect_ratio"] == aspect
 
-    def test_pages_through_all_of_them_once(self, openverse: FakeOpenverse) -> None:
+    def test_each_photo_comes_once_across_pages(self, openverse: FakeOpenverse) -> None:
         pages = [photo_source().search("bread", page=number) for number in (1, 2, 3)]
         assert [page.has_more for page in pages] == [True, True, False]
         assert [(page.total, page.page, page.size) for page in pages] == [
@@ -91,7 +91,7 @@ class TestSearch:
         assert not last.has_more
         assert last.total == 300
 
-    def test_page_twenty_is_the_last_whatever_they_say(self, openverse: FakeOpenverse) -> None:
+    def test_page_twenty_is_the_last_even_if_there_are_more(self, openverse: FakeOpenverse) -> None:
         openverse.answer = lambda _: (  # type: ignore[method-assign]
             200,
             {"result_count": 9999, "page_count": 500, "results": [image(1)]},
@@ -99,12 +99,12 @@ class TestSearch:
         assert photo_source().search("bread", page=19).has_more
         assert not photo_source().search("bread", page=20).has_more
 
-    def test_a_search_that_finds_nothing_is_an_empty_page(self, openverse: FakeOpenverse) -> None:
+    def test_a_search_without_results_is_an_empty_page(self, openverse: FakeOpenverse) -> None:
         openverse.images = []
         page = photo_source().search("qwertyuiop")
         assert (page.photos, page.total, page.has_more) == ([], 0, False)
 
-    def test_a_page_survives_json(self, openverse: FakeOpenverse) -> None:
+    def test_a_page_can_be_stored_as_json(self, openverse: FakeOpenverse) -> None:
         page = asdict(photo_source().search("bread"))
         assert json.loads(json.dumps(page)) == page
 
@@ -134,13 +134,13 @@ class TestCredit:
             ),
         ],
     )
-    def test_is_composed_when_it_does_not_come(
+    def test_a_missing_credit_is_composed(
         self, changed: dict[str, Any], credit: str, openverse: FakeOpenverse
     ) -> None:
         assert only_photo(openverse, attribution=None, **changed).attribution == credit
 
 
-class TestDistrust:
+class TestUntrustedData:
     @pytest.mark.parametrize(
         "changed",
         [
@@ -164,11 +164,11 @@ class TestDistrust:
         page = photo_source().search("bread")
         assert [photo.title for photo in page.photos] == ["Bread 1", "Bread 3"]
 
-    def test_what_is_no_image_at_all_is_left_out(self, openverse: FakeOpenverse) -> None:
+    def test_entries_that_are_not_images_are_left_out(self, openverse: FakeOpenverse) -> None:
         openverse.images = [None, 17, "x", [], image(1), {}]  # type: ignore[list-item]
         assert len(photo_source().search("bread").photos) == 1
 
-    def test_more_photos_than_asked_for_are_cut(self, openverse: FakeOpenverse) -> None:
+    def test_surplus_photos_are_dropped(self, openverse: FakeOpenverse) -> None:
         openverse.answer = lambda _: (  # type: ignore[method-assign]
             200,
             {"result_count": 99, "page_count": 2, "results": [image(n) for n in range(99)]},
@@ -219,7 +219,7 @@ class TestFailing:
             (fakes.huge, "sent more than 1 MB"),
         ],
     )
-    def test_is_a_502_that_says_what_to_do(
+    def test_a_failure_is_a_502_with_advice(
         self, breaks: fakes.Misbehaviour, what: str, openverse: FakeOpenverse
     ) -> None:
         openverse.breaks = breaks
@@ -227,7 +227,7 @@ class TestFailing:
         assert f"{what}. Try again later" in error.message
         assert error.headers == {}
 
-    def test_names_no_address(self, openverse: FakeOpenverse) -> None:
+    def test_a_failure_shows_no_url(self, openverse: FakeOpenverse) -> None:
         openverse.close()
         assert "127.0.0.1" not in self.failure().message
 
@@ -240,7 +240,7 @@ class TestFailing:
             b'{"result_count": 1, "results": []}',
         ],
     )
-    def test_garbage_is_not_mistaken_for_no_photos(
+    def test_invalid_data_is_not_mistaken_for_no_photos(
         self, raw: bytes, openverse: FakeOpenverse
     ) -> None:
         openverse.breaks = fakes.body(raw)
@@ -250,13 +250,13 @@ class TestFailing:
         "breaks",
         [fakes.silent, fakes.drip(b""), fakes.drip(b"HTTP/1.1 200 OK\r\n\r\n[")],
     )
-    def test_comes_in_time_however_slowly_they_speak(
+    def test_a_failure_comes_in_time_however_slow_the_server(
         self, breaks: fakes.Misbehaviour, openverse: FakeOpenverse
     ) -> None:
         openverse.breaks = breaks
         assert "did not answer in time" in self.failure(within=0.3).message
 
-    def test_leaves_time_for_an_answer_within_api_gateways_29_seconds(self) -> None:
+    def test_the_time_limit_leaves_time_within_api_gateways_29_seconds(self) -> None:
         assert gateway.TOTAL_SECONDS <= 10
 
     @pytest.mark.parametrize("code", [429, 503])
@@ -264,7 +264,7 @@ class TestFailing:
         ("sent", "passed_on"),
         [("42", "42"), ("0", "1"), ("99999999", "86400"), ("9" * 400, None), ("soon", None)],
     )
-    def test_passes_on_how_long_to_wait(
+    def test_a_retry_delay_is_passed_on(
         self, code: int, sent: str, passed_on: str | None, openverse: FakeOpenverse
     ) -> None:
         openverse.breaks = fakes.status(code, Retry_After=sent)
@@ -273,7 +273,7 @@ class TestFailing:
         when = f"in {passed_on} seconds" if passed_on else "later"
         assert f"Try again {when}" in error.message
 
-    def test_passes_on_how_long_to_wait_until_a_date(
+    def test_a_retry_date_is_passed_on_as_a_delay(
         self, openverse: FakeOpenverse, time: Time
     ) -> None:
         until = format_datetime(time.now + timedelta(minutes=5), usegmt=True)
@@ -286,7 +286,9 @@ class TestSetting:
         chosen = replace(gateway.settings(), photo_source=source)
         monkeypatch.setattr(gateway, "settings", lambda: chosen)
 
-    def test_empty_switches_the_search_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_empty_setting_switches_the_search_off(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.use(monkeypatch, "")
         with pytest.raises(NotConfiguredError, match="switched off") as failure:
             photo_source()
@@ -301,7 +303,7 @@ class TestSetting:
             "openverse=https://x.example pexels=https://y.example",
         ],
     )
-    def test_is_refused_with_what_it_should_be(
+    def test_an_invalid_setting_is_refused_with_the_expected_form(
         self, source: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.use(monkeypatch, source)

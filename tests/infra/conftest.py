@@ -1,4 +1,4 @@
-"""AWS as moto's server has it, in a process of its own, and what a deployment needs there."""
+"""AWS as moto's server provides it in a process of its own, and the environment of deployments."""
 
 import hashlib
 import json
@@ -43,17 +43,20 @@ STAND_INS = {
         "ChatFunctionUrl": "https://chat.lambda-url.eu-central-1.on.aws/",
     },
 }
-"""moto makes no CloudFront functions, function URLs or web ACLs of CloudFormation. In place
-of their stacks it makes these: the parameters of the real template, no resources but a parameter
-of the Systems Manager, and outputs as AWS would give them. cfn-lint reads the real ones."""
+"""Stacks that moto makes instead of the real ones.
+
+moto's CloudFormation has no CloudFront functions, function URLs or web ACLs. The replacements have
+the parameters of the real template, one Systems Manager parameter as their only resource, and
+outputs like those of AWS. cfn-lint checks the real templates.
+"""
 
 
 @contextmanager
 def moto(**environment: str) -> Iterator[str]:
-    """Run the server; yields its address."""
+    """Run the server, and yield its URL."""
     code = "from tests.infra.deploy import moto_aws; moto_aws.main()"
     with subprocess.Popen(
-        # Not as __main__: moto sorts its models by their modules' names.
+        # Not as __main__, because moto orders its models by their modules' names.
         [sys.executable, "-W", "ignore", "-c", code],
         cwd=package.ROOT,
         env={**os.environ, **environment},
@@ -76,7 +79,7 @@ def _moto() -> Iterator[str]:
 
 @cache
 def stand_in(stack: str) -> str:
-    """Return the template that moto makes in place of a stack that it cannot make."""
+    """Return the template that moto makes instead of a stack that it does not support."""
     from cfnlint.decode import cfn_yaml
 
     real: dict[str, Any] = cfn_yaml.loads(template(stack))
@@ -121,11 +124,11 @@ class Aws:
         return self.account.client(service, region)
 
     def deployment(self, root: Path = package.ROOT, stage: str = "dev") -> Deployment:
-        """Return a stage's deployment, whose progress is in ``said``."""
+        """Return a stage's deployment. Its progress messages are in ``said``."""
         return Deployment(self.account, stage, Progress(self.said.append), root)
 
     def code_of(self, function: str) -> bytes:
-        """Return the zip that a function was made of."""
+        """Return the zip that a function was created from."""
         return requests.get(
             f"{self.address}/moto-code/{REGION}/{function}", timeout=PATIENCE
         ).content
@@ -135,7 +138,7 @@ class Aws:
         return [api["id"] for api in self.client("apigateway").get_rest_apis()["items"]]
 
     def given(self, stack: str, stage: str = "dev") -> str:
-        """Return the values of a stand-in's parameters, in the template's order."""
+        """Return the values of a replacement's parameters, in the template's order."""
         region = stacks.region_of(stack, REGION)
         answer = self.client("ssm", region).get_parameter(Name=f"/stand-in/{stage}/{stack}")
         return str(answer["Parameter"]["Value"])
@@ -143,13 +146,13 @@ class Aws:
 
 @pytest.fixture
 def aws(_moto: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
-    """An empty account, and the stacks that moto can make."""
+    """An empty account with support for all stacks."""
     requests.post(f"{_moto}/moto-api/reset", timeout=PATIENCE)
     return connected(_moto, monkeypatch)
 
 
 def connected(address: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
-    """Lead everything that talks to AWS, processes included, to a server of moto's."""
+    """Direct all AWS clients, also in other processes, to a server of moto's."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     monkeypatch.setattr(
@@ -159,9 +162,9 @@ def connected(address: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
 
 
 class QuickChalice:
-    """In place of Chalice and its packager: the same calls of AWS, for a program of one line.
+    """Replaces Chalice and its packager: makes the same AWS calls for a one-line program.
 
-    Chalice itself, with the real application, is what test_deploy_whole.py runs.
+    test_deploy_whole.py runs Chalice itself with the real application.
     """
 
     def __init__(self, aws: Aws) -> None:
@@ -294,7 +297,7 @@ class QuickChalice:
 
 
 class Killed(BaseException):
-    """In place of a signal that ends the process at once."""
+    """Replaces a signal that ends the process at once."""
 
 
 def hash_of(program: str) -> str:
@@ -303,7 +306,7 @@ def hash_of(program: str) -> str:
 
 @pytest.fixture
 def chalice(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> QuickChalice:
-    """Deployments within seconds, in this process."""
+    """Deployments that take seconds, in this process."""
     return quick_chalice(aws, monkeypatch)
 
 
@@ -320,7 +323,7 @@ def quick_chalice(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> QuickChalice:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A git checkout with a program of one line, and this project's Chalice config."""
+    """A git checkout with a one-line program and this project's Chalice configuration."""
     return new_checkout(tmp_path / "checkout")
 
 
@@ -336,7 +339,7 @@ def new_checkout(root: Path) -> Path:
 
 
 def commit(root: Path, program: str | None = None) -> str:
-    """Commit what a checkout holds, with another program if one is given; return the commit."""
+    """Commit a checkout, with another program if one is given. Return the commit."""
     if program is not None:
         (root / "app.py").write_text(program)
     who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
@@ -350,7 +353,7 @@ def commit(root: Path, program: str | None = None) -> str:
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """Make calls at the same time; return what each returned or raised."""
+    """Make calls concurrently, and return the result or the exception of each."""
     outcomes: list[Any] = [None] * len(calls)
     barrier = threading.Barrier(len(calls))
 
@@ -371,7 +374,7 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
 
 @pytest.fixture
 def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
-    """The operator, connected to the database of the tests."""
+    """The operator's command line, connected to the test database."""
 
     def connect(stage: str | None, region: str | None) -> None:
         assert (stage, region) == (None, None)
@@ -382,7 +385,7 @@ def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
 
 @pytest.fixture
 def workspace(operator: Operator) -> str:
-    """The id of a workspace on Business."""
+    """The id of a workspace on the Business plan."""
     operator.makes_an_account("ann@example.com")
     made = operator.does("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня")
     workspace_id: str = made["workspaceId"]

@@ -1,4 +1,4 @@
-"""Barcodes: read in four forms, checked by their last digit, one number for one article."""
+"""Barcodes: four forms, a check digit, and one number for each article."""
 
 from contextlib import suppress
 
@@ -29,18 +29,18 @@ class TestParse:
             ("4600000000008", "EAN13", "04600000000008"),
         ],
     )
-    def test_reads_real_barcodes(self, digits: str, form: str, gtin14: str) -> None:
+    def test_real_barcodes_are_read(self, digits: str, form: str, gtin14: str) -> None:
         found = parse(digits)
         assert (found.digits, found.format, found.gtin14) == (digits, form, gtin14)
 
     @pytest.mark.parametrize(
         "text", [" 4006381333931\n", "4-006381-333931", "4 006381 333931", "4006381\u00a0333931"]
     )
-    def test_does_not_count_spaces_and_hyphens(self, text: str) -> None:
+    def test_spaces_and_hyphens_are_ignored(self, text: str) -> None:
         assert parse(text).digits == "4006381333931"
 
     @given(payloads)
-    def test_takes_any_digits_with_their_check_digit(self, payload: str) -> None:
+    def test_any_digits_with_their_check_digit_are_accepted(self, payload: str) -> None:
         found = parse(complete(payload))
         assert found.digits == complete(payload)
         assert found.format == FORMATS[len(payload) + 1]
@@ -48,7 +48,7 @@ class TestParse:
         assert int(found.gtin14) == int(found.digits)
 
     @given(payloads, st.data())
-    def test_refuses_any_single_digit_mistyped(self, payload: str, data: st.DataObject) -> None:
+    def test_any_single_mistyped_digit_is_refused(self, payload: str, data: st.DataObject) -> None:
         digits = complete(payload)
         place = data.draw(st.integers(0, len(digits) - 1))
         wrong = data.draw(st.sampled_from("0123456789").filter(lambda d: d != digits[place]))
@@ -56,18 +56,18 @@ class TestParse:
             parse(digits[:place] + wrong + digits[place + 1 :])
 
     @given(st.text("0123456789", min_size=11, max_size=11))
-    def test_gives_an_article_one_number_in_all_forms(self, payload: str) -> None:
+    def test_all_forms_of_an_article_have_one_number(self, payload: str) -> None:
         upc = complete(payload)
         forms = [parse(upc), parse("0" + upc), parse("00" + upc)]
         assert [found.format for found in forms] == ["UPCA", "EAN13", "GTIN14"]
         assert {found.gtin14 for found in forms} == {"00" + upc}
 
     @given(payloads, payloads)
-    def test_gives_different_articles_different_numbers(self, one: str, other: str) -> None:
+    def test_different_articles_have_different_numbers(self, one: str, other: str) -> None:
         assume(int(one) != int(other))
         assert parse(complete(one)).gtin14 != parse(complete(other)).gtin14
 
-    def test_says_which_digit_was_expected_and_which_came(self) -> None:
+    def test_an_error_names_the_expected_and_the_received_digit(self) -> None:
         with pytest.raises(
             BarcodeError, match=r'digit 1 at the end of "4006381333932", received 2'
         ):
@@ -87,18 +87,20 @@ class TestParse:
             ("1" * 5000, '"' + "1" * 40 + '…" (5000 digits)'),
         ],
     )
-    def test_refuses_what_is_no_barcode_and_says_what_came(self, text: str, received: str) -> None:
+    def test_an_invalid_barcode_is_refused_with_the_received_value(
+        self, text: str, received: str
+    ) -> None:
         with pytest.raises(BarcodeError) as failure:
             parse(text)
         assert str(failure.value) == f"expected 8, 12, 13 or 14 digits, received {received}"
 
     @pytest.mark.parametrize("text", ["425261", "0425261"])
-    def test_tells_what_to_send_instead_of_upc_e(self, text: str) -> None:
+    def test_a_upc_e_code_is_refused_with_the_form_to_send(self, text: str) -> None:
         with pytest.raises(BarcodeError, match=r"UPC-E .* send the 12 digits of its UPC-A form"):
             parse(text)
 
     @given(st.text(max_size=30) | st.text("0123456789 -", max_size=20))
-    def test_takes_or_refuses_any_text_with_no_other_error(self, text: str) -> None:
+    def test_any_text_is_accepted_or_refused_without_other_errors(self, text: str) -> None:
         with suppress(BarcodeError):
             assert parse(text).digits == text.replace("-", "").replace(" ", "").strip()
 
@@ -126,7 +128,7 @@ class TestInStore:
             ("00000212345", "UPCA"),
         ],
     )
-    def test_is_a_number_that_a_shop_gives_itself(self, payload: str, form: str) -> None:
+    def test_an_in_store_number_is_recognised(self, payload: str, form: str) -> None:
         found = parse(complete(payload))
         assert found.format == form
         assert found.in_store
@@ -155,11 +157,11 @@ class TestInStore:
             "1234567",
         ],
     )
-    def test_is_not_an_article_of_the_trade(self, payload: str) -> None:
+    def test_a_trade_number_is_not_an_in_store_number(self, payload: str) -> None:
         assert not parse(complete(payload)).in_store
 
     @given(st.text("0123456789", min_size=7, max_size=7))
-    def test_is_the_same_in_every_form_of_an_ean_8(self, payload: str) -> None:
+    def test_an_ean_8_is_in_store_in_every_form_or_in_none(self, payload: str) -> None:
         digits = complete(payload)
         forms = {parse(digits.zfill(length)).in_store for length in FORMATS}
         assert forms == {digits[0] in "02"}

@@ -1,4 +1,4 @@
-"""Addresses and numbers within what people write."""
+"""E-mail addresses and phone numbers in free text."""
 
 import pytest
 from hypothesis import given
@@ -18,12 +18,12 @@ from chalicelib.lib.phones import first_phone_in
         "me@ or ada@example.com?",
     ],
 )
-def test_finds_an_address(text: str) -> None:
+def test_an_address_is_found(text: str) -> None:
     assert first_email_in(text) == "ada@example.com"
 
 
 @pytest.mark.parametrize("text", ["", "@ada", "a@b", "ada@example", "user@@example.com", "@" * 99])
-def test_finds_no_address(text: str) -> None:
+def test_no_address_is_found_in_similar_text(text: str) -> None:
     assert first_email_in(text) is None
 
 
@@ -36,7 +36,7 @@ def test_finds_no_address(text: str) -> None:
         "between 10 and 18: +7-495-123-45-67",
     ],
 )
-def test_finds_a_number(text: str) -> None:
+def test_a_number_is_found(text: str) -> None:
     assert first_phone_in(text, "RU") == "+74951234567"
 
 
@@ -44,11 +44,11 @@ def test_finds_a_number(text: str) -> None:
     "text",
     ["", "10 000 000", "2027-01-15 12:30", "1234567", "ISBN 978-3-16-148410-0", "3.1415926"],
 )
-def test_finds_no_number(text: str) -> None:
+def test_no_number_is_found_in_similar_text(text: str) -> None:
     assert first_phone_in(text, "RU") is None
 
 
 @given(st.text(alphabet="a1@.+- ()\u2013@x,", max_size=80))
-def test_nothing_that_people_write_breaks_it(text: str) -> None:
+def test_any_text_is_searched_without_an_error(text: str) -> None:
     first_email_in(text)
     first_phone_in(text, "RU")

@@ -1,4 +1,4 @@
-"""The blog's Markdown: what it becomes, and what it never becomes."""
+"""The blog's Markdown: its HTML, and markup that it must never produce."""
 
 import re
 
@@ -40,11 +40,11 @@ from chalicelib.lib.markdown import reading_minutes, summary, to_html, to_text
         ("3. x", '<ol start="3">\n<li>x</li>\n</ol>\n'),
     ],
 )
-def test_is_rendered(markdown: str, html: str) -> None:
+def test_markdown_is_rendered(markdown: str, html: str) -> None:
     assert to_html(markdown) == html
 
 
-def test_a_table_scrolls_by_itself_and_its_cells_are_aligned_without_inline_style() -> None:
+def test_a_table_scrolls_separately_and_its_cells_are_aligned_without_inline_style() -> None:
     html = to_html("| a | b | c |\n|---|:-:|--:|\n| 1 | 2 | 3 |")
     assert html.startswith('<div class="scroll" tabindex="0"><table>')
     assert '<th scope="col">a</th>' in html
@@ -68,7 +68,7 @@ def test_a_table_scrolls_by_itself_and_its_cells_are_aligned_without_inline_styl
         "[x][y]\n\n[y]: javascript:alert(1)",
     ],
 )
-def test_nothing_that_runs_comes_out(markdown: str) -> None:
+def test_no_active_content_is_produced(markdown: str) -> None:
     assert_harmless(to_html(markdown))
 
 
@@ -80,7 +80,7 @@ ALLOWED_TAG = re.compile(
 
 
 def assert_harmless(html: str) -> None:
-    """Every tag is one of a few, with a few attributes, and no address is a script."""
+    """Check that every tag and attribute is an allowed one, and that no URL is a script."""
     for tag in re.findall(r"<[^>]*>", html):
         assert ALLOWED_TAG.fullmatch(tag), tag
         for address in re.findall(r'(?:href|src)="([^"]*)"', tag):
@@ -90,11 +90,11 @@ def assert_harmless(html: str) -> None:
 
 
 @given(st.text(alphabet="<>[]()!`*_~|-#:\"'&;\\/ \njavscriptonedh=01", max_size=200))
-def test_whatever_is_written_is_harmless(markdown: str) -> None:
+def test_any_text_renders_harmlessly(markdown: str) -> None:
     assert_harmless(to_html(markdown))
 
 
-def test_words_are_what_is_read() -> None:
+def test_words_are_those_that_a_reader_sees() -> None:
     assert (
         to_text("# A *b*\n\nc [d](https://x) `e`\n\n```\ncode\n```\n\n- f\n- g") == "A b c d e f g"
     )

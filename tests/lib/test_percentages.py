@@ -1,4 +1,4 @@
-"""Percentages of prices: half a kopeck goes up, whatever floats make of it."""
+"""Percentages of prices, rounded half up to a kopeck without floating-point errors."""
 
 from decimal import Decimal
 from math import floor
@@ -38,13 +38,13 @@ def test_prices_change_by_percent(price: int, percent: float, after: int) -> Non
 
 
 @given(PRICES, st.decimals(-200, 1000, places=4))
-def test_it_is_the_exact_share_rounded_half_up(price: int, percent: Decimal) -> None:
+def test_a_price_is_the_exact_share_rounded_half_up(price: int, percent: Decimal) -> None:
     exact = price * (1_000_000 + int(percent * 10_000))
     assert change_by_percent(price, float(percent)) == max(0, floor((exact + 500_000) // 1_000_000))
 
 
 @given(PRICES, st.floats(-99, 1000))
-def test_a_price_never_falls_below_nothing_and_zero_percent_keeps_it(
+def test_a_price_never_falls_below_zero_and_zero_percent_keeps_it(
     price: int, percent: float
 ) -> None:
     assert change_by_percent(price, percent) >= 0

@@ -1,4 +1,4 @@
-"""Which URLs may be fetched, how they must be written, and which addresses are public."""
+"""Public URLs: which may be fetched, their normal form, and public addresses."""
 
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -84,26 +84,30 @@ in_a_special_block = st.sampled_from(SPECIAL).flatmap(
 
 class TestIsPublic:
     @pytest.mark.parametrize("address", PUBLIC)
-    def test_takes_addresses_of_the_public_internet(self, address: str) -> None:
+    def test_addresses_of_the_public_internet_are_public(self, address: str) -> None:
         assert is_public(address)
 
     @pytest.mark.parametrize("block", SPECIAL)
-    def test_refuses_both_ends_of_every_special_block(self, block: str) -> None:
+    def test_both_ends_of_every_special_block_are_not_public(self, block: str) -> None:
         assert not is_public(str(ip_network(block)[0]))
         assert not is_public(str(ip_network(block)[-1]))
 
     @given(in_a_special_block)
-    def test_refuses_everything_within_a_special_block(self, address: str) -> None:
+    def test_addresses_inside_a_special_block_are_not_public(self, address: str) -> None:
         assert not is_public(address)
 
     @given(any_v4)
-    def test_takes_no_ipv4_address_that_python_does_not_call_global(self, number: int) -> None:
+    def test_ipv4_addresses_that_python_does_not_call_global_are_not_public(
+        self, number: int
+    ) -> None:
         ip = IPv4Address(number)
         if not ip.is_global or ip.is_multicast or ip.is_reserved:
             assert not is_public(str(ip))
 
     @given(any_v6)
-    def test_takes_no_ipv6_address_that_python_does_not_call_global(self, number: int) -> None:
+    def test_ipv6_addresses_that_python_does_not_call_global_are_not_public(
+        self, number: int
+    ) -> None:
         ip = IPv6Address(number)
         if not ip.is_global or ip.is_multicast or ip.is_site_local or ip.is_reserved:
             assert not is_public(str(ip))
@@ -115,13 +119,13 @@ class TestIsPublic:
     @example(number=int(IPv4Address("127.0.0.1")))
     @example(number=int(IPv4Address("169.254.169.254")))
     @example(number=int(IPv4Address("8.8.8.8")))
-    def test_takes_no_ipv6_address_that_carries_an_ipv4_address(
+    def test_ipv6_addresses_that_contain_an_ipv4_address_are_not_public(
         self, form: str, number: int
     ) -> None:
         assert not is_public(str(IPv6Address(EMBEDDINGS[form](number))))
 
     @given(any_v4.filter(lambda number: is_public(str(IPv4Address(number)))))
-    def test_takes_only_what_lies_in_no_special_block(self, number: int) -> None:
+    def test_any_address_is_public_only_outside_all_special_blocks(self, number: int) -> None:
         ip = IPv4Address(number)
         assert not any(ip in ip_network(block) for block in SPECIAL)
 
@@ -154,10 +158,10 @@ class TestParse:
             ("https://[2606:4700::1111]:80/", "https://[2606:4700::1111]:80/"),
         ],
     )
-    def test_brings_a_url_into_one_form(self, url: str, parsed: str) -> None:
+    def test_a_url_is_normalised(self, url: str, parsed: str) -> None:
         assert str(parse(url)) == parsed
 
-    def test_takes_http_only_if_the_caller_does(self) -> None:
+    def test_http_is_accepted_only_if_the_caller_allows_it(self) -> None:
         assert str(parse("http://example.com:80/", http_too=True)) == "http://example.com/"
         assert str(parse("http://example.com:443", http_too=True)) == "http://example.com:443/"
         with pytest.raises(ValueError, match="begins with https://; this one begins with http:"):
@@ -178,13 +182,13 @@ class TestParse:
             ("https://" + "a" * MAX_LENGTH, "at most 4096 characters; these are 4104"),
         ],
     )
-    def test_says_what_is_wrong(self, url: str, problem: str) -> None:
+    def test_an_invalid_url_is_refused_with_a_reason(self, url: str, problem: str) -> None:
         with pytest.raises(ValueError, match=r"^expected ") as refusal:
             parse(url)
         assert problem in str(refusal.value)
 
     @given(st.one_of(st.text(), st.text(".:/@[]%0x17fа。\\ ?#-_").map("https://{}".format)))
-    def test_gives_a_clean_url_or_a_clear_reason(self, url: str) -> None:
+    def test_any_text_is_a_clean_url_or_has_a_clear_error(self, url: str) -> None:
         place = None
         with suppress(ValueError):
             place = parse(url)

@@ -1,4 +1,4 @@
-"""Slugs: made from titles in any script, always fit for a host name's label."""
+"""Slugs: made from titles in any script, and always valid as a host name's label."""
 
 import re
 
@@ -37,28 +37,28 @@ class TestSlugify:
             ("𝔹𝕠𝕝𝕕", "bold"),
         ],
     )
-    def test_transliterates_to_lower_case_words(self, title: str, slug: str) -> None:
+    def test_a_title_is_transliterated_to_lower_case_words(self, title: str, slug: str) -> None:
         assert slugify(title, "site") == slug
 
     @pytest.mark.parametrize("title", ["", "   ", "!!!", "'’'", "…", "\u200b", "—–-"])
-    def test_falls_back_when_no_letter_or_digit_is_left(self, title: str) -> None:
+    def test_a_title_without_letters_and_digits_gets_the_fallback(self, title: str) -> None:
         assert slugify(title, "page") == "page"
 
-    def test_cuts_at_63_characters_without_a_hyphen_at_the_end(self) -> None:
+    def test_a_slug_is_cut_at_63_characters_without_a_final_hyphen(self) -> None:
         assert slugify("x" * 200, "site") == "x" * MAX_LENGTH
         assert slugify("x" * 62 + " " + "y" * 10, "site") == "x" * 62
 
     @given(any_title)
-    def test_is_always_a_slug(self, title: str) -> None:
+    def test_any_title_gives_a_valid_slug(self, title: str) -> None:
         assert SLUG.fullmatch(slugify(title, "site"))
 
     @given(any_slug)
-    def test_leaves_a_tidy_slug_as_it_is(self, slug: str) -> None:
+    def test_a_valid_slug_stays_unchanged(self, slug: str) -> None:
         assert slugify(slug, "site") == re.sub("-+", "-", slug)
 
 
 class TestCandidates:
-    def test_count_from_two_and_end_at_random(self) -> None:
+    def test_candidates_count_from_two_and_end_with_a_random_one(self) -> None:
         first, second = list(candidates("bread")), list(candidates("bread"))
         assert first[:5] == ["bread", "bread-2", "bread-3", "bread-4", "bread-5"]
         assert all(re.fullmatch(r"bread-[a-z2-9]{6}", slug) for slug in first[5:])
@@ -66,7 +66,7 @@ class TestCandidates:
         assert set(first[5:]).isdisjoint(second[5:])
 
     @given(any_slug)
-    def test_are_different_slugs_of_at_most_63_characters(self, slug: str) -> None:
+    def test_candidates_are_different_slugs_of_at_most_63_characters(self, slug: str) -> None:
         found = list(candidates(slug))
         assert found[0] == slug
         assert len(set(found)) == len(found)
@@ -74,12 +74,12 @@ class TestCandidates:
 
 
 class TestFirstFree:
-    def test_takes_the_first_that_is_neither_taken_nor_reserved(self) -> None:
+    def test_the_first_candidate_that_is_not_taken_or_reserved_is_used(self) -> None:
         assert first_free(["a", "a-2", "a-3"], set(), RESERVED) == "a"
         assert first_free(["a", "a-2", "a-3"], {"a", "a-2"}, RESERVED) == "a-3"
         assert first_free(["admin", "admin-2"], set(), RESERVED) == "admin-2"
         assert first_free(["admin", "admin-2", "admin-3"], {"admin-2"}, RESERVED) == "admin-3"
 
-    def test_reserves_at_least_the_platforms_own_names(self) -> None:
+    def test_the_platforms_own_names_are_reserved(self) -> None:
         assert {"api", "blog", "admin", "www"} <= RESERVED
         assert all(SLUG.fullmatch(slug) for slug in RESERVED)

@@ -1,4 +1,4 @@
-"""API key tokens: unguessable, checked without a database read, stored as a hash only."""
+"""Tokens of API keys: unguessable, checked without a database read, stored only as a hash."""
 
 import hashlib
 import math
@@ -24,23 +24,23 @@ def base62(text: str) -> int:
 
 
 class TestGenerate:
-    def test_is_the_prefix_a_secret_of_190_bits_and_a_checksum(self) -> None:
+    def test_a_token_is_the_prefix_a_secret_of_190_bits_and_a_checksum(self) -> None:
         match = TOKEN.fullmatch(generate())
         assert match
         assert len(match[1]) * math.log2(62) >= 190
 
-    def test_ends_with_the_crc_32_of_the_rest_in_base62(self) -> None:
+    def test_a_token_ends_with_the_crc_32_of_the_rest_in_base62(self) -> None:
         for _ in range(50):
             token = generate()
             assert base62(token[-6:]) == crc32(token[:-6].encode())
 
-    def test_never_repeats_and_uses_the_whole_alphabet(self) -> None:
+    def test_tokens_never_repeat_and_use_the_whole_alphabet(self) -> None:
         tokens = [generate() for _ in range(500)]
         assert len(set(tokens)) == 500
         secrets = [token[len("svc_live_") : -6] for token in tokens]
         assert set("".join(secrets)) == set(BASE62)
 
-    def test_takes_the_prefix_of_bot_keys(self) -> None:
+    def test_a_bot_key_has_its_own_prefix(self) -> None:
         token = generate("svc_bot_")
         assert token.startswith("svc_bot_")
         assert well_formed(token, "svc_bot_")
@@ -48,18 +48,18 @@ class TestGenerate:
 
 
 class TestWellFormed:
-    def test_admits_every_generated_token(self) -> None:
+    def test_every_generated_token_is_well_formed(self) -> None:
         assert all(well_formed(generate()) for _ in range(200))
 
     @given(st.data())
-    def test_refuses_a_token_with_one_wrong_character(self, data: st.DataObject) -> None:
+    def test_a_token_with_one_wrong_character_is_refused(self, data: st.DataObject) -> None:
         token = generate()
         place = data.draw(st.integers(0, len(token) - 1))
         wrong = data.draw(st.characters(max_codepoint=0x2FF).filter(lambda c: c != token[place]))
         assert not well_formed(token[:place] + wrong + token[place + 1 :])
 
     @given(st.integers(0, 45))
-    def test_refuses_two_neighbours_swapped(self, place: int) -> None:
+    def test_a_token_with_two_swapped_characters_is_refused(self, place: int) -> None:
         token = generate()
         swapped = token[:place] + token[place + 1] + token[place] + token[place + 2 :]
         assert well_formed(swapped) == (swapped == token)
@@ -81,22 +81,22 @@ class TestWellFormed:
             lambda token: token[:-6] + "٠١٢٣٤٥",
         ],
     )
-    def test_refuses_what_is_no_token(self, change: object) -> None:
+    def test_an_invalid_token_is_refused(self, change: object) -> None:
         assert callable(change)
         assert not well_formed(change(generate()))
 
     @given(st.text(max_size=60))
-    def test_refuses_any_other_text(self, text: str) -> None:
+    def test_any_other_text_is_refused(self, text: str) -> None:
         assert not well_formed(text)
         assert not well_formed("svc_live_" + text)
 
 
 class TestDigest:
-    def test_is_the_sha_256_in_hexadecimal(self) -> None:
+    def test_a_digest_is_the_sha_256_in_hexadecimal(self) -> None:
         token = generate()
         assert digest(token) == hashlib.sha256(token.encode()).hexdigest()
 
-    def test_holds_nothing_of_the_token(self) -> None:
+    def test_a_digest_contains_no_part_of_the_token(self) -> None:
         token = generate()
         assert token[9:] not in digest(token)
         assert digest(token) != digest(generate())

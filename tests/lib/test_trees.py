@@ -1,4 +1,4 @@
-"""Trees of parents: levels, heights and cycles, beside a plain walk."""
+"""Trees of parents: levels, heights and cycles, compared with a plain traversal."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ FAMILY: dict[str, str | None] = {"a": None, "b": "a", "c": "b", "d": "a", "e": N
 
 @st.composite
 def any_tree(draw: st.DrawFn) -> dict[str, str | None]:
-    """Every node's parent is an earlier one, or none."""
+    """Each node's parent is an earlier one, or None."""
     parents: dict[str, str | None] = {}
     for number in range(draw(st.integers(1, 12))):
         parents[str(number)] = draw(st.sampled_from([None, *parents]))
@@ -22,19 +22,19 @@ def test_levels_count_from_the_roots() -> None:
     assert ancestors(FAMILY, "c") == ["b", "a"]
 
 
-def test_what_is_below_a_node_is_on_any_level() -> None:
+def test_all_nodes_below_a_node_are_found_on_any_level() -> None:
     assert [descendants(FAMILY, node) for node in "abcx"] == [["b", "c", "d"], ["c"], [], []]
 
 
-def test_a_node_whose_parent_is_gone_stands_at_the_root() -> None:
+def test_a_node_without_its_parent_counts_as_a_root() -> None:
     assert depth(FAMILY, "f") == 1
 
 
-def test_a_height_counts_the_longest_line_below() -> None:
+def test_the_height_is_the_longest_path_down() -> None:
     assert [height(FAMILY, node) for node in ("a", "b", "c", "e")] == [3, 2, 1, 1]
 
 
-def test_below_itself_is_a_cycle_and_beside_is_not() -> None:
+def test_only_a_move_below_itself_is_a_cycle() -> None:
     assert is_cycle(FAMILY, "a", "a")
     assert is_cycle(FAMILY, "a", "c")
     assert not is_cycle(FAMILY, "c", "a")
@@ -43,7 +43,7 @@ def test_below_itself_is_a_cycle_and_beside_is_not() -> None:
 
 
 @given(any_tree(), st.data())
-def test_a_move_that_is_no_cycle_leaves_a_tree(
+def test_a_move_without_a_cycle_leaves_a_tree(
     parents: dict[str, str | None], data: st.DataObject
 ) -> None:
     node = data.draw(st.sampled_from(sorted(parents)))

@@ -1,4 +1,4 @@
-"""Times in zones: a local time that never occurs, or occurs twice, is never guessed."""
+"""Times in zones: a local time that is skipped or repeated is refused, never guessed."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -23,11 +23,11 @@ def at(text: str) -> datetime:
 
 
 class TestZones:
-    def test_are_the_names_of_places(self) -> None:
+    def test_zones_are_names_of_places(self) -> None:
         assert {"Europe/Moscow", "Australia/Lord_Howe", "UTC"} <= zones()
         assert not {"localtime", "Factory", "posixrules", "", "europe/moscow"} & zones()
 
-    def test_can_all_be_loaded(self) -> None:
+    def test_all_zones_can_be_loaded(self) -> None:
         assert all(ZoneInfo(name).key == name for name in zones())
 
 
@@ -41,7 +41,7 @@ class TestZones:
         (None, None, [], "workspace"),
     ],
 )
-def test_the_nearest_zone_is_read_in(
+def test_a_time_without_offset_is_read_in_the_most_specific_zone(
     given: str | None, resource: str | None, bound: list[str], zone: str
 ) -> None:
     assert resolve_timezone(given, resource, bound, "workspace") == zone
@@ -59,14 +59,14 @@ class TestExactMoment:
             ("2027-10-31T03:00", "Europe/Berlin", "2027-10-31T02:00Z"),
         ],
     )
-    def test_is_read_with_its_offset_or_in_the_zone(
+    def test_a_time_is_read_with_its_offset_or_in_the_zone(
         self, text: str, zone: str, moment: str
     ) -> None:
         found = exact_moment(at(text), zone)
         assert found == at(moment)
         assert found.tzinfo is UTC
 
-    def test_a_skipped_time_is_refused_with_the_nearest(self) -> None:
+    def test_a_skipped_time_is_refused_with_the_nearest_times(self) -> None:
         with pytest.raises(NonexistentTimeError) as refused:
             exact_moment(at("2027-03-28T02:30"), "Europe/Berlin")
         assert str(refused.value) == (
@@ -92,7 +92,7 @@ class TestExactMoment:
             ("2027-11-07T00:00", "2027-11-07T00:59", "America/Havana"),
         ],
     )
-    def test_all_and_only_the_times_of_a_clock_change_are_refused(
+    def test_exactly_the_times_of_a_clock_change_are_refused(
         self, first: str, last: str, zone: str
     ) -> None:
         minute = timedelta(minutes=1)
@@ -110,7 +110,7 @@ def test_a_moment_is_shown_with_its_offset_and_weekday() -> None:
     assert local_time(moment, "Asia/Kolkata") == ("2027-02-06T02:00:00+05:30", "sat")
 
 
-def test_days_are_whole_in_their_zone() -> None:
+def test_a_day_lasts_from_midnight_to_midnight_in_its_zone() -> None:
     hours = {
         ("2027-03-28", "Europe/Berlin"): 23,
         ("2027-10-31", "Europe/Berlin"): 25,
@@ -123,7 +123,7 @@ def test_days_are_whole_in_their_zone() -> None:
         assert (found.end - found.start) / 3_600_000 == expected
 
 
-def test_a_range_counts_the_local_dates_it_touches() -> None:
+def test_a_range_includes_all_local_dates_it_overlaps() -> None:
     first, last = at("2027-09-30T22:00Z"), at("2027-10-31T22:59:59.999Z")
     assert count_of_days(first, last, "Europe/Berlin") == 31
     assert count_of_days(first, last, "UTC") == 32

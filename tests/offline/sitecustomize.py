@@ -1,6 +1,6 @@
-"""Keeps a process on this machine, and its children: ``PYTHONPATH=tests/offline``.
+"""Keeps a process and its children off the network: ``PYTHONPATH=tests/offline``.
 
-The processes fail to connect as they would on a machine without a network.
+Connections fail as they would on a machine without a network.
 """
 
 import socket
@@ -14,7 +14,7 @@ from tests.support.loopback import REACHING_OUT, is_loopback
 
 
 def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    """Refuse an event of Python's audit that would leave the machine."""
+    """Refuse a Python audit event that would reach another machine."""
     if event in REACHING_OUT:
         resolves = event == "socket.getaddrinfo"
         if not is_loopback(arguments[0] if resolves else arguments[-1]):

@@ -232,7 +232,9 @@ class TestALateTransaction:
 
 
 class TestJob:
-    def test_the_job_settles_a_crashed_request(self, usages: dict[str, TokenUsage], time: Time) -> None:
+    def test_the_job_settles_a_crashed_request(
+        self, usages: dict[str, TokenUsage], time: Time
+    ) -> None:
         top_up(1000)
         reserve("produced")
         reserve("nothing")

@@ -21,7 +21,7 @@ from tests.conftest import Api, Owner, Time
 from tests.factories.chat import (
     RICH,
     Bot,
-    Scripted,
+    ScriptedModel,
     answer_to,
     ask,
     new_bot,
@@ -33,7 +33,7 @@ from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
-Scripts = Callable[..., Scripted]
+Scripts = Callable[..., ScriptedModel]
 
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
 
@@ -98,7 +98,7 @@ def bot(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Bot:
     spec = llm.resolve("claude-opus-4.1")
     monkeypatch.setattr(llm, "resolve", lambda _: spec)
     monkeypatch.setattr(
-        llm, "chat_model_for", lambda _: Scripted(["word " * 9, ProviderUsage(50, 9)])
+        llm, "chat_model_for", lambda _: ScriptedModel(["word " * 9, ProviderUsage(50, 9)])
     )
     return new_bot(owner)
 
@@ -107,8 +107,8 @@ def bot(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Bot:
 def scripted(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> Scripts:
     """Set the bot's model to a scripted one."""
 
-    def set_(*steps: Any) -> Scripted:
-        model = Scripted(steps)
+    def set_(*steps: Any) -> ScriptedModel:
+        model = ScriptedModel(steps)
         monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
         return model
 
@@ -223,7 +223,7 @@ def crash(bot: Bot, api: Api, process: Callable[..., Any]) -> Crash:
     return Crash(bot, api, process)
 
 
-def cost(model: Scripted, output_tokens: int) -> int:
+def cost(model: ScriptedModel, output_tokens: int) -> int:
     """Return the price in kopecks of a question and this many output tokens."""
     return -(-(count_input(model.asked[0]) * 150_000 + output_tokens * 750_000) // 10**6)
 

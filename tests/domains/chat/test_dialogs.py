@@ -26,7 +26,7 @@ from chalicelib.transports import schedules
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console import door
 from tests.conftest import Answer, Api, Owner, Time, as_operator, everything
-from tests.factories.chat import Bot, Scripted, answer_to, ask, new_bot, transcript
+from tests.factories.chat import Bot, ScriptedModel, answer_to, ask, new_bot, transcript
 from tests.factories.examples import request_to
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -170,7 +170,7 @@ class TestStats:
     ) -> None:
         told = ask(bot, "How much is rye?", channel="widget")
         again = ask(bot, "ada@example.com", sessionId=told.session)
-        broken = Scripted([ModelError("unavailable", "x")])
+        broken = ScriptedModel([ModelError("unavailable", "x")])
         with monkeypatch.context() as patched:
             patched.setattr(llm, "chat_model_for", lambda _: broken)
             ask(bot, "Hi", channel="page")

@@ -1,4 +1,4 @@
-"""The adapter for Amazon Bedrock, against a server that frames its events as Bedrock does."""
+"""The adapter for Amazon Bedrock, against a fake server with Bedrock's event framing."""
 
 import logging
 import threading
@@ -51,10 +51,10 @@ def model(api: OpenAiApi, **options: Any) -> BedrockModel:
 Heard = tuple[list[str | ProviderUsage], ModelError | None]
 
 
-def hear(
+def read_answer(
     chat_model: BedrockModel, said: list[str | ProviderUsage] | None = None, **options: Any
 ) -> Heard:
-    """Return what was said, which goes into ``said`` as it comes, and the failure if it failed."""
+    """Return the text and the failure, if any. Text is added to ``said`` as it arrives."""
     said = [] if said is None else said
     asked: dict[str, Any] = {"messages": ASKED, "seconds": FOR_EVER, **options}
     try:
@@ -65,13 +65,13 @@ def hear(
 
 
 class TestAnswer:
-    def test_comes_in_pieces_then_usage(self, api: OpenAiApi) -> None:
+    def test_an_answer_comes_in_pieces_followed_by_usage(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.saying("Ёж", " — это", " 🦔.", tokens=(21, 9))]
-        assert hear(model(api)) == (["Ёж", " — это", " 🦔.", ProviderUsage(21, 9)], None)
+        assert read_answer(model(api)) == (["Ёж", " — это", " 🦔.", ProviderUsage(21, 9)], None)
 
-    def test_is_asked_for_as_converse_wants_it_and_signed(self, api: OpenAiApi) -> None:
+    def test_a_request_has_the_format_of_converse_and_is_signed(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.saying("x")]
-        hear(model(api))
+        read_answer(model(api))
         (asked,) = api.asked
         assert unquote(asked.target) == f"/model/{MODEL}/converse-stream"
         assert "Credential=a/" in asked.headers["authorization"]
@@ -82,7 +82,7 @@ class TestAnswer:
             "inferenceConfig": {"maxTokens": 50},
         }
 
-    def test_takes_turns_whatever_the_history(self, api: OpenAiApi) -> None:
+    def test_roles_alternate_whatever_the_history(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.saying("x")]
         history = [
             Message("assistant", "Hello, I am a bot."),
@@ -94,7 +94,7 @@ class TestAnswer:
             Message("system", ""),
             Message("user", "four"),
         ]
-        hear(model(api), messages=history)
+        read_answer(model(api), messages=history)
         assert api.asked[0].body == {
             "messages": [
                 {"role": "user", "content": [{"text": t} for t in ("one", "two", "three")]},
@@ -104,25 +104,30 @@ class TestAnswer:
             "inferenceConfig": {"maxTokens": 50},
         }
 
-    def test_may_be_split_anywhere_and_hold_what_is_no_text(self, api: OpenAiApi) -> None:
+    def test_a_stream_may_be_split_anywhere_and_contain_non_text_blocks(
+        self, api: OpenAiApi
+    ) -> None:
         said = b"".join(
             [START, THOUGHT, text("Ёж "), text(""), text("🦔", new="field"), BLOCK_STOP, STOP]
         )
         news = bedrock_api.frame("somethingNew", {"a": 1})
         whole = said + news + metadata(3, 4)
         api.answers = [bedrock_api.chunked(*(whole[n : n + 7] for n in range(0, len(whole), 7)))]
-        assert hear(model(api)) == ([Reasoning("hm"), "Ёж ", "🦔", ProviderUsage(3, 4)], None)
+        assert read_answer(model(api)) == (
+            [Reasoning("hm"), "Ёж ", "🦔", ProviderUsage(3, 4)],
+            None,
+        )
 
-    def test_reasoning_counts_as_output_where_no_usage_is_reported(self, api: OpenAiApi) -> None:
+    def test_reasoning_counts_as_output_if_no_usage_is_reported(self, api: OpenAiApi) -> None:
         hidden = bedrock_api.reasoning(redactedContent="aGlkZGVu")
         signed = bedrock_api.reasoning(signature="c2lnbmVk")
         said = [START, THOUGHT, THOUGHT, hidden, signed, text("four"), BLOCK_STOP, STOP]
         api.answers = [bedrock_api.chunked(*said)]
-        (*_, last), problem = hear(model(api))
+        (*_, last), problem = read_answer(model(api))
         assert problem is None
         assert last == ProviderUsage(count_input(ASKED), count_tokens("hmhm") + 1, estimated=True)
 
-    def test_arrives_while_the_server_still_speaks(self, api: OpenAiApi) -> None:
+    def test_pieces_arrive_while_the_server_still_sends(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.silent_after(START, text("first"))]
         stream = model(api, read_seconds=FOR_EVER).stream(
             ASKED, model=MODEL, max_output_tokens=9, seconds=FOR_EVER
@@ -135,17 +140,17 @@ class TestAnswer:
     @pytest.mark.parametrize(
         "cut", [b"", b"\0\0\0\x7f\0\0", failing("modelStreamErrorException", "x")]
     )
-    def test_usage_that_nobody_tells_is_estimated_and_says_so(
+    def test_missing_usage_is_estimated_and_marked_as_such(
         self, cut: bytes, api: OpenAiApi
     ) -> None:
         api.answers = [bedrock_api.chunked(START, text("раз два"), STOP, *([cut] if cut else []))]
         estimate = ProviderUsage(count_input(ASKED), count_tokens("раз два"), estimated=True)
-        assert hear(model(api)) == (["раз два", estimate], None)
+        assert read_answer(model(api)) == (["раз два", estimate], None)
 
-    def test_connections_are_kept_for_the_next(self, api: OpenAiApi) -> None:
+    def test_connections_are_reused(self, api: OpenAiApi) -> None:
         api.answers = [bedrock_api.saying("x")]
         asking = model(api)
-        assert hear(asking) == hear(asking)
+        assert read_answer(asking) == read_answer(asking)
         assert (len(api.asked), api.connections) == (2, 1)
 
 
@@ -165,7 +170,7 @@ class TestFailure:
             (503, "ServiceUnavailableException", "unavailable", 3),
         ],
     )
-    def test_has_a_kind_and_tells_nothing_of_the_providers_words(
+    def test_a_failure_has_a_kind_and_hides_the_providers_text(
         self,
         status: int,
         code: str,
@@ -176,14 +181,14 @@ class TestFailure:
     ) -> None:
         api.answers = [bedrock_api.refusing(status, code, SECRET)]
         with caplog.at_level(logging.WARNING, "chalicelib"):
-            said, error = hear(model(api))
+            said, error = read_answer(model(api))
         assert error
         assert (said, error.kind, error.before_first_token) == ([], kind, True)
         assert len(api.asked) == attempts
         assert "SECRET" not in str(error)
         assert vars(caplog.records[0])["provider_says"] == SECRET
 
-    def test_throttling_before_the_first_token_passes(
+    def test_throttling_before_the_first_token_is_retried(
         self, api: OpenAiApi, pauses: list[float]
     ) -> None:
         api.answers = [
@@ -191,7 +196,7 @@ class TestFailure:
             bedrock_api.chunked(START, failing("throttlingException", "slow down")),
             bedrock_api.saying("at last"),
         ]
-        assert hear(model(api)) == (["at last", ProviderUsage(11, 7)], None)
+        assert read_answer(model(api)) == (["at last", ProviderUsage(11, 7)], None)
         assert len(pauses) == 2
 
     @pytest.mark.parametrize(
@@ -204,11 +209,11 @@ class TestFailure:
             ("validationException", "refused"),
         ],
     )
-    def test_in_midstream_is_final(
+    def test_a_failure_in_midstream_is_final(
         self, code: str, kind: str, api: OpenAiApi, pauses: list[float]
     ) -> None:
         api.answers = [bedrock_api.chunked(START, text("half"), failing(code, SECRET))]
-        said, error = hear(model(api))
+        said, error = read_answer(model(api))
         assert error
         assert (said, error.kind, error.before_first_token) == (["half"], kind, False)
         assert (len(api.asked), pauses) == (1, [])
@@ -225,15 +230,15 @@ class TestFailure:
             (lambda wire, _: wire.send(b"junk\r\n\r\n"), "unavailable", 3),
         ],
     )
-    def test_of_the_wire_is_one_too(
+    def test_a_network_error_is_a_failure(
         self, answer: Answering, kind: str, attempts: int, api: OpenAiApi
     ) -> None:
         api.answers = [answer]
-        said, error = hear(model(api))
+        said, error = read_answer(model(api))
         assert error
         assert (said, error.kind, len(api.asked)) == ([], kind, attempts)
 
-    def test_without_credentials_or_a_region_it_is_refused(
+    def test_missing_credentials_or_region_are_refused(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
@@ -242,13 +247,13 @@ class TestFailure:
         monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
         monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
         for options in ({}, {"region_name": "eu-central-1"}):
-            _, error = hear(BedrockModel(**options))
+            _, error = read_answer(BedrockModel(**options))
             assert error
             assert error.kind == "refused"
 
 
 class TestTime:
-    def test_a_silent_server_is_left_after_the_read_timeout(self, api: OpenAiApi) -> None:
+    def test_a_silent_server_is_given_up_after_the_read_timeout(self, api: OpenAiApi) -> None:
         for answer, heard in (
             (openai_api.silent, []),
             (bedrock_api.silent_after(text("a")), ["a"]),
@@ -256,7 +261,7 @@ class TestTime:
             api.answers = [answer]
 
             def attempt(seconds: float) -> Heard:
-                said, error = hear(model(api, read_seconds=seconds))
+                said, error = read_answer(model(api, read_seconds=seconds))
                 assert error
                 assert error.kind == "timeout"
                 return said, error
@@ -276,7 +281,7 @@ class TestTime:
 
         def attempt(seconds: float) -> Heard:
             api.asked.clear()
-            said, error = hear(asking, seconds=seconds)
+            said, error = read_answer(asking, seconds=seconds)
             assert error
             assert error.kind == "timeout"
             return said, error
@@ -291,20 +296,20 @@ class TestCancellation:
         ids=["before the headers", "after a token"],
     )
     @pytest.mark.parametrize("kept", [False, True], ids=["new connection", "kept connection"])
-    def test_from_another_thread_ends_what_waits_for_the_provider(
+    def test_cancelling_from_another_thread_ends_a_waiting_read(
         self, kept: bool, answer: Answering, heard: list[str], api: OpenAiApi
     ) -> None:
         asking = model(api, read_seconds=FOR_EVER)
         if kept:
             api.answers = [bedrock_api.saying("x")]
-            hear(asking)
+            read_answer(asking)
             api.asked.clear()
         api.answers = [answer]
         cancellation = Cancellation()
         said: list[str | ProviderUsage] = []
         result: list[Heard] = []
         reader = threading.Thread(
-            target=lambda: result.append(hear(asking, said, cancellation=cancellation))
+            target=lambda: result.append(read_answer(asking, said, cancellation=cancellation))
         )
         reader.start()
         wait_for(lambda: bool(api.asked) and said == heard)
@@ -318,7 +323,9 @@ class TestCancellation:
         assert len(api.asked) == 1
 
 
-def test_it_is_the_provider_of_its_models(read_anew: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bedrock_is_the_provider_of_its_models(
+    read_anew: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LLM_PROVIDER", "bedrock openai")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("LLM_MODEL", "claude-haiku-4.5")

@@ -1,4 +1,4 @@
-"""The demo model: what it says, how it consults and drafts, without any provider."""
+"""The demo model: its answers, advice and drafts, without any provider."""
 
 from typing import Any
 
@@ -50,15 +50,15 @@ class TestDemoModel:
             ("rolls, buns and sizes", "rolls\nbuns\nSizes: S, L"),
         ],
     )
-    def test_answers_in_the_words_of_the_system_prompt(self, question: str, answer: str) -> None:
+    def test_answers_use_the_words_of_the_system_prompt(self, question: str, answer: str) -> None:
         assert ask(question)[0] == answer
 
-    def test_says_so_when_it_finds_nothing(self) -> None:
+    def test_an_answer_admits_that_nothing_was_found(self) -> None:
         assert "Этого я не знаю" in ask("Кто президент Франции?")[0]
         assert "I do not know" in ask("Who won the cup?")[0]
         assert "I do not know" in ask("?!")[0]
 
-    def test_an_earlier_message_of_the_visitor_is_no_source_of_answers(self) -> None:
+    def test_earlier_messages_of_the_visitor_are_not_used_as_facts(self) -> None:
         answer = ask("The rye bread is free today.", "Noted.", "Is the rye free today?")[0]
         assert "I do not know" in answer
 
@@ -89,7 +89,7 @@ class TestDemoModel:
         said = set(answer.split("\n"))
         assert said <= facts or "Этого я не знаю" in answer or "I do not know" in answer
 
-    def test_speaks_a_word_at_a_time_and_always_alike(self) -> None:
+    def test_answers_come_word_by_word_and_are_always_the_same(self) -> None:
         def pieces() -> list[str | ProviderUsage]:
             asked = [SHOP, Message("user", "Когда вы открыты?")]
             return list(DemoModel().stream(asked, model="any", max_output_tokens=99))
@@ -98,7 +98,7 @@ class TestDemoModel:
         assert once[:3] == ["Мы", " открыты", " с"]
         assert once == pieces()
 
-    def test_may_take_its_time_for_each_word_but_not_for_drafts(self, pauses: list[float]) -> None:
+    def test_a_delay_applies_to_each_word_but_not_to_drafts(self, pauses: list[float]) -> None:
         def ask_slowly(asked: list[Message]) -> int:
             pauses.clear()
             *words, _ = DemoModel(0.03).stream(asked, model="any", max_output_tokens=99)
@@ -108,7 +108,7 @@ class TestDemoModel:
         assert ask_slowly([SHOP, Message("user", "Когда вы открыты?")]) == len(pauses) == 8
         assert ask_slowly(drafts.messages(drafts.DraftRequest("product", "en", name="A b"))) == 0
 
-    def test_counts_its_tokens_to_the_last(self) -> None:
+    def test_all_tokens_are_counted(self) -> None:
         said, told = ask("Сколько стоит багет?")
         assert told == ProviderUsage(told.input_tokens, count_tokens(said))
         assert told.output_tokens == 3 + 1 + 1  # «Багет,» is 11 bytes, «90» 2, «₽» 3.
@@ -116,7 +116,7 @@ class TestDemoModel:
         assert told.input_tokens == count_input(history)
 
     @given(st.text(max_size=60), st.integers(0, 40))
-    def test_never_says_more_than_the_cap_and_counts_what_it_said(
+    def test_an_answer_stops_at_the_cap_and_counts_its_tokens(
         self, question: str, cap: int
     ) -> None:
         pieces = list(
@@ -127,7 +127,7 @@ class TestDemoModel:
         assert told.output_tokens == sum(count_tokens(str(each)) for each in pieces) <= cap
         assert not told.estimated
 
-    def test_answers_even_nothing(self) -> None:
+    def test_an_empty_message_is_answered(self) -> None:
         assert "I do not know" in "".join(
             str(each) for each in DemoModel().stream([], model="m", max_output_tokens=50)
         )
@@ -172,10 +172,10 @@ class TestDemoConsultant:
             ("Good morning", "Hello! Ask about services, products and prices."),
         ],
     )
-    def test_tells_what_there_is_in_the_visitors_language(self, question: str, answer: str) -> None:
+    def test_offers_are_listed_in_the_visitors_language(self, question: str, answer: str) -> None:
         assert consult(question) == answer
 
-    def test_lists_what_there_is_of_a_kind_or_all(self) -> None:
+    def test_all_offers_or_those_of_one_kind_are_listed(self) -> None:
         def names(question: str) -> list[str]:
             head, *lines = consult(question).split("\n")
             assert head in {"Вот что есть:", "Here is what we have:"}
@@ -186,18 +186,18 @@ class TestDemoConsultant:
         assert names("покажите товары") == [each.name for each in OFFERS[3:]]
         assert names("прайс") == [each.name for each in OFFERS]
 
-    def test_a_list_comes_before_what_the_prompt_says_of_it(self) -> None:
+    def test_a_list_of_offers_takes_precedence_over_the_prompt(self) -> None:
         prompt = "Рассказывай об услугах и товарах."
         goods = OFFERS[3:]
         for question in ("Какие у вас услуги?", "Какие есть товары"):
-            said = consult(question, goods, prompt)  # Where there are no services, what there is.
+            said = consult(question, goods, prompt)  # Without services, all offers are listed.
             assert said.startswith("Вот что есть:\nКрем для рук: 499")
 
-    def test_says_so_where_nothing_fits(self) -> None:
+    def test_an_answer_admits_that_no_offer_fits(self) -> None:
         assert "Этого я не знаю" in consult("Чините ли вы трактора?")
         assert "Этого я не знаю" in consult("Какие у вас услуги?", [])
 
-    def test_tells_the_owners_words_first(self) -> None:
+    def test_the_owners_words_come_first(self) -> None:
         said = consult("Почём маникюр?", prompt="Маникюр делаем по вторникам. Будь вежлив.")
         assert said.split("\n")[0] == "Маникюр делаем по вторникам."
         assert "1\u00a0500" in said
@@ -241,14 +241,14 @@ def draft(**given: Any) -> drafts.Draft:
 
 
 class TestDemoDraft:
-    def test_is_made_of_the_name_and_the_prompt(self) -> None:
+    def test_a_draft_uses_the_name_and_the_prompt(self) -> None:
         made = draft(name="Хлеб ржаной", prompt="Печём на закваске. Без дрожжей")
         assert made.name == "Хлеб ржаной"
         assert made.description == "Хлеб ржаной. Печём на закваске. Без дрожжей."
         assert made.category_id == "c1"
         assert made.tags[:2] == ("хлеб", "ржаной")
 
-    def test_is_made_of_what_the_barcode_tells(self) -> None:
+    def test_a_draft_uses_the_facts_of_the_barcode(self) -> None:
         facts = {"name": "Squeaky ball", "brand": "Rex", "description": "A ball for dogs."}
         made = draft(barcode="4006381333931", facts=facts, language="en")
         assert made == drafts.Draft(
@@ -259,7 +259,7 @@ class TestDemoDraft:
         )
         assert draft(facts=facts | {"category": "Dog toys"}).category_id == "c3"
 
-    def test_is_made_of_a_prompt_or_a_barcode_alone(self) -> None:
+    def test_a_prompt_or_a_barcode_alone_is_enough_for_a_draft(self) -> None:
         made = draft(prompt="Стрижка для собак. Час работы.", kind="service", categories=[])
         assert (made.name, made.category_id) == ("Стрижка для собак", None)
         assert draft(barcode="4006381333931").name == "4006381333931"
@@ -272,12 +272,12 @@ class TestDemoDraft:
     @example("", ".", "a")
     @example("<b>", "*", "a")
     @example("\x1f", "<b>. Buns", "a")
-    def test_is_made_of_whatever_has_visible_text(self, name: str, prompt: str, path: str) -> None:
+    def test_a_draft_uses_whatever_input_has_text(self, name: str, prompt: str, path: str) -> None:
         assume(any(drafts.has_visible_text(text) for text in (name, prompt)))
         made = draft(name=name, prompt=prompt, categories=[("c9", path)])
         assert made.category_id in {None, "c9"}
 
-    def test_is_not_what_a_visitor_of_a_chat_can_ask_for(self) -> None:
+    def test_a_visitor_of_a_chat_cannot_request_a_draft(self) -> None:
         request = drafts.DraftRequest("product", "en", name="Ball")
         system, user = drafts.messages(request)
         for asked in ([SHOP, user], [SHOP, Message("user", system.content), user], [user]):

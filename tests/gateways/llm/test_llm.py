@@ -1,4 +1,4 @@
-"""Chat models: what the OpenAI-compatible adapter asks and takes, against a server on loopback."""
+"""Chat models: the OpenAI-compatible adapter, against a server on loopback."""
 
 import json
 from collections.abc import Callable
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.usefixtures("pauses")
 
 
 class TestAnswer:
-    def test_comes_in_pieces_then_usage(self, openai: OpenAiApi) -> None:
+    def test_an_answer_comes_in_pieces_followed_by_usage(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("Ёж", " — это", " 🦔.", tokens=(21, 9))]
         assert speak(model(openai)) == ["Ёж", " — это", " 🦔.", ProviderUsage(21, 9)]
 
-    def test_is_asked_for_with_the_key_the_roles_and_the_cap(self, openai: OpenAiApi) -> None:
+    def test_a_request_has_the_key_the_roles_and_the_cap(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("x")]
         speak(model(openai))
         (asked,) = openai.asked
@@ -46,21 +46,21 @@ class TestAnswer:
             "stream_options": {"include_usage": True},
         }
 
-    def test_needs_no_key_where_the_server_does_not(self, openai: OpenAiApi) -> None:
+    def test_no_key_is_sent_if_the_server_needs_none(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("x")]
         speak(OpenAiModel(openai.url + "/", ""))
         assert openai.asked[0].target == "/v1/chat/completions"
         assert "authorization" not in openai.asked[0].headers
 
-    def test_may_come_by_a_proxy(self, openai: OpenAiApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_proxy_is_used(self, openai: OpenAiApi, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("http_proxy", openai.url.removesuffix("/v1"))
         openai.answers = [openai_api.saying("x"), openai_api.silent]
         asking = OpenAiModel("http://models.example/v1", KEY, read_seconds=FOR_EVER)
         assert speak(asking)[0] == "x"
         assert openai.asked[0].target == "http://models.example/v1/chat/completions"
-        assert fail(asking, 0.3)[1].kind == "timeout"  # by shutting the socket
+        assert fail(asking, 0.3)[1].kind == "timeout"  # closes the socket
 
-    def test_a_netrc_of_the_machine_does_not_replace_the_key(
+    def test_a_netrc_file_does_not_replace_the_key(
         self, openai: OpenAiApi, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "netrc").write_text("machine 127.0.0.1 login a password b\n")
@@ -71,13 +71,13 @@ class TestAnswer:
         assert openai.asked[0].headers["authorization"] == f"Bearer {KEY}"
         assert "authorization" not in openai.asked[1].headers
 
-    def test_arrives_piece_by_piece_while_the_server_still_speaks(self, openai: OpenAiApi) -> None:
+    def test_pieces_arrive_while_the_server_still_sends(self, openai: OpenAiApi) -> None:
         for answering in (self.waiting_chunked, self.waiting_plain):
             openai.answers = [answering]
             stream = model(openai, read_seconds=FOR_EVER).stream(
                 ASKED, model="m", max_output_tokens=9, seconds=FOR_EVER
             )
-            assert next(stream) == "first"  # Before the end, which the server never sends.
+            assert next(stream) == "first"  # The server never sends the end.
             stream.close()
 
     @staticmethod
@@ -87,16 +87,16 @@ class TestAnswer:
     @staticmethod
     def waiting_plain(wire: openai_api.Wire, asked: openai_api.Asked) -> None:
         openai_api.plain(event(piece("first")))(wire, asked)
-        wire.stay()
+        wire.wait_for_hang_up()
 
-    def test_nothing_is_asked_before_the_first_next(self, openai: OpenAiApi) -> None:
+    def test_no_request_is_sent_before_the_first_read(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("x")]
         model(openai).stream(ASKED, model="m", max_output_tokens=9).close()
         assert openai.asked == []
 
     @pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n"])
     @pytest.mark.parametrize("wrap", [openai_api.chunked, openai_api.plain])
-    def test_may_be_split_at_every_byte(
+    def test_a_stream_may_be_split_at_every_byte(
         self, wrap: Callable[..., Answering], end: str, openai: OpenAiApi
     ) -> None:
         said = b"".join(
@@ -105,7 +105,9 @@ class TestAnswer:
         openai.answers = [wrap(*(bytes([byte]) for byte in said))]
         assert speak(model(openai)) == ["Ёж ", "🦔饼", ProviderUsage(3, 4)]
 
-    def test_may_hold_comments_other_fields_and_blank_choices(self, openai: OpenAiApi) -> None:
+    def test_a_stream_may_contain_comments_other_fields_and_empty_choices(
+        self, openai: OpenAiApi
+    ) -> None:
         openai.answers = [
             openai_api.chunked(
                 b": keepalive\n\n",
@@ -125,7 +127,7 @@ class TestAnswer:
     @pytest.mark.parametrize(
         "names", [["reasoning_content"], ["reasoning"], ["reasoning_content", "reasoning"]]
     )
-    def test_reasoning_comes_apart_and_counts_as_output_where_no_usage_is_reported(
+    def test_reasoning_is_separate_and_counts_as_output_if_no_usage_is_reported(
         self, names: list[str], openai: OpenAiApi
     ) -> None:
         thoughts = [
@@ -140,16 +142,14 @@ class TestAnswer:
         used = count_tokens("Let me see. ") + count_tokens("Yes")
         assert last == ProviderUsage(count_input(ASKED), used, estimated=True)
 
-    def test_reasoning_of_an_answer_that_is_not_streamed_comes_apart(
-        self, openai: OpenAiApi
-    ) -> None:
+    def test_reasoning_of_an_unstreamed_answer_is_separate(self, openai: OpenAiApi) -> None:
         message = {"role": "assistant", "content": "Yes", "reasoning_content": "Let me see."}
         openai.answers = [openai_api.whole({"choices": [{"message": message}]})]
         *said, last = speak(model(openai))
         assert said == [Reasoning("Let me see."), "Yes"]
         assert last == ProviderUsage(count_input(ASKED), 4, estimated=True)
 
-    def test_a_whole_answer_leaves_the_reasoning_out(self, openai: OpenAiApi) -> None:
+    def test_a_complete_answer_leaves_out_the_reasoning(self, openai: OpenAiApi) -> None:
         thought = {"choices": [{"delta": {"reasoning_content": "hm"}}]}
         said = [thought, piece("Yes"), usage(3, 9), piece(None, "stop")]
         openai.answers = [openai_api.chunked(*map(event, said))]
@@ -168,7 +168,7 @@ class TestAnswer:
         *said, _ = speak(model(openai))
         assert "".join(map(str, said)) == "a🦔b\ufffd"
 
-    def test_need_not_be_streamed(self, openai: OpenAiApi) -> None:
+    def test_a_server_may_answer_without_streaming(self, openai: OpenAiApi) -> None:
         message = {"role": "assistant", "content": "Целиком 🦔"}
         answer = {"choices": [{"message": message}], "usage": usage(5, 6)["usage"]}
         openai.answers = [openai_api.whole(answer)]
@@ -186,7 +186,7 @@ class TestAnswer:
             [{"choices": [], "usage": "3"}],
         ],
     )
-    def test_usage_that_nobody_tells_is_estimated_and_says_so(
+    def test_missing_usage_is_estimated_and_marked_as_such(
         self, told: list[Any], openai: OpenAiApi
     ) -> None:
         said = [piece("раз два"), piece(" три", "stop"), *told, DONE]
@@ -203,13 +203,13 @@ class TestAnswer:
             [event(piece(None, "stop")), b"data: {broken\n\n"],
         ],
     )
-    def test_is_whole_with_either_sign_of_the_end(
+    def test_either_end_marker_completes_an_answer(
         self, end: list[bytes], openai: OpenAiApi
     ) -> None:
         openai.answers = [openai_api.chunked(event(piece("a")), *end)]
         assert speak(model(openai))[0] == "a"
 
-    def test_a_connection_that_breaks_after_the_end_takes_nothing_from_it(
+    def test_a_connection_that_breaks_after_the_end_does_not_matter(
         self, openai: OpenAiApi
     ) -> None:
         openai.answers = [openai_api.cut(event(piece("a", "stop")))]
@@ -230,7 +230,7 @@ class TestOptionalParts:
         ],
     )
     @pytest.mark.parametrize("status", [400, 422])
-    def test_that_a_server_refuses_are_left_out_from_then_on(
+    def test_optional_parts_that_a_server_refuses_are_left_out_from_then_on(
         self, status: int, complaint: str, left_out: str, openai: OpenAiApi
     ) -> None:
         refusal = openai_api.refusing(status, json.dumps({"error": complaint}).encode())
@@ -245,7 +245,7 @@ class TestOptionalParts:
         assert second == {k: v for k, v in first.items() if k != left_out} | renamed
         assert third == second
 
-    def test_another_refusal_is_final_and_teaches_nothing(self, openai: OpenAiApi) -> None:
+    def test_another_refusal_is_final_and_changes_nothing(self, openai: OpenAiApi) -> None:
         refusal = openai_api.refusing(400, b'{"error": "max_tokens is too large"}')
         openai.answers = [refusal, refusal, refusal, openai_api.saying("x")]
         asking = model(openai)
@@ -259,13 +259,15 @@ class TestOptionalParts:
 
 
 class TestComplete:
-    def test_joins_the_pieces(self, openai: OpenAiApi) -> None:
+    def test_complete_joins_the_pieces(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("Ёж", " 🦔", tokens=(1, 2))]
         found = complete(model(openai), ASKED, model="m", max_output_tokens=9, json_object=True)
         assert (found.text, found.usage) == ("Ёж 🦔", ProviderUsage(1, 2))
         assert openai.asked[0].body["response_format"] == {"type": "json_object"}
 
-    def test_refuses_an_answer_of_too_many_bytes_and_hangs_up(self, openai: OpenAiApi) -> None:
+    def test_an_answer_with_too_many_bytes_is_refused_and_the_connection_closed(
+        self, openai: OpenAiApi
+    ) -> None:
         openai.answers = [openai_api.silent_after(*[event(piece("ё" * 50))] * 3)]
         with pytest.raises(ModelError) as caught:
             complete(model(openai), ASKED, model="m", max_output_tokens=9, max_bytes=299)
@@ -274,7 +276,7 @@ class TestComplete:
         openai.answers = [openai_api.saying("ё" * 50)]
         assert complete(model(openai), ASKED, model="m", max_output_tokens=9, max_bytes=100)
 
-    def test_passes_failures_on(self, openai: OpenAiApi) -> None:
+    def test_failures_are_passed_on(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.refusing(401, b"")]
         with pytest.raises(ModelError, match="HTTP 401"):
             complete(model(openai), ASKED, model="m", max_output_tokens=9)
@@ -314,7 +316,7 @@ class TestChatCompletions:
             max_size=5,
         )
     )
-    def test_any_lines_are_texts_and_one_usage_or_a_failure(self, lines: list[bytes]) -> None:
+    def test_any_lines_give_texts_and_one_usage_or_a_failure(self, lines: list[bytes]) -> None:
         said: list[str | ProviderUsage] = []
         with suppress(ModelError, ProviderFailedError):
             said.extend(read(iter(lines), ASKED))
@@ -327,7 +329,7 @@ class TestChatCompletions:
 def configured(
     read_anew: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Settings]:
-    """Read the settings again, with these variables."""
+    """Read the settings again with these variables."""
 
     def read_settings(**variables: str) -> Settings:
         for name in ("LLM_PROVIDER", "LLM_API_KEY", "LLM_BASE_URL", "LLM_MODEL"):
@@ -341,7 +343,7 @@ def configured(
 
 
 class TestDraftingModel:
-    def test_is_the_demo_where_nothing_is_configured(
+    def test_the_demo_model_is_used_if_nothing_is_configured(
         self, configured: Callable[..., Settings]
     ) -> None:
         configured()
@@ -349,7 +351,7 @@ class TestDraftingModel:
         assert isinstance(chosen, DemoModel)
         assert name == "demo"
 
-    def test_is_the_provider_that_a_key_or_an_address_is_for(
+    def test_a_key_or_a_url_selects_its_provider(
         self, configured: Callable[..., Settings], openai: OpenAiApi
     ) -> None:
         openai.answers = [openai_api.saying("x")]
@@ -367,7 +369,7 @@ class TestDraftingModel:
             ({"LLM_API_KEY": KEY}, "LLM_MODEL"),
         ],
     )
-    def test_is_none_where_it_is_off_or_lacks_a_name(
+    def test_there_is_no_model_if_drafts_are_off_or_its_name_is_missing(
         self, variables: dict[str, str], names: str, configured: Callable[..., Settings]
     ) -> None:
         configured(**variables)
@@ -375,7 +377,7 @@ class TestDraftingModel:
             drafting_model()
         assert (caught.value.status, caught.value.code) == (503, "not_configured")
 
-    def test_a_provider_that_is_none_is_told_to_the_operator(
+    def test_an_unknown_provider_is_reported_to_the_operator(
         self, configured: Callable[..., Settings]
     ) -> None:
         for value in ("gpt", "demo openai", "openai off"):

@@ -1,4 +1,4 @@
-"""Chat models that fail, are slow or are not wanted any more, on loopback."""
+"""Chat models that fail, are slow, or whose answer is no longer needed, on loopback."""
 
 import json
 import logging
@@ -41,7 +41,7 @@ class TestFailure:
             (504, "timeout", 1),
         ],
     )
-    def test_has_a_kind_by_its_status_and_tells_nothing_of_the_providers_words(
+    def test_a_failure_has_a_kind_by_its_status_and_hides_the_providers_text(
         self,
         status: int,
         kind: str,
@@ -61,12 +61,10 @@ class TestFailure:
         assert KEY not in shown
         assert "SECRET" not in shown
         lines = [JsonFormatter().format(record) for record in caplog.records]
-        assert "SECRET" in lines[0]  # The log is where the operator finds it.
+        assert "SECRET" in lines[0]  # The operator finds the text in the log.
         assert not any(KEY in line for line in lines)
 
-    def test_passes_when_the_provider_recovers(
-        self, openai: OpenAiApi, pauses: list[float]
-    ) -> None:
+    def test_a_temporary_failure_is_retried(self, openai: OpenAiApi, pauses: list[float]) -> None:
         openai.answers = [
             openai_api.refusing(503, b""),
             openai_api.cut(),
@@ -75,7 +73,7 @@ class TestFailure:
         assert speak(model(openai)) == ["at last", ProviderUsage(11, 7)]
         assert len(pauses) == 2
 
-    def test_waits_as_long_as_the_provider_asks_or_not_at_all(
+    def test_the_providers_retry_delay_is_respected_or_the_failure_final(
         self, openai: OpenAiApi, pauses: list[float]
     ) -> None:
         openai.answers = [openai_api.refusing(429, b"", "Retry-After: 4"), openai_api.saying("x")]
@@ -85,7 +83,7 @@ class TestFailure:
         error = fail(model(openai))[1]
         assert (error.retry_after, len(pauses)) == (LONGEST_PAUSE + 1, 1)
 
-    def test_is_not_waited_out_beyond_the_deadline(
+    def test_a_retry_delay_beyond_the_deadline_is_not_waited_for(
         self, openai: OpenAiApi, pauses: list[float], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(attempts, "LONGEST_PAUSE", FOR_EVER)
@@ -102,7 +100,7 @@ class TestFailure:
         assert (said, error.kind, len(pauses)) == ([], "unavailable", 2)
         assert "127.0.0.1" not in str(error)
 
-    def test_a_key_that_no_header_can_hold_is_not_shown(self, openai: OpenAiApi) -> None:
+    def test_a_key_that_is_invalid_in_a_header_is_not_shown(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("x")]
         for key in ("sk-ключ", "sk-a\nb"):
             error = fail(OpenAiModel(openai.url, key))[1]
@@ -128,7 +126,7 @@ class TestFailure:
             (lambda wire, _: wire.send(b"junk\r\n\r\n"), "unavailable", 3),
         ],
     )
-    def test_before_the_first_token_is_tried_again_where_that_may_help(
+    def test_a_failure_before_the_first_token_is_retried_if_that_may_help(
         self, answer: Answering, kind: str, attempts: int, openai: OpenAiApi
     ) -> None:
         openai.answers = [answer]
@@ -149,7 +147,7 @@ class TestFailure:
             ),
         ],
     )
-    def test_after_the_first_token_is_final(
+    def test_a_failure_after_the_first_token_is_final(
         self, answer: Answering, kind: str, openai: OpenAiApi, pauses: list[float]
     ) -> None:
         openai.answers = [answer]
@@ -161,15 +159,13 @@ class TestFailure:
     @pytest.mark.parametrize(
         "part", [event(piece("x" * 60_000)), b": " + b"x" * 60_000 + b"\n", b"x" * 60_000]
     )
-    def test_more_than_an_answer_can_take_is_not_read_to_its_end(
-        self, part: bytes, openai: OpenAiApi
-    ) -> None:
+    def test_an_endless_answer_is_not_read_to_its_end(self, part: bytes, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.endless(part)]
         _, error = fail(model(openai))
         assert error.kind == "garbage"
         assert openai.hung_up.wait(PATIENCE)
 
-    def test_nor_is_a_line_without_an_end(self, openai: OpenAiApi) -> None:
+    def test_an_endless_line_is_not_read_to_its_end(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.endless(b"x" * 60_000)]
         stream = model(openai).stream(ASKED, model="m", max_output_tokens=10**6)
         with pytest.raises(ModelError, match="more than an answer"):
@@ -177,13 +173,13 @@ class TestFailure:
 
 
 class TestTime:
-    def test_a_silent_server_is_left_after_the_read_timeout(self, openai: OpenAiApi) -> None:
+    def test_a_silent_server_is_given_up_after_the_read_timeout(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.silent]
         _, error = fail(model(openai, read_seconds=0.2), FOR_EVER)
         assert (error.kind, error.before_first_token) == ("timeout", True)
         assert len(openai.asked) == 1
 
-    def test_silence_after_the_first_token_counts_as_well(self, openai: OpenAiApi) -> None:
+    def test_the_read_timeout_also_applies_after_the_first_token(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.silent_after(event(piece("a")))]
 
         def attempt(seconds: float) -> tuple[list[str | ProviderUsage], ModelError]:
@@ -197,7 +193,7 @@ class TestTime:
     @pytest.mark.parametrize(
         "part", [b": still here\n\n", event(piece("a")), b"d"], ids=["comments", "text", "bytes"]
     )
-    def test_the_deadline_ends_a_server_that_is_never_silent(
+    def test_the_deadline_ends_a_server_that_keeps_sending(
         self, part: bytes, openai: OpenAiApi
     ) -> None:
         openai.answers = [openai_api.dripping(part, 0.05)]
@@ -215,10 +211,10 @@ class TestTime:
 
         stretched(attempt, 0.4, lambda said: said == ["a"])
 
-    def test_a_refusal_whose_body_never_ends_is_bounded_too(self, openai: OpenAiApi) -> None:
+    def test_a_refusal_with_an_endless_body_is_bounded_too(self, openai: OpenAiApi) -> None:
         def answer(wire: openai_api.Wire, asked: openai_api.Asked) -> None:
             wire.head(401, "text/plain", "Content-Length: 1000")
-            while not wire.stay(0.05) and not wire.over:
+            while not wire.wait_for_hang_up(0.05) and not wire.over:
                 wire.send(b"x")
 
         openai.answers = [answer]
@@ -239,7 +235,7 @@ class TestCancellation:
         assert openai.hung_up.wait(PATIENCE)
         assert len(openai.asked) == 1
 
-    def test_so_does_a_consumer_that_fails(self, openai: OpenAiApi) -> None:
+    def test_a_consumer_that_fails_closes_the_connection(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.endless(event(piece("a")))]
         stream = model(openai).stream(ASKED, model="m", max_output_tokens=10**6)
         next(stream)
@@ -259,7 +255,7 @@ class TestCancellationFromAnotherThread:
         ],
         ids=["before the headers", "before a token", "after it", "between attempts"],
     )
-    def test_ends_what_waits_for_the_provider(
+    def test_cancelling_ends_a_waiting_read(
         self,
         answer: Answering,
         heard: list[str],
@@ -296,7 +292,7 @@ class TestCancellationFromAnotherThread:
         assert said == heard
         assert len(openai.asked) == 1
 
-    def test_before_it_begins_asks_nobody(self, openai: OpenAiApi) -> None:
+    def test_cancelling_before_the_start_sends_no_request(self, openai: OpenAiApi) -> None:
         cancellation = Cancellation()
         cancellation.cancel()
         for asked in (model(openai), DemoModel()):
@@ -305,7 +301,7 @@ class TestCancellationFromAnotherThread:
                 list(stream)
         assert openai.asked == []
 
-    def test_after_the_end_changes_nothing(self, openai: OpenAiApi) -> None:
+    def test_cancelling_after_the_end_changes_nothing(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("x")]
         cancellation = Cancellation()
         stream = model(openai).stream(
@@ -316,7 +312,7 @@ class TestCancellationFromAnotherThread:
         cancellation.cancel()
 
 
-def test_the_jitter_keeps_pauses_between_a_half_and_the_whole(
+def test_jitter_keeps_pauses_between_half_and_full_length(
     openai: OpenAiApi, pauses: list[float]
 ) -> None:
     random.seed(1)

@@ -1,4 +1,4 @@
-"""Cancelling and deadlines where the socket is not the connection's own: under TLS."""
+"""Cancellation and deadlines over TLS, where the connection wraps the socket."""
 
 import ssl
 import threading
@@ -70,8 +70,8 @@ def silent_after(provider: str, heard: list[str]) -> Answering:
     return bedrock_api.silent_after(bedrock_api.START, bedrock_api.text("a"))
 
 
-class Reader(threading.Thread):
-    """Hears an answer in a thread of its own, as the chat does."""
+class AnswerReader(threading.Thread):
+    """Reads an answer in its own thread, as the chat does."""
 
     def __init__(
         self, model: ChatModel, cancellation: Cancellation, seconds: float = FOR_EVER
@@ -90,20 +90,20 @@ class Reader(threading.Thread):
             self.error = error
 
 
-def test_an_answer_is_heard(api: OpenAiApi, model: ChatModel, provider: str) -> None:
+def test_an_answer_is_read_over_tls(api: OpenAiApi, model: ChatModel, provider: str) -> None:
     api.answers = [saying(provider)]
-    reader = Reader(model, Cancellation())
+    reader = AnswerReader(model, Cancellation())
     reader.run()
     assert (reader.said, reader.error) == (["a", ProviderUsage(11, 7)], None)
 
 
 @pytest.mark.parametrize("heard", [[], ["a"]], ids=["before the headers", "after a token"])
-def test_cancelling_ends_what_waits(
+def test_cancelling_ends_a_waiting_read(
     heard: list[str], api: OpenAiApi, model: ChatModel, provider: str
 ) -> None:
     api.answers = [silent_after(provider, heard)]
     cancellation = Cancellation()
-    reader = Reader(model, cancellation)
+    reader = AnswerReader(model, cancellation)
     reader.start()
     wait_for(lambda: bool(api.asked) and reader.said == heard)
     cancellation.cancel()
@@ -115,14 +115,16 @@ def test_cancelling_ends_what_waits(
 
 
 @pytest.mark.parametrize("heard", [[], ["a"]], ids=["before the headers", "after a token"])
-def test_the_deadline_ends_what_waits(
+def test_the_deadline_ends_a_waiting_read(
     heard: list[str], api: OpenAiApi, model: ChatModel, provider: str
 ) -> None:
     api.answers = [saying(provider), silent_after(provider, heard)]
-    Reader(model, Cancellation()).run()  # what is made at the first use takes a while
+    AnswerReader(
+        model, Cancellation()
+    ).run()  # The first use takes longer, because objects are created.
 
     def attempt(seconds: float) -> list[str | ProviderUsage]:
-        reader = Reader(model, Cancellation(), seconds)
+        reader = AnswerReader(model, Cancellation(), seconds)
         reader.run()
         assert reader.error
         assert reader.error.kind == "timeout"

@@ -1,4 +1,4 @@
-"""Which model a name stands for, who answers for it, and what it costs."""
+"""Models: names, providers and prices."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ SONNET = CATALOGUE["claude-sonnet-4.5"]
 
 
 @pytest.mark.parametrize("spec", CATALOGUE.values(), ids=CATALOGUE)
-def test_the_catalogue_makes_sense(spec: ModelSpec) -> None:
+def test_the_catalogue_is_consistent(spec: ModelSpec) -> None:
     assert spec.known
     assert 0 < spec.input_price <= spec.output_price
     assert 0 < spec.max_output_tokens <= spec.context_tokens
@@ -38,20 +38,20 @@ def test_no_two_models_share_a_name() -> None:
         "eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
     ],
 )
-def test_a_name_is_known_however_it_is_spelt(name: str) -> None:
+def test_a_name_is_recognised_in_any_spelling(name: str) -> None:
     assert find(name) == SONNET
     found = resolve(name, ["bedrock"])
     assert (found.name, found.known, found.input_price) == (name, True, SONNET.input_price)
 
 
-def test_a_profile_leads_to_models_that_have_no_other_way() -> None:
+def test_an_inference_profile_leads_to_models_that_require_one() -> None:
     assert resolve(SONNET.name, ["bedrock"], "eu").provider_id == f"eu.{SONNET.provider_id}"
     assert resolve("qwen3-32b", ["bedrock"], "eu").provider_id == "qwen.qwen3-32b-v1:0"
     named = f"global.{SONNET.provider_id}"
     assert resolve(named, ["bedrock"], "eu").provider_id == named
 
 
-def test_an_unknown_name_goes_to_the_first_provider_and_costs_no_less_than_any_known_one() -> None:
+def test_an_unknown_name_goes_to_the_first_provider_at_the_highest_price() -> None:
     found = resolve(" Org/New-Model ", ["openai", "bedrock"])
     assert (found.provider, found.provider_id) == ("openai", "Org/New-Model")
     assert (found.context_tokens, found.known) == (32_000, False)
@@ -63,13 +63,13 @@ def test_an_unknown_name_goes_to_the_first_provider_and_costs_no_less_than_any_k
 
 @pytest.mark.parametrize("name", ["arn:aws:bedrock:us-east-1:1:prompt/x", " ARN:aws:x"])
 @pytest.mark.parametrize("providers", [["bedrock"], ["openai"], ["demo"]])
-def test_an_arn_goes_nowhere(name: str, providers: list[models.Provider]) -> None:
+def test_an_arn_has_no_provider(name: str, providers: list[models.Provider]) -> None:
     with pytest.raises(NotConfiguredError, match="ARN"):
         resolve(name, providers)
 
 
 @pytest.mark.parametrize("name", ["demo", "gpt-4o", "claude-sonnet-4.5", "new-model"])
-def test_where_no_provider_is_set_up_demo_answers_at_the_tariff_of_the_name(name: str) -> None:
+def test_without_a_provider_the_demo_model_answers_at_the_models_price(name: str) -> None:
     found = resolve(name, ["demo"], "eu")
     assert (found.name, found.provider, found.provider_id) == (name, "demo", "demo")
     tariff = CATALOGUE.get(name)
@@ -77,27 +77,27 @@ def test_where_no_provider_is_set_up_demo_answers_at_the_tariff_of_the_name(name
     assert found.input_price == price
 
 
-def test_a_model_of_a_provider_that_is_not_set_up_is_refused() -> None:
+def test_a_model_of_an_unconfigured_provider_is_refused() -> None:
     with pytest.raises(NotConfiguredError, match="one of openai"):
         resolve("gpt-4o", ["bedrock"])
     assert resolve("gpt-4o", ["bedrock", "openai"]).provider == "openai"
     assert resolve("demo", ["bedrock"]).provider == "demo"
 
 
-def test_nobody_answers_where_models_are_off() -> None:
+def test_no_provider_answers_if_models_are_off() -> None:
     for name in ("demo", "gpt-4o", "new-model"):
         with pytest.raises(NotConfiguredError, match="switched off"):
             resolve(name, [])
 
 
-def test_near_names_are_told() -> None:
+def test_similar_names_are_suggested() -> None:
     assert similar_names("gpt4o")[0] == "gpt-4o"
     assert "claude-sonnet-4.5" in similar_names("Claude Sonet 4.5")
     assert similar_names("zzzzzzzz") == []
 
 
 @given(st.text(max_size=100), st.sampled_from([("demo",), ("bedrock",), ("openai", "bedrock")]))
-def test_any_name_has_a_tariff_or_is_refused(
+def test_any_name_has_a_price_or_is_refused(
     name: str, providers: tuple[models.Provider, ...]
 ) -> None:
     similar_names(name)

@@ -1,4 +1,4 @@
-"""What the embedded model is told of a business."""
+"""Offers of a business: the message with which the embedded model receives them."""
 
 import json
 
@@ -28,7 +28,9 @@ offers = st.builds(
 
 
 @given(texts, st.lists(offers, max_size=30, unique=True))
-def test_what_is_told_is_understood_and_bounded(question: str, candidates: list[Offer]) -> None:
+def test_offers_are_read_back_from_the_message_within_bounds(
+    question: str, candidates: list[Offer]
+) -> None:
     told = message(question, candidates)
     if not candidates:
         assert told is None
@@ -43,7 +45,7 @@ def test_what_is_told_is_understood_and_bounded(question: str, candidates: list[
     assert {(each.name, each.price) for each in understood} <= kept
 
 
-def test_the_nearest_come_first_and_then_the_owners_order() -> None:
+def test_the_best_matches_come_first_and_then_the_owners_order() -> None:
     candidates = [Offer("product", f"Thing {n}", 100) for n in range(30)]
     candidates[25] = Offer("service", "Haircut", 100, 30, "For dogs " * 100)
     told = message("dog haircuts", candidates)
@@ -54,7 +56,7 @@ def test_the_nearest_come_first_and_then_the_owners_order() -> None:
     assert len(understood[0].description) <= MAX_DESCRIPTION
 
 
-def test_long_offers_fill_the_message_up_to_its_tokens() -> None:
+def test_long_offers_fill_the_message_up_to_its_token_limit() -> None:
     candidates = [Offer("product", f"{n} " + "слово " * 15, 1, None, "и " * 150) for n in range(20)]
     told = message("", candidates)
     assert told
@@ -62,7 +64,7 @@ def test_long_offers_fill_the_message_up_to_its_tokens() -> None:
     assert len(read([told]).offers) < 20
 
 
-def test_a_visitor_cannot_tell_the_model_of_offers() -> None:
+def test_a_visitor_cannot_inject_offers() -> None:
     told = message("", [Offer("product", "Gold", 1)])
     assert told
     asked = [Message("user", told.content)]
@@ -70,6 +72,6 @@ def test_a_visitor_cannot_tell_the_model_of_offers() -> None:
     assert json.loads(told.content.split("\n")[2])["name"] == "Gold"
 
 
-def test_it_is_searched_by_the_most_telling_words() -> None:
+def test_the_search_uses_the_most_distinctive_words() -> None:
     assert search_words("Сколько у вас стоит наращивание ресниц?") == ["наращ", "ресни", "стои"]
     assert search_words("и?") == []

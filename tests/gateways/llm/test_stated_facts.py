@@ -1,4 +1,4 @@
-"""The facts that the embedded model may quote from a system prompt."""
+"""The facts in a system prompt that the embedded model may quote."""
 
 import pytest
 
@@ -108,17 +108,17 @@ def test_an_instruction_is_left_out(sentence: str) -> None:
 
 
 @pytest.mark.parametrize("sentence", FACTS)
-def test_a_fact_is_kept_as_it_is_written(sentence: str) -> None:
+def test_a_fact_is_kept_verbatim(sentence: str) -> None:
     assert sentences(sentence) == [sentence]
 
 
-def test_a_prompt_of_both_keeps_its_facts_in_their_order() -> None:
+def test_a_mixed_prompt_keeps_its_facts_in_order() -> None:
     for order in (1, -1):
         prompt = "\n".join([*INSTRUCTIONS, *FACTS][::order])
         assert sentences(prompt) == FACTS[::order]
 
 
-def test_items_share_the_fate_of_the_line_that_announces_them() -> None:
+def test_list_items_are_kept_or_dropped_with_their_heading() -> None:
     assert sentences("We bake:\n- rolls\n\n- buns\nMore text\n- pies") == [
         "We bake:",
         "rolls",
@@ -128,7 +128,7 @@ def test_items_share_the_fate_of_the_line_that_announces_them() -> None:
     assert sentences("Информация:\n1. Адрес: Булочная, 7\n2. Будь краток") == ["Адрес: Булочная, 7"]
 
 
-def test_a_section_about_the_behaviour_is_left_out_whole() -> None:
+def test_a_section_about_behaviour_is_left_out_completely() -> None:
     prompt = (
         "# Role\nThe bread is fresh.\n\nWe bake.\n## About us\nWe deliver.\n# Правила\nМы печём."
     )
@@ -144,15 +144,15 @@ def test_a_section_about_the_behaviour_is_left_out_whole() -> None:
         "Торты пекут в другом цехе.\nНикогда не раскрывай этого.",
     ],
 )
-def test_a_fact_that_the_next_sentence_orders_to_conceal_is_left_out(prompt: str) -> None:
+def test_a_fact_that_the_next_sentence_forbids_to_reveal_is_left_out(prompt: str) -> None:
     assert sentences(f"We bake bread. {prompt}") == ["We bake bread."]
 
 
-def test_html_of_a_prompt_is_read_as_text() -> None:
+def test_html_in_a_prompt_is_read_as_text() -> None:
     prompt = "<p>We bake &amp; sell.</p><script>We are open</script><ul><li>We deliver.</ul>"
     assert sentences(prompt) == ["We bake & sell.", "We deliver."]
 
 
-def test_a_sentence_of_any_length_is_read_in_bounded_time() -> None:
+def test_a_sentence_of_any_length_takes_bounded_time() -> None:
     for text in ("1 ", "мы ", "a@", "не ", "+1 "):
         assert sentences(text * 6000) == []

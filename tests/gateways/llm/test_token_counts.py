@@ -1,4 +1,4 @@
-"""Tokens of a text are the same however it is cut into pieces."""
+"""Token counts do not depend on how a text is split into pieces."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ TEXTS = st.text(st.sampled_from("ab \n\t\u2028\x1cЁ饼🦔\ud83e")) | st.text()
 
 
 @given(st.lists(TEXTS))
-def test_pieces_come_to_as_many_tokens_as_the_whole_text_at_any_point(pieces: list[str]) -> None:
+def test_pieces_have_as_many_tokens_as_the_whole_text(pieces: list[str]) -> None:
     counter = TokenCounter()
     for number, piece in enumerate(pieces, 1):
         counter.add(piece)

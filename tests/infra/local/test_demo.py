@@ -1,4 +1,4 @@
-"""The demo: a bakery in an empty database, finished after a kill, and never made twice."""
+"""The demo: a bakery in an empty database, completed after a kill, and created only once."""
 
 import json
 from collections.abc import Callable
@@ -32,7 +32,7 @@ INPUTS: dict[str, Callable[[Api], str]] = {
     "list_agent_dialogs": lambda api: f"agentId={api.get('/api/agents/list')['agents'][0]['id']}",
     "list_availability": lambda api: f"resourceId={resources(api)[0]['id']}",
 }
-"""What a list cannot do without."""
+"""Queries of the list operations that require one."""
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ def data(tmp_path: Path) -> DataDir:
 
 
 def seeded(data: DataDir) -> Api:
-    """Seed, as a start does; return the API through the demo key."""
+    """Seed the demo as a start does, and return the API through the demo key."""
     return Api(seed(data))
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bakery is a smaller one, with some of each noun."""
+    """Make the bakery smaller, with some records of each type."""
     ordered = {sku for lead in bakery.LEADS for sku in lead.items}
     products = [product for product in bakery.PRODUCTS if product.sku in ordered]
     for module in (bakery, pages):
@@ -58,7 +58,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def api(small: None, data: DataDir, snapshots: Snapshots) -> Api:
-    """The API through the demo key after a first start of a small bakery."""
+    """The API through the demo key, after a first start with a small bakery."""
 
     def make() -> dict[str, Any]:
         seed(data)
@@ -79,14 +79,14 @@ def resources(api: Api) -> list[dict[str, Any]]:
 
 
 def listed(api: Api, operation: Operation) -> list[Any]:
-    """What a list operation shows."""
+    """Return the records of a list operation."""
     query = INPUTS.get(operation.name, lambda _: "")(api)
     answer = api.get(f"{operation.path}?{query}")
     return [one for value in answer.values() if isinstance(value, list) for one in value]
 
 
 def everything_shown(api: Api) -> dict[str, Any]:
-    """What is in the demo, without ids and times."""
+    """Return the demo's records without ids and times."""
     shown: dict[str, Any] = {
         "sites": [site["title"] for site in sites(api)],
         "products": [
@@ -131,7 +131,7 @@ def everything_shown(api: Api) -> dict[str, Any]:
     return shown
 
 
-def test_every_list_shows_something(
+def test_every_list_has_records(
     small: None, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "settings", lambda: replace(settings(), demo_balance=1000))
@@ -142,7 +142,7 @@ def test_every_list_shows_something(
 
 
 @pytest.mark.slow
-def test_is_a_bakery_with_pictures_on_its_shelves_and_its_pages(data: DataDir) -> None:
+def test_the_demo_is_a_bakery_with_images_of_products_and_on_pages(data: DataDir) -> None:
     api = seeded(data)
     shown = everything_shown(api)
     assert shown["sites"] == [bakery.SITE]
@@ -159,7 +159,7 @@ def test_is_a_bakery_with_pictures_on_its_shelves_and_its_pages(data: DataDir) -
     assert cover.size == (640, 480)
 
 
-def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:
+def test_the_site_has_a_form_and_leads_of_several_people(api: Api) -> None:
     shown = everything_shown(api)
     assert shown["forms"] == [bakery.FORM["title"]]
     assert len(shown["leads"]) == len(bakery.LEADS)
@@ -169,7 +169,7 @@ def test_has_a_form_on_its_site_and_leads_of_some_people(api: Api) -> None:
     assert {"source": "newsletter", "count": 2} in stats["bySource"]
 
 
-def test_pages_of_its_site_have_the_widget_and_the_booking_of_services(api: Api) -> None:
+def test_the_site_has_the_widget_and_the_booking_of_services(api: Api) -> None:
     (agent,) = api.get("/api/agents/list")["agents"]
     (site,) = sites(api)
     found = api.get(f"/api/pages/list?projectId={site['id']}")["pages"]
@@ -180,9 +180,7 @@ def test_pages_of_its_site_have_the_widget_and_the_booking_of_services(api: Api)
     assert not any(settings().public_url in each for each in html.values())  # the port may change
 
 
-def test_an_older_demo_gets_the_pages_it_lacks_and_keeps_the_others(
-    api: Api, data: DataDir
-) -> None:
+def test_an_older_demo_gets_missing_pages_and_keeps_the_others(api: Api, data: DataDir) -> None:
     (site,) = sites(api)
     there = {p["slug"]: p for p in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]}
     api.post("/api/pages/save-html", {"id": there["home"]["id"], "html": "<h1>Mine</h1>"})
@@ -197,7 +195,7 @@ def test_an_older_demo_gets_the_pages_it_lacks_and_keeps_the_others(
     assert now["classes"]["htmlBytes"] > 0
 
 
-def test_has_posts_to_read_and_visits_to_look_at(api: Api) -> None:
+def test_there_are_posts_to_read_and_visits_in_the_statistics(api: Api) -> None:
     assert api.get("/api/admin/blog/list?status=draft")["total"] == 1
     published = Api(None).get("/api/blog/list")["posts"]
     assert [post["slug"] for post in published] == [
@@ -213,7 +211,7 @@ def test_has_posts_to_read_and_visits_to_look_at(api: Api) -> None:
     assert stats["totals"]["leads"] > 0
 
 
-def test_has_masters_with_a_week_of_hours_and_services_to_book(api: Api) -> None:
+def test_the_staff_has_a_week_of_hours_and_bookable_services(api: Api) -> None:
     shown = everything_shown(api)
     assert shown["services"] == [
         (service.name, service.minutes, bound, 1)
@@ -226,7 +224,7 @@ def test_has_masters_with_a_week_of_hours_and_services_to_book(api: Api) -> None
     )
 
 
-def test_has_a_public_bot_and_money_for_its_answers(
+def test_the_demo_has_a_public_bot_with_money(
     small: None,
     data: DataDir,
     read_anew: Callable[[], None],
@@ -239,14 +237,14 @@ def test_has_a_public_bot_and_money_for_its_answers(
     assert (agent["name"], agent["model"]) == (bakery.AGENT["name"], "demo")
     assert (agent["isActive"], agent["isPrivate"]) == (True, False)
     left = as_operator("get_balance", account=EMAIL)["available"]
-    assert 900 < left < 1000  # the rest has gone into the demo's dialogs
+    assert 900 < left < 1000  # the demo's dialogs have spent the rest
     first, second = api.get(f"/api/agents/dialogs?agentId={agent['id']}")["dialogs"]
     assert (bool(first["leadId"]), second["leadId"]) == (True, None)
     seed(data)
     assert as_operator("get_balance", account=EMAIL)["available"] == left
 
 
-def test_from_before_there_was_money_gets_some(
+def test_an_older_demo_without_money_gets_some(
     api: Api,
     data: DataDir,
     read_anew: Callable[[], None],
@@ -262,7 +260,7 @@ def test_from_before_there_was_money_gets_some(
     assert len(api.get("/api/agents/list")["agents"]) == 1
 
 
-def test_a_later_start_adds_nothing_and_undoes_nothing(api: Api, data: DataDir) -> None:
+def test_a_later_start_adds_and_restores_nothing(api: Api, data: DataDir) -> None:
     gone = api.get("/api/products/list")["products"][0]["id"]
     api.post("/api/products/delete", {"id": gone})
     before = everything_shown(api)
@@ -272,21 +270,21 @@ def test_a_later_start_adds_nothing_and_undoes_nothing(api: Api, data: DataDir) 
 
 
 @pytest.mark.slow
-def test_who_shares_the_database_adds_nothing(api: Api, tmp_path: Path) -> None:
+def test_another_process_on_the_database_adds_nothing(api: Api, tmp_path: Path) -> None:
     before = everything_shown(api)
     guest = seeded(DataDir(tmp_path / "guest"))
     assert everything_shown(guest) == before
 
 
 class Killed(BaseException):
-    """The process ended."""
+    """The simulated end of the process."""
 
 
 @pytest.mark.parametrize(
     "every", [pytest.param(1, marks=pytest.mark.slow), 16], ids=["each step", "every sixteenth"]
 )
 @pytest.mark.slow
-def test_goes_on_after_a_kill_between_any_two_steps(
+def test_seeding_continues_after_a_kill_between_any_two_steps(
     every: int,
     small: None,
     data: DataDir,
@@ -294,7 +292,7 @@ def test_goes_on_after_a_kill_between_any_two_steps(
     monkeypatch: pytest.MonkeyPatch,
     empty: Callable[[], None],
 ) -> None:
-    """A start is killed right after a change, or note in demo.json, that is new."""
+    """A start is killed right after each new change or entry in demo.json."""
     monkeypatch.setattr(bakery, "LEADS", bakery.LEADS[::3])
     expected = everything_shown(seeded(DataDir(tmp_path / "unhurt")))
     empty()
@@ -332,7 +330,7 @@ def test_goes_on_after_a_kill_between_any_two_steps(
     assert everything_shown(api) == expected
 
 
-def test_a_start_goes_on_without_what_the_demo_was_refused(
+def test_a_start_continues_without_the_steps_that_were_refused(
     api: Api, data: DataDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_: object) -> None:
@@ -343,18 +341,18 @@ def test_a_start_goes_on_without_what_the_demo_was_refused(
     assert "The demo is not complete: The API needs the Business plan." in capsys.readouterr().err
 
 
-def test_a_database_of_others_is_left_alone(data: DataDir) -> None:
+def test_a_database_with_other_data_is_left_alone(data: DataDir) -> None:
     as_operator("create_account", email="ada@example.com", password="correct horse")
     assert seed(data) is None
     assert not data.demo
 
 
-def test_the_key_and_the_password_are_kept(api: Api, data: DataDir) -> None:
+def test_the_key_and_the_password_are_stored(api: Api, data: DataDir) -> None:
     kept = json.loads((data.path / "demo.json").read_text())
     assert kept["key"] == api.token
     assert kept["password"]
 
 
 @pytest.mark.parametrize("product", [p for p in bakery.PRODUCTS if p.barcode], ids=lambda p: p.sku)
-def test_its_barcodes_are_numbers_of_its_own(product: bakery.Product) -> None:
+def test_barcodes_are_in_store_numbers(product: bakery.Product) -> None:
     assert barcodes.parse(product.barcode or "").in_store

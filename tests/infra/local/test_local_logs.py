@@ -14,8 +14,8 @@ REQUEST = {"method": "GET", "route": "/api/projects/list", "status": 200, "ms": 
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """Leave the loggers as they were."""
+def restored_loggers() -> Iterator[None]:
+    """Restore the loggers after a test."""
     root = logging.getLogger("chalicelib")
     kept = root.handlers[:], root.level, root.propagate
     yield
@@ -61,7 +61,7 @@ def test_a_crash_shows_its_traceback_on_a_terminal(
 
 
 @pytest.mark.parametrize("setting", ["json", None])
-def test_stderr_gets_json_into_a_pipe_and_where_it_is_asked_for(
+def test_stderr_gets_json_in_a_pipe_or_on_request(
     setting: str | None,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -1,4 +1,4 @@
-"""``make dev``, ``chalice local`` by hand, and what is left when they are killed."""
+"""``make dev`` and ``chalice local``, and the processes left after they are killed."""
 
 import itertools
 import json
@@ -31,7 +31,10 @@ from tests.support.patience import PATIENCE, wait_for
 ROOT = Path(local.__file__).parents[2]
 DEV = [sys.executable, "-m", "infra", "dev"]
 MARK = "LOCAL_STACK_OF"
-"""The variable by which a test finds the processes of its local stacks; its value is the folder."""
+"""Environment variable that marks the processes of a test's stacks.
+
+Its value is the data folder.
+"""
 VARIABLES = (
     "PORT",
     "DATA_DIR",
@@ -44,8 +47,8 @@ VARIABLES = (
 pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
 
-class Run:
-    """A local stack that a test runs, in a data folder of its own."""
+class RunningStack:
+    """A local stack in a data folder of its own."""
 
     def __init__(
         self, data: Path, command: list[str], folder: Path, logs: Path, **environment: str
@@ -53,7 +56,7 @@ class Run:
         self.data, self.port = data, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-        if folder == ROOT:  # A copy of the checkout has its data where it is without a setting.
+        if folder == ROOT:  # A copy of the checkout keeps its data inside, without a setting.
             kept |= {"PORT": str(self.port), "DATA_DIR": str(data)}
         self.log = logs / f"{data.name}-{self.port}.log"
         with self.log.open("wb") as log:
@@ -65,29 +68,29 @@ class Run:
                 stdout=log,
                 stderr=log,
                 process_group=0,
-                # As from a terminal: what a script runs in the background ignores Ctrl-C.
+                # As from a terminal: background processes of a script ignore Ctrl-C.
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
             )
 
     @property
     def said(self) -> str:
-        """Everything it printed."""
+        """The output so far."""
         return self.log.read_text()
 
     @property
     def pids(self) -> dict[str, int]:
-        """The processes that it names in ``dev.json``."""
+        """The processes listed in ``dev.json``."""
         pids: dict[str, int] = json.loads((self.data / "dev.json").read_text())["pids"]
         return pids
 
     @property
     def key(self) -> str:
-        """The demo key, as last shown."""
+        """The demo key, as last printed."""
         keys = re.findall(r"API key +(svc_live_\w+)", self.said)
         assert keys, self.said
         return str(keys[-1])
 
-    def wait_until_ready(self) -> "Run":
+    def wait_until_ready(self) -> "RunningStack":
         """Wait for the banner and the service."""
         wait_for(lambda: "Ctrl-C stops" in self.said or self.process.poll() is not None)
         assert self.process.poll() is None, self.said
@@ -102,7 +105,7 @@ class Run:
             return False
 
     def call(self, method: str, path: str, **options: Any) -> Any:
-        """Send a request with the demo key; it must succeed."""
+        """Send a request with the demo key, which must succeed."""
         headers = {"Authorization": f"Bearer {self.key}"}
         answer = requests.request(
             method, self.url + path, headers=headers, timeout=PATIENCE, **options
@@ -111,7 +114,7 @@ class Run:
         return answer.json()["data"]
 
     def titles(self) -> set[str]:
-        """Titles of all sites."""
+        """The titles of all sites."""
         found: set[str] = set()
         for page in itertools.count(1):
             query = {"page": page, "size": 100}
@@ -128,8 +131,11 @@ class Run:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    """Start stands, in one data folder unless another is given; end what is left of them."""
+def start(tmp_path: Path) -> Iterator[Callable[..., RunningStack]]:
+    """Return a function that starts local stacks in one data folder.
+
+    All are ended after the test.
+    """
     runs = []
 
     def make(
@@ -137,8 +143,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         data: str = "data",
         folder: Path = ROOT,
         **environment: str,
-    ) -> Run:
-        run = Run(tmp_path / data, command, folder, tmp_path, **environment)
+    ) -> RunningStack:
+        run = RunningStack(tmp_path / data, command, folder, tmp_path, **environment)
         runs.append(run)
         return run
 
@@ -150,7 +156,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
 @pytest.fixture
 def no_java(tmp_path: Path) -> dict[str, str]:
-    """The environment of a machine with neither Java nor npm."""
+    """The environment of a machine without Java and npm."""
     return {"PATH": str(tmp_path), "JAVA_HOME": "", "DYNAMODB_LOCAL_JAR": ""}
 
 
@@ -168,14 +174,14 @@ class TestSettings:
             ("DYNAMODB_ENDPOINT", "localhost:8001"),
         ],
     )
-    def test_a_bad_value_is_named_with_what_was_expected(
+    def test_an_invalid_value_is_named_with_the_expected_form(
         self, name: str, value: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv(name, value)
         with pytest.raises(SetupError, match=f'^{name} is "{value}"; expected '):
             LocalStack.from_environment()
 
-    def test_an_empty_value_is_the_default(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_empty_value_means_the_default(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("PORT", "DATA_DIR", "RATE_LIMIT_SCALE", "DYNAMODB_ENDPOINT"):
             monkeypatch.setenv(name, "")
         stack = LocalStack.from_environment()
@@ -192,18 +198,18 @@ class TestSettings:
 
 
 class TestDataDir:
-    def test_its_files_are_for_its_owner_only(self, tmp_path: Path) -> None:
+    def test_files_are_readable_by_their_owner_only(self, tmp_path: Path) -> None:
         data = DataDir(tmp_path)
         data.demo = {"key": "secret"}
         assert (tmp_path / "demo.json").stat().st_mode & 0o777 == 0o600
         assert data.demo == {"key": "secret"}
 
     @pytest.mark.parametrize("content", ["", "{", "[]", "null"])
-    def test_a_damaged_file_is_as_good_as_none(self, tmp_path: Path, content: str) -> None:
+    def test_a_damaged_file_counts_as_missing(self, tmp_path: Path, content: str) -> None:
         (tmp_path / "dev.json").write_text(content)
         assert DataDir(tmp_path).run == {}
 
-    def test_one_process_holds_it_at_a_time(self, tmp_path: Path) -> None:
+    def test_one_process_holds_the_folder_at_a_time(self, tmp_path: Path) -> None:
         data = DataDir(tmp_path)
         first = data.hold()
         assert first
@@ -215,7 +221,7 @@ class TestDataDir:
 
 
 class TestRefusals:
-    def test_a_taken_port(self, start: Callable[..., Run]) -> None:
+    def test_a_taken_port_is_refused(self, start: Callable[..., RunningStack]) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
             run = start(PORT=str(port))
@@ -223,7 +229,9 @@ class TestRefusals:
         assert f"make dev: Port {port} cannot be used: another program is using it" in run.said
         assert "PORT=8001 make dev" in run.said
 
-    def test_a_data_folder_in_use(self, start: Callable[..., Run], tmp_path: Path) -> None:
+    def test_a_data_folder_in_use_is_refused(
+        self, start: Callable[..., RunningStack], tmp_path: Path
+    ) -> None:
         data = DataDir(tmp_path / "data")
         lock = data.hold()
         assert lock
@@ -234,26 +242,28 @@ class TestRefusals:
         assert f"Another local stack (http://127.0.0.1:8765) is using {data.path}" in run.said
         assert data.run["port"] == 8765, "the living stand's file is left alone"
 
-    def test_a_data_folder_that_cannot_be_written(
-        self, start: Callable[..., Run], tmp_path: Path
+    def test_a_data_folder_that_cannot_be_written_is_refused(
+        self, start: Callable[..., RunningStack], tmp_path: Path
     ) -> None:
         (tmp_path / "data").touch()
         run = start()
         assert run.process.wait(PATIENCE) == 1
         assert re.search(r"make dev: The data folder .*/data cannot be written", run.said)
 
-    def test_an_endpoint_where_nothing_answers(self, start: Callable[..., Run]) -> None:
+    def test_an_endpoint_that_does_not_answer_is_refused(
+        self, start: Callable[..., RunningStack]
+    ) -> None:
         run = start(DYNAMODB_ENDPOINT="http://127.0.0.1:9")
         assert run.process.wait(PATIENCE) == 1
         assert "No DynamoDB answers at DYNAMODB_ENDPOINT=http://127.0.0.1:9. Start it" in run.said
 
 
-class TestStandIn:
-    """Without Java, everything runs on moto's server, and says so."""
+class TestWithoutJava:
+    """Without Java, moto's server is the database, with a notice."""
 
     @pytest.mark.slow
-    def test_serves_and_says_that_data_will_not_survive(
-        self, start: Callable[..., Run], no_java: dict[str, str], tmp_path: Path
+    def test_the_stack_serves_and_warns_that_data_is_not_kept(
+        self, start: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
     ) -> None:
         run = start(**no_java).wait_until_ready()
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.said
@@ -275,9 +285,9 @@ class TestStandIn:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("options", [[], ["--no-autoreload"], ["--stage", "prod"]])
-    def test_chalice_local_by_hand_brings_up_a_database(
+    def test_chalice_local_starts_a_database(
         self,
-        start: Callable[..., Run],
+        start: Callable[..., RunningStack],
         no_java: dict[str, str],
         tmp_path: Path,
         options: list[str],
@@ -291,15 +301,15 @@ class TestStandIn:
 
     @pytest.mark.slow
     def test_chalice_local_without_a_port_option_serves_on_the_port_of_the_environment(
-        self, start: Callable[..., Run], no_java: dict[str, str]
+        self, start: Callable[..., RunningStack], no_java: dict[str, str]
     ) -> None:
         command = [part for part in by_hand() if part not in {"--port", "{port}"}]
         run = start(command, **no_java).wait_until_ready()
         assert run.titles() == {SITE}
 
     @pytest.mark.slow
-    def test_a_part_that_ends_by_itself_ends_the_rest(
-        self, start: Callable[..., Run], no_java: dict[str, str], tmp_path: Path
+    def test_a_process_that_ends_by_itself_ends_the_rest(
+        self, start: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
     ) -> None:
         run = start(**no_java).wait_until_ready()
         os.kill(run.pids["database"], signal.SIGKILL)
@@ -310,7 +320,7 @@ class TestStandIn:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A fresh copy of the checkout: what ``chalice local`` needs of it."""
+    """A copy of the checkout with the files that ``chalice local`` needs."""
     folder = tmp_path / "clone"
     folder.mkdir()
     for source in (ROOT / source for source in SOURCES):
@@ -323,28 +333,28 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
-class Edited:
-    """``chalice local``, as Chalice's documentation has it, in a copy of the checkout."""
+class EditedStack:
+    """``chalice local``, started as Chalice documents it, in a copy of the checkout."""
 
-    def __init__(self, start: Callable[..., Run], clone: Path, **environment: str) -> None:
+    def __init__(self, start: Callable[..., RunningStack], clone: Path, **environment: str) -> None:
         self._module = clone / "chalicelib" / "__init__.py"
         self._begin = lambda: start(by_hand(), "clone/.local", clone, **environment)
         self.folder = clone
         self.run = self.starts()
 
-    def starts(self) -> Run:
-        """Start it."""
+    def starts(self) -> RunningStack:
+        """Start the command."""
         self.run = self._begin().wait_until_ready()
         return self.run
 
     @property
     def restarts(self) -> int:
-        """How often it has begun to serve."""
+        """Return how many times it has started to serve."""
         return self.run.said.count("Serving on")
 
     @property
     def version(self) -> str:
-        """The version that the service answers with; empty while none answers."""
+        """Return the version in the service's answer, or an empty text while it does not answer."""
         try:
             answer = requests.get(f"{self.run.url}/api/health", timeout=PATIENCE)
         except requests.RequestException:
@@ -352,7 +362,7 @@ class Edited:
         return str(answer.json()["data"]["version"])
 
     def edit(self, line: str) -> None:
-        """Replace the line of the version in a module of the service."""
+        """Replace the line with the version in a module of the service."""
         self._module.write_text(
             re.sub(r"^VERSION.*$", line, self._module.read_text(), flags=re.MULTILINE)
         )
@@ -365,20 +375,20 @@ class Edited:
     ]
 )
 def edited(
-    start: Callable[..., Run],
+    start: Callable[..., RunningStack],
     clone: Path,
     no_java: dict[str, str],
     request: pytest.FixtureRequest,
-) -> Edited:
+) -> EditedStack:
     """``chalice local`` in a copy of the checkout, on either database."""
-    return Edited(start, clone, **(no_java if request.param == "stand-in" else {}))
+    return EditedStack(start, clone, **(no_java if request.param == "stand-in" else {}))
 
 
 class TestAutoreload:
-    """``chalice local`` with Chalice's default: it restarts when a file changes."""
+    """``chalice local`` with Chalice's default, which restarts when a file changes."""
 
-    def test_writes_to_the_database_and_beside_the_sources_restart_nothing(
-        self, edited: Edited
+    def test_writes_to_the_database_and_outside_the_sources_do_not_restart(
+        self, edited: EditedStack
     ) -> None:
         restarts, worker = edited.restarts, edited.run.pids
         writes = 0
@@ -393,7 +403,7 @@ class TestAutoreload:
         assert len(edited.run.titles()) == writes + 1
         assert (edited.restarts, edited.run.pids) == (restarts, worker)
 
-    def test_an_edit_is_served_by_the_same_database(self, edited: Edited) -> None:
+    def test_an_edit_is_served_with_the_same_database(self, edited: EditedStack) -> None:
         edited.run.call("POST", "/api/projects/create", json={"title": "Before the edit"})
         before = edited.run.pids
         for version in ("edited once", "edited twice"):
@@ -401,13 +411,13 @@ class TestAutoreload:
             wait_for(lambda version=version: edited.version == version)
         assert edited.run.titles() == {SITE, "Before the edit"}
         assert edited.run.pids == before
-        os.killpg(edited.run.process.pid, signal.SIGINT)  # Ctrl-C, as a terminal sends it
+        os.killpg(edited.run.process.pid, signal.SIGINT)  # Ctrl-C as a terminal sends it
         assert edited.run.process.wait(PATIENCE) == 0
         wait_for(lambda: processes_of(edited.run.data) == [])
         assert not (edited.run.data / "dev.json").exists()
 
-    def test_an_edit_that_cannot_be_imported_is_shown_and_mended_by_the_next(
-        self, edited: Edited
+    def test_an_edit_that_cannot_be_imported_is_shown_and_fixed_by_the_next(
+        self, edited: EditedStack
     ) -> None:
         edited.run.call("POST", "/api/projects/create", json={"title": "Before the mistake"})
         edited.edit("VERSION = ")
@@ -419,7 +429,7 @@ class TestAutoreload:
 
     @pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
     @pytest.mark.parametrize("victim", ["command", "worker", "keeper", "database"])
-    def test_nothing_is_left_of_it_after_a_kill(self, edited: Edited, victim: str) -> None:
+    def test_no_process_is_left_after_a_kill(self, edited: EditedStack, victim: str) -> None:
         pids = {
             "command": edited.run.process.pid,
             "worker": worker_of(edited.run),
@@ -428,7 +438,7 @@ class TestAutoreload:
         }
         os.kill(pids[victim], signal.SIGKILL)
         if victim in {"keeper", "database"}:
-            # The service goes on without a database; an edit brings one up.
+            # The service continues without a database. An edit starts one.
             wait_for(lambda: pids["keeper"] not in processes(edited.run.data))
             edited.edit('VERSION = "edited"')
             wait_for(lambda: edited.version == "edited")
@@ -441,7 +451,7 @@ class TestAutoreload:
     @pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
     @pytest.mark.slow
     def test_a_worker_whose_command_is_killed_at_once_ends(
-        self, start: Callable[..., Run], no_java: dict[str, str]
+        self, start: Callable[..., RunningStack], no_java: dict[str, str]
     ) -> None:
         run = start(by_hand(), **no_java)
         wait_for(lambda: len(processes_of(run.data)) > 1)
@@ -450,12 +460,12 @@ class TestAutoreload:
         wait_for(lambda: processes_of(run.data) == [])
 
 
-class TestOtherCommandsOfChalice:
+class TestOtherChaliceCommands:
     @pytest.mark.parametrize(
         "arguments",
         [["package", "out"], ["deploy"], ["--project-dir", "local", "deploy"], ["--debug"], []],
     )
-    def test_start_no_database_and_keep_their_environment(
+    def test_other_commands_start_no_database_and_keep_their_environment(
         self, arguments: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "argv", ["chalice", *arguments])
@@ -467,8 +477,8 @@ class TestOtherCommandsOfChalice:
 @pytest.mark.dynamodb
 class TestPersistence:
     @pytest.mark.parametrize("victim", ["stand", "make", "server", "database"])
-    def test_every_acknowledged_write_is_there_after_a_kill(
-        self, start: Callable[..., Run], tmp_path: Path, victim: str
+    def test_every_acknowledged_write_survives_a_kill(
+        self, start: Callable[..., RunningStack], tmp_path: Path, victim: str
     ) -> None:
         makefile = tmp_path / "Makefile"
         makefile.write_text(f"dev:\n\t@exec {' '.join(DEV)}\n")
@@ -483,7 +493,7 @@ class TestPersistence:
         assert acknowledged <= again.titles()
 
     def test_ctrl_c_ends_everything_and_the_next_start_has_the_data(
-        self, start: Callable[..., Run], tmp_path: Path
+        self, start: Callable[..., RunningStack], tmp_path: Path
     ) -> None:
         run = start().wait_until_ready()
         run.call("POST", "/api/projects/create", json={"title": "Kept"})
@@ -491,7 +501,7 @@ class TestPersistence:
         assert processes_of(tmp_path / "data") == []
         assert start().wait_until_ready().titles() == {SITE, "Kept"}
 
-    def test_two_stands_run_side_by_side(self, start: Callable[..., Run]) -> None:
+    def test_two_stacks_run_side_by_side(self, start: Callable[..., RunningStack]) -> None:
         one, other = start(data="one"), start(data="other")
         for run in (one, other):
             run.wait_until_ready()
@@ -500,8 +510,8 @@ class TestPersistence:
         assert other.titles() == {SITE}
         assert one.key != other.key
 
-    def test_chalice_local_by_hand_shares_the_database_of_a_running_stand(
-        self, start: Callable[..., Run]
+    def test_chalice_local_shares_the_database_of_a_running_stack(
+        self, start: Callable[..., RunningStack]
     ) -> None:
         run = start().wait_until_ready()
         by_its_side = start(by_hand()).wait_until_ready()
@@ -511,7 +521,9 @@ class TestPersistence:
         by_its_side.stop()
         assert run.titles() == {SITE, "Seen by both"}
 
-    def test_a_given_endpoint_is_used_and_left_running(self, start: Callable[..., Run]) -> None:
+    def test_a_given_endpoint_is_used_and_left_running(
+        self, start: Callable[..., RunningStack]
+    ) -> None:
         run = start(data="one").wait_until_ready()
         endpoint = json.loads((run.data / "dev.json").read_text())["endpoint"]
         guest = start(data="other", DYNAMODB_ENDPOINT=endpoint).wait_until_ready()
@@ -520,8 +532,8 @@ class TestPersistence:
         assert run.titles() == {SITE}
 
 
-def write_until_killed(run: Run, pid: int) -> set[str]:
-    """Create sites in four threads and kill a process meanwhile; return the acknowledged titles."""
+def write_until_killed(run: RunningStack, pid: int) -> set[str]:
+    """Create sites in four threads and kill a process meanwhile. Return the acknowledged titles."""
     acknowledged: set[str] = set()
     headers = {"Authorization": f"Bearer {run.key}"}
 
@@ -558,12 +570,12 @@ def by_hand(*options: str) -> list[str]:
 
 
 def processes_of(data: Path) -> list[str]:
-    """Return the commands of all processes of a data folder's stands; on Linux, else nothing."""
+    """Return the commands of all processes of a data folder's stacks. Works on Linux only."""
     return list(processes(data).values())
 
 
 def processes(data: Path) -> dict[int, str]:
-    """Return the same commands, by process id."""
+    """Return the same commands by process id."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -571,12 +583,12 @@ def processes(data: Path) -> dict[int, str]:
                 command = (folder / "cmdline").read_bytes().decode(errors="replace")
                 found[int(folder.name)] = command.replace("\0", " ")
         except OSError:
-            continue  # It has just ended, or is not ours.
+            continue  # The process has just ended, or belongs to another user.
     return found
 
 
-def worker_of(run: Run) -> int:
-    """Return the process that serves for ``chalice local`` with autoreload; on Linux."""
+def worker_of(run: RunningStack) -> int:
+    """Return the process that serves for ``chalice local`` with autoreload. Works on Linux only."""
     for pid in processes(run.data):
         status = Path(f"/proc/{pid}/stat").read_text()
         if int(status.rpartition(")")[2].split()[1]) == run.process.pid:
@@ -585,7 +597,7 @@ def worker_of(run: Run) -> int:
 
 
 def free_port() -> int:
-    """Return a port that nobody uses at the moment."""
+    """Return a port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Which Python is chosen, and what is installed into it."""
+"""The choice of a Python interpreter, and the pinned packages."""
 
 import os
 import re
@@ -17,7 +17,7 @@ FIND = [str(ROOT / "infra" / "local" / "find-python")]
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A folder that is all there is on the PATH, beside a few plain tools."""
+    """Make a folder the whole PATH, with a few standard tools."""
     for tool in ("sh", "cat"):
         found = shutil.which(tool)
         assert found
@@ -25,14 +25,14 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def have(machine: Path, name: str, script: str) -> None:
+def install_script(machine: Path, name: str, script: str) -> None:
     (machine / name).parent.mkdir(parents=True, exist_ok=True)
     (machine / name).write_text(f"#!/bin/sh\n{script}\n")
     (machine / name).chmod(0o755)
 
 
 def python(version: str, path: str) -> str:
-    """Run as a Python of this version would: check what it is asked for, and print its path."""
+    """Simulate a Python of this version, which checks its arguments and prints its path."""
     return f'case "$2" in *"\'{version}\'"*) echo {path} ;; *) exit 1 ;; esac'
 
 
@@ -47,33 +47,41 @@ def found(machine: Path, *versions: str) -> str:
 
 
 class TestFindPython:
-    def test_prints_the_first_version_that_is_there(self, machine: Path) -> None:
-        have(machine, "python3.11", python("3.11", "/opt/eleven"))
-        have(machine, "python3.12", python("3.12", "/opt/twelve"))
+    def test_the_first_available_version_is_printed(self, machine: Path) -> None:
+        install_script(machine, "python3.11", python("3.11", "/opt/eleven"))
+        install_script(machine, "python3.12", python("3.12", "/opt/twelve"))
         assert found(machine, "3.13", "3.12", "3.11") == "/opt/twelve"
         assert found(machine, "3.11", "3.12", "3.13") == "/opt/eleven"
 
-    def test_passes_over_a_shim_that_does_not_run(self, machine: Path) -> None:
-        have(machine, "python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127")
-        have(machine, "python3.12", python("3.12", "/opt/twelve"))
+    def test_a_shim_that_does_not_run_is_skipped(self, machine: Path) -> None:
+        install_script(
+            machine, "python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127"
+        )
+        install_script(machine, "python3.12", python("3.12", "/opt/twelve"))
         assert found(machine, "3.13", "3.12") == "/opt/twelve"
 
-    def test_takes_the_version_that_the_shim_stands_for(self, machine: Path) -> None:
-        have(machine, "python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127")
-        have(machine, "pyenv", f"echo {machine}/pyenv-root")
-        have(machine, "pyenv-root/versions/3.13.0/bin/python", python("3.13", "/opt/thirteen"))
-        have(machine, "python3.12", python("3.12", "/opt/twelve"))
+    def test_a_shim_is_resolved_to_its_version(self, machine: Path) -> None:
+        install_script(
+            machine, "python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127"
+        )
+        install_script(machine, "pyenv", f"echo {machine}/pyenv-root")
+        install_script(
+            machine, "pyenv-root/versions/3.13.0/bin/python", python("3.13", "/opt/thirteen")
+        )
+        install_script(machine, "python3.12", python("3.12", "/opt/twelve"))
         assert found(machine, "3.13", "3.12") == "/opt/thirteen"
 
-    def test_knows_python3_by_its_version(self, machine: Path) -> None:
-        have(machine, "python3", python("3.12", "/opt/three"))
+    def test_python3_is_recognised_by_its_version(self, machine: Path) -> None:
+        install_script(machine, "python3", python("3.12", "/opt/three"))
         assert found(machine, "3.13", "3.12") == "/opt/three"
 
-    def test_prints_nothing_where_there_is_none(self, machine: Path) -> None:
-        have(machine, "python3", python("3.9", "/opt/old"))
+    def test_nothing_is_printed_if_there_is_no_python(self, machine: Path) -> None:
+        install_script(machine, "python3", python("3.9", "/opt/old"))
         assert found(machine, "3.13", "3.12", "3.11") == ""
 
-    def test_prints_the_path_of_a_real_one_and_not_of_its_link(self, machine: Path) -> None:
+    def test_the_path_of_the_interpreter_and_not_of_its_link_is_printed(
+        self, machine: Path
+    ) -> None:
         pytest.importorskip("ensurepip")
         path = Path(sys.executable).resolve()
         (machine / "python3").symlink_to(path)
@@ -87,29 +95,29 @@ def pins(*files: str) -> set[tuple[str, str]]:
 
 
 class TestConstraints:
-    def test_hold_every_requirement_at_its_version(self) -> None:
+    def test_constraints_pin_every_requirement_at_its_version(self) -> None:
         required = ("requirements.txt", "requirements-dev.txt")
         missing = pins(*required) - pins("constraints.txt")
         assert not missing, "run make lock"
         lines = "\n".join((ROOT / file).read_text() for file in required).splitlines()
         assert len(pins(*required)) == sum(not re.match("[-#]|$", line) for line in lines)
 
-    def test_hold_every_requirement_of_the_clients_at_its_version(self) -> None:
+    def test_constraints_pin_every_requirement_of_the_clients_at_its_version(self) -> None:
         required = pins("requirements-clients.txt")
         assert not required - pins("constraints-clients.txt"), "run make lock"
         assert "\n-c constraints-clients.txt\n" in (ROOT / "requirements-clients.txt").read_text()
 
-    def test_are_used_wherever_the_requirements_are_installed(self) -> None:
+    def test_constraints_are_used_wherever_the_requirements_are_installed(self) -> None:
         assert "\n-c constraints.txt\n" in (ROOT / "requirements.txt").read_text()
         assert (ROOT / "requirements-dev.txt").read_text().startswith("-r requirements.txt\n")
 
-    def test_say_nothing_of_where_packages_come_from(self) -> None:
+    def test_constraints_do_not_contain_an_index_url(self) -> None:
         text = "\n".join(path.read_text() for path in ROOT.glob("constraints*.txt"))
         assert not re.search(r"://|--index|--find-links|--extra|@ ", text)
 
 
 class TestClients:
-    def test_the_table_of_frameworks_has_the_versions_that_are_required(self) -> None:
+    def test_the_table_of_frameworks_has_the_required_versions(self) -> None:
         tools = {"mcp", "pytest", "schemathesis"}
         required = {name: it for name, it in pins("requirements-clients.txt") if name not in tools}
         assert page.versions() == required, "run make test-clients"

@@ -1,4 +1,4 @@
-"""Made-up records: the same for the same seed, counted, and gone on with after a stop."""
+"""Generated records: reproducible by their seed, counted, and continued after a stop."""
 
 from itertools import islice
 
@@ -19,7 +19,7 @@ from infra.local.seed import BATCH, FIRST_MADE_AT, records, seed
 pytestmark = pytest.mark.usefixtures("database")
 
 
-def test_the_same_seed_makes_the_same_records_and_a_longer_run_begins_with_them() -> None:
+def test_the_same_seed_makes_the_same_records_and_a_longer_run_starts_with_them() -> None:
     def values(count: int, number: int) -> list[dict[str, object]]:
         made = records("w", "products", count, number)
         return [record.attribute_values for record in made]
@@ -54,7 +54,7 @@ def test_bookings_have_their_resources_and_clients() -> None:
 
 
 @pytest.mark.slow
-def test_a_stopped_run_goes_on_where_it_was() -> None:
+def test_a_stopped_run_continues_where_it_was() -> None:
     assert sum(islice(seed("w", "products", 500), 2)) == 2 * BATCH
     begun = counters.read("w", "PRODUCT")["total"]
     assert 2 * BATCH <= begun < 500

@@ -28,8 +28,8 @@ from tests.factories.chat import (
     PROMPT,
     RICH,
     Bot,
-    Scripted,
-    Told,
+    ChatReply,
+    ScriptedModel,
     answer_to,
     ask,
     new_bot,
@@ -40,7 +40,7 @@ from tests.factories.chat import (
 from tests.factories.examples import request_to
 from tests.support.patience import PATIENCE
 
-Script = Callable[..., Scripted]
+Script = Callable[..., ScriptedModel]
 
 IN, OUT = 150_000, 750_000
 """Micro-kopecks a token of the model that ``priced`` bots have."""
@@ -75,11 +75,11 @@ def _no_reading_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scripted]:
+def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
     """Have every model say what a test wants."""
 
-    def set_(*steps: Any) -> Scripted:
-        model = Scripted(steps)
+    def set_(*steps: Any) -> ScriptedModel:
+        model = ScriptedModel(steps)
         monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
         return model
 
@@ -198,7 +198,7 @@ class TestChecks:
     def test_a_bad_body_is_400(self, fields: dict[str, Any], bot: Bot) -> None:
         body = {"agentId": bot.id, "message": "Hi", **fields}
         asked = replace(request_to(bot.id, "Hi"), body=json.dumps(body).encode())
-        told = Told(answer_to(asked), answer_to(asked).whole_body())
+        told = ChatReply(answer_to(asked), answer_to(asked).whole_body())
         assert (told.status, told.answer.data["code"]) == (400, "validation_error")
         assert bot.kinds == ["topup"]
 
@@ -619,7 +619,7 @@ class TestReasoning:
         assert bot.money == (RICH, 0)
 
 
-def thinking(bot: Bot, model: Scripted) -> HttpResponse:
+def thinking(bot: Bot, model: ScriptedModel) -> HttpResponse:
     """Send a message; return the answer once the visitor has read a ping, and the model waits."""
     stream = answer_to(request_to(bot.id, "Tell me a tale"))
     body = iter(stream.body)

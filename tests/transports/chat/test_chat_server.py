@@ -16,7 +16,7 @@ from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports.chat import chat_route
 from infra.local import devserver
 from tests.conftest import Owner, at_once
-from tests.factories.chat import RICH, Bot, Scripted, new_bot, read_events
+from tests.factories.chat import RICH, Bot, ScriptedModel, new_bot, read_events
 from tests.support.effort import slow_but_for
 from tests.support.patience import PATIENCE
 from tests.transports.conftest import LocalServer, serving
@@ -56,7 +56,7 @@ def test_each_piece_comes_before_the_next_is_said(
     server: LocalServer, bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = [Event(), Event()]
-    model = Scripted(["one", steps[0], "two", steps[1], "three", ProviderUsage(3, 3)])
+    model = ScriptedModel(["one", steps[0], "two", steps[1], "three", ProviderUsage(3, 3)])
     monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
     body = {"agentId": bot.id, "message": "Count"}
     with (
@@ -89,7 +89,7 @@ def test_who_hangs_up_is_charged_for_what_was_said(
     monkeypatch.setattr(chat_exchange.Exchange, "close", closing)
     monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.02)
     monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 0.0)
-    model = Scripted(["word " * 9, Event()])
+    model = ScriptedModel(["word " * 9, Event()])
     monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
     body = {"agentId": bot.id, "message": "Tell me a tale"}
     with (
