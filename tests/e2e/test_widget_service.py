@@ -86,7 +86,7 @@ def test_the_widget_works_in_a_sandboxed_frame(
         expect(last(sandbox)).to_contain_text("Медовик")
 
 
-def test_a_bot_without_money_shows_no_amounts_to_visitors(
+def test_a_bot_without_money_is_shown_as_unavailable(
     service: str, owner: Owner, api: Api, site: Site, opened: Opened
 ) -> None:
     poor = new_bot(owner, money=0)

@@ -103,7 +103,9 @@ class TestContacts:
         assert body["message"] == "Меня зовут Анна. Мой контакт: 8 999 123-45-67"
         assert body["contact"] == {"name": "Анна", "phone": "8 999 123-45-67"}
 
-    def test_contacts_can_be_declined(self, chat: FakeChat, visit: Opened) -> None:
+    def test_the_contact_form_can_be_closed_without_sending(
+        self, chat: FakeChat, visit: Opened
+    ) -> None:
         chat.will(saying("Раз"))
         with visit() as page:
             chatting(page)

@@ -1,9 +1,9 @@
-"""Records what the service asks of AWS while the suite runs: which function needs which right.
+"""Records the AWS calls of the service while the suite runs, and the function that makes each.
 
-A function is known by the door that its code came in through; what came in through none is the
-operator's, or a test's own. In the suite objects are kept in folders and models are embedded ones:
-of them is recorded that the function needs the gateway, and what the gateway needs of AWS where its
-own tests have it talk to S3 or Bedrock.
+Each Lambda function is known by the entry point through which its code runs. Calls outside every
+entry point belong to the operator or to the tests. In the suite, objects are kept in folders and
+models are embedded. For these, two facts are recorded: that a function needs the gateway, and the
+AWS calls that the gateway makes in its own tests with S3 or Bedrock.
 """
 
 import os
@@ -25,64 +25,64 @@ from infra.deploy import policies
 from infra.operator import admin
 
 API, JOBS, CHAT = "api_handler", "run-jobs", "chat-stream"
-"""The functions, by the names that .chalice/config.json has for them."""
+"""The functions, by their names in .chalice/config.json."""
 PLACE = policies.Place("eu-central-1", "123456789012")
 BUCKET = "objects"
 MODELS = "models"
 KIND = "jobs"
-"""Stands for the handlers of jobs, each known by its kind: not all work is done unless all ran."""
+"""Gateway name of the job handlers. The rights are complete once every kind of job has run."""
 OBJECT = "{object}"
-"""Stands for the key in what an object store needs, until it is known who asked for which."""
+"""Stands for an object's key until the function that requested the object is known."""
 STORE_METHODS = ("put", "get", "delete", "delete_under", "upload_request")
 
 
 class Right(NamedTuple):
-    """An IAM action, and the ARN of what it works on."""
+    """An IAM action, and the ARN of its resource."""
 
     action: str
     resource: str
 
 
 class Gateway(NamedTuple):
-    """A gateway, by its name, and the key that it was asked for: an object's without its ids."""
+    """A gateway's name, and the requested key; for objects, the key without ids."""
 
     name: str
     key: str = ""
 
 
 class Use(NamedTuple):
-    """That a function, or a gateway by its name, needed something."""
+    """A right that a function or a gateway has used."""
 
     who: str
     need: Right | Gateway
 
 
 USES: dict[Use, str] = {}
-"""What was needed, and the test that needed it first."""
+"""The rights used, and the test that used each first."""
 
 _who: ContextVar[str | None] = ContextVar("who", default=None)
 
 
 def install() -> None:
-    """Record from now on in this process, where no client of AWS has been made yet."""
+    """Record from now on in this process, before any AWS client is created."""
     handlers.BUILTIN_HANDLERS.append(("provide-client-params", _note))
     _enter(API, chalice_app.App, "__call__")
     _enter(JOBS, jobs, "run")
-    _ask(KIND, jobs, "attempt", lambda job, *_: job.kind)
+    _record_gateway_use(KIND, jobs, "attempt", lambda job, *_: job.kind)
     _enter(CHAT, chat_stream, "handle")
     _enter(CHAT, chat_stream.EventStream, "__next__")
     _enter(CHAT, chat_stream.EventStream, "close")
     _enter(None, admin, "call")
     for method in STORE_METHODS:
-        _ask(f"objects.{method}", object_store.FolderStore, method, _without_ids)
+        _record_gateway_use(f"objects.{method}", object_store.FolderStore, method, _without_ids)
         _enter(f"objects.{method}", object_store.S3Store, method)
-    _ask(MODELS, demo.DemoModel, "stream")
+    _record_gateway_use(MODELS, demo.DemoModel, "stream")
     _follow_threads()
 
 
 @contextmanager
 def entered(who: str | None) -> Iterator[None]:
-    """Do what is inside as a function or a gateway, or as none."""
+    """Run a block as a function or a gateway, or as neither."""
     token = _who.set(who)
     try:
         yield
@@ -91,12 +91,17 @@ def entered(who: str | None) -> Iterator[None]:
 
 
 def _enter(who: str | None, owner: Any, name: str) -> None:
-    """Make a callable the door to a function or a gateway."""
+    """Make a callable the entry point of a function or a gateway."""
     _wrap(owner, name, lambda _: entered(who))
 
 
-def _ask(gateway: str, owner: Any, name: str, key: Callable[..., str] = lambda *_: "") -> None:
-    """Record of whoever calls this that it needs the gateway; ``key`` takes what it is given."""
+def _record_gateway_use(
+    gateway: str, owner: Any, name: str, key: Callable[..., str] = lambda *_: ""
+) -> None:
+    """Record that the running function needs the gateway.
+
+    ``key`` receives the callable's arguments.
+    """
 
     @contextmanager
     def asking(args: tuple[Any, ...]) -> Iterator[None]:
@@ -121,7 +126,7 @@ def _wrap(
 
 
 def _follow_threads() -> None:
-    """Let the threads that a function starts be that function's, and inherit nothing else of it."""
+    """Attribute threads that a function starts to that function."""
     start = Thread.start
 
     def follow(thread: Thread) -> None:
@@ -138,7 +143,7 @@ def _run_as(who: str, run: Callable[[], None]) -> None:
 
 
 def _note(params: dict[str, Any], model: Any, **_: Any) -> None:
-    """Hear of a request, from botocore."""
+    """Record a request that botocore sends."""
     service = model.service_model.service_name
     who = MODELS if service == "bedrock-runtime" else _who.get()
     if who is not None:
@@ -153,16 +158,16 @@ def _record(who: str, need: Right | Gateway) -> None:
 
 
 def _without_ids(_: object, key: str, *__: object) -> str:
-    """Return the key without what differs from workspace to workspace, and from file to file."""
+    """Return the key without the parts that differ between workspaces and files."""
     first, second, *_ = key.split("/")
     return "files/-" if first == "files" else f"-/{second}/-"
 
 
 def rights(service: str, operation: str, params: dict[str, Any]) -> Iterator[Right]:
-    """Yield what a request to AWS needs (Service Authorization Reference, of each service).
+    """Yield the rights that an AWS request needs (Service Authorization Reference).
 
     Raises:
-        KeyError: it is one that has no place here yet.
+        KeyError: the operation is not supported here yet.
     """
     if service == "dynamodb":
         here = f"arn:aws:dynamodb:{PLACE.region}:{PLACE.account}:table/"
@@ -186,8 +191,8 @@ _WRITES = {
 def _dynamodb(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield actions, each with its table or index.
 
-    A transaction needs the right to all that it does, and none to itself (DynamoDB developer guide,
-    Using IAM with DynamoDB transactions).
+    A transaction needs the rights for all its actions, and none for itself (DynamoDB developer
+    guide, Using IAM with DynamoDB transactions).
     """
     if operation == "TransactWriteItems":
         for item in params["TransactItems"]:
@@ -206,7 +211,7 @@ def _dynamodb(operation: str, params: dict[str, Any]) -> Iterator[tuple[str, str
 
 _S3 = {
     "PutObject": [("PutObject", f"{BUCKET}/{OBJECT}")],
-    # Who may not list is answered 403, not 404, for an object that is not there.
+    # Without the right to list, an unknown object is answered with 403 instead of 404.
     "GetObject": [("GetObject", f"{BUCKET}/{OBJECT}"), ("ListBucket", BUCKET)],
     "DeleteObject": [("DeleteObject", f"{BUCKET}/{OBJECT}")],
     "DeleteObjects": [("DeleteObject", f"{BUCKET}/{OBJECT}")],

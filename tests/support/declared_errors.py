@@ -1,4 +1,4 @@
-"""Holds failures in tests to what the reference says: an operation's codes, a code's fields."""
+"""Compares failures in tests with the reference: error codes, and the fields of each code."""
 
 import logging
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from chalicelib.transports.chalice_app import MCP_PATH
 
 
 class _UndeclaredErrors(logging.Handler):
-    """Notices failures that the reference does not know of: the log names operation and code.
+    """Collects failures that the reference does not document, by operation and code from the log.
 
-    Not those of the tool server, which has refusals of its own, nor of tests' own operations. And
-    further fields of a failure that the docstring of its class does not name.
+    Refusals of the tool server itself and operations that tests register are left out. Fields of a
+    failure that its class's docstring does not name are collected as well.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ def _undeclared_errors() -> _UndeclaredErrors:
 
 @pytest.fixture(autouse=True)
 def _declares_its_errors(_undeclared_errors: _UndeclaredErrors) -> Iterator[None]:
-    """Blame whichever test sees an operation fail with what its declaration does not name."""
+    """Fail the test during which an operation fails with an undeclared error."""
     yield
     seen, _undeclared_errors.seen = _undeclared_errors.seen, set()
     assert not seen, "name the error in errors= of the operation, its fields in its docstring"

@@ -1,7 +1,7 @@
-"""How much is tried: a little of everything in `make test`, all of it in `make pr`.
+"""The amount of testing: a fast selection in `make test`, everything in `make pr`.
 
-A test marked slow is left out of the first, and some quick test keeps the same promise there. Of
-hypothesis' examples there are few or many: HYPOTHESIS_PROFILE or --hypothesis-profile chooses.
+A test marked slow is left out of `make test`, where a fast test covers the same behaviour.
+HYPOTHESIS_PROFILE or --hypothesis-profile selects the number of hypothesis examples.
 """
 
 import os
@@ -26,26 +26,29 @@ COMMON = {
 }
 
 settings.register_profile("dev", max_examples=DEV, derandomize=True, **COMMON)
-"""The same examples each time: who changes one thing learns of that thing."""
+"""The same examples each time, so that a new failure comes from the change under test."""
 settings.register_profile("ci", max_examples=CI, print_blob=True, **COMMON)
-"""Other examples each time; of a failing one, the line that repeats it is printed."""
+"""Different examples each time. For a failing one, the line that reproduces it is printed."""
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
 def examples(in_ci: int, **more: int) -> settings:
-    """Return settings for a test whose examples cost more or less than most: so many in `ci`."""
+    """Return settings for a test with costly or cheap examples: this many in `ci`."""
     return settings(max_examples=max(2, in_ci * settings.default.max_examples // CI), **more)
 
 
 def slow_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
-    """Return values of a parameter, all marked slow but these."""
+    """Return a parameter's values, all marked slow except these."""
     return [
         value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values
     ]
 
 
 def matrix(names: str, *axes: Sequence[Any]) -> pytest.MarkDecorator:
-    """Parametrise with every combination, slow but for a diagonal on which each value comes up."""
+    """Parametrise with every combination.
+
+    All are slow except a diagonal that has each value once.
+    """
     longest = max(map(len, axes))
     diagonal = [tuple(axis[n % len(axis)] for axis in axes) for n in range(longest)]
     combinations = [

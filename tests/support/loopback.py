@@ -1,4 +1,4 @@
-"""No test reaches beyond this machine: whatever tries to, fails the test that it runs in."""
+"""Fails tests that connect to another machine."""
 
 import sys
 from ipaddress import ip_address
@@ -10,14 +10,14 @@ REACHING_OUT = {"socket.connect", "socket.sendto", "socket.sendmsg", "socket.get
 
 
 class OutsideError(BaseException):
-    """A test reached for the network; no handler of the service takes this for an outage."""
+    """A test tried to reach the network. Handlers of the service do not catch it as an outage."""
 
 
 def is_loopback(place: Any) -> bool:
-    """Whether a socket's address, or a host by itself, is of this machine."""
+    """Whether a socket's address or a host name belongs to this machine."""
     host = place[0] if isinstance(place, tuple) else place
     if host in {None, "", "localhost"} or isinstance(place, bytes) or str(place).startswith("/"):
-        return True  # a name for this machine, or a file that is a socket
+        return True  # a name of this machine, or the path of a socket
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -25,7 +25,7 @@ def is_loopback(place: Any) -> bool:
 
 
 def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    """Refuse an event of Python's audit that would leave the machine."""
+    """Refuse a Python audit event that would reach another machine."""
     if event in REACHING_OUT:
         place = arguments[0] if event == "socket.getaddrinfo" else arguments[-1]
         if not is_loopback(place):

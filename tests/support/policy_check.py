@@ -1,7 +1,7 @@
-"""Holds the generated policies against what the suite recorded: all that is needed, nothing else.
+"""Compares the generated IAM policies with the rights that the suite used: neither more nor less.
 
-A right that is needed and not allowed fails any run. One that is allowed and was not needed fails
-a whole run that passed: there, every door of every function was gone through.
+A right that is used but not allowed fails any run. A right that is allowed but not used fails a
+complete run that otherwise passed, because all entry points of all functions were used.
 """
 
 import json
@@ -17,14 +17,14 @@ from tests.support import aws_calls
 from tests.support.aws_calls import OBJECT, Gateway, Right, Use
 
 NOT_OURS = {"Logs", "Traces"}
-"""Statements for what Lambda itself does in a function's name, by their ids."""
+"""Ids of statements for actions that Lambda itself performs for a function."""
 KEY = "aws_calls"
 
 Statements = list[dict[str, Any]]
 
 
 def generated() -> dict[str, Statements]:
-    """Return the statements of each function's policy, in a stage with the suite's own names."""
+    """Return the statements of each function's policy, in a stage with the suite's names."""
     facts = stage_config.StageFacts(bucket=aws_calls.BUCKET)
     config = stage_config.generate({**stage_config.load(), "stages": {"test": {}}}, "test", facts)
     return {
@@ -36,9 +36,9 @@ def generated() -> dict[str, Statements]:
 def faults(
     functions: Mapping[str, Statements], uses: Mapping[Use, str], *, whole: bool
 ) -> Iterator[str]:
-    """Yield what is wrong with functions' policies, a sentence each.
+    """Yield a sentence for each error in the functions' policies.
 
-    ``whole`` says that the uses are all there are.
+    ``whole`` means that the recorded uses are complete.
     """
     for function, statements in functions.items():
         needed = dict(_needed(function, uses))
@@ -61,7 +61,7 @@ def faults(
 
 
 def _needed(function: str, uses: Mapping[Use, str]) -> Iterator[tuple[Right, str]]:
-    """Yield a function's needs, those of the gateways that it asks included."""
+    """Yield the rights that a function needs, including those of its gateways."""
     for (who, need), test in uses.items():
         if who != function:
             continue
@@ -75,9 +75,9 @@ def _needed(function: str, uses: Mapping[Use, str]) -> Iterator[tuple[Right, str
 def _grants(
     statements: Statements, besides: Container[str] = frozenset()
 ) -> Iterator[tuple[str, str]]:
-    """Yield the actions that statements allow, each with what it may work on.
+    """Yield the allowed actions, each with its resources.
 
-    Ours know no Deny, and no condition but whose a resource is.
+    The policies have no Deny, and no conditions except on the owner of a resource.
     """
     for statement in statements:
         assert statement["Effect"] == "Allow"
@@ -90,12 +90,12 @@ def _grants(
 
 
 def _allows(action: str, resource: str, right: Right) -> bool:
-    """Whether a grant covers a right; ``*`` stands for anything (IAM user guide, Resource)."""
+    """Whether a grant covers a right. ``*`` matches any text (IAM user guide, Resource)."""
     return fnmatchcase(right.action, action) and fnmatchcase(right.resource, resource)
 
 
 class PolicyCheck:
-    """The plugin of pytest: gathers what every process recorded, and judges at the end."""
+    """A pytest plugin that collects the records of all processes, and checks them at the end."""
 
     def __init__(self) -> None:
         self._uses: dict[Use, str] = {}
@@ -103,13 +103,13 @@ class PolicyCheck:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker of xdist recorded, which has ended."""
+        """Take over the records of a worker of xdist that has ended."""
         for who, kind, need, test in json.loads(getattr(node, "workeroutput", {}).get(KEY, "[]")):
             made = {"Right": Right, "Gateway": Gateway}[kind](*need)
             self._uses.setdefault(Use(who, made), test)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Hand over what this worker recorded; judge, where there is nobody to hand it to."""
+        """Send this worker's records to the main process, or check them in the main process."""
         config, recorded = session.config, aws_calls.USES
         if hasattr(config, "workeroutput"):
             told = [
@@ -124,7 +124,7 @@ class PolicyCheck:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what is wrong; nothing if all is well."""
+        """Report the errors, if there are any."""
         if self._faults:
             terminalreporter.section("IAM policies", red=True, bold=True)
             for fault in self._faults:
@@ -132,7 +132,7 @@ class PolicyCheck:
 
 
 def is_whole(config: pytest.Config) -> bool:
-    """Whether a run has all the tests of ``make test``."""
+    """Whether a run includes all tests of ``make test``."""
     option, usual = config.option, config.getini("addopts")
     return (
         config.args_source is config.ArgsSource.TESTPATHS

@@ -1,6 +1,6 @@
-"""Moto, safe under threads and several times as fast: the suite's time is mostly moto's.
+"""Makes moto thread-safe and several times as fast, since the suite spends most of its time in it.
 
-What moto answers stays the same; only work that changes no answer is left out.
+moto's answers stay the same. Only work that does not change an answer is left out.
 """
 
 import copy
@@ -29,10 +29,10 @@ from moto.dynamodb.parsing.ast_nodes import DepthFirstTraverser, Node
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser
 
 ITEM_BYTES = 405_000
-"""What moto takes for the largest item."""
+"""The largest item that moto accepts."""
 KEY_BYTES = {"pk": 2_048}
 SORT_KEY_BYTES = 1_024
-"""What DynamoDB takes for a partition key, and for a sort key of a table or an index."""
+"""DynamoDB's longest sort key. ``KEY_BYTES`` has its longest partition key."""
 _COMPARED = re.compile(r"(#\w+) \S+ (:\w+)")
 """A comparison in a key condition, as PynamoDB writes it."""
 REGION = "eu-central-1"
@@ -51,7 +51,7 @@ ACTIONS = {
         "TransactWriteItems",
     )
 }
-"""What is asked for often, as botocore names it, and moto."""
+"""Frequent actions, by their names in botocore and in moto."""
 IMMUTABLE = (str, bytes, int, float, bool, Decimal, type(None))
 _LOCK = Lock()
 
@@ -70,7 +70,7 @@ def _quick_moto() -> None:
 
 
 def _one_request_at_a_time() -> None:
-    """Moto's tables are not safe under threads."""
+    """moto's tables are not thread-safe."""
     call_action = responses.DynamoHandler.call_action
 
     def locked(handler: Any) -> Any:
@@ -81,10 +81,11 @@ def _one_request_at_a_time() -> None:
 
 
 def _answer_without_http() -> None:
-    """Moto takes a request apart as if it might be of any service, and checks what it answers.
+    """Skip the HTTP layer between botocore and moto.
 
-    What botocore has written and will read is left as it is: JSON both ways. Whatever moto refuses
-    it is asked again in its own way, which says why.
+    moto parses a request as if it were for any service, and validates its answer. Requests and
+    answers stay JSON, as botocore writes and reads them. A request that moto refuses is repeated
+    through moto's own code, which gives the reason.
     """
     process = BotocoreStubber.process_request
 
@@ -109,7 +110,7 @@ def _answer_without_http() -> None:
 
 
 def _refusal_of_keys(request: Any) -> dict[str, str] | None:
-    """Return DynamoDB's refusal of a key of a wrong length, which moto accepts except in a Put."""
+    """Return DynamoDB's error for a key of a wrong length. moto reports it only for a Put."""
     for name, value in _keys(request):
         size = len(value.get("S", "-").encode(errors="surrogatepass"))
         if not 0 < size <= KEY_BYTES.get(name, SORT_KEY_BYTES):
@@ -119,7 +120,7 @@ def _refusal_of_keys(request: Any) -> dict[str, str] | None:
 
 
 def _keys(request: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the names and values of all keys that a request names, but for those of new items."""
+    """Yield the names and values of all keys in a request, except those of new items."""
     parts = [
         request,
         *(part for item in request.get("TransactItems", ()) for part in item.values()),
@@ -148,7 +149,7 @@ def _encoded(value: object) -> str | float:
 
 
 def _back_up_only_what_a_transaction_names() -> None:
-    """Moto copies each table whole, once for each item of a transaction, to roll it back."""
+    """moto copies every table for each item of a transaction, to be able to roll it back."""
     transact = DynamoDBBackend.transact_write_items
 
     def quick(backend: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> None:
@@ -170,7 +171,7 @@ def _back_up_only_what_a_transaction_names() -> None:
 def _place(
     backend: DynamoDBBackend, action: str, request: dict[str, Any]
 ) -> SimpleNamespace | None:
-    """Return where the item is that an action of a transaction names."""
+    """Return the location of the item in a transaction's action."""
     table = backend.tables.get(request["TableName"])
     if table is None:
         return None
@@ -184,7 +185,10 @@ def _all_but_tables(value: Any) -> Any:
 
 
 def _parse_each_expression_once() -> None:
-    """Expressions are few, with their values apart; whoever changes a parsed one copies it."""
+    """There are few expressions, since their values are separate.
+
+    Code that changes one copies it.
+    """
     UpdateExpressionParser.make = lru_cache(UpdateExpressionParser.make)
     parser = comparisons.ConditionExpressionParser
     lex = parser._lex_condition_expression
@@ -200,7 +204,7 @@ def _parse_each_expression_once() -> None:
 
 
 def _walk_only_nodes_that_are_looked_for() -> None:
-    """Ten walks check each update; which types of nodes one looks for never changes."""
+    """Ten visitors check each update. The node types that each of them handles never change."""
     walk = DepthFirstTraverser.traverse_node_recursively
     wanted: dict[tuple[type, type], bool] = {}
 
@@ -223,7 +227,7 @@ def _walk_only_nodes_that_are_looked_for() -> None:
 
 
 def _copy_without_looking() -> None:
-    """What a copy of moto's has is known: trees of nodes, and items of values that never change."""
+    """The types in moto's copies are known: trees of nodes, and items whose values never change."""
 
     def node(original: Any, memo: dict[int, Any]) -> Any:
         made = object.__new__(type(original))
@@ -246,7 +250,7 @@ def _copy_without_looking() -> None:
 
 
 def _measure_a_new_item_once() -> None:
-    """Moto adds up what an item has so far for each attribute that it gets."""
+    """moto computes the size of all attributes so far whenever an item gets another one."""
 
     def init(item: Any, hash_key: Any, range_key: Any, attrs: dict[str, Any]) -> None:
         item.hash_key, item.range_key = hash_key, range_key
@@ -260,7 +264,7 @@ def _measure_a_new_item_once() -> None:
 
 
 def _serialize_only_the_type_that_a_value_has() -> None:
-    """A value has one of ten types; moto looks for the nine others, each in several spellings."""
+    """A value has one of ten types. moto checks for the nine others in several spellings."""
     serializer = serialize.ResponseSerializer
     serialize_member = serializer._serialize_structure_member
 
@@ -272,5 +276,5 @@ def _serialize_only_the_type_that_a_value_has() -> None:
 
 
 def _look_up_actions_once() -> None:
-    """Which actions a service has never changes."""
+    """The actions of a service never change."""
     core_responses.method_names_from_class = lru_cache(core_responses.method_names_from_class)

@@ -1,6 +1,6 @@
-"""Worlds that are made once, through the public face, and put back for each test that asks.
+"""Snapshots of data that is created once through the public API, and restored for each test.
 
-Making a workspace with a key over and over took half of the suite's time.
+Creating a workspace with a key for each test took half of the suite's time.
 """
 
 import copy
@@ -14,10 +14,10 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.models import dynamodb_backends
 
 SECONDS = 300
-"""How long a world is put back: later, what it has to finish in time would be over."""
+"""Seconds for which a snapshot is restored. Later, deadlines in its data would have passed."""
 
 Rows = dict[tuple[str, Any, Any], Any]
-"""Items of moto by table, partition and sort key."""
+"""Items of moto by table, partition key and sort key."""
 
 
 def moto_tables() -> dict[str, Any]:
@@ -27,7 +27,7 @@ def moto_tables() -> dict[str, Any]:
 
 @dataclass
 class _Snapshot:
-    """What was made, and the rows and files that came or changed with it."""
+    """The created value, with the rows and files that were added or changed with it."""
 
     made: Any
     rows: Rows
@@ -36,9 +36,9 @@ class _Snapshot:
 
 
 class Snapshots:
-    """What is made once and then put back.
+    """Snapshots that are created once and then restored.
 
-    On DynamoDB Local there is nothing to put back by hand: there it is made each time.
+    DynamoDB Local does not support restoring. There, the data is created each time.
     """
 
     def __init__(self, files: Path, *, works: bool) -> None:
@@ -46,9 +46,9 @@ class Snapshots:
         self._kept: dict[str, _Snapshot] = {}
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return what ``make`` made the first time, with its rows and files as they were then.
+        """Return the first result of ``make``, with its rows and files as they were then.
 
-        What else there is stays.
+        Other rows and files stay.
         """
         if not self._works:
             return make()

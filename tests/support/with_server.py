@@ -2,9 +2,9 @@
 
 Usage: ``python -m tests.support.with_server [--within S] COMMAND…``.
 
-The server is that of ``make dev``, with its demo, on a free port and with a data folder of its own.
-It has no rate limits and reaches no outside network: photos and barcodes come from stand-ins. The
-command finds its address in ``BASE_URL`` and the demo's key in ``API_KEY``. It fails if it takes
+The server is that of ``make dev`` with its demo, on a free port and with its own data folder. It
+has no rate limits and no outside network; photos and barcodes come from fake services. The command
+receives the server's URL in ``BASE_URL`` and the demo's key in ``API_KEY``. It fails if it takes
 longer than ``S`` seconds.
 """
 
@@ -28,11 +28,11 @@ ROOT = Path(__file__).parents[2]
 LOG = ROOT / "build" / "with-server.log"
 START_SECONDS, STOP_SECONDS = 300, 60
 READY = "Ctrl-C stops"
-"""What the banner ends with."""
+"""The end of the banner."""
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
@@ -40,7 +40,7 @@ def free_port() -> int:
 
 @contextmanager
 def served() -> Iterator[dict[str, str]]:
-    """Run the server; yields the variables that name it and its key."""
+    """Run the server. Yields environment variables with its URL and key."""
     port = free_port()
     LOG.parent.mkdir(exist_ok=True)
     with (
@@ -77,7 +77,7 @@ def served() -> Iterator[dict[str, str]]:
 
 
 def wait_until_ready(server: subprocess.Popen[bytes]) -> None:
-    """Wait for the banner; leave with the log if there will be none."""
+    """Wait for the banner. Exit with the log if the server ends before."""
     deadline = time.monotonic() + START_SECONDS
     while READY not in LOG.read_text():
         if server.poll() is not None or time.monotonic() > deadline:
@@ -86,7 +86,7 @@ def wait_until_ready(server: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> None:
-    """Run the command and leave with its status."""
+    """Run the command and exit with its status."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--within", type=float, metavar="SECONDS")
     arguments.add_argument("command", nargs=argparse.REMAINDER)

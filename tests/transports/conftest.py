@@ -1,4 +1,4 @@
-"""The server that ``chalice local`` runs, in this process, and raw connections to it."""
+"""The server of ``chalice local`` in this process, and raw connections to it."""
 
 import json
 import logging
@@ -27,7 +27,7 @@ from tests.support.patience import PATIENCE
 from tests.support.restoring import Snapshots
 
 CONFIG = Config.create(minimum_compression_size=1024)
-"""As in ``.chalice/config.json``."""
+"""The same settings as in ``.chalice/config.json``."""
 
 
 def _refuse(constant: str) -> None:
@@ -36,21 +36,21 @@ def _refuse(constant: str) -> None:
 
 @dataclass
 class WireReply:
-    """A response, read strictly: anything that is not HTTP/1.1 fails the test."""
+    """A response, parsed strictly: data that is not valid HTTP/1.1 fails the test."""
 
     status: int
     fields: list[tuple[str, str]]
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """Return a header that may come at most once."""
+        """Return a header that may occur at most once."""
         values = [value for key, value in self.fields if key.lower() == name.lower()]
         assert len(values) <= 1, (name, values)
         return values[0] if values else None
 
     @property
     def data(self) -> dict[str, Any]:
-        """What is inside the envelope."""
+        """The data inside the envelope."""
         content = json.loads(self.body, parse_constant=_refuse)
         assert list(content) == ["data"]
         data: dict[str, Any] = content["data"]
@@ -72,12 +72,12 @@ class Connection:
         self.socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send bytes, or as many as the server takes."""
+        """Send bytes, or as many as the server accepts."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self.socket.sendall(data)
 
     def end_input(self) -> None:
-        """Say that no more will be sent."""
+        """Close the sending side of the connection."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def line(self) -> bytes:
@@ -85,7 +85,7 @@ class Connection:
         return self.stream.readline()
 
     def reply(self, *, to: str = "GET") -> WireReply:
-        """Read a response to a request with this method."""
+        """Read the response to a request with this method."""
         status = re.fullmatch(rb"HTTP/1\.1 ([1-5][0-9]{2}) [\x20-\x7e]*\r\n", start := self.line())
         assert status, start
         fields = []
@@ -109,31 +109,31 @@ class Connection:
         return reply
 
     def chunk(self) -> bytes:
-        """Read a chunk of a body; the last one is empty."""
+        """Read a chunk of a body. The last one is empty."""
         content = self.stream.read(int(self.line(), 16))
         assert self.line() == b"\r\n"
         return content
 
     def at_end(self) -> bool:
-        """Whether the server has closed the connection, and sent nothing more."""
+        """Whether the server has closed the connection without sending more."""
         return self.stream.read(1) == b""
 
 
 @dataclass
 class LocalServer:
-    """A server that runs, and where."""
+    """A running server, and its address."""
 
     server: Server
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """The port that the server listens on."""
         port: int = self.server.bind_addr[1]
         return port
 
     @property
     def busy(self) -> int:
-        """How many connections have a thread."""
+        """The number of connections that have a thread."""
         busy: int = THREADS - self.server.requests.idle
         return busy
 
@@ -142,7 +142,7 @@ class LocalServer:
         return Connection(self.port)
 
     def ask(self, request: bytes) -> WireReply:
-        """Send a request on a connection of its own."""
+        """Send a request on a new connection."""
         with self.connect() as connection:
             connection.send(request)
             return connection.reply(to=request.partition(b" ")[0].decode("latin-1"))
@@ -155,13 +155,13 @@ class LocalServer:
 
 @contextmanager
 def serving(app: Chalice, *routes: LocalRoute) -> Iterator[LocalServer]:
-    """Serve an app as ``chalice local`` does, without the due work in the background."""
+    """Serve an app as ``chalice local`` does, without scheduled jobs in the background."""
     stock, kind = chalice.local.LocalDevServer, type(app)
-    bases = chalice.local.CustomLocalChalice.__bases__  # of every app that is being served
+    bases = chalice.local.CustomLocalChalice.__bases__  # True for every app that is being served.
     devserver.install(routes)
     made = chalice.local.create_local_server(app, CONFIG, "127.0.0.1", 0)
     assert isinstance(made, devserver.DevServer)
-    made.server.expiration_interval = 0.02  # how soon it sees that it shall stop
+    made.server.expiration_interval = 0.02  # How soon the server notices that it has to stop.
     made.server.prepare()
     thread = Thread(target=made.server.serve, name="local-server")
     thread.start()
@@ -184,10 +184,12 @@ def local_server(_server: Callable[[], None]) -> Iterator[LocalServer]:
 
 @pytest.fixture
 def world(database: None, snapshots: Snapshots) -> World:
-    """A workspace of the console, with its people, and one of somebody else."""
+    """A workspace of the console with its people, and another workspace."""
 
     def make() -> World:
-        with clock.using(lambda: datetime(2026, 1, 1, tzinfo=UTC)):  # before any test's own time
+        with clock.using(
+            lambda: datetime(2026, 1, 1, tzinfo=UTC)
+        ):  # The data is dated long before any test's own time.
             return World.made()
 
     made: World = snapshots.once("console", make)
@@ -195,7 +197,7 @@ def world(database: None, snapshots: Snapshots) -> World:
 
 
 class Records(logging.Handler):
-    """Keeps what is logged, and the lines it would be written as."""
+    """Collects log records and their formatted lines."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -208,7 +210,7 @@ class Records(logging.Handler):
 
     @property
     def errors(self) -> list[str]:
-        """The lines that say that something broke."""
+        """The lines about errors."""
         return [
             line
             for record, line in zip(self.all, self.lines, strict=True)
@@ -218,7 +220,7 @@ class Records(logging.Handler):
 
 @pytest.fixture
 def logged() -> Iterator[Records]:
-    """What the service logs during the test, in place of standard error."""
+    """The log of the service during the test, instead of standard error."""
     records = Records()
     logger = logging.getLogger("chalicelib")
     before, logger.handlers[:] = list(logger.handlers), [records]

@@ -1,4 +1,4 @@
-"""The API behind the edge: what it refuses without the secret, and believes with it."""
+"""The API behind the edge: requests without the edge's secret are refused."""
 
 import json
 from collections.abc import Callable
@@ -51,16 +51,16 @@ class TestWithoutTheSecret:
             ("OPTIONS", "/api/public/hit"),
         ],
     )
-    def test_nothing_is_answered(self, method: str, path: str, headers: dict[str, str]) -> None:
+    def test_no_request_is_answered(self, method: str, path: str, headers: dict[str, str]) -> None:
         answer = call(method, path, headers)
         assert (answer.status, answer.data["code"]) == (403, "forbidden")
         assert SECRET not in answer.body.decode()
 
-    def test_pages_of_other_origins_may_read_the_refusal_of_a_public_call(self) -> None:
+    def test_the_refusal_of_a_public_call_is_readable_from_any_origin(self) -> None:
         answer = call("POST", "/api/public/hit", {})
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
-    def test_not_even_which_paths_there_are_is_told(self) -> None:
+    def test_the_refusal_does_not_reveal_which_paths_exist(self) -> None:
         about = {"httpMethod": "GET", "resourcePath": "/api/nope", "identity": {}}
         event: dict[str, Any] = {"requestContext": about, "headers": None, "path": "/api/nope"}
         assert application.app(event, None)["statusCode"] == 403
@@ -75,7 +75,7 @@ class TestWithTheSecret:
     def test_requests_are_answered(self, database: None, edge: None) -> None:
         assert call("GET", "/api/health", BEHIND).status == 200
 
-    def test_the_visitor_is_who_the_edge_says(self, owner: Owner, api: Api, edge: None) -> None:
+    def test_the_visitors_ip_comes_from_the_edge(self, owner: Owner, api: Api, edge: None) -> None:
         headers = {
             **BEHIND,
             "X-Viewer-Address": "2001:db8::7",
@@ -85,7 +85,7 @@ class TestWithTheSecret:
         assert api.call("POST", "/api/projects/create", body, headers).status == 200
         assert audit.latest(owner.workspace.id, 1)[0].client_ip == "2001:db8::7"
 
-    def test_a_site_is_known_by_the_forwarded_host(
+    def test_a_site_is_recognised_by_the_forwarded_host(
         self, api: Api, things: Things, edge: None
     ) -> None:
         body = {"id": things.home, "html": "<p>Bread"}
@@ -98,13 +98,13 @@ class TestWithTheSecret:
 
 
 class TestWithoutAnEdge:
-    def test_nobody_is_believed(self, owner: Owner, api: Api) -> None:
+    def test_forwarded_ips_are_ignored(self, owner: Owner, api: Api) -> None:
         headers = {"X-Viewer-Address": "192.0.2.1", "X-Forwarded-For": "192.0.2.2"}
         body = {"title": "Bakery"}
         assert api.call("POST", "/api/projects/create", body, headers).status == 200
         assert audit.latest(owner.workspace.id, 1)[0].client_ip == "127.0.0.1"
 
-    def test_a_forwarded_host_is_not_the_host(
+    def test_a_forwarded_host_is_ignored(
         self, things: Things, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]
     ) -> None:
         monkeypatch.setenv("SITES_DOMAIN", "sites.example")
@@ -115,7 +115,7 @@ class TestWithoutAnEdge:
         assert b"no site at this address" not in asked.body
 
 
-def test_the_secret_is_told_to_nobody(
+def test_the_secret_is_in_no_answer_or_log(
     monkeypatch: pytest.MonkeyPatch,
     read_anew: Callable[[], None],
     database: None,

@@ -1,4 +1,4 @@
-"""HEAD is answered wherever GET is, with the same headers; and what is compressed says so."""
+"""HEAD requests are answered wherever GET is, with the same headers and compression."""
 
 import gzip
 
@@ -49,13 +49,13 @@ def test_every_route_for_get_has_one_for_head() -> None:
 )
 @pytest.mark.parametrize("more", [b"", GZIP])
 @pytest.mark.usefixtures("database")
-def test_head_is_answered_as_get_is_without_the_body(
+def test_head_is_answered_like_get_without_the_body(
     path: str, more: bytes, local_server: LocalServer
 ) -> None:
     got, head = (ask(local_server, path, method, more) for method in ("GET", "HEAD"))
     assert (head.status, head.body) == (got.status, b"")
     assert headers(head) == headers(got)
-    if not more:  # a form's token makes compressed pages differ in length
+    if not more:  # The token in a form changes a compressed page's length.
         assert head.header("Content-Length") == got.header("Content-Length")
 
 
@@ -83,7 +83,7 @@ def test_two_encodings_of_a_body_share_no_strong_tag(path: str, local_server: Lo
     assert "Accept-Encoding" in (known.header("Vary") or "")
 
 
-def test_an_answer_varies_by_all_that_it_depends_on(
+def test_an_answer_varies_by_every_header_that_affects_it(
     local_server: LocalServer, world: World
 ) -> None:
     page = ask(local_server, "/blog")

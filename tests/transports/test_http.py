@@ -1,4 +1,4 @@
-"""What every answer of ours follows, whoever runs it: caching, cookies, HTML, streams, forms."""
+"""HTTP rules for all answers, on Lambda and locally: caching, cookies, HTML, streams and forms."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -29,13 +29,13 @@ from tests.transports.conftest import WireReply, serving
 
 
 def get(response: HttpResponse, method: str = "GET", **headers: str) -> HttpResponse:
-    """Answer a request with these headers with a response."""
+    """Answer a request that has these headers with this response."""
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     return handle(HttpRequest(method, "/page", sent), lambda _: response)
 
 
 class TestCaching:
-    def test_nothing_is_cached_that_does_not_say_so(self) -> None:
+    def test_an_answer_without_caching_headers_is_not_cached(self) -> None:
         assert get(HttpResponse(200, b"a")).headers["Cache-Control"] == "no-store"
 
     @pytest.mark.parametrize("header", ["Cache-Control", "ETag"])
@@ -47,7 +47,7 @@ class TestCaching:
     @pytest.mark.parametrize("tag", ['"a"', 'W/"a"'])
     @pytest.mark.parametrize("known", ['"a"', 'W/"a"', '"b", W/"a"', '"b","a"', "*", ' W/"a" '])
     @pytest.mark.parametrize("method", ["GET", "HEAD"])
-    def test_what_the_client_has_is_not_sent_again(self, tag: str, known: str, method: str) -> None:
+    def test_a_cached_answer_is_304(self, tag: str, known: str, method: str) -> None:
         kept = {"ETag": tag, "Cache-Control": "max-age=60", "Vary": "Accept"}
         page = HttpResponse(200, b"page", {**kept, "Content-Type": HTML_TYPE})
         reply = get(page, method, if_none_match=known)
@@ -56,15 +56,15 @@ class TestCaching:
         assert dict(reply.headers) == {**sent, "X-Request-Id": reply.headers["X-Request-Id"]}
 
     @pytest.mark.parametrize("known", ["", "a", '"b"', '"b", W/"ab"', '"a', "W/a"])
-    def test_what_the_client_does_not_have_is_sent(self, known: str) -> None:
+    def test_a_changed_answer_is_sent_again(self, known: str) -> None:
         assert get(HttpResponse(200, b"page", {"ETag": '"a"'}), if_none_match=known).status == 200
 
     @pytest.mark.parametrize(("method", "status"), [("POST", 200), ("GET", 404), ("GET", 303)])
-    def test_only_pages_that_were_read_can_be_known(self, method: str, status: int) -> None:
+    def test_only_successful_answers_to_get_can_be_304(self, method: str, status: int) -> None:
         page = HttpResponse(status, b"page", {"ETag": '"a"'})
         assert get(page, method, if_none_match="*").status == status
 
-    def test_a_page_without_a_tag_is_never_known(self) -> None:
+    def test_an_answer_without_a_tag_is_never_304(self) -> None:
         assert get(HttpResponse(200, b"page"), if_none_match="*").status == 200
 
     def test_the_same_bytes_have_the_same_tag(self) -> None:
@@ -87,11 +87,11 @@ class TestCookies:
             ("a=1; {odd}[name]=2; b=3", {"a": "1", "{odd}[name]": "2", "b": "3"}),
         ],
     )
-    def test_are_read_one_by_one(self, header: str, cookies: dict[str, str]) -> None:
+    def test_cookies_are_parsed_one_by_one(self, header: str, cookies: dict[str, str]) -> None:
         assert HttpRequest("GET", "/", {"cookie": header}).cookies == cookies
         assert HttpRequest("GET", "/", {}).cookies == {}
 
-    def test_cannot_be_read_by_scripts_or_sent_by_other_sites(self) -> None:
+    def test_cookies_are_hidden_from_scripts_and_other_sites(self) -> None:
         assert set_cookie("__Host-session", "aZ09-_.~", 60) == (
             "__Host-session=aZ09-_.~; Max-Age=60; Path=/; Secure; HttpOnly; SameSite=Lax"
         )
@@ -107,37 +107,37 @@ class TestCookies:
             ("", "a"),
         ],
     )
-    def test_are_refused_where_they_would_say_more(self, name: str, value: str) -> None:
+    def test_a_cookie_that_would_add_attributes_is_refused(self, name: str, value: str) -> None:
         with pytest.raises(ValueError, match="encode the rest"):
             set_cookie(name, value, 1)
 
 
 class TestRedirects:
-    def test_are_followed_with_a_get(self) -> None:
+    def test_redirects_are_followed_with_a_get(self) -> None:
         reply = get(redirect("/console?a=%20b#c"), "POST")
         assert (reply.status, reply.body) == (303, b"")
         assert reply.headers["Location"] == "/console?a=%20b#c"
         assert reply.headers["Cache-Control"] == "no-store"
 
-    def test_bring_no_header_of_their_own(self) -> None:
+    def test_a_redirect_cannot_inject_a_header(self) -> None:
         location = redirect("https://x/é\r\nSet-Cookie: a=b").headers["Location"]
         assert location == "https://x/%C3%A9%0D%0ASet-Cookie:%20a=b"
 
 
 def page(request: HttpRequest) -> HttpResponse:
-    """Tell who asks, in HTML, with two cookies."""
+    """Return the caller's name in HTML, with two cookies."""
     body = f"<p>Здравствуйте, {request.cookies.get('name', 'гость')}</p>".encode()
     cookies = [set_cookie("a", "1", 60), set_cookie("b", "2", 0)]
     return HttpResponse(200, body, {"Content-Type": HTML_TYPE, "ETag": etag(body)}, cookies=cookies)
 
 
 def stream(_: HttpRequest) -> HttpResponse:
-    """Count to three."""
+    """Send the numbers from one to three."""
     return HttpResponse(200, (b"%d " % n for n in (1, 2, 3)), {"Content-Type": "text/plain"})
 
 
-class TestBothWaysIn:
-    """A page answers alike from the app, as on API Gateway, and from a local route."""
+class TestLambdaAndLocal:
+    """A page has the same answer from the app, as on API Gateway, and from a local route."""
 
     @pytest.fixture(params=["app", "local route"])
     def ask(self, request: pytest.FixtureRequest) -> Iterator[Callable[..., WireReply]]:
@@ -152,7 +152,7 @@ class TestBothWaysIn:
                 b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n" + more + b"\r\n"
             )
 
-    def test_html_comes_with_every_cookie(self, ask: Callable[..., WireReply]) -> None:
+    def test_html_is_sent_with_every_cookie(self, ask: Callable[..., WireReply]) -> None:
         reply = ask(b"/page", b"Cookie: name=you\r\nCookie: name=me\r\n")
         assert reply.body.decode() == "<p>Здравствуйте, you</p>"
         assert reply.header("Content-Type") == HTML_TYPE
@@ -170,7 +170,7 @@ class TestBothWaysIn:
 
 
 class TestStreams:
-    def test_one_that_is_not_sent_is_closed(self) -> None:
+    def test_a_stream_that_is_not_sent_is_closed(self) -> None:
         closed = []
 
         def pieces() -> Iterator[bytes]:
@@ -186,7 +186,7 @@ class TestStreams:
 
 
 class Order(Wire):
-    """What is ordered."""
+    """An order's fields."""
 
     id: str = Field(description="Which.")
     amount: int = Field(description="How many.")
@@ -195,7 +195,7 @@ class Order(Wire):
 
 
 class TestForms:
-    """An operation that says so takes its input as a form, too."""
+    """An operation may accept its input as a form."""
 
     @pytest.fixture
     def order(self) -> Operation:
@@ -242,7 +242,7 @@ class TestForms:
             ),
         ],
     )
-    def test_it_reads_the_same_from_each_type(
+    def test_every_content_type_is_read_in_the_same_way(
         self, kind: str, body: bytes, order: Operation, owner: Owner
     ) -> None:
         status, data = self.send(order, owner, kind, body)
@@ -271,18 +271,18 @@ class TestForms:
             ),
         ],
     )
-    def test_one_that_does_not_fit_is_400(
+    def test_an_invalid_form_is_400(
         self, kind: str, body: bytes, order: Operation, owner: Owner
     ) -> None:
         status, data = self.send(order, owner, kind, body)
         assert (status, data["code"]) == (400, "validation_error")
 
-    def test_other_types_stay_refused(self, order: Operation, owner: Owner) -> None:
+    def test_other_content_types_stay_refused(self, order: Operation, owner: Owner) -> None:
         assert self.send(order, owner, "text/plain", b"amount=1")[0] == 415
 
 
 class TestPublicOperations:
-    """An operation for visitors needs no key, and takes little."""
+    """An operation for visitors needs no key, and limits its body."""
 
     @pytest.fixture
     def order(self, owner: Owner) -> Operation:
@@ -312,7 +312,7 @@ class TestPublicOperations:
         return cors.PUBLIC.handle(request, partial(public.serve, order))
 
     @pytest.mark.parametrize("kind", ["application/json", "text/plain;charset=UTF-8"])
-    def test_answer_any_page(self, order: Operation, kind: str) -> None:
+    def test_the_answer_is_readable_from_any_origin(self, order: Operation, kind: str) -> None:
         reply = self.send(order, b'{"amount": 2}', kind)
         assert reply.status == 200
         assert json.loads(reply.whole_body())["data"]["id"] == "7"
@@ -326,7 +326,7 @@ class TestPublicOperations:
             (b'{"amount": "2"}', "text/plain", 400),
         ],
     )
-    def test_refuse_what_does_not_fit_to_any_page_as_well(
+    def test_the_refusal_of_invalid_input_is_readable_from_any_origin(
         self, order: Operation, body: bytes, kind: str, status: int
     ) -> None:
         reply = self.send(order, body, kind)

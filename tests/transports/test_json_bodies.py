@@ -1,4 +1,4 @@
-"""Bodies that are not taken as JSON: the answer says what is wrong with them."""
+"""Bodies that are refused as JSON, each with its reason."""
 
 import json
 
@@ -33,7 +33,7 @@ REFUSED = [
     ("body", "said"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
 )
 class TestRefusedJson:
-    def test_a_rest_call_says_what_is_wrong_with_its_body(
+    def test_a_rest_call_explains_the_error_in_its_body(
         self, body: bytes, said: str, api: Api
     ) -> None:
         answer = api.refused("POST", "/api/projects/create", body)
@@ -41,7 +41,7 @@ class TestRefusedJson:
         assert answer.data["message"].startswith("The body ")
         assert said in answer.data["message"]
 
-    def test_a_parse_error_of_the_tool_server_says_the_same(
+    def test_a_parse_error_of_the_tool_server_has_the_same_explanation(
         self, body: bytes, said: str, api: Api
     ) -> None:
         answer = api.call("POST", "/api/mcp", body)
@@ -61,5 +61,5 @@ class TestRefusedJson:
         b'{"title": "a", "x": %b}' % (b"9" * 4_000),
     ],
 )
-def test_json_within_the_limits_is_taken(body: bytes, api: Api) -> None:
+def test_json_within_the_limits_is_accepted(body: bytes, api: Api) -> None:
     assert api.call("POST", "/api/projects/create", body).status == 200

@@ -1,4 +1,4 @@
-"""Malformed and odd requests: each gets an answer in the envelope, and the server lives on."""
+"""Malformed and unusual requests: each gets an answer, and the server keeps running."""
 
 import gzip
 import re
@@ -12,14 +12,14 @@ import pytest
 from tests.transports.conftest import LocalServer, Records
 
 SECRET = b"Zq7SECRETzQ"
-"""Stands in each Authorization below, and must not come back."""
+"""Part of each Authorization header below. No answer may contain it."""
 HOST = b"Host: x\r\n"
 TOKEN = b"@TOKEN@"
 AUTHORIZED = b"Authorization: Bearer " + TOKEN
 
 
 class Case(NamedTuple):
-    """A request and the statuses that answer it."""
+    """A request and the statuses that may answer it."""
 
     name: str
     request: bytes
@@ -74,7 +74,7 @@ def key(name: str, lines: bytes, *statuses: int) -> Case:
 def body(
     name: str, content: bytes, *statuses: int, kind: bytes = b"application/json", more: bytes = b""
 ) -> Case:
-    """Return an authorised POST request with this body; ``more`` header lines end in CRLF."""
+    """Return an authorised POST request with this body. Lines in ``more`` end in CRLF."""
     lines = AUTHORIZED + b"\r\n" + more + (b"Content-Type: " + kind + b"\r\n" if kind else b"")
     size = b"Content-Length: %d" % len(content)
     request = b"POST /api/projects/create HTTP/1.1\r\n" + HOST + lines + size + b"\r\n\r\n"
@@ -82,7 +82,7 @@ def body(
 
 
 def client_hello() -> bytes:
-    """Return what a browser sends first that tries https://."""
+    """Return the first message of a browser that tries https://."""
     sent = ssl.MemoryBIO()
     tls = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), sent, server_hostname="x")
     with suppress(ssl.SSLWantReadError):
@@ -351,7 +351,7 @@ CASES = [
 
 @pytest.fixture(autouse=True)
 def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
-    """Nothing crashes, and the secret reaches no log."""
+    """Check that nothing crashes, and that the secret is not logged."""
     yield
     assert logged.errors == []
     assert SECRET.decode() not in "".join(logged.lines)
@@ -387,6 +387,6 @@ def test_every_request_is_answered_in_the_envelope(
     assert local_server.healthy()
 
 
-def test_there_are_enough_of_them_and_no_two_are_the_same() -> None:
+def test_the_cases_are_many_and_all_different() -> None:
     assert len(CASES) >= 60
     assert len({case.name for case in CASES}) == len({case.request for case in CASES})

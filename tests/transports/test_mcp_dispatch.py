@@ -1,4 +1,4 @@
-"""The ladder of the tool server, row by row, in both eras (mcp.md)."""
+"""Dispatch of the tool server: its checks in order, for clients of both protocol versions."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ META = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
 
 
 class Client:
-    """Sends JSON-RPC as one era of clients does."""
+    """Sends JSON-RPC like a client of one protocol version."""
 
     def __init__(self, api: Api, *, modern: bool) -> None:
         self.api, self.modern = api, modern
@@ -69,16 +69,16 @@ def client(request: pytest.FixtureRequest) -> Client:
     return chosen
 
 
-class TestBeforeTheLadder:
+class TestBeforeDispatch:
     @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"jsonrpc":"2.0"}'])
     @pytest.mark.parametrize("authorization", [None, "Bearer nope", "Basic x"])
-    def test_without_a_key_nothing_is_parsed(self, body: bytes, authorization: str | None) -> None:
+    def test_nothing_is_parsed_without_a_key(self, body: bytes, authorization: str | None) -> None:
         headers = {"Authorization": authorization} if authorization else {}
         answer = Api(None).call("POST", "/api/mcp", body, headers)
         assert (answer.status, answer.data["code"]) == (401, "unauthorized")
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 
-    def test_below_business_nothing_is_parsed(self, owner: Owner) -> None:
+    def test_nothing_is_parsed_below_business(self, owner: Owner) -> None:
         api = owner.api()
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
         answer = api.call("POST", "/api/mcp", b"{")
@@ -108,7 +108,7 @@ class TestBeforeTheLadder:
     ) -> None:
         assert client.request("tools/list", headers={"Origin": origin}).status == status
 
-    def test_accept_and_content_type_are_not_demanded(self, client: Client) -> None:
+    def test_accept_and_content_type_headers_are_not_required(self, client: Client) -> None:
         headers = {"Accept": "text/plain", "Content-Type": "text/plain"}
         assert client.request("tools/list", headers=headers).status == 200
 
@@ -122,7 +122,7 @@ class TestOrigins:
         read_anew()
 
     def ask(self, origin: str, method: str = "POST", sent: str = "authorization") -> Answer:
-        """Ask as a browser does before a call: without the key."""
+        """Send a preflight as a browser does, without the key."""
         headers = {
             "Origin": origin,
             "Access-Control-Request-Method": method,
@@ -135,7 +135,7 @@ class TestOrigins:
         return {name.strip().lower() for name in answer.headers[header].split(",")}
 
     @pytest.mark.parametrize("origin", [APP, "https://other.example", "http://localhost:8000"])
-    def test_that_are_admitted_get_their_preflight_answered(self, origin: str) -> None:
+    def test_a_preflight_of_an_admitted_origin_is_answered(self, origin: str) -> None:
         answer = self.ask(origin)
         assert (answer.status, answer.body) == (204, b"")
         assert answer.headers["Access-Control-Allow-Origin"] == origin
@@ -152,13 +152,13 @@ class TestOrigins:
     @pytest.mark.parametrize(
         "origin", ["https://evil.example", "null", f"{APP}.evil.example", f"{APP}:444", "*", ""]
     )
-    def test_that_are_not_admitted_are_refused_in_the_envelope(self, origin: str, api: Api) -> None:
+    def test_another_origin_is_refused_in_the_envelope(self, origin: str, api: Api) -> None:
         for answer in (self.ask(origin), api.call("POST", "/api/mcp", {}, {"Origin": origin})):
             assert (answer.status, answer.data["code"]) == (403, "forbidden")
             assert answer.headers["Vary"] == "Accept-Encoding, Origin"
             assert not [name for name in answer.headers if name.startswith("Access-Control")]
 
-    def test_may_read_the_answers_whatever_they_are(self, api: Api, owner: Owner) -> None:
+    def test_an_admitted_origin_may_read_every_answer(self, api: Api, owner: Owner) -> None:
         sent = {"Origin": self.APP}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         start = owner.api()
@@ -179,7 +179,7 @@ class TestOrigins:
             shown = self.listed(answer, "Access-Control-Expose-Headers")
             assert {"x-request-id", "retry-after", "www-authenticate"} <= shown
 
-    def test_are_not_needed_by_programs(self, api: Api) -> None:
+    def test_programs_need_no_origin(self, api: Api) -> None:
         for answer in (
             Api(None).call("OPTIONS", "/api/mcp"),
             api.call("POST", "/api/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
@@ -188,7 +188,7 @@ class TestOrigins:
             assert "Access-Control-Allow-Origin" not in answer.headers
             assert answer.headers["Vary"] == "Accept-Encoding, Origin"
 
-    def test_of_the_tool_server_mean_nothing_elsewhere(self, api: Api) -> None:
+    def test_the_tool_servers_origins_do_not_apply_elsewhere(self, api: Api) -> None:
         answer = api.call("GET", "/api/projects/list", headers={"Origin": self.APP})
         assert answer.status == 200
         assert "Access-Control-Allow-Origin" not in answer.headers
@@ -220,13 +220,13 @@ class TestEnvelope:
             (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":null}', -32600),
         ],
     )
-    def test_what_is_no_request_is_400_with_id_null(self, api: Api, body: bytes, code: int) -> None:
+    def test_an_invalid_request_is_400_with_id_null(self, api: Api, body: bytes, code: int) -> None:
         answer = api.call("POST", "/api/mcp", body)
         assert error(answer) == (400, code)
         assert rpc(answer)["id"] is None
 
     @pytest.mark.parametrize("request_id", [0, -1, 2**70, "", "a", "7"])
-    def test_the_id_comes_back_as_it_was(self, client: Client, request_id: Any) -> None:
+    def test_the_id_is_returned_unchanged(self, client: Client, request_id: Any) -> None:
         assert rpc(client.request("tools/list", request_id=request_id))["id"] == request_id
 
     @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ class TestEnvelope:
         assert (answer.status, answer.body) == (202, b"")
 
 
-class TestHandshakeEra:
+class TestHandshakeVersion:
     @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
     def test_initialize_echoes_a_known_version(self, handshake: Client, version: str) -> None:
         result = rpc(handshake.request("initialize", {"protocolVersion": version}))["result"]
@@ -256,7 +256,9 @@ class TestHandshakeEra:
         assert result["instructions"]
 
     @pytest.mark.parametrize("version", ["1.0", "2099-01-01", None, 5])
-    def test_initialize_offers_its_newest_to_others(self, handshake: Client, version: Any) -> None:
+    def test_initialize_offers_its_newest_version_for_unknown_ones(
+        self, handshake: Client, version: Any
+    ) -> None:
         result = rpc(handshake.request("initialize", {"protocolVersion": version}))["result"]
         assert result["protocolVersion"] == "2025-11-25"
 
@@ -270,7 +272,7 @@ class TestHandshakeEra:
         assert error(handshake.request(method)) == (200, -32601)
 
     @pytest.mark.parametrize("version", [None, "2024-11-05", "2025-11-25"])
-    def test_a_version_header_of_the_era_or_none_is_fine(
+    def test_a_version_header_of_this_protocol_or_none_is_accepted(
         self, handshake: Client, version: str | None
     ) -> None:
         headers = {"MCP-Protocol-Version": version}
@@ -286,17 +288,17 @@ class TestHandshakeEra:
     ) -> None:
         assert error(handshake.request("tools/call", params)) == (200, -32602)
 
-    def test_an_unknown_tool_is_answered_with_the_nearest_one(self, handshake: Client) -> None:
+    def test_an_unknown_tool_is_answered_with_the_most_similar_one(self, handshake: Client) -> None:
         answer = handshake.request("tools/call", {"name": "svc_get_prodct"})
         message = json.loads(answer.body)["error"]["message"]
         assert message == 'Unknown tool "svc_get_prodct"; did you mean "svc_get_product"?'
 
-    def test_results_carry_nothing_of_the_other_era(self, handshake: Client) -> None:
+    def test_results_have_no_fields_of_the_other_protocol_version(self, handshake: Client) -> None:
         assert set(rpc(handshake.request("tools/list"))["result"]) == {"tools"}
 
 
-class TestStatelessEra:
-    def test_discover_says_what_there_is(self, modern: Client) -> None:
+class TestStatelessVersion:
+    def test_discover_describes_the_server(self, modern: Client) -> None:
         result = rpc(modern.request("server/discover"))["result"]
         assert result["supportedVersions"] == [MODERN]
         assert result["capabilities"] == {"tools": {}}
@@ -306,7 +308,7 @@ class TestStatelessEra:
         assert set(result["_meta"][SERVER_INFO_KEY]) == {"name", "title", "version"}
 
     @pytest.mark.parametrize("method", ["initialize", "ping", "resources/list", "x"])
-    def test_methods_of_the_other_era_and_unknown_ones_are_404(
+    def test_unknown_methods_and_those_of_the_other_version_are_404(
         self, modern: Client, method: str
     ) -> None:
         assert error(modern.request(method)) == (404, -32601)
@@ -319,7 +321,7 @@ class TestStatelessEra:
         assert missing in rpc(answer)["error"]["message"]
 
     @pytest.mark.parametrize("meta", [None, [], "x", 5])
-    def test_meta_that_is_no_object_is_invalid_params(self, modern: Client, meta: Any) -> None:
+    def test_meta_that_is_not_an_object_is_invalid_params(self, modern: Client, meta: Any) -> None:
         assert error(modern.request("tools/list", {"_meta": meta})) == (400, -32602)
 
     @pytest.mark.parametrize(
@@ -366,13 +368,13 @@ class TestStatelessEra:
     ) -> None:
         assert error(modern.request("tools/call", params)) == (400, -32602)
 
-    def test_the_list_says_how_long_it_may_be_kept(self, modern: Client) -> None:
+    def test_the_list_states_how_long_it_may_be_cached(self, modern: Client) -> None:
         result = rpc(modern.request("tools/list"))["result"]
         assert set(result) == {"resultType", "tools", "ttlMs", "cacheScope", "_meta"}
 
 
 class TestCalls:
-    def test_a_result_is_the_rest_body(self, client: Client, api: Api) -> None:
+    def test_a_result_equals_the_rest_body(self, client: Client, api: Api) -> None:
         api.post("/api/projects/create", {"title": "Пекарня"})
         answer = client.request("tools/call", {"name": "svc_list_sites", "arguments": {"size": 5}})
         result = rpc(answer)["result"]
@@ -381,7 +383,7 @@ class TestCalls:
         assert result["content"] == [{"type": "text", "text": rest}]
 
     @pytest.mark.parametrize("arguments", [None, {}])
-    def test_arguments_may_be_missing_or_null(self, client: Client, arguments: Any) -> None:
+    def test_arguments_may_be_omitted_or_null(self, client: Client, arguments: Any) -> None:
         params = {"name": "svc_list_sites"}
         if arguments is None:
             params["arguments"] = None
@@ -435,7 +437,7 @@ class TestCalls:
         text = rpc(client.request("tools/call", params))["result"]["content"][0]["text"]
         assert 'Did you mean "search"?' in json.loads(text)["data"]["warnings"][0]
 
-    def test_a_crash_is_a_failed_call_that_tells_nothing(
+    def test_a_crash_is_a_failed_call_without_details(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def crash(*_: object) -> None:
@@ -457,7 +459,7 @@ class TestList:
         answer = client.api.call("POST", "/api/mcp" + query, message, headers)
         return [tool["name"] for tool in rpc(answer)["result"]["tools"]]
 
-    def test_it_holds_what_the_key_may_call_and_nothing_else(self, owner: Owner) -> None:
+    def test_the_list_has_exactly_the_tools_that_the_key_may_call(self, owner: Owner) -> None:
         client = Client(owner.api("pages:read"), modern=False)
         assert set(self.names(client)) == {
             "svc_list_workspaces",
@@ -466,13 +468,11 @@ class TestList:
             "svc_get_page",
         }
 
-    def test_it_is_the_same_bytes_every_time(self, client: Client) -> None:
+    def test_the_list_is_the_same_bytes_every_time(self, client: Client) -> None:
         assert client.request("tools/list").body == client.request("tools/list").body
 
     @pytest.mark.parametrize("by", ["header", "query"])
-    def test_the_instructions_warn_of_a_name_that_there_is_none_of(
-        self, by: str, client: Client
-    ) -> None:
+    def test_the_instructions_warn_about_an_unknown_name(self, by: str, client: Client) -> None:
         method = "server/discover" if client.modern else "initialize"
         names = "prodcuts,pages,all"
         if by == "header":
@@ -491,12 +491,14 @@ class TestList:
         assert 'an unknown tool, "svc_get_prodct"; did you mean "svc_get_product"?' in told
         assert told.count("Warning") == 2
 
-    def test_the_instructions_list_the_toolsets_where_none_is_near(self, handshake: Client) -> None:
+    def test_the_instructions_list_the_toolsets_if_no_name_is_similar(
+        self, handshake: Client
+    ) -> None:
         answer = handshake.request("initialize", {}, {"X-MCP-Toolsets": "zzz"})
         told = rpc(answer)["result"]["instructions"]
         assert '"zzz"; known: workspace, projects, pages, products' in told
 
-    def test_the_instructions_name_what_is_hidden(self, new_owner: Callable[..., Owner]) -> None:
+    def test_the_instructions_name_the_hidden_tools(self, new_owner: Callable[..., Owner]) -> None:
         user = new_owner("business", "user")
         client = Client(user.api("pages:read", "pages:write"), modern=False)
         told = rpc(client.request("initialize", {}))["result"]["instructions"]
@@ -505,7 +507,9 @@ class TestList:
         assert "pages:read" not in told
         assert "blog" not in told
 
-    def test_nothing_hidden_is_not_mentioned(self, handshake: Client) -> None:
+    def test_the_instructions_do_not_mention_hidden_tools_if_there_are_none(
+        self, handshake: Client
+    ) -> None:
         told = rpc(handshake.request("initialize", {}))["result"]["instructions"]
         assert "Hidden" not in told
 
@@ -528,7 +532,7 @@ class TestList:
             ("X-MCP-Readonly", "readonly", "false", "svc_create_page", None),
         ],
     )
-    def test_it_can_be_trimmed_by_header_or_query(
+    def test_the_list_can_be_filtered_by_header_or_query(
         self,
         handshake: Client,
         header: str,
@@ -544,7 +548,7 @@ class TestList:
         if "exclude" not in parameter:
             assert "svc_list_workspaces" in by_header
 
-    def test_toolsets_and_tools_add_up_and_exclusion_wins(self, handshake: Client) -> None:
+    def test_toolsets_and_tools_are_combined_and_exclusion_wins(self, handshake: Client) -> None:
         headers = {
             "X-MCP-Toolsets": "pages",
             "X-MCP-Tools": "svc_list_sites,svc_delete_site",
@@ -554,7 +558,7 @@ class TestList:
         assert {"svc_list_sites", "svc_get_page"} <= set(names)
         assert not {"svc_delete_site", "svc_delete_page"} & set(names)
 
-    def test_a_trimmed_tool_cannot_be_called_either(self, client: Client) -> None:
+    def test_a_filtered_out_tool_cannot_be_called(self, client: Client) -> None:
         params = {"name": "svc_create_site", "arguments": {"title": "x"}}
         answer = client.request("tools/call", params, {"X-MCP-Readonly": "true"})
         told = json.loads(rpc(answer)["result"]["content"][0]["text"])

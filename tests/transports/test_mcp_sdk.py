@@ -1,4 +1,4 @@
-"""The tool server as the official Python SDK's client sees it, over real HTTP, in each mode."""
+"""The tool server with the official Python SDK's client, over real HTTP, in each mode."""
 
 import asyncio
 import json
@@ -26,9 +26,9 @@ MODES = {
     "handshake": ("legacy", "2025-11-25"),
     "stateless": ("2026-07-28", "2026-07-28"),
 }
-"""The client's ``mode``, and the version it then speaks with us."""
+"""The client's ``mode``, and the protocol version that it then uses."""
 NEGOTIATED = ["automatic", "handshake"]
-"""The modes that ask something on connecting."""
+"""The modes that send a request on connecting."""
 
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ every_mode = pytest.mark.parametrize("mode", MODES)
 
 
 def next_weekday(number: int) -> date:
-    """Return a weekday of next week, Monday as 0: the server's clock is not ours to set."""
+    """Return a weekday of next week, Monday as 0. The server's clock cannot be set."""
     today = datetime.now(UTC).date()
     return today + timedelta(days=7 - today.weekday() + number)
 
@@ -69,7 +69,7 @@ class Sdk:
         on_response: Callable[[httpx2.Response], Awaitable[None]] | None = None,
         **headers: str,
     ) -> T:
-        """Connect with a key, use the connection, and close it, all in time."""
+        """Connect with a key, use the connection and close it, within the time limit."""
         hooks: Hooks = {"response": [on_response] if on_response else []}
 
         async def session() -> T:
@@ -88,7 +88,7 @@ def sdk(mode: str, local_server: LocalServer) -> Sdk:
 
 
 def text(result: CallToolResult) -> dict[str, Any]:
-    """Return what a result's one text says."""
+    """Return the only text of a result."""
     (content,) = result.content
     assert content.type == "text"
     told: dict[str, Any] = json.loads(content.text)
@@ -110,7 +110,7 @@ def admitted(*scopes: str) -> list[str]:
 
 
 def first_cause(group: BaseException) -> BaseException:
-    """Return the failure at the bottom of nested exception groups."""
+    """Return the innermost failure of nested exception groups."""
     while isinstance(group, BaseExceptionGroup):
         group = group.exceptions[0]
     return group
@@ -118,7 +118,7 @@ def first_cause(group: BaseException) -> BaseException:
 
 @every_mode
 class TestWithAKey:
-    def test_it_connects(self, mode: str, sdk: Sdk, owner: Owner) -> None:
+    def test_the_client_connects(self, mode: str, sdk: Sdk, owner: Owner) -> None:
         async def use(client: Client) -> tuple[str, Any, str | None, Any]:
             await client.list_tools()
             return (
@@ -137,7 +137,7 @@ class TestWithAKey:
             assert capabilities.resources is None
             assert capabilities.prompts is None
 
-    def test_it_lists_all_that_the_key_may_call(self, sdk: Sdk, owner: Owner) -> None:
+    def test_all_tools_of_the_key_are_listed(self, sdk: Sdk, owner: Owner) -> None:
         async def use(client: Client) -> Any:
             return await client.list_tools()
 
@@ -156,11 +156,11 @@ class TestWithAKey:
                 tool.annotations.open_world_hint,
             }
 
-    def test_it_lists_little_for_few_scopes(self, sdk: Sdk, owner: Owner) -> None:
+    def test_a_key_with_few_scopes_lists_few_tools(self, sdk: Sdk, owner: Owner) -> None:
         assert sdk.run(owner.token(["pages:read"]), names) == admitted("pages:read")
 
     @pytest.mark.parametrize("by", ["header", "query"])
-    def test_it_lists_what_it_is_trimmed_to(self, by: str, sdk: Sdk, owner: Owner) -> None:
+    def test_the_list_can_be_filtered(self, by: str, sdk: Sdk, owner: Owner) -> None:
         token = owner.token()
         if by == "header":
             headers = {"X-MCP-Toolsets": "pages", "X-MCP-Readonly": "true"}
@@ -170,7 +170,7 @@ class TestWithAKey:
         reads = {o.tool for o in REGISTRY.of(Audience.KEY) if o.tool and o.read_only}
         assert listed == [name for name in admitted("pages:read") if name in reads]
 
-    def test_it_writes_and_reads(self, sdk: Sdk, owner: Owner) -> None:
+    def test_records_are_written_and_read(self, sdk: Sdk, owner: Owner) -> None:
         async def use(client: Client) -> tuple[CallToolResult, CallToolResult]:
             made = await client.call_tool("svc_create_site", {"title": "Пекарня 🥐"})
             return made, await client.call_tool("svc_list_sites", {"search": "пек"})
@@ -183,7 +183,7 @@ class TestWithAKey:
         rest = owner.api().get("/api/projects/list")["projects"]
         assert [one["id"] for one in rest] == [site["id"]]
 
-    def test_many_calls_at_once_each_get_their_own_answer(self, sdk: Sdk, owner: Owner) -> None:
+    def test_concurrent_calls_each_get_their_own_answer(self, sdk: Sdk, owner: Owner) -> None:
         async def use(client: Client) -> list[CallToolResult]:
             calls = (client.call_tool("svc_create_site", {"title": f"Site {n}"}) for n in range(12))
             return list(await asyncio.gather(*calls))
@@ -193,7 +193,7 @@ class TestWithAKey:
             f"Site {n}" for n in range(12)
         ]
 
-    def test_large_texts_come_back_whole(self, sdk: Sdk, owner: Owner) -> None:
+    def test_large_texts_are_returned_whole(self, sdk: Sdk, owner: Owner) -> None:
         html = "<p>" + "Ж" * 200_000 + "</p>"
 
         async def use(client: Client) -> tuple[CallToolResult, CallToolResult]:
@@ -210,7 +210,7 @@ class TestWithAKey:
         assert html in text(got)["data"]["page"].values()
 
     def test_a_large_page_is_edited_with_few_bytes(self, sdk: Sdk, owner: Owner) -> None:
-        """Of 550 KB neither what stays nor what comes of it travels (tools.md, row 13)."""
+        """Neither the 550 KB that stay nor the resulting page are sent."""
         line = "<p>Хлеб ржаной, 900 г: 240 ₽</p>\n"
         html = "<h1>Bread</h1>\n" + line * (550_000 // len(line.encode()))
         bodies: list[tuple[int, int]] = []
@@ -243,8 +243,8 @@ class TestWithAKey:
         (sent, received), _ = bodies
         assert (sent < 500, received < 700) == (True, True), (sent, received)
 
-    def test_from_a_form_to_a_worked_lead(self, sdk: Sdk, owner: Owner) -> None:
-        """The chain of the README."""
+    def test_a_lead_goes_from_a_form_to_a_status(self, sdk: Sdk, owner: Owner) -> None:
+        """The sequence of calls from the README."""
 
         async def use(client: Client) -> None:
             async def call(tool: str, **arguments: Any) -> Any:
@@ -267,8 +267,8 @@ class TestWithAKey:
 
         sdk.run(owner.token(), use)
 
-    def test_a_booking_from_scratch_is_moved_and_cancelled(self, sdk: Sdk, owner: Owner) -> None:
-        """The chain of the README: Friday after two with this master, then Saturday after all."""
+    def test_a_booking_is_created_moved_and_cancelled(self, sdk: Sdk, owner: Owner) -> None:
+        """The sequence of calls from the README: book on Friday, then move to Saturday."""
         friday = next_weekday(4)
         saturday = friday + timedelta(days=1)
 
@@ -317,7 +317,7 @@ class TestWithAKey:
             ("svc_get_page", {"id": "nope"}, 404, "not_found"),
         ],
     )
-    def test_a_failing_call_says_why(
+    def test_a_failing_call_explains_the_reason(
         self,
         sdk: Sdk,
         owner: Owner,
@@ -356,7 +356,7 @@ class TestWithAKey:
 
 
 @pytest.mark.parametrize("mode", NEGOTIATED)
-def test_the_instructions_name_what_the_key_hides(sdk: Sdk, owner: Owner) -> None:
+def test_the_instructions_name_tools_that_the_key_hides(sdk: Sdk, owner: Owner) -> None:
     async def use(client: Client) -> str | None:
         return client.instructions
 
@@ -377,10 +377,12 @@ class TestRefused:
         assert cause.code == INTERNAL_ERROR, "what the SDK makes of a 4xx; a time-out is another"
 
     @pytest.mark.parametrize("token", [None, "nope", "svc_live_" + "a" * 38])
-    def test_without_a_valid_key(self, sdk: Sdk, token: str | None, database: None) -> None:
+    def test_a_client_without_a_valid_key_is_refused(
+        self, sdk: Sdk, token: str | None, database: None
+    ) -> None:
         self.refused(sdk, token)
 
-    def test_with_a_revoked_key(self, sdk: Sdk, owner: Owner) -> None:
+    def test_a_client_with_a_revoked_key_is_refused(self, sdk: Sdk, owner: Owner) -> None:
         made = as_operator(
             "create_key", workspaceId=owner.workspace.id, name="test", scopes=["*:read"]
         )
@@ -389,7 +391,7 @@ class TestRefused:
         as_operator("revoke_key", id=made["keyId"])
         self.refused(sdk, token)
 
-    def test_below_business(self, sdk: Sdk, owner: Owner) -> None:
+    def test_a_client_below_business_is_refused(self, sdk: Sdk, owner: Owner) -> None:
         token = owner.token()
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
         self.refused(sdk, token)

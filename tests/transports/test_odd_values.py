@@ -1,4 +1,4 @@
-"""Values that no client sends: too long for a key, not ASCII, with a NUL. None may end in a 5xx."""
+"""Unusual values: too long for a key, not ASCII, or with a NUL. No answer may be a 5xx."""
 
 import json
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def with_each_text_replaced(value: Any, text: str) -> Iterator[Any]:
 
 
 def odd_inputs(operation: Operation, things: Things, text: str) -> Iterator[dict[str, Any]]:
-    """Yield valid inputs with a text replaced, or with one more."""
+    """Yield valid inputs with one text replaced, or one more."""
     valid = example(operation, things)
     yield from with_each_text_replaced(valid, text)
     for name in operation.input_schema["properties"].keys() - valid.keys():
@@ -83,7 +83,7 @@ def send(api: Api, operation: Operation, arguments: dict[str, Any], **headers: s
 
 @odd
 @public_operations
-def test_an_odd_value_breaks_no_public_route(
+def test_an_odd_value_does_not_break_a_public_route(
     operation: Operation, value: str, things: Things
 ) -> None:
     for arguments in odd_inputs(operation, things, value):
@@ -114,7 +114,7 @@ def test_a_form_with_a_long_id_is_not_found(things: Things) -> None:
 
 @odd
 @pytest.mark.parametrize("path", PAGES)
-def test_an_odd_path_or_query_breaks_no_page(path: str, value: str, things: Things) -> None:
+def test_an_odd_path_or_query_does_not_break_a_page(path: str, value: str, things: Things) -> None:
     assert things
     place = in_path(path, value, "site", "page", "slug", "section", "name")
     query = urlencode(dict.fromkeys(("tag", "page", "q", "lang"), value))
@@ -133,7 +133,7 @@ def test_a_page_of_a_site_with_a_long_slug_is_not_found(things: Things, api: Api
 
 @odd
 @pytest.mark.parametrize("path", ROUTES)
-def test_an_odd_path_or_query_breaks_no_page_of_the_console(
+def test_an_odd_path_or_query_does_not_break_a_page_of_the_console(
     path: str, value: str, owner: Owner, things: Things
 ) -> None:
     visitor = person(owner)
@@ -162,7 +162,9 @@ def test_an_odd_id_in_a_path_is_refused(
 
 
 @odd
-def test_an_odd_idempotency_key_is_taken_or_refused(value: str, api: Api, things: Things) -> None:
+def test_an_odd_idempotency_key_is_accepted_or_refused(
+    value: str, api: Api, things: Things
+) -> None:
     assert things
     for headers in ({"Idempotency-Key": value}, {"Idempotency-Key": value[:255]}):
         answer = api.call("POST", "/api/categories/create", {"name": "Cakes"}, headers)
@@ -176,7 +178,9 @@ def test_an_odd_idempotency_key_is_taken_or_refused(value: str, api: Api, things
 @pytest.mark.parametrize(
     "name", ["agentId", "message", "sessionId", "apiKey", "channel", "pageUrl", "visitId", "key"]
 )
-def test_an_odd_value_breaks_no_message_to_a_bot(name: str, value: str, things: Things) -> None:
+def test_an_odd_value_in_a_message_to_a_bot_does_not_break_the_chat(
+    name: str, value: str, things: Things
+) -> None:
     body = {"agentId": things.agent, "message": "Hello", name: value}
     headers = {"content-type": "application/json"}
     if name == "key":

@@ -1,4 +1,4 @@
-"""Query strings: how they are encoded, and parameters that are sent more than once."""
+"""Query strings: their encoding, and repeated parameters."""
 
 import pytest
 
@@ -17,7 +17,7 @@ LIST = "/api/projects/list"
         ("unknown=%C3", "unknown"),
     ],
 )
-def test_a_parameter_that_is_not_utf8_is_refused_by_its_name(
+def test_a_parameter_that_is_not_utf8_is_refused_with_its_name(
     query: str, field: str, api: Api
 ) -> None:
     answer = api.refused("GET", f"{LIST}?{query}")
@@ -27,7 +27,7 @@ def test_a_parameter_that_is_not_utf8_is_refused_by_its_name(
 
 
 @pytest.mark.parametrize("text", ["100%", "%zz", "a%2"])
-def test_a_broken_escape_in_a_query_is_refused_by_the_parameters_name(
+def test_a_broken_escape_in_a_query_is_refused_with_the_parameters_name(
     text: str, local_server: LocalServer, api: Api
 ) -> None:
     head = f"GET {LIST}?search={text} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.token}"
@@ -40,7 +40,7 @@ def test_a_key_is_checked_before_the_encoding_of_a_query() -> None:
     assert Api(None).call("GET", f"{LIST}?search=%ff").status == 401
 
 
-def test_a_parameter_sent_twice_is_answered_with_a_warning_of_the_value_used(api: Api) -> None:
+def test_a_repeated_parameter_is_a_warning_with_the_used_value(api: Api) -> None:
     for title in ("One", "Two"):
         api.post("/api/projects/create", {"title": title})
     data = api.get(f"{LIST}?size=1&search=one&search=two&size=5")
@@ -51,7 +51,7 @@ def test_a_parameter_sent_twice_is_answered_with_a_warning_of_the_value_used(api
     ]
 
 
-def test_a_failure_names_the_parameter_that_was_sent_twice(api: Api) -> None:
+def test_a_failure_names_the_repeated_parameter(api: Api) -> None:
     data = api.refused("GET", f"{LIST}?page=1&page=0").data
     assert data["errors"][0]["field"] == "page"
     assert data["warnings"] == [

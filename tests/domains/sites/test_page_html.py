@@ -215,7 +215,7 @@ class TestSavePageHtml:
         assert save(api, page, "after")["html"] == "after"
         assert read(api, page)["page"]["html"] == "after"
 
-    def test_a_successful_save_schedules_no_removal_of_objects_in_use(
+    def test_the_runner_removes_no_object_in_use_after_successful_saves(
         self, time: Time, owner: Owner, api: Api, site: str
     ) -> None:
         page = create(api, site)
@@ -276,7 +276,7 @@ class TestSavePageHtml:
         assert read(api, page)["page"]["html"] == "before"
 
     @pytest.mark.parametrize("deleted", ["page", "site"])
-    def test_the_runner_removes_the_html_of_deleted_pages(
+    def test_the_runner_keeps_the_html_of_pages_deleted_with_their_site(
         self, deleted: str, time: Time, owner: Owner, api: Api, site: str
     ) -> None:
         page = create(api, site)

@@ -1,4 +1,4 @@
-"""What every answer carries, and what never leaves the service."""
+"""Properties of every answer, and data that never leaves the service."""
 
 import json
 import logging
@@ -36,13 +36,13 @@ def test_every_answer_has_a_request_id(method: str, path: str) -> None:
         assert answer.data["requestId"] == answer.headers["X-Request-Id"]
 
 
-def test_a_wrong_method_names_the_right_ones() -> None:
+def test_a_wrong_method_is_answered_with_the_right_ones() -> None:
     answer = Api(None).refused("PUT", "/api/projects/list")
     assert (answer.status, answer.data["code"]) == (405, "method_not_allowed")
     assert answer.headers["Allow"] == "GET, HEAD"
 
 
-def test_an_unknown_path_is_404_and_stays_unknown() -> None:
+def test_an_unknown_path_is_404_without_repeating_it() -> None:
     import app
 
     event = {
@@ -62,7 +62,7 @@ def test_an_unknown_path_is_404_and_stays_unknown() -> None:
     assert "/api/nope" not in app.app.routes
 
 
-def test_a_crash_is_a_500_that_tells_nothing(
+def test_a_crash_is_a_500_without_details(
     api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def crash(*_: object) -> None:
@@ -81,7 +81,7 @@ def test_texts_are_utf8_and_never_escaped(api: Api) -> None:
     assert b"\\u" not in answer.body
 
 
-def test_an_answer_past_lambdas_limit_is_413(
+def test_an_answer_over_lambdas_limit_is_413(
     api: Api, things: Things, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from chalicelib.application import invoke
@@ -91,7 +91,7 @@ def test_an_answer_past_lambdas_limit_is_413(
     assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
 
 
-def test_a_token_is_nowhere_in_tables_or_logs(
+def test_a_token_is_never_in_tables_or_logs(
     owner: Owner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logs.configure(logging.DEBUG)
@@ -109,7 +109,7 @@ def test_a_token_is_nowhere_in_tables_or_logs(
         assert json.loads(line)["level"]
 
 
-def test_a_request_is_logged_once_with_what_finds_it_again(
+def test_a_request_is_logged_once_with_its_request_id(
     owner: Owner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logs.configure()
@@ -121,7 +121,7 @@ def test_a_request_is_logged_once_with_what_finds_it_again(
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
 
 
-def test_tables_are_made_once_with_every_index_and_time_to_live(database: None) -> None:
+def test_tables_are_created_once_with_every_index_and_time_to_live(database: None) -> None:
     assert tables.ensure_tables() == []
     description = tables.ContentRow.describe_table()
     indexes = {i["IndexName"]: i["Projection"] for i in description["LocalSecondaryIndexes"]}
@@ -132,8 +132,8 @@ def test_tables_are_made_once_with_every_index_and_time_to_live(database: None) 
         assert ttl["TimeToLiveDescription"]["AttributeName"] == "expires"
 
 
-def test_requests_at_once_each_see_their_own() -> None:
-    """Stock Chalice keeps one for all threads: a caller would act by another's body and key."""
+def test_concurrent_requests_each_see_their_own_data() -> None:
+    """Plain Chalice keeps one current request for all threads. Callers would get each other's."""
     seen: dict[str, str] = {}
     app = chalice_app.App(app_name="echo", configure_logs=False)
     both = Barrier(2)

@@ -1,4 +1,4 @@
-"""The API reference over HTTP: what caches, crawlers and strange addresses get; nothing runs."""
+"""The API reference over HTTP: caching, unknown pages, search, and safe output."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def test_pages_need_no_key_and_are_cached_for_a_minute(path: str) -> None:
     assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD")
 
 
-def test_a_page_runs_our_script_alone() -> None:
+def test_a_page_runs_only_the_services_script() -> None:
     answer = get("/api/docs/products")
     policy = answer.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -43,14 +43,14 @@ def test_a_page_runs_our_script_alone() -> None:
     assert not re.search(r'\son\w+=|style="', html)
 
 
-def test_the_table_of_sizes_has_lists_alone() -> None:
+def test_only_lists_are_in_the_table_of_page_sizes() -> None:
     page = get("/api/docs/conventions").body.decode()
     sizes = page.partition('id="lists-and-pages"')[2].partition("<h2")[0]
     assert "/api/products/list" in sizes
     assert "uploads/create" not in sizes
 
 
-def test_an_unknown_section_is_a_page_that_leads_back() -> None:
+def test_an_unknown_section_is_a_page_with_a_link_back() -> None:
     for path in ("/api/docs/none", "/api/docs/..", "/api/docs/start", "/api/docs/%3Cb%3E"):
         answer = get(path)
         assert answer.status == 404, path
@@ -63,24 +63,24 @@ class TestSearch:
         html = get(f"/api/docs?q={query}").body.decode()
         return re.findall(r'<li><a href="([^"]+)">', html.partition("<main")[2])
 
-    def test_finds_operations_by_title_tool_path_and_field(self) -> None:
+    def test_operations_are_found_by_title_tool_path_and_field(self) -> None:
         assert self.found("create+a+product")[0] == "/api/docs/products#create_product"
         assert self.found("SVC_FIND_LEAD") == ["/api/docs/crm#find_lead"]
         assert "/api/docs/pages#save_page_html" in self.found("save-html")
         assert "/api/docs/products#update_product" in self.found("stockDelta")
 
-    def test_finds_guides_records_and_codes(self) -> None:
+    def test_guides_records_and_codes_are_found(self) -> None:
         assert "/api/docs/conventions#idempotency" in self.found("idempotency")
         assert "/api/docs/errors#all-codes" in self.found("slug_taken")
         assert any(url.endswith("#Product") for url in self.found("product"))
 
-    def test_finds_the_values_that_a_text_may_have(self) -> None:
+    def test_values_of_enumerations_are_found(self) -> None:
         (found,) = {url.partition("#")[2] for url in self.found("fully_booked")}
         assert found == "NoSlotReason"
         assert b"<code>fully_booked</code>" in get("/api/docs/bookings").body
 
     @pytest.mark.parametrize("word", ["bearer", "kopecks", "cors", "oauth"])
-    def test_finds_what_the_guides_say(self, word: str) -> None:
+    def test_texts_of_guides_are_found(self, word: str) -> None:
         for found in self.found(word):
             path, _, anchor = found.partition("#")
             page = get(path).body.decode()
@@ -88,12 +88,12 @@ class TestSearch:
                 return
         pytest.fail(f"nothing that says {word} is found")
 
-    def test_says_how_many_there_are(self) -> None:
+    def test_the_number_of_results_is_shown(self) -> None:
         html = get("/api/docs?q=a").body.decode()
         (count,) = re.findall(r"(\d+) for “a”; the first 40 are shown", html)
         assert int(count) > len(self.found("a")) == 40
 
-    def test_every_word_must_be_there(self) -> None:
+    def test_every_word_must_match(self) -> None:
         assert self.found("product+zeppelin") == []
 
     @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ class TestSearch:
             "x" * 5000,
         ],
     )
-    def test_what_is_asked_for_is_shown_as_text(self, query: str) -> None:
+    def test_the_query_is_shown_as_text(self, query: str) -> None:
         answer = get(f"/api/docs?q={query}")
         assert answer.status == 200
         html = answer.body.decode()
@@ -121,7 +121,7 @@ class TestSearch:
         assert box is not None
         assert not re.search(r"\son\w+=", re.sub(r'"[^"]*"', "", box[0]))
 
-    def test_no_query_at_all_is_the_start_page(self) -> None:
+    def test_an_empty_query_shows_the_start_page(self) -> None:
         for path in ("/api/docs?q=", "/api/docs?q=%20%20"):
             assert get(path).body == get("/api/docs").body
 
@@ -133,14 +133,14 @@ class TestSearch:
         assert all(len(entry) == 4 for entry in entries)
 
 
-def test_the_frame_speaks_the_readers_language_and_the_text_says_that_it_is_english() -> None:
+def test_the_frame_is_in_the_readers_language_with_a_note_that_the_text_is_english() -> None:
     html = get("/api/docs", accept_language="ru").body.decode()
     assert '<html lang="ru">' in html
     assert "Поиск по справочнику" in html
     assert '<div class="guide" lang="en">' in html
 
 
-def test_an_unknown_path_of_the_api_names_the_reference(local_server: LocalServer) -> None:
+def test_an_unknown_path_of_the_api_refers_to_the_reference(local_server: LocalServer) -> None:
     reply = local_server.ask(b"GET /api/nothing HTTP/1.1\r\nHost: x\r\n\r\n")
     assert reply.status == 404
     assert "/api/docs" in reply.data["message"]

@@ -52,7 +52,7 @@ def test_httpx_sse_reads_the_stream(server: LocalServer, bot: Bot) -> None:
     assert bot.money[1] == 0
 
 
-def test_each_piece_comes_before_the_next_is_said(
+def test_each_piece_is_sent_before_the_next_is_made(
     server: LocalServer, bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = [Event(), Event()]
@@ -74,7 +74,7 @@ def test_each_piece_comes_before_the_next_is_said(
         assert not any(lines)
 
 
-def test_who_hangs_up_is_charged_for_what_was_said(
+def test_a_visitor_who_disconnects_is_charged_for_the_text_so_far(
     server: LocalServer, bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled = Event()
@@ -116,7 +116,7 @@ def test_who_hangs_up_is_charged_for_what_was_said(
         ("POST", b'{"agentId": "x", "message": "Hi"}', 404),
     ],
 )
-def test_every_refusal_may_be_read_by_any_page(
+def test_every_refusal_is_readable_from_any_origin(
     server: LocalServer, method: str, content: bytes, status: int
 ) -> None:
     headers = {"Origin": "null", "Content-Type": "application/json"}
@@ -129,7 +129,7 @@ def test_every_refusal_may_be_read_by_any_page(
 
 
 @pytest.mark.parametrize("count", slow_but_for([8], [8, 50]))
-def test_many_streams_at_once_each_come_to_their_end(
+def test_many_concurrent_streams_each_come_to_their_end(
     count: int, server: LocalServer, bot: Bot
 ) -> None:
     def talk(number: int) -> list[dict[str, Any]]:

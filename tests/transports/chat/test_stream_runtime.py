@@ -1,4 +1,4 @@
-"""The streaming function: the real bootstrap and loop, against Lambda's Runtime API."""
+"""The streaming function: its real bootstrap and loop, against Lambda's Runtime API."""
 
 import json
 from collections.abc import Iterator
@@ -33,15 +33,15 @@ SECRET = "s3cret-of-the-edge"
 
 
 @pytest.fixture(scope="module")
-def behind() -> Iterator[Function]:
-    """The function where there is an edge before it."""
+def behind_edge() -> Iterator[Function]:
+    """The function, configured for requests through the edge."""
     variables = {**ENVIRONMENT, "EDGE_SECRET": SECRET}
     with lambda_runtime_api.function(BOOTSTRAP, variables, task=ROOT) as function:
         yield function
 
 
-def said(invocation: Invocation) -> list[dict[str, Any]]:
-    """Return the events of a whole answer."""
+def events_of(invocation: Invocation) -> list[dict[str, Any]]:
+    """Return the events of a complete answer."""
     lines = invocation.body().decode().split("\n\n")
     assert lines.pop() == ""
     return [json.loads(line.removeprefix("data: ")) for line in lines]
@@ -51,9 +51,9 @@ def ask(function: Function, asked: dict[str, Any], **about: Any) -> Invocation:
     return function.invoke(event(json.dumps(asked), **about))
 
 
-def test_an_answer_has_its_status_and_headers_and_then_its_body(running: Function) -> None:
+def test_an_answer_has_its_status_and_headers_followed_by_its_body(running: Function) -> None:
     invocation = ask(running, {"text": "Ёж 🦔"}, query="a=1&a=2&b=")
-    start, done = said(invocation)
+    start, done = events_of(invocation)
     assert (start["text"], start["query"]) == ("Ёж 🦔", {"a": ["1", "2"], "b": [""]})
     assert start["id"] == invocation.event["requestContext"]["requestId"]
     assert start["trace"] == f"Root=1-{invocation.id}"
@@ -68,14 +68,14 @@ def test_an_answer_has_its_status_and_headers_and_then_its_body(running: Functio
     assert invocation.trailers == {}
 
 
-def test_it_comes_as_it_is_made(running: Function) -> None:
+def test_chunks_are_sent_as_they_are_made(running: Function) -> None:
     def attempt(every: float) -> bool:
         invocation = ask(running, {"pieces": 4, "every": every})
         pieces = list(invocation.pieces())
         assert [piece.count(b"data: ") for piece in pieces] == [1] * 6
         heard = [at for at, _ in invocation.arrived[-6:]]
         made = [json.loads(piece.removeprefix(b"data: "))["at"] for piece in pieces[1:5]]
-        # Each has arrived before the next is made.
+        # Each chunk has arrived before the next one is made.
         following = [made[1], *made[1:]]
         return all(this < later for this, later in zip(heard[:4], following, strict=True))
 
@@ -83,14 +83,14 @@ def test_it_comes_as_it_is_made(running: Function) -> None:
 
 
 def test_one_process_answers_many_times(running: Function) -> None:
-    answers = [said(ask(running, {"pieces": n}))[0] for n in range(3)]
+    answers = [events_of(ask(running, {"pieces": n}))[0] for n in range(3)]
     assert len({each["pid"] for each in answers}) == 1
     assert [each["started"] - answers[0]["started"] for each in answers] == [0, 1, 2]
 
 
-def test_a_body_may_come_encoded(running: Function) -> None:
+def test_a_base64_body_is_decoded(running: Function) -> None:
     invocation = running.invoke(event(json.dumps({"text": "Ёж"}).encode()))
-    assert said(invocation)[0]["text"] == "Ёж"
+    assert events_of(invocation)[0]["text"] == "Ёж"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_body_may_come_encoded(running: Function) -> None:
         ({"text": "x" * 200_000}, {}, 413, "payload_too_large"),
     ],
 )
-def test_a_failure_is_an_envelope_with_its_status_that_any_page_may_read(
+def test_a_failure_is_an_envelope_with_its_status_readable_from_any_origin(
     running: Function, asked: dict[str, Any], about: dict[str, str], status: int, code: str
 ) -> None:
     invocation = ask(running, asked, **about)
@@ -117,7 +117,7 @@ def test_a_failure_is_an_envelope_with_its_status_that_any_page_may_read(
 
 
 def test_a_preflight_is_answered_with_a_body(running: Function) -> None:
-    """CloudFront waits for the body of a streamed answer, were it a 204."""
+    """CloudFront waits for the body of a streamed answer, even of a 204."""
     invocation = ask(running, {}, method="OPTIONS", headers={"origin": "null"})
     assert invocation.body() == b"\n"
     assert invocation.prelude["statusCode"] == 200
@@ -128,7 +128,9 @@ def test_a_preflight_is_answered_with_a_body(running: Function) -> None:
     assert headers["access-control-expose-headers"].lower() == "retry-after, x-request-id"
 
 
-def test_one_that_breaks_off_says_so_in_the_trailers(running: Function, tmp_path: Path) -> None:
+def test_a_stream_that_breaks_off_reports_an_error_in_the_trailers(
+    running: Function, tmp_path: Path
+) -> None:
     mark = tmp_path / "mark"
     invocation = ask(running, {"pieces": 5, "break": 2, "mark": str(mark)})
     pieces = list(invocation.pieces())
@@ -139,29 +141,29 @@ def test_one_that_breaks_off_says_so_in_the_trailers(running: Function, tmp_path
     assert told["errorType"] == "Runtime.RuntimeError"
     assert "secret" not in json.dumps(told)
     assert mark.read_text() == "closed"
-    assert said(ask(running, {}))  # It goes on.
+    assert events_of(ask(running, {}))  # The process continues.
 
 
 @pytest.mark.parametrize("unclosable", [False, True])
-def test_one_that_lambda_takes_no_more_of_is_ended(
+def test_a_stream_that_lambda_stops_reading_is_closed(
     unclosable: bool, running: Function, tmp_path: Path
 ) -> None:
     mark = tmp_path / "mark"
     asked = {"pieces": 10_000, "every": 0.001, "mark": str(mark), "unclosable": unclosable}
     assert running.invoke(event(json.dumps(asked)), hang_up_after=3).body()
-    assert said(ask(running, {}))
+    assert events_of(ask(running, {}))
     assert mark.read_text() == "closed"
 
 
-def test_an_event_that_is_none_is_an_error_of_the_invocation(running: Function) -> None:
+def test_an_invalid_event_is_an_error_of_the_invocation(running: Function) -> None:
     invocation = running.invoke({"Records": []})
     assert invocation.body() == b""
     assert invocation.error
     assert invocation.error["errorType"] == "Runtime.KeyError"
-    assert said(ask(running, {}))
+    assert events_of(ask(running, {}))
 
 
-class TestBegin:
+class TestStartup:
     @pytest.mark.parametrize(
         ("environment", "error"),
         [
@@ -170,7 +172,7 @@ class TestBegin:
             ({"STAGE": ""}, "RuntimeError"),
         ],
     )
-    def test_a_failure_is_reported_and_ends_the_process(
+    def test_a_failed_start_is_reported_and_ends_the_process(
         self, environment: dict[str, str], error: str
     ) -> None:
         variables = {**ENVIRONMENT, **environment}
@@ -180,7 +182,7 @@ class TestBegin:
             assert function.api.init_error["errorType"] == f"Runtime.{error}"
             assert error in function.log()
 
-    def test_the_paths_of_lambda_are_kept(self, tmp_path: Path) -> None:
+    def test_lambdas_import_paths_are_kept(self, tmp_path: Path) -> None:
         (tmp_path / "extra").mkdir()
         (tmp_path / "extra" / "layered.py").write_text(
             "import sys\n"
@@ -200,31 +202,31 @@ class TestBegin:
 
 
 class TestEdge:
-    def test_a_request_that_comes_by_it_has_the_visitors_address(self, behind: Function) -> None:
+    def test_a_request_through_the_edge_has_the_visitors_ip(self, behind_edge: Function) -> None:
         headers = {"x-origin-secret": SECRET, "x-viewer-address": "2001:db8::7"}
-        assert said(ask(behind, {}, headers=headers))[0]["ip"] == "2001:db8::7"
+        assert events_of(ask(behind_edge, {}, headers=headers))[0]["ip"] == "2001:db8::7"
 
     @pytest.mark.parametrize("method", ["POST", "OPTIONS", "GET"])
     @pytest.mark.parametrize(
         "headers",
         [{}, {"x-origin-secret": "guess"}, {"x-origin-secret": ""}, {"x-origin-secret": "ёж"}],
     )
-    def test_another_is_refused(
-        self, behind: Function, headers: dict[str, str], method: str
+    def test_a_request_that_bypasses_the_edge_is_refused(
+        self, behind_edge: Function, headers: dict[str, str], method: str
     ) -> None:
         invocation = ask(
-            behind, {}, method=method, headers={**headers, "x-viewer-address": "192.0.2.1"}
+            behind_edge, {}, method=method, headers={**headers, "x-viewer-address": "192.0.2.1"}
         )
         assert json.loads(invocation.body())["data"]["code"] == "forbidden"
         assert invocation.prelude["statusCode"] == 403
         assert invocation.prelude["headers"]["Access-Control-Allow-Origin"] == "*"
 
-    def test_without_one_nobody_is_believed(self, running: Function) -> None:
+    def test_without_an_edge_forwarded_headers_are_ignored(self, running: Function) -> None:
         headers = {"x-viewer-address": "192.0.2.1", "x-forwarded-for": "192.0.2.2"}
-        assert said(ask(running, {}, headers=headers))[0]["ip"] == "203.0.113.9"
+        assert events_of(ask(running, {}, headers=headers))[0]["ip"] == "203.0.113.9"
 
 
-def test_without_the_bootstrap_lambda_gets_the_whole_answer(
+def test_without_the_bootstrap_the_whole_answer_is_returned_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from app import chat_stream

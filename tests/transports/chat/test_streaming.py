@@ -1,4 +1,4 @@
-"""``chalice local`` sends a stream as it comes, which API Gateway cannot."""
+"""``chalice local`` sends a stream as it is made, which API Gateway cannot do."""
 
 import json
 import socket
@@ -64,7 +64,7 @@ def test_each_piece_arrives_before_the_next_is_made(streaming: Stream) -> None:
         assert connection.reply().status == 404
 
 
-def test_http_1_0_gets_it_unframed(streaming: Stream) -> None:
+def test_an_http_1_0_client_gets_an_unframed_stream(streaming: Stream) -> None:
     with streaming(lambda: iter([b"one ", b"two"])) as server, server.connect() as connection:
         connection.send(STREAM.replace(b"1.1", b"1.0"))
         assert b"Transfer-Encoding" not in head(connection)
@@ -72,7 +72,7 @@ def test_http_1_0_gets_it_unframed(streaming: Stream) -> None:
 
 
 def endless(ended: Event) -> Iterator[bytes]:
-    """Speak until nobody listens."""
+    """Send data until the client disconnects."""
     try:
         while not ended.wait(0.001):
             yield b": ping\n\n"
@@ -81,7 +81,9 @@ def endless(ended: Event) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("abruptly", [False, True])
-def test_it_ends_when_the_client_leaves(abruptly: bool, streaming: Stream, logged: Records) -> None:
+def test_a_stream_ends_when_the_client_leaves(
+    abruptly: bool, streaming: Stream, logged: Records
+) -> None:
     ended = Event()
     with streaming(partial(endless, ended)) as server:
         with server.connect() as connection:
@@ -94,7 +96,7 @@ def test_it_ends_when_the_client_leaves(abruptly: bool, streaming: Stream, logge
     assert logged.errors == []
 
 
-def test_it_ends_when_the_server_stops(streaming: Stream) -> None:
+def test_a_stream_ends_when_the_server_stops(streaming: Stream) -> None:
     ended = Event()
     with streaming(partial(endless, ended)) as server, server.connect() as connection:
         connection.send(STREAM)
@@ -103,7 +105,7 @@ def test_it_ends_when_the_server_stops(streaming: Stream) -> None:
         assert ended.wait(PATIENCE)
 
 
-def test_head_gives_the_headers_and_makes_nothing(streaming: Stream) -> None:
+def test_head_returns_the_headers_and_starts_no_stream(streaming: Stream) -> None:
     made = []
 
     def pieces() -> Iterator[bytes]:
@@ -118,7 +120,7 @@ def test_head_gives_the_headers_and_makes_nothing(streaming: Stream) -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("hush"), NotFoundError("hush")])
-def test_one_that_breaks_is_cut_off_rather_than_ended(
+def test_a_stream_that_breaks_is_cut_off_without_an_end_marker(
     error: Exception, streaming: Stream, logged: Records
 ) -> None:
     def pieces() -> Iterator[bytes]:
@@ -135,7 +137,7 @@ def test_one_that_breaks_is_cut_off_rather_than_ended(
 
 @pytest.fixture
 def chatting(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalServer]:
-    """Serve the chat's path, with a handler that says what it is told to."""
+    """Serve the chat's path, with a handler that the request controls."""
     monkeypatch.setenv("STREAM_HANDLER", "tests.fakes.streaming_handlers:handle")
     app = chalice_app.App(app_name="chat", configure_logs=False)
     with serving(app, *chat.ROUTES) as server:
@@ -150,7 +152,7 @@ def request(method: bytes = b"POST", body: bytes = b"", length: int | None = Non
 
 
 class TestChat:
-    def test_streams_as_it_is_made_to_pages_of_any_origin(self, chatting: LocalServer) -> None:
+    def test_the_chat_streams_to_pages_of_any_origin(self, chatting: LocalServer) -> None:
         def attempt(every: float) -> list[bool]:
             with chatting.connect() as connection:
                 connection.send(request(body=b'{"pieces": 3, "every": %f}' % every))
@@ -162,7 +164,7 @@ class TestChat:
                 heard, in_time = 0.0, []
                 for _ in range(3):
                     made = json.loads(connection.chunk().removeprefix(b"data: "))["at"]
-                    in_time.append(heard < made)  # The one before has arrived by then.
+                    in_time.append(heard < made)  # The previous piece has arrived by then.
                     heard = time.monotonic()
             return in_time
 
@@ -178,7 +180,9 @@ class TestChat:
             (request(length=200_000), 413),
         ],
     )
-    def test_shares_every_answer(self, sent: bytes, status: int, chatting: LocalServer) -> None:
+    def test_every_answer_of_the_chat_is_readable_from_any_origin(
+        self, sent: bytes, status: int, chatting: LocalServer
+    ) -> None:
         reply = chatting.ask(sent)
         assert reply.status == status
         assert reply.header("Access-Control-Allow-Origin") == "*"

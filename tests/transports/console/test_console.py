@@ -1,4 +1,4 @@
-"""What people do in the console, over HTTP: keys, bots, limits, balance."""
+"""The console over HTTP: keys, bots, limits and balance."""
 
 import html
 import json
@@ -29,12 +29,12 @@ KEY = {"name": "Laptop", "scopes": "projects:read", "once": "form-1"}
 
 
 def text(answer: Answer) -> str:
-    """Return a page as it reads."""
+    """Return the text of a page."""
     return html.unescape(answer.body.decode())
 
 
 def token_of(answer: Answer, prefix: str = "svc_live_") -> str:
-    """Return the token that a page shows."""
+    """Return the token on a page."""
     shown = re.search(r'id="token"><code>([^<]*)</code>', answer.body.decode())
     assert shown
     assert shown[1].startswith(prefix)
@@ -42,7 +42,7 @@ def token_of(answer: Answer, prefix: str = "svc_live_") -> str:
 
 
 def error_beside(answer: Answer, field: str) -> str:
-    """Return what a form says beside a field, which the summary leads to."""
+    """Return the error message beside a field. The summary must link to it."""
     page = answer.body.decode()
     found = re.search(rf'id="{field}-error">([^<]*)<', page)
     assert found, page
@@ -52,19 +52,19 @@ def error_beside(answer: Answer, field: str) -> str:
 
 
 def value_of(answer: Answer, field: str) -> str:
-    """Return what stands in a field."""
+    """Return the value of a field."""
     found = re.search(rf'<input id="{field}"[^>]* value="([^"]*)"', answer.body.decode())
     assert found
     return html.unescape(found[1])
 
 
 def ticked(answer: Answer) -> set[str]:
-    """Return the rights whose boxes are ticked."""
+    """Return the scopes whose boxes are ticked."""
     return set(re.findall(r'name="scopes" value="([^"]*)" checked', answer.body.decode()))
 
 
-class TestKeyStory:
-    def test_shows_a_token_once_and_nowhere_else(self, world: World, logged: Records) -> None:
+class TestKeys:
+    def test_a_token_is_shown_once_and_never_again(self, world: World, logged: Records) -> None:
         boss, keys = world.person("boss"), f"{world.here.path}/keys"
         made = boss.post(keys, KEY)
         assert made.status == 200
@@ -96,7 +96,7 @@ class TestKeyStory:
         assert key_id in text(boss.get(f"{world.here.path}/audit"))
         assert f"svc_live_…{token[-4:]}" in text(listed)
 
-    def test_makes_a_key_that_works_until_it_is_revoked(self, world: World) -> None:
+    def test_a_created_key_works_until_it_is_revoked(self, world: World) -> None:
         boss, keys = world.person("boss"), f"{world.here.path}/keys"
         made = boss.post(keys, KEY)
         api = Api(token_of(made))
@@ -113,7 +113,7 @@ class TestKeyStory:
         for method, where in (("GET", "/api/projects/list"), ("POST", "/api/mcp")):
             assert api.call(method, where, {} if method == "POST" else None).status == 401
 
-    def test_of_a_form_changed_since_makes_no_second_key(self, world: World) -> None:
+    def test_a_form_sent_twice_with_changes_creates_no_second_key(self, world: World) -> None:
         boss, keys = world.person("boss"), f"{world.here.path}/keys"
         boss.post(keys, KEY)
         before = len(api_keys.live(world.here.workspace_id))
@@ -124,8 +124,10 @@ class TestKeyStory:
         (once,) = re.findall(r'name="once" value="([^"]*)"', answer.body.decode())
         assert boss.post(keys, KEY | {"name": "Phone", "once": once}).status == 200
 
-    def test_ends_with_the_day_where_the_workspace_is(self, world: World, time: Time) -> None:
-        boss = world.person("boss")  # in Vladivostok it is 22:00 on January 15
+    def test_a_key_expires_at_the_end_of_the_day_in_the_workspaces_zone(
+        self, world: World, time: Time
+    ) -> None:
+        boss = world.person("boss")  # in Vladivostok, it is 22:00 on January 15
         made = boss.post(f"{world.here.path}/keys", KEY | {"expires": "2027-01-15"})
         assert made.status == 200
         (key,) = [k for k in api_keys.live(world.here.workspace_id) if k.name == "Laptop"]
@@ -145,19 +147,19 @@ class TestKeyStory:
         pattern = r">15 Jan 2027, 14:59</time>\s*<span[^>]*data-offset=\"60\"[^>]*>UTC\+1</span>"
         assert re.search(pattern, boss.get(keys).body.decode())
 
-    def test_lists_who_made_a_key_and_the_masked_token(self, world: World) -> None:
+    def test_the_list_shows_the_creator_of_a_key_and_the_masked_token(self, world: World) -> None:
         manager = world.person("manager")
         manager.post(f"{world.here.path}/keys", KEY)
         page = text(manager.get(f"{world.here.path}/keys?q=lapt"))
         assert "Laptop" in page
         assert "manager@example.com" in page
 
-    def test_lists_one_that_was_made_to_the_end_of_the_calendar(self, world: World) -> None:
+    def test_a_key_that_expires_at_the_end_of_the_calendar_is_listed(self, world: World) -> None:
         key = api_keys.by_id(world.here.key)
         key.update([ApiKeyRow.expires_at.set(datetime.max.replace(tzinfo=UTC))])
         assert "31 Dec 9999" in text(world.person("boss").get(f"{world.here.path}/keys"))
 
-    def test_shows_the_latest_of_those_that_work_no_more(
+    def test_the_latest_keys_that_no_longer_work_are_shown(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(keys, "GONE", 2)
@@ -176,7 +178,7 @@ class TestKeyStory:
         assert "The latest 2 are shown." in page
         assert page.count(">No ") == 2
 
-    def test_says_when_the_workspace_can_have_no_more(
+    def test_a_message_is_shown_when_the_workspace_has_the_most_keys(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for module in (identity_keys, key_list):
@@ -194,7 +196,7 @@ class TestKeyStory:
 
 class TestKeyForm:
     @pytest.mark.parametrize("name", ["read", "agent", "everything"])
-    def test_presets_tick_boxes_and_keep_what_was_typed(self, name: str, world: World) -> None:
+    def test_a_preset_ticks_boxes_and_keeps_the_entered_name(self, name: str, world: World) -> None:
         boss, before = world.person("boss"), everything()
         typed = {"name": "Lap & top", "expires": "2030-01-31", "preset": name}
         answer = boss.post(f"{world.here.path}/keys", typed)
@@ -204,7 +206,7 @@ class TestKeyForm:
         assert value_of(answer, "expires") == "2030-01-31"
         assert everything() == before
 
-    def test_offers_the_blog_to_admins_alone(self, world: World) -> None:
+    def test_blog_scopes_are_offered_to_admins_only(self, world: World) -> None:
         path = f"{world.here.path}/keys/new"
         assert "blog:" not in text(world.person("boss").get(path))
         as_operator(
@@ -231,7 +233,7 @@ class TestKeyForm:
             ("expires", {"expires": "\u0662\u0660\u0662\u0668-01-01"}),
         ],
     )
-    def test_says_beside_a_field_what_is_wrong(
+    def test_an_error_is_shown_beside_its_field(
         self, field: str, typed: dict[str, str], world: World, time: Time
     ) -> None:
         boss = world.person("boss")
@@ -244,7 +246,7 @@ class TestKeyForm:
         assert ticked(answer) == {"projects:read"}
 
     @pytest.mark.parametrize("scopes", ["", "none:read", "projects", "projects:delete"])
-    def test_asks_for_at_least_one_right(self, scopes: str, world: World) -> None:
+    def test_at_least_one_scope_is_required(self, scopes: str, world: World) -> None:
         typed = {"name": "Laptop", **({"scopes": scopes} if scopes else {})}
         answer = world.person("boss").post(f"{world.here.path}/keys", typed)
         assert answer.status == 400
@@ -253,7 +255,7 @@ class TestKeyForm:
         assert value_of(answer, "name") == "Laptop"
 
     @pytest.mark.parametrize("plan", ["free", "start"])
-    def test_is_closed_below_business_where_keys_are_shown_still(
+    def test_keys_cannot_be_created_below_business_but_are_listed(
         self, plan: str, world: World
     ) -> None:
         as_operator("set_plan", workspaceId=world.here.workspace_id, plan=plan)
@@ -274,7 +276,9 @@ class TestKeyForm:
 
 
 class TestBotKeys:
-    def test_are_shown_once_and_five_at_most(self, world: World, logged: Records) -> None:
+    def test_a_bot_key_is_shown_once_and_there_are_at_most_five(
+        self, world: World, logged: Records
+    ) -> None:
         boss, keys = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/keys"
         made = [boss.post(keys, {"name": f"Key {n}", "once": str(n)}) for n in range(4)]
         tokens = [token_of(answer, "svc_bot_") for answer in made]
@@ -298,7 +302,7 @@ class TestBotKeys:
             assert again.headers["Location"] == f"{keys}?done=bot_key_deleted"
         assert boss.post(keys, {"name": "Key 6", "once": "6"}).status == 200
 
-    def test_need_a_name(self, world: World) -> None:
+    def test_a_bot_key_needs_a_name(self, world: World) -> None:
         keys = f"{world.here.path}/bots/{world.here.bot}/keys"
         answer = world.person("boss").post(keys, {"name": " "})
         assert answer.status == 400
@@ -310,7 +314,7 @@ Try = Callable[..., HttpResponse]
 
 @pytest.fixture
 def tried(world: World) -> Try:
-    """Send a message to a private bot as a page of the console does, or almost."""
+    """Send a message to a private bot as a page of the console does, with optional differences."""
 
     def send(
         who: Person | None, bot: str = "", csrf: str | None = None, **fields: str
@@ -328,8 +332,8 @@ def tried(world: World) -> Try:
     return send
 
 
-class TestTestChat:
-    def test_answers_the_bots_people_without_a_key(self, world: World, tried: Try) -> None:
+class TestChatInConsole:
+    def test_the_bots_people_chat_without_a_key(self, world: World, tried: Try) -> None:
         for name in ("boss", "manager"):
             response = tried(world.person(name))
             assert response.status == 200
@@ -340,7 +344,7 @@ class TestTestChat:
         assert {dialog["channel"] for dialog in dialogs} == {"test"}
 
     @pytest.mark.parametrize("is_private", [True, False])
-    def test_a_plain_member_spends_none_of_the_owners_money(
+    def test_a_plain_member_cannot_spend_the_owners_money(
         self, is_private: bool, world: World, tried: Try
     ) -> None:
         as_operator("set_bot", id=world.here.bot, isPrivate=is_private)
@@ -350,7 +354,7 @@ class TestTestChat:
         assert (response.status, told["code"]) == (403, "forbidden")
         assert as_operator("get_balance", account="boss@example.com") == before
 
-    def test_a_plain_member_is_shown_why_there_is_no_chat(self, world: World) -> None:
+    def test_a_plain_member_sees_the_reason_why_there_is_no_chat(self, world: World) -> None:
         path = f"{world.here.path}/bots/{world.here.bot}/chat"
         page = world.person("member").get(path)
         assert page.status == 200
@@ -358,7 +362,7 @@ class TestTestChat:
         assert b"data-chat=" not in page.body
         assert b"data-chat=" in world.person("manager").get(path).body
 
-    def test_asks_all_others_for_a_key(self, world: World, tried: Try) -> None:
+    def test_other_people_need_a_key(self, world: World, tried: Try) -> None:
         boss, stranger = world.person("boss"), world.person("stranger")
         assert tried(None).status == 403
         assert tried(stranger).status == 403
@@ -369,7 +373,7 @@ class TestTestChat:
         )
         assert tried(world.person("manager")).status == 403
 
-    def test_takes_no_page_but_the_consoles(self, world: World, tried: Try) -> None:
+    def test_only_pages_of_the_console_may_send_messages(self, world: World, tried: Try) -> None:
         boss = world.person("boss")
         for csrf in ("", "0" * 64, world.person("boss").csrf):
             response = tried(boss, csrf=csrf)
@@ -379,8 +383,8 @@ class TestTestChat:
         gone = Person("boss@example.com", "A" * 43)
         assert tried(gone).status == 401
 
-    def test_of_a_session_that_is_over_is_nobodys(self, world: World, tried: Try) -> None:
-        """A public bot would answer, and count it as a visitor's."""
+    def test_an_ended_session_gives_no_access(self, world: World, tried: Try) -> None:
+        """A public bot would answer, and count the message as a visitor's."""
         boss = world.person("boss")
         as_operator("set_bot", id=world.here.bot, isPrivate=False)
         world.person("boss").post("/console/account/sign-out")
@@ -388,7 +392,7 @@ class TestTestChat:
         assert response.status == 401
         assert json.loads(response.whole_body())["data"]["code"] == "unauthorized"
 
-    def test_of_a_stranger_with_a_key_counts_as_a_programs(self, world: World, tried: Try) -> None:
+    def test_a_stranger_with_a_key_counts_as_a_program(self, world: World, tried: Try) -> None:
         stranger = world.person("stranger")
         assert tried(stranger, apiKey=world.here.bot_token).status == 200
         dialogs = in_console(world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot)[
@@ -396,7 +400,9 @@ class TestTestChat:
         ]
         assert [dialog["channel"] for dialog in dialogs] == ["api"]
 
-    def test_notes_no_use_of_the_session(self, world: World, tried: Try, time: Time) -> None:
+    def test_a_message_does_not_count_as_a_use_of_the_session(
+        self, world: World, tried: Try, time: Time
+    ) -> None:
         boss = world.person("boss")
         time.pass_by(hours=1)
         assert tried(boss).status == 200
@@ -404,7 +410,7 @@ class TestTestChat:
         assert session
         assert session.seen_at == session.created_at
 
-    def test_has_words_of_the_page_for_what_may_go_wrong(self, world: World) -> None:
+    def test_the_page_has_messages_for_every_failure(self, world: World) -> None:
         path = f"{world.here.path}/bots/{world.here.bot}/chat"
         page = text(world.person("boss").get(path, accept_language="ru"))
         (told,) = re.findall(r'data-failures="(\{.*?\})"', page)
@@ -412,7 +418,7 @@ class TestTestChat:
         assert set(said) == set(bots.FAILURES)
         assert said["insufficient_balance"] == "На балансе владельца не хватает денег на ответ."
 
-    def test_is_on_a_page_that_says_where_and_for_whom(self, world: World) -> None:
+    def test_the_chat_page_names_the_bot_and_its_audience(self, world: World) -> None:
         boss = world.person("boss")
         page = text(boss.get(f"{world.here.path}/bots/{world.here.bot}/chat"))
         assert f'data-csrf="{boss.csrf}"' in page
@@ -435,11 +441,13 @@ class TestLimits:
             ("0,01", 1),
         ],
     )
-    def test_take_rubles_as_people_write_them(self, typed: str, amount: int | None) -> None:
+    def test_amounts_in_rubles_are_accepted_in_common_spellings(
+        self, typed: str, amount: int | None
+    ) -> None:
         assert kopecks("daily", typed) == amount
 
     @pytest.mark.parametrize("first", ["", "5", "0"])
-    def test_are_set_and_lifted(self, first: str, world: World) -> None:
+    def test_limits_are_set_and_removed(self, first: str, world: World) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
         boss.post(path, {"daily": "7", "weekly": "8", "monthly": "9"})
         answer = boss.post(path, {"daily": first, "weekly": "1 000,50 ₽", "monthly": ""})
@@ -452,7 +460,7 @@ class TestLimits:
         limits = [found[each]["limit"] for each in ("daily", "weekly", "monthly")]
         assert limits == [{"": None, "5": 500, "0": 0}[first], 100_050, None]
 
-    def test_that_are_not_sent_stay(self, world: World) -> None:
+    def test_limits_that_are_not_sent_stay(self, world: World) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
         boss.post(path, {"daily": "7", "weekly": "8", "monthly": "9"})
         assert boss.post(path, {"weekly": ""}).status == 303
@@ -460,12 +468,12 @@ class TestLimits:
         limits = [found[each]["limit"] for each in ("daily", "weekly", "monthly")]
         assert limits == [700, None, 900]
 
-    def test_of_nothing_stop_the_bot(self, world: World, tried: Try) -> None:
+    def test_a_limit_of_zero_stops_the_bot(self, world: World, tried: Try) -> None:
         boss = world.person("boss")
         boss.post(f"{world.here.path}/bots/{world.here.bot}/limits", {"daily": "0"})
         assert tried(boss).status == 429
 
-    def test_a_bot_that_its_limit_stops_is_not_shown_as_active(
+    def test_a_bot_stopped_by_its_limit_is_not_shown_as_active(
         self, world: World, tried: Try
     ) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/bots"
@@ -487,7 +495,7 @@ class TestLimits:
     @pytest.mark.parametrize(
         "typed", ["-1", "1e5", "1,234.56", "1.234", "₽", "abc", "١٢", "9" * 13, "9" * 5000, "1_000"]
     )
-    def test_say_beside_each_field_what_is_no_amount(self, typed: str, world: World) -> None:
+    def test_an_invalid_amount_is_reported_beside_its_field(self, typed: str, world: World) -> None:
         boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
         boss.post(path, {"daily": "7"})
         answer = boss.post(path, {"daily": "5", "weekly": typed, "monthly": f"{typed} "})
@@ -501,7 +509,7 @@ class TestLimits:
 
 
 class TestBalance:
-    def test_is_for_the_owner_alone(self, world: World) -> None:
+    def test_only_the_owner_sees_the_balance(self, world: World) -> None:
         path = f"{world.here.path}/balance"
         assert "10,000.00 ₽" in text(world.person("boss").get(path)).replace("\u00a0", " ")
         for name in ("manager", "member"):
@@ -510,7 +518,7 @@ class TestBalance:
             assert "₽" not in page
             assert "₽" not in text(world.person(name).get(world.here.path))
 
-    def test_shows_its_ledger_a_page_at_a_time(
+    def test_the_ledger_is_shown_page_by_page(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(balance, "ENTRIES", 5)
@@ -527,12 +535,12 @@ class TestBalance:
         assert first.count("<tr>") == 6
         (older,) = re.findall(r'href="\?before=(\d+)"', first)
         second = text(boss.get(f"{path}?before={older}"))
-        assert second.count("<tr>") == 4  # two gifts, the top-up, and the head
+        assert second.count("<tr>") == 4  # two credits as gifts, the top-up, and the table's head
         assert "gift" in first
         assert "1.01" in second
         assert "1.01" not in first
 
     @pytest.mark.parametrize("before", ["0", "-1", "x", "9" * 30, "9" * 5000, "1.5", "\u0661"])
-    def test_takes_any_place_in_it(self, before: str, world: World) -> None:
+    def test_any_start_position_is_accepted(self, before: str, world: World) -> None:
         answer = world.person("boss").get(f"{world.here.path}/balance?before={quote(before)}")
         assert answer.status == 200

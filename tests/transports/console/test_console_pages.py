@@ -1,4 +1,4 @@
-"""What each page of the console shows, and to whom: sweeps over all of them (security.md)."""
+"""The pages of the console: their content and their readers, checked for every page."""
 
 import re
 from html.parser import HTMLParser
@@ -12,7 +12,7 @@ from chalicelib.transports.console import account
 from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
 from tests.conftest import as_operator
 from tests.factories.console import HOSTILE, Person, World
-from tests.transports.console.test_console_door import (
+from tests.transports.console.test_console_access import (
     FORMS,
     SENT,
     every_page,
@@ -26,7 +26,7 @@ every_form_of_a_workspace = pytest.mark.parametrize(
 
 
 class Markup(HTMLParser):
-    """What of a page could run."""
+    """Collects the parts of a page that could run script."""
 
     def __init__(self, html: bytes) -> None:
         super().__init__()
@@ -48,9 +48,11 @@ class Markup(HTMLParser):
 
 class TestPages:
     @every_page
-    def test_show_names_as_text(self, route: str, world: World) -> None:
+    def test_names_are_shown_as_text(self, route: str, world: World) -> None:
         boss = world.person("boss")
-        boss.post(world.here.path_of(f"{BOT}/limits"), {"daily": "5"})  # for the audit log
+        boss.post(
+            world.here.path_of(f"{BOT}/limits"), {"daily": "5"}
+        )  # creates an entry in the audit log
         answer = boss.get(world.here.path_of(route))
         if answer.status == 303:
             return
@@ -62,12 +64,12 @@ class TestPages:
         assert "{{7*7}}" in html
         assert "49}" not in html
 
-    def test_of_an_empty_log_are_shown(self, world: World) -> None:
+    def test_pages_with_an_empty_log_are_shown(self, world: World) -> None:
         page = world.person("boss").get(f"{world.here.path}/audit")
         assert page.status == 200
         assert b'class="empty"' in page.body
 
-    def test_show_what_was_typed_as_text(self, world: World) -> None:
+    def test_submitted_values_are_shown_as_text(self, world: World) -> None:
         boss, here, typed = world.person("boss"), world.here.path, quote(HOSTILE, safe="")
         bot = f"{here}/bots/{world.here.bot}"
         answers = [
@@ -87,7 +89,7 @@ class TestPages:
             assert b"<img" not in answer.body
 
     @every_route
-    def test_are_in_nobodys_frame_and_cache_and_run_nothing_inline(
+    def test_pages_are_not_framed_or_cached_and_run_no_inline_script(
         self, route: str, world: World
     ) -> None:
         boss, path = world.person("boss"), world.here.path_of(route)
@@ -124,9 +126,9 @@ class TestPages:
                 assert (policy["form-action"], policy["base-uri"]) == ("'self'", "'none'")
 
 
-class TestPlaces:
+class TestAccess:
     @every_form_of_a_workspace
-    def test_members_look_and_managers_change(self, route: str, world: World) -> None:
+    def test_members_read_and_managers_change(self, route: str, world: World) -> None:
         member, manager = world.person("member"), world.person("manager")
         path, before = world.here.path_of(route), stored()
         answer = member.post(path, FORMS[route])
@@ -139,7 +141,9 @@ class TestPlaces:
 
     @pytest.mark.parametrize("name", ["manager", "member"])
     @every_page
-    def test_of_others_are_shown_to_their_people(self, route: str, name: str, world: World) -> None:
+    def test_another_persons_workspace_is_shown_to_its_own_people(
+        self, route: str, name: str, world: World
+    ) -> None:
         answer = world.person(name).get(world.here.path_of(route))
         closed = name == "member" and ROUTES[route].for_managers
         assert answer.status in ({403} if closed else {200, 303})
@@ -149,7 +153,9 @@ class TestPlaces:
             assert "/revoke" not in html
 
     @every_route
-    def test_of_strangers_are_as_if_they_were_not(self, route: str, world: World) -> None:
+    def test_a_strangers_workspace_looks_like_an_unknown_one(
+        self, route: str, world: World
+    ) -> None:
         if not route.startswith(WORKSPACE):
             return
         boss, before = world.person("boss"), stored()
@@ -164,7 +170,7 @@ class TestPlaces:
                 workspace=world.here.slug, id=world.here.bot, key=world.there.bot_key
             )
             never = route.format(workspace=world.here.slug, id=world.here.bot, key=new_id())
-            pairs.append((own, never, 303))  # As of one that is deleted.
+            pairs.append((own, never, 303))  # The same answer as for a deleted workspace.
         for foreign, never, status in pairs:
             for method in ("get", "post"):
                 if not getattr(ROUTES[route], method):
@@ -177,7 +183,7 @@ class TestPlaces:
                 assert told.body == nothing.body
         assert stored() == before
 
-    def test_are_lost_with_the_membership_at_once(self, world: World) -> None:
+    def test_access_ends_with_the_membership_at_once(self, world: World) -> None:
         manager, path = world.person("manager"), f"{world.here.path}/keys"
         assert manager.get(path).status == 200
         who = {"workspaceId": world.here.workspace_id, "email": "manager@example.com"}
@@ -190,13 +196,13 @@ class TestPlaces:
         assert world.here.slug not in manager.get("/console/account").body.decode()
         assert manager.get(PREFIX).headers["Location"] == "/console/account"
 
-    def test_are_lost_with_the_account_at_once(self, world: World) -> None:
+    def test_access_ends_with_the_account_at_once(self, world: World) -> None:
         manager = world.person("manager")
         as_operator("disable_account", email="manager@example.com")
         assert manager.get(f"{world.here.path}/keys").status == 303
 
 
-def test_a_plain_member_is_shown_no_form_that_could_not_be_sent(world: World) -> None:
+def test_a_plain_member_sees_no_form_that_would_be_refused(world: World) -> None:
     member, keys = world.person("member"), f"{world.here.path}/keys"
     for fields in ({"preset": "read"}, {"name": "Laptop", "scopes": "crm:read"}):
         answer = member.post(keys, fields)
@@ -206,7 +212,7 @@ def test_a_plain_member_is_shown_no_form_that_could_not_be_sent(world: World) ->
 
 
 class TestFilteredAuditLog:
-    def test_leads_on_past_changes_of_others(
+    def test_paging_continues_past_entries_that_the_filter_excludes(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         boss, here = world.person("boss"), f"{world.here.path}/audit"
@@ -224,13 +230,13 @@ class TestFilteredAuditLog:
         assert asked
         assert b"Nothing among the latest changes" in boss.get(f"{here}?actor=operator").body
 
-    def test_says_at_its_field_what_is_no_day(self, world: World) -> None:
+    def test_an_invalid_day_is_reported_beside_its_field(self, world: World) -> None:
         page = world.person("boss").get(f"{world.here.path}/audit?from=x&to=2027-01-31").body
         assert page.count(b"aria-invalid") == 1
         assert b'<a href="#from">From: enter a day' in page
 
 
-def test_a_search_of_bots_can_be_seen_and_undone(world: World) -> None:
+def test_a_search_of_bots_is_visible_and_can_be_removed(world: World) -> None:
     page = world.person("boss").get(f"{world.here.path}/bots?q=zzz").body
     assert b"Nothing found" in page
     assert b'value="zzz"' in page
@@ -245,6 +251,6 @@ def test_a_search_of_bots_can_be_seen_and_undone(world: World) -> None:
         ("Version/17.0 Mobile/15E148 Safari/604.1", "Safari, iPhone"),
     ],
 )
-def test_a_session_is_named_as_people_call_its_browser(mark: str, name: str) -> None:
+def test_a_session_is_named_after_its_browser(mark: str, name: str) -> None:
     system = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 "
     assert account.browser_name(system + mark) == name

@@ -1,4 +1,4 @@
-"""Stored files and signed uploads under ``chalice local`` (contract, public surfaces)."""
+"""Stored files and signed uploads under ``chalice local``."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.transports.conftest import LocalServer, Records, WireReply
 
 @pytest.fixture(autouse=True)
 def _quiet(logged: Records) -> Iterator[None]:
-    """Nothing crashes."""
+    """Check that no error is logged."""
     yield
     assert logged.errors == []
 
@@ -35,7 +35,7 @@ def refusal(reply: WireReply) -> tuple[int, str]:
 
 class TestReading:
     @pytest.mark.parametrize("body", [b"plain \xd1\x91", b"<svg/>", b"<html><script>", b"\x00\xff"])
-    def test_gives_the_bytes_with_the_headers_of_their_type(
+    def test_a_file_is_served_with_the_headers_of_its_type(
         self, body: bytes, local_server: LocalServer, api: Api
     ) -> None:
         file = upload(api, "a.txt", body)
@@ -55,7 +55,7 @@ class TestReading:
             ("a.js", "text/plain"),
         ],
     )
-    def test_gives_texts_with_their_type_and_encoding(
+    def test_a_text_is_served_with_its_type_and_encoding(
         self, name: str, kind: str, encoding: str, local_server: LocalServer, api: Api
     ) -> None:
         text = "название;цена\nхлеб ржаной;100\nбулка сдобная;50\n"
@@ -67,7 +67,7 @@ class TestReading:
         assert reply.body.decode(charset).lstrip("\ufeff") == text
         assert reply.header("X-Content-Type-Options") == "nosniff"
 
-    def test_gives_pictures_and_thumbnails_inline(
+    def test_images_and_thumbnails_are_served_inline(
         self, local_server: LocalServer, api: Api
     ) -> None:
         file = upload(api, "a.jpg", photo())
@@ -76,11 +76,11 @@ class TestReading:
             assert (reply.status, reply.header("Content-Type")) == (200, "image/jpeg")
             assert reply.header("Content-Disposition") == "inline"
 
-    def test_head_gives_the_headers_only(self, local_server: LocalServer, api: Api) -> None:
+    def test_head_returns_only_the_headers(self, local_server: LocalServer, api: Api) -> None:
         reply = ask(local_server, f"/{key(upload(api)['url'])}", "HEAD")
         assert (reply.status, reply.header("Content-Length"), reply.body) == (200, "5", b"")
 
-    def test_nothing_but_files_can_be_reached(
+    def test_only_files_can_be_reached(
         self, local_server: LocalServer, api: Api, owner: Owner
     ) -> None:
         site = api.post("/api/projects/create", {"title": "T"})["project"]["id"]
@@ -119,14 +119,16 @@ class TestReading:
             assert refusal(ask(local_server, path)) == (404, "not_found"), path
 
     @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-    def test_files_are_only_read(self, method: str, local_server: LocalServer, api: Api) -> None:
+    def test_files_cannot_be_changed(
+        self, method: str, local_server: LocalServer, api: Api
+    ) -> None:
         reply = ask(local_server, f"/{key(upload(api)['url'])}", method, b"x")
         assert refusal(reply) == (405, "method_not_allowed")
         assert reply.header("Allow") == "GET, HEAD"
 
 
 class TestRanges:
-    """Parts of files, as S3 sends them: what players and resumed downloads ask for."""
+    """Parts of files, as S3 serves them to media players and resumed downloads."""
 
     @pytest.fixture
     def path(self, api: Api) -> str:
@@ -144,7 +146,7 @@ class TestRanges:
         ],
     )
     @pytest.mark.parametrize("method", ["GET", "HEAD"])
-    def test_one_range_is_206_with_its_bytes(
+    def test_a_single_range_is_206_with_its_bytes(
         self,
         method: str,
         wanted: str,
@@ -163,7 +165,7 @@ class TestRanges:
     @pytest.mark.parametrize(
         "wanted", ["bytes=0-1,4-5", "bytes=5-2", "bytes=-", "bytes=a-b", "lines=0-1", "bytes", ""]
     )
-    def test_what_is_no_single_range_is_answered_whole(
+    def test_other_range_headers_are_answered_with_the_whole_file(
         self, wanted: str, path: str, local_server: LocalServer
     ) -> None:
         reply = ask(local_server, path, Range=wanted)
@@ -179,7 +181,7 @@ class TestRanges:
         assert refusal(reply) == (416, "range_not_satisfiable")
         assert reply.header("Content-Range") == "bytes */10"
 
-    def test_a_range_of_another_version_is_answered_whole(
+    def test_a_range_of_another_version_is_answered_with_the_whole_file(
         self, path: str, local_server: LocalServer
     ) -> None:
         tag = ask(local_server, path).header("ETag") or ""
@@ -190,7 +192,7 @@ class TestRanges:
             changed = ask(local_server, path, Range="bytes=0-0", If_Range=other)
             assert (changed.status, changed.body) == (200, b"0123456789")
 
-    def test_a_file_that_the_client_has_is_304(self, path: str, local_server: LocalServer) -> None:
+    def test_a_cached_file_is_304(self, path: str, local_server: LocalServer) -> None:
         tag = ask(local_server, path).header("ETag") or ""
         for more in ({}, {"Range": "bytes=0-0"}):
             known = ask(local_server, path, If_None_Match=tag, **more)
@@ -204,7 +206,7 @@ class TestUploads:
     def path(announced: dict[str, str]) -> str:
         return announced["url"].removeprefix(settings().public_url)
 
-    def test_are_taken_without_a_key_and_completed_with_one(
+    def test_an_upload_needs_no_key_and_its_completion_does(
         self, local_server: LocalServer, api: Api
     ) -> None:
         body = b"\x00\xff" * 3_000_000
@@ -213,7 +215,7 @@ class TestUploads:
         file = api.post("/api/files/uploads/complete", {"id": announced["id"]})["file"]
         assert ask(local_server, f"/{key(file['url'])}").body == body
 
-    def test_are_refused_when_wrong_and_when_late(
+    def test_invalid_and_expired_uploads_are_refused(
         self, local_server: LocalServer, api: Api, time: Time
     ) -> None:
         path = self.path(announce(api, 3))
@@ -227,14 +229,14 @@ class TestUploads:
         time.pass_by(minutes=31)
         assert refusal(ask(local_server, path, "PUT", b"abc")) == (403, "forbidden")
 
-    def test_over_twenty_megabytes_are_refused_unread(
+    def test_an_upload_over_twenty_megabytes_is_refused_unread(
         self, local_server: LocalServer, api: Api
     ) -> None:
         path = self.path(announce(api, 3))
         head = f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000001\r\n\r\n"
         assert refusal(local_server.ask(head.encode())) == (413, "payload_too_large")
 
-    def test_are_only_put(self, local_server: LocalServer, api: Api) -> None:
+    def test_uploads_accept_only_put(self, local_server: LocalServer, api: Api) -> None:
         for method in ("GET", "POST"):
             reply = ask(local_server, self.path(announce(api, 3)), method)
             assert refusal(reply) == (405, "method_not_allowed")

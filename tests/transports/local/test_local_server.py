@@ -1,4 +1,4 @@
-"""``chalice local`` speaks HTTP as the deployed system does."""
+"""``chalice local`` handles HTTP like the deployed system."""
 
 import gzip
 import os
@@ -36,7 +36,7 @@ CREATE = b"POST /api/projects/create HTTP/1.1\r\nHost: x\r\n"
 
 @pytest.fixture(autouse=True)
 def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
-    """Nothing is written past the log, and no key in it."""
+    """Check that nothing is written outside the log, and that the log has no key."""
     yield
     assert "hush" not in "".join(logged.lines)
     written = capfd.readouterr()
@@ -48,15 +48,15 @@ def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]
 def stalling(
     local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[bytes], WireReply]:
-    """Send the beginning of a request, or one request, to a server that waits for little time.
+    """Send part of a request to a server with a short read timeout, and return its answer.
 
-    Returns its answer, after which it has closed the connection.
+    The server has closed the connection after the answer.
     """
 
     def send(sent: bytes) -> WireReply:
         def attempt(seconds: float) -> WireReply | None:
             monkeypatch.setattr(local_server.server, "timeout", seconds)
-            # No answer comes if this thread was too slow to send it.
+            # Without an answer, this thread was too slow to send the request.
             with local_server.connect() as connection, suppress(ConnectionError):
                 connection.send(sent)
                 reply = connection.reply() if connection.stream.peek(1) else None
@@ -72,7 +72,7 @@ def stalling(
 
 
 class TestPathsAndMethods:
-    def test_an_unknown_path_is_404_and_echoes_no_key(self, local_server: LocalServer) -> None:
+    def test_an_unknown_path_is_404_and_repeats_no_key(self, local_server: LocalServer) -> None:
         reply = local_server.ask(
             b"GET /api/none HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hush\r\n\r\n"
         )
@@ -80,7 +80,7 @@ class TestPathsAndMethods:
         assert b"hush" not in reply.body
 
     @pytest.mark.parametrize("method", ["POST", "PUT", "OPTIONS", "TRACE", "BREW"])
-    def test_a_wrong_method_is_405_and_names_the_right_ones(
+    def test_a_wrong_method_is_405_with_the_right_ones(
         self, local_server: LocalServer, method: str
     ) -> None:
         reply = local_server.ask(f"{method} /api/health HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -132,23 +132,25 @@ class TestPathsAndMethods:
 
 
 class TestBodies:
-    def test_a_client_that_sends_before_it_reads_still_sees_413(
+    def test_a_client_that_sends_before_it_reads_still_receives_413(
         self, local_server: LocalServer
     ) -> None:
         with local_server.connect() as connection:
             head = CREATE + b"Content-Length: 60000000\r\n\r\n"
-            connection.socket.sendall(head + b"a" * 60_000_000)  # Fails if it is cut off.
+            connection.socket.sendall(
+                head + b"a" * 60_000_000
+            )  # Fails if the connection was reset.
             reply = connection.reply()
             assert connection.at_end()
         assert (reply.status, reply.data["code"]) == (413, "payload_too_large")
         assert reply.header("Connection") == "close"
 
-    def test_a_body_at_the_limit_is_read(self, local_server: LocalServer) -> None:
+    def test_a_body_at_the_limit_is_accepted(self, local_server: LocalServer) -> None:
         size = b"Content-Length: %d\r\n\r\n" % MAX_BODY_BYTES
         reply = local_server.ask(CREATE + size + b" " * MAX_BODY_BYTES)
         assert reply.status == 401
 
-    def test_chunks_are_put_together_and_limited(self, local_server: LocalServer) -> None:
+    def test_chunks_are_joined_and_limited(self, local_server: LocalServer) -> None:
         chunked = CREATE + b"Transfer-Encoding: Chunked\r\n\r\n"
         with local_server.connect() as connection:
             connection.send(chunked + b"2;a=b\r\n{}\r\n0\r\nTrailer: a\r\n\r\n" + HEALTH)
@@ -172,7 +174,7 @@ class TestBodies:
     @pytest.mark.parametrize(
         ("target", "status"), [("/api/projects/create", 413), ("/api/none", 404)]
     )
-    def test_a_refused_body_is_not_asked_for(
+    def test_a_refused_body_gets_no_100_continue(
         self, local_server: LocalServer, target: str, status: int
     ) -> None:
         with local_server.connect() as connection:
@@ -182,19 +184,19 @@ class TestBodies:
             assert connection.at_end()
         assert reply.status == status
 
-    def test_a_body_that_stalls_is_408(self, stalling: Callable[[bytes], WireReply]) -> None:
+    def test_a_stalled_body_is_408(self, stalling: Callable[[bytes], WireReply]) -> None:
         reply = stalling(CREATE + b'Content-Length: 20\r\n\r\n{"ti')
         assert (reply.status, reply.data["code"]) == (408, "request_timeout")
 
-    def test_headers_that_stall_are_408(self, stalling: Callable[[bytes], WireReply]) -> None:
+    def test_stalled_headers_are_408(self, stalling: Callable[[bytes], WireReply]) -> None:
         assert stalling(b"GET /api/health HTTP/1.1\r\nHo").status == 408
 
 
 class TestConnections:
-    def test_no_answer_waits_until_the_client_acknowledges_the_one_before(
+    def test_an_answer_is_sent_before_the_previous_one_is_acknowledged(
         self, local_server: LocalServer
     ) -> None:
-        """Nagle's algorithm (RFC 896), which takes 44 ms of each answer, is switched off."""
+        """Nagle's algorithm (RFC 896) is switched off. It would delay each answer by 44 ms."""
         with local_server.connect() as connection:
             connection.send(HEALTH)
             assert connection.reply().status == 200
@@ -228,7 +230,7 @@ class TestConnections:
             b"Content-Length : 2\r\n",
         ],
     )
-    def test_nothing_is_answered_after_a_request_whose_end_is_unknown(
+    def test_no_request_is_answered_after_one_with_an_unknown_end(
         self, local_server: LocalServer, framing: bytes
     ) -> None:
         with local_server.connect() as connection:
@@ -236,7 +238,7 @@ class TestConnections:
             assert connection.reply().status in {400, 413}
             assert connection.at_end()
 
-    def test_http_1_0_closes_unless_asked_to_stay(self, local_server: LocalServer) -> None:
+    def test_http_1_0_closes_unless_asked_to_keep_alive(self, local_server: LocalServer) -> None:
         with local_server.connect() as connection:
             connection.send(b"GET /api/health HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n")
             assert connection.reply().header("Connection") == "Keep-Alive"
@@ -255,7 +257,7 @@ class TestConnections:
     ) -> None:
         assert stalling(HEALTH).status == 200
 
-    def test_clients_that_go_leave_nothing_behind(
+    def test_disconnected_clients_leave_no_threads(
         self, local_server: LocalServer, logged: Records
     ) -> None:
         for sent in (
@@ -276,7 +278,7 @@ class TestConnections:
         assert logged.errors == []
         assert local_server.healthy()
 
-    def test_a_burst_of_connections_is_taken(self, local_server: LocalServer) -> None:
+    def test_a_burst_of_connections_is_accepted(self, local_server: LocalServer) -> None:
         connections = [local_server.connect() for _ in range(100)]
         for connection in connections:
             connection.send(HEALTH)
@@ -286,7 +288,7 @@ class TestConnections:
 
 
 class TestOtherApps:
-    """What the server does for any app, seen with a small one."""
+    """The server's behaviour with any app, tested with a small one."""
 
     @pytest.fixture
     def echo(self) -> chalice_app.App:
@@ -333,18 +335,20 @@ class TestOtherApps:
             data = self.post(
                 server, "/echo/%D0%B0%2Fb;c?p=1&p=2&q=%D0%BF&r", more=b"X: 1\r\nx: 2\r\n"
             )
-        assert data["word"] == "%D0%B0%2Fb%3Bc"  # As on API Gateway; the gateway unquotes it.
+        assert (
+            data["word"] == "%D0%B0%2Fb%3Bc"
+        )  # As on API Gateway, whose adapter unquotes the path.
         assert data["query"] == {"p": ["1", "2"], "q": ["п"], "r": [""]}
         assert data["headers"]["x"] == "1, 2"
         assert data["address"] == "127.0.0.1"
 
-    def test_requests_at_once_do_not_mix(self, echo: chalice_app.App) -> None:
+    def test_concurrent_requests_do_not_mix(self, echo: chalice_app.App) -> None:
         with serving(echo) as server, ThreadPoolExecutor(16) as pool:
             words = [f"w{i}" for i in range(200)]
             answers = pool.map(lambda word: self.post(server, f"/echo/{word}")["word"], words)
             assert list(answers) == words
 
-    def test_a_preflight_is_answered_where_the_route_allows_other_origins(
+    def test_a_preflight_is_answered_if_the_route_allows_other_origins(
         self, echo: chalice_app.App
     ) -> None:
         with serving(echo) as server:
@@ -353,7 +357,7 @@ class TestOtherApps:
         assert reply.header("Access-Control-Allow-Origin") == "*"
         assert reply.header("X-Request-Id")
 
-    def test_an_answer_without_a_body_has_no_length(self, echo: chalice_app.App) -> None:
+    def test_an_answer_without_a_body_has_no_content_length(self, echo: chalice_app.App) -> None:
         with serving(echo) as server, server.connect() as connection:
             connection.send(b"GET /open HTTP/1.1\r\nHost: x\r\n\r\n")
             assert connection.line() == b"HTTP/1.1 304 Not Modified\r\n"
@@ -372,7 +376,7 @@ class TestOtherApps:
         assert b"out of order" not in reply.body
         assert len(logged.errors) == 1
 
-    def test_a_local_route_answers_before_the_app(self, echo: chalice_app.App) -> None:
+    def test_a_local_route_takes_precedence_over_the_app(self, echo: chalice_app.App) -> None:
         def shout(request: HttpRequest) -> HttpResponse:
             if request.method != "POST":
                 raise errors.MethodNotAllowedError("Only POST.")
@@ -405,7 +409,9 @@ devserver.install()
 
 
 class TestServing:
-    def test_due_work_runs_while_it_serves(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_scheduled_jobs_run_while_the_server_runs(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         done: list[str] = []
         monkeypatch.setattr(chalice.local, "LocalDevServer", chalice.local.LocalDevServer)
         monkeypatch.setattr(schedules, "run_in_background", lambda: done.append("due work"))
@@ -416,13 +422,13 @@ class TestServing:
         server.serve_forever()
         assert done == ["due work", "serve"]
 
-    def test_installing_alone_starts_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_installing_the_server_starts_no_jobs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(chalice.local, "LocalDevServer", chalice.local.LocalDevServer)
         before = set(threading.enumerate())
         devserver.install()
         assert set(threading.enumerate()) <= before
 
-    def test_the_stock_command_serves_so_and_writes_no_key(self, tmp_path: Path) -> None:
+    def test_chalices_own_command_uses_the_server_and_logs_no_key(self, tmp_path: Path) -> None:
         (tmp_path / ".chalice").mkdir()
         (tmp_path / ".chalice/config.json").write_text('{"app_name": "small"}')
         (tmp_path / "app.py").write_text(SMALL_PROJECT)
@@ -471,9 +477,9 @@ def _answers(port: int) -> bool:
 
 
 class TestCompression:
-    """As API Gateway does it (``minimum_compression_size``)."""
+    """Compression as in API Gateway (``minimum_compression_size``)."""
 
-    def test_a_large_answer_is_compressed_for_clients_that_take_gzip(
+    def test_a_large_answer_is_compressed_for_clients_that_accept_gzip(
         self, local_server: LocalServer
     ) -> None:
         request = b"GET /api/docs/errors HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %b\r\n\r\n"
@@ -487,6 +493,6 @@ class TestCompression:
         for refused in (b"gzip;q=0", b"gzip; q=0.0, br", b"br"):
             assert local_server.ask(request % refused).header("Content-Encoding") is None
 
-    def test_a_small_one_goes_out_as_it_is(self, local_server: LocalServer) -> None:
+    def test_a_small_answer_is_not_compressed(self, local_server: LocalServer) -> None:
         request = b"GET /api/health HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n"
         assert local_server.ask(request).header("Content-Encoding") is None

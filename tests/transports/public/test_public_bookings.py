@@ -1,4 +1,4 @@
-"""Bookings as visitors make them: without a key, from any origin, seeing nobody else's."""
+"""Bookings by visitors: without a key, from any origin, without access to other bookings."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ visitor = Api(None)
 
 @pytest.fixture(autouse=True)
 def _in_winter(time: Time) -> None:
-    """It is Monday morning in Moscow."""
+    """The time is Monday morning in Moscow."""
     time.now = datetime(2027, 3, 1, 6, tzinfo=UTC)
 
 
@@ -51,7 +51,7 @@ def book(salon: Salon, start: str = NOON, client: str = "Ada", **fields: Any) ->
 
 
 def book_as(who: str, body: dict[str, Any]) -> None:
-    """Book as a visitor who is told apart from others."""
+    """Book as a visitor with an IP address of their own."""
     operation, principal = REGISTRY["create_public_booking"], VisitorPrincipal(visitor=who)
     invoke(operation, principal, lambda: body, request_id=new_id())
 
@@ -66,22 +66,22 @@ def event(made: Any) -> Any:
 
 
 class TestSlots:
-    def test_are_those_that_a_key_is_shown(self, salon: Salon) -> None:
+    def test_visitors_see_the_same_slots_as_keys(self, salon: Salon) -> None:
         query = "from=2027-03-03&to=2027-03-04"
         assert slots(salon, query) == salon.search(first="2027-03-03", to="2027-03-04")
 
-    def test_an_empty_range_says_why_and_when_the_next_one_is(self, salon: Salon) -> None:
+    def test_an_empty_range_has_a_reason_and_the_next_available_time(self, salon: Salon) -> None:
         found = slots(salon, "from=2027-03-03T20:00:00Z&to=2027-03-03T21:00:00Z")
         assert found["slots"] == []
         assert found["reason"] == "closed"
         assert found["nextAvailable"]["startAt"] == "2027-03-04T06:00:00.000Z"
 
-    def test_of_an_unknown_service_are_404(self, salon: Salon) -> None:
+    def test_slots_of_an_unknown_service_are_404(self, salon: Salon) -> None:
         answer = visitor.refused("GET", "/api/public/services/nobody/slots")
         assert answer.status == 404
         assert is_shared(answer)
 
-    def test_of_a_suspended_site_are_404(self, api: Api, salon: Salon) -> None:
+    def test_slots_of_a_suspended_site_are_404(self, api: Api, salon: Salon) -> None:
         site = api.post("/api/projects/create", {"title": "Salon"})["project"]["id"]
         api.post("/api/services/update", {"id": salon.service, "siteId": site})
         slots(salon)
@@ -91,14 +91,14 @@ class TestSlots:
         as_operator("resume_site", id=site)
         book(salon)
 
-    def test_may_be_searched_whatever_the_plan(self, owner: Owner, salon: Salon) -> None:
+    def test_slots_can_be_searched_on_any_plan(self, owner: Owner, salon: Salon) -> None:
         as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
         assert slots(salon)["slots"]
         book(salon)
 
 
 class TestBooking:
-    def test_takes_the_slot_and_shows_what_was_booked(self, api: Api, salon: Salon) -> None:
+    def test_a_booking_takes_the_slot_and_returns_its_details(self, api: Api, salon: Salon) -> None:
         made = book(salon, notes="By the window")
         assert set(made) == {"status", "booking", "cancelToken", "icsUrl"}
         assert made["booking"] == {
@@ -119,7 +119,7 @@ class TestBooking:
         free = slots(salon, "from=2027-03-03&to=2027-03-03")["slots"]
         assert made["booking"]["startAt"] not in [each["startAt"] for each in free]
 
-    def test_a_time_without_an_offset_is_read_in_the_zone_given(self, salon: Salon) -> None:
+    def test_a_time_without_an_offset_is_read_in_the_given_zone(self, salon: Salon) -> None:
         made = book(salon, "2027-03-03T12:00", timezone="Asia/Yekaterinburg")
         assert made["booking"]["startAt"] == "2027-03-03T07:00:00.000Z"
 
@@ -131,20 +131,22 @@ class TestBooking:
         assert len(answer.data["alternatives"]) == 5
         assert "ada" not in answer.body.decode().lower()
 
-    def test_of_many_visitors_for_one_slot_one_gets_it(self, owner: Owner, salon: Salon) -> None:
+    def test_of_many_concurrent_visitors_for_one_slot_one_gets_it(
+        self, owner: Owner, salon: Salon
+    ) -> None:
         answers = at_once(12, lambda n: visitor.call("POST", BOOK, wanted(salon, client=f"V {n}")))
         assert sorted(each.status for each in answers) == [200, *[409] * 11]
         check_calendars(owner.workspace.id, salon.resources)
 
     @pytest.mark.parametrize("field", ["status", "ignoreSchedule", "clientId", "price", "source"])
-    def test_a_visitor_decides_nothing_else(self, salon: Salon, field: str) -> None:
+    def test_a_visitor_cannot_set_other_fields(self, salon: Salon, field: str) -> None:
         sent = wanted(salon, "2027-03-03T22:00:00Z") | {field: True}
         assert visitor.refused("POST", BOOK, sent).status == 409
         made = visitor.post(BOOK, wanted(salon) | {field: "cancelled"})
         assert field in str(made["warnings"])
         assert made["booking"]["status"] == "confirmed"
 
-    def test_an_unpaid_one_is_held_for_thirty_minutes(
+    def test_an_unpaid_booking_is_held_for_thirty_minutes(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
@@ -152,7 +154,7 @@ class TestBooking:
         time.pass_by(minutes=31)
         assert book(salon, client="Bob")["booking"]["status"] == "pending_payment"
 
-    def test_bad_input_is_told_by_its_field(self, salon: Salon) -> None:
+    def test_invalid_input_is_reported_by_field(self, salon: Salon) -> None:
         for body, field in (
             ({**wanted(salon), "client": {"name": "Ada"}}, "client"),
             ({**wanted(salon), "client": {"name": "Ada", "phone": "12"}}, "client.phone"),
@@ -164,7 +166,7 @@ class TestBooking:
             assert answer.status == 400, body
             assert field in [each["field"] for each in answer.data["errors"]]
 
-    def test_comes_from_any_origin_also_as_plain_text(self, salon: Salon) -> None:
+    def test_bookings_are_accepted_from_any_origin_also_as_plain_text(self, salon: Salon) -> None:
         preflight = visitor.call("OPTIONS", BOOK, headers={"Origin": "null"})
         assert preflight.status == 204
         assert is_shared(preflight)
@@ -173,7 +175,7 @@ class TestBooking:
         assert answer.status == 200
         assert is_shared(answer)
 
-    def test_another_workspaces_resource_is_as_one_that_never_was(
+    def test_another_workspaces_resource_is_answered_like_an_unknown_one(
         self, new_owner: Any, salon: Salon
     ) -> None:
         theirs = Salon.opened(new_owner().api())
@@ -186,7 +188,9 @@ class TestBooking:
 
 
 class TestClients:
-    def test_a_visitor_neither_changes_nor_sees_a_client(self, api: Api, salon: Salon) -> None:
+    def test_a_visitor_neither_changes_nor_sees_an_existing_client(
+        self, api: Api, salon: Salon
+    ) -> None:
         salon.book("2027-03-02T12:00:00Z", client="Ada", notes="Allergic")
         (before,) = api.get("/api/clients/list")["clients"]
         who = {"name": "Somebody Else", "email": "ada@example.com", "phone": "+79161234567"}
@@ -202,7 +206,7 @@ class TestClients:
         assert stored["client"]["name"] == "Somebody Else"
         assert stored["client"]["id"] == after["id"]
 
-    def test_somebody_new_becomes_a_client(self, api: Api, salon: Salon) -> None:
+    def test_a_new_person_becomes_a_client(self, api: Api, salon: Salon) -> None:
         book(salon)
         (client,) = api.get("/api/clients/list")["clients"]
         assert (client["name"], client["bookingsCount"]) == ("Ada", 1)
@@ -214,7 +218,9 @@ class TestLimits:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
         read_anew()
 
-    def test_thirty_a_minute_of_a_visitor(self, salon: Salon, time: Time) -> None:
+    def test_a_visitor_sends_at_most_thirty_requests_a_minute(
+        self, salon: Salon, time: Time
+    ) -> None:
         answers = [visitor.call("POST", BOOK, {"serviceId": salon.service}) for _ in range(31)]
         assert [each.status for each in answers] == [400] * 30 + [429]
         assert int(answers[-1].headers["Retry-After"]) <= 60
@@ -222,7 +228,9 @@ class TestLimits:
         book(salon)
 
     @pytest.mark.slow
-    def test_two_hundred_a_day_of_a_visitor(self, salon: Salon, time: Time) -> None:
+    def test_a_visitor_sends_at_most_two_hundred_requests_a_day(
+        self, salon: Salon, time: Time
+    ) -> None:
         statuses = []
         for number in range(201):
             if number % 25 == 0:
@@ -231,7 +239,7 @@ class TestLimits:
             statuses.append(visitor.call("POST", BOOK, sent).status)
         assert statuses == [409] * 200 + [429]
 
-    def test_a_visitor_books_five_times_ahead_for_a_contact_in_any_spelling(
+    def test_a_contact_has_at_most_five_future_bookings_in_any_spelling(
         self, salon: Salon, time: Time
     ) -> None:
         for day, phone in enumerate(
@@ -252,12 +260,12 @@ class TestLimits:
         visitor.post(CANCEL, {"token": made[0]["cancelToken"]})
         visitor.post(BOOK, sent)
 
-    def test_what_a_contact_has_booked_elsewhere_is_not_counted(self, salon: Salon) -> None:
+    def test_bookings_of_a_contact_in_another_workspace_do_not_count(self, salon: Salon) -> None:
         for day in range(2, 8):
             salon.book(f"2027-03-{day:02}T12:00:00Z")
         book(salon, "2027-03-08T12:00:00Z")
 
-    def test_a_stranger_who_books_in_a_name_does_not_keep_its_owner_from_booking(
+    def test_a_strangers_bookings_with_a_contact_do_not_block_the_contacts_owner(
         self, salon: Salon
     ) -> None:
         for day in range(2, 7):
@@ -267,10 +275,10 @@ class TestLimits:
             book_as("stranger", sent)
         book_as("owner", sent)
 
-    def test_the_refusal_is_the_same_whatever_the_contact_has_booked(
+    def test_the_refusal_does_not_depend_on_the_contacts_bookings(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
-        """A visitor who names somebody else's address must not learn when its owner comes."""
+        """A visitor who enters another person's e-mail must not learn when that person comes."""
         salon.book("2027-03-02T06:00:00Z", "Bob")
         refusals = []
         for client, first in (("Ada", 10), ("Bob", 20)):
@@ -287,13 +295,17 @@ class TestLimits:
         assert refusals[0] == refusals[1] == refusals[2]
         assert refusals[0][0] == 429
 
-    def test_however_many_are_sent_at_once(self, api: Api, salon: Salon) -> None:
+    def test_concurrent_bookings_do_not_exceed_the_limit_of_a_contact(
+        self, api: Api, salon: Salon
+    ) -> None:
         days = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 14)]
         answers = at_once(12, lambda n: visitor.call("POST", BOOK, wanted(salon, days[n])))
         assert sorted(each.status for each in answers) == [200] * 5 + [429] * 7
         assert api.get("/api/bookings/list")["pagination"]["total"] == 5
 
-    def test_two_unpaid_holds_of_a_contact(self, api: Api, salon: Salon, time: Time) -> None:
+    def test_a_contact_has_at_most_two_unpaid_holds(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
         api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
         book(salon, "2027-03-02T12:00:00Z")
         book(salon, "2027-03-03T12:00:00Z")
@@ -303,11 +315,11 @@ class TestLimits:
         time.pass_by(minutes=30)
         visitor.post(BOOK, sent)
 
-    def test_what_a_business_books_itself_is_not_limited(self, salon: Salon) -> None:
+    def test_bookings_by_the_business_itself_are_not_limited(self, salon: Salon) -> None:
         for day in range(2, 10):
             salon.book(f"2027-03-{day:02}T12:00:00Z")
 
-    def test_visitors_book_a_service_twenty_times_an_hour(
+    def test_a_service_takes_at_most_twenty_visitor_bookings_an_hour(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         starts = [
@@ -326,9 +338,7 @@ class TestLimits:
         time.pass_by(hours=1)
         book(salon, starts[21])
 
-    def test_a_service_says_how_often_visitors_may_book_it_in_an_hour(
-        self, api: Api, salon: Salon
-    ) -> None:
+    def test_a_service_can_set_its_own_hourly_limit(self, api: Api, salon: Salon) -> None:
         body = {"id": salon.service, "unverifiedPerHour": 1}
         assert api.post("/api/services/update", body)["service"]["unverifiedPerHour"] == 1
         book(salon, "2027-03-02T12:00:00Z", "Ada")
@@ -338,41 +348,41 @@ class TestLimits:
         visitor.post(BOOK, sent)
 
 
-class TestRepeating:
-    def test_under_one_key_books_once(self, api: Api, salon: Salon) -> None:
+class TestIdempotency:
+    def test_a_repeated_key_books_once(self, api: Api, salon: Salon) -> None:
         sent = wanted(salon, idempotencyKey="order-1")
         first, second = visitor.call("POST", BOOK, sent), visitor.call("POST", BOOK, sent)
         assert first.body == second.body
         assert second.headers["Idempotency-Replayed"] == "true"
         assert api.get("/api/bookings/list")["pagination"]["total"] == 1
 
-    def test_the_header_is_the_same_key(self, salon: Salon) -> None:
+    def test_the_header_and_the_field_are_the_same_key(self, salon: Salon) -> None:
         first = visitor.post(BOOK, wanted(salon), key="order-1")
         assert visitor.post(BOOK, wanted(salon, idempotencyKey="order-1")) == first
 
-    def test_other_input_under_the_key_is_409(self, salon: Salon) -> None:
+    def test_other_input_under_the_same_key_is_409(self, salon: Salon) -> None:
         book(salon, idempotencyKey="order-1")
         answer = visitor.refused("POST", BOOK, wanted(salon, client="B", idempotencyKey="order-1"))
         assert answer.data["code"] == "idempotency_mismatch"
 
-    def test_a_merchants_key_of_the_same_name_is_another(self, api: Api, salon: Salon) -> None:
+    def test_a_merchants_key_with_the_same_name_is_separate(self, api: Api, salon: Salon) -> None:
         body = salon.order("2027-03-02T12:00:00Z")
         first = api.post("/api/bookings/create", body, key="order-1")["booking"]["id"]
         assert book(salon, idempotencyKey="order-1")["booking"]["id"] != first
 
     @pytest.mark.parametrize("key", [1, "k" * 256, ["k"]])
-    def test_a_key_is_text(self, salon: Salon, key: Any) -> None:
+    def test_a_key_must_be_text(self, salon: Salon, key: Any) -> None:
         answer = visitor.refused("POST", BOOK, wanted(salon, idempotencyKey=key))
         assert answer.status == 400
         assert answer.data["errors"][0]["field"] == "idempotencyKey"
 
     @pytest.mark.parametrize("key", [None, ""])
-    def test_null_and_an_empty_text_are_no_key(self, key: str | None, salon: Salon) -> None:
+    def test_null_and_an_empty_text_count_as_no_key(self, key: str | None, salon: Salon) -> None:
         assert "warnings" not in book(salon, idempotencyKey=key)
 
 
-class TestCancelling:
-    def test_frees_the_slot_and_repeats_with_success(self, api: Api, salon: Salon) -> None:
+class TestCancellation:
+    def test_cancelling_frees_the_slot_and_can_be_repeated(self, api: Api, salon: Salon) -> None:
         made = book(salon)
         for _ in range(2):
             answer = visitor.post(CANCEL, {"token": made["cancelToken"]})
@@ -388,19 +398,21 @@ class TestCancelling:
         assert shown["booking"] == made["booking"]
         assert event(made)["STATUS"] == "CONFIRMED"
 
-    def test_is_too_late_once_it_has_begun(self, salon: Salon, time: Time) -> None:
+    def test_a_booking_that_has_begun_cannot_be_cancelled(self, salon: Salon, time: Time) -> None:
         made = book(salon)
         time.now = datetime(2027, 3, 3, 12, tzinfo=UTC)
         answer = visitor.refused("POST", CANCEL, {"token": made["cancelToken"]})
         assert (answer.status, answer.data["code"]) == (409, "booking_started")
 
-    def test_cancelled_before_it_stays_a_success_after(self, salon: Salon, time: Time) -> None:
+    def test_cancelling_again_after_the_start_still_succeeds(
+        self, salon: Salon, time: Time
+    ) -> None:
         made = book(salon)
         visitor.post(CANCEL, {"token": made["cancelToken"]})
         time.now = datetime(2027, 3, 4, 12, tzinfo=UTC)
         visitor.post(CANCEL, {"token": made["cancelToken"]})
 
-    def test_at_once_is_one_line_of_history(self, api: Api, salon: Salon) -> None:
+    def test_concurrent_cancellations_are_one_line_of_history(self, api: Api, salon: Salon) -> None:
         made = book(salon)
         sent = {"token": made["cancelToken"]}
         answers = at_once(6, lambda _: visitor.call("POST", CANCEL, sent))
@@ -410,7 +422,7 @@ class TestCancelling:
 
 
 class TestTokens:
-    def test_open_one_thing_of_one_booking(self, salon: Salon) -> None:
+    def test_a_token_gives_access_to_one_action_on_one_booking(self, salon: Salon) -> None:
         first, second = book(salon), book(salon, "2027-03-04T12:00:00Z", client="Bob")
         file = first["icsUrl"].rpartition("/")[2].removesuffix(".ics")
         ids = 48  # characters, and the first three bytes of the signature
@@ -429,13 +441,15 @@ class TestTokens:
         path = f"/api/public/bookings/{first['cancelToken']}.ics"
         assert visitor.call("GET", path).status == 404
 
-    def test_end_when_the_client_is_erased(self, owner: Owner, salon: Salon) -> None:
+    def test_a_token_becomes_invalid_when_the_client_is_erased(
+        self, owner: Owner, salon: Salon
+    ) -> None:
         made = book(salon)
         as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
         assert visitor.call("POST", CANCEL, {"token": made["cancelToken"]}).status == 404
         assert calendar(made).status == 404
 
-    def test_are_in_no_log_and_no_audit_record(
+    def test_tokens_are_in_no_log_and_no_audit_record(
         self, salon: Salon, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)
@@ -451,7 +465,7 @@ class TestTokens:
 
 
 class TestCalendarFile:
-    def test_is_what_a_calendar_reads(self, owner: Owner, salon: Salon) -> None:
+    def test_the_calendar_file_has_the_standard_format(self, owner: Owner, salon: Salon) -> None:
         made = book(salon, notes="Secret")
         answer = calendar(made)
         assert made["icsUrl"].startswith(settings().public_url)
@@ -467,7 +481,7 @@ class TestCalendarFile:
         for private in (b"Ada", b"example.com", b"Secret"):
             assert private not in answer.body
 
-    def test_keeps_its_uid_while_the_sequence_rises(self, salon: Salon) -> None:
+    def test_a_changed_booking_keeps_its_uid_and_raises_the_sequence(self, salon: Salon) -> None:
         made = book(salon)
         uid = event(made)["UID"]
         moved = salon.set_status(made["booking"]["id"], "confirmed", startAt="2027-03-05T12:00:00Z")
@@ -481,7 +495,7 @@ class TestCalendarFile:
         api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
         assert event(book(salon))["STATUS"] == "TENTATIVE"
 
-    def test_is_not_sent_again_unchanged(self, salon: Salon) -> None:
+    def test_an_unchanged_calendar_file_is_304(self, salon: Salon) -> None:
         made = book(salon)
         tag = calendar(made).headers["ETag"]
         path = urlsplit(made["icsUrl"]).path
@@ -489,12 +503,12 @@ class TestCalendarFile:
         assert again.status == 304
 
     @pytest.mark.parametrize("name", ["nothing.ics", "nothing", "cancel", "%00.ics"])
-    def test_of_nothing_is_404(self, salon: Salon, name: str) -> None:
+    def test_the_calendar_file_of_an_unknown_booking_is_404(self, salon: Salon, name: str) -> None:
         assert visitor.refused("GET", f"/api/public/bookings/{name}").status in {404, 405}
 
 
 @pytest.mark.store
-def test_every_slot_shown_can_be_booked_and_no_other(api: Api) -> None:
+def test_every_listed_slot_can_be_booked_and_no_other_time(api: Api) -> None:
     salon = Salon.opened(api, [{}, {"capacity": 2}], bufferAfterMin=30, slotStepMin=45)
     begin = datetime(2027, 3, 2, 5, tzinfo=UTC)
     for number in range(40):

@@ -1,4 +1,4 @@
-"""Forms as visitors reach them: from any origin, in JSON or HTML; the refused leave nothing."""
+"""Forms as visitors submit them: from any origin, in JSON or HTML. A refusal stores nothing."""
 
 import json
 import re
@@ -51,7 +51,7 @@ def post(form: Any, body: Any, **headers: str) -> Answer:
 
 
 def post_fields(form: Any, values: dict[str, str], **headers: str) -> Answer:
-    """Send what an HTML form would."""
+    """Send fields as an HTML form would."""
     return post(form, urlencode(values).encode(), **{"Content_Type": URLENCODED, **headers})
 
 
@@ -61,7 +61,7 @@ def leads(api: Api) -> list[Any]:
 
 
 def is_shared(answer: Answer) -> bool:
-    """Whether any page may read an answer, and none with a visitor's cookies."""
+    """Whether any origin may read an answer, but without a visitor's cookies."""
     return (
         answer.headers["Access-Control-Allow-Origin"] == "*"
         and "Access-Control-Allow-Credentials" not in answer.headers
@@ -70,7 +70,7 @@ def is_shared(answer: Answer) -> bool:
 
 class TestSubmitting:
     @pytest.mark.parametrize("kind", ["application/json", "text/plain;charset=UTF-8", None])
-    def test_json_makes_a_lead(self, form: Any, api: Api, kind: str | None) -> None:
+    def test_a_json_submission_creates_a_lead(self, form: Any, api: Api, kind: str | None) -> None:
         headers = {"Content_Type": kind} if kind else {}
         answer = post(form, ANNA | {"day": "31.01.2030"}, **headers)
         assert answer.status == 200
@@ -84,12 +84,12 @@ class TestSubmitting:
         assert lead["id"] == answer.data["id"]
         assert lead["data"] == ANNA | {"day": "2030-01-31"}
 
-    def test_an_urlencoded_form_makes_one_too(self, form: Any, api: Api) -> None:
+    def test_an_urlencoded_form_creates_a_lead(self, form: Any, api: Api) -> None:
         answer = post_fields(form, ANNA)
         assert answer.status == 200
         assert leads(api)[0]["data"] == ANNA
 
-    def test_so_does_a_multipart_one_without_files(self, form: Any, api: Api) -> None:
+    def test_a_multipart_form_without_files_creates_a_lead(self, form: Any, api: Api) -> None:
         lines = [
             f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
             for name, value in ANNA.items()
@@ -101,18 +101,16 @@ class TestSubmitting:
         refused = post(form, with_file.encode(), Content_Type=kind)
         assert (refused.status, refused.data["code"]) == (400, "validation_error")
 
-    def test_fields_that_are_not_declared_are_dropped_without_a_word(
-        self, form: Any, api: Api
-    ) -> None:
+    def test_undeclared_fields_are_dropped_silently(self, form: Any, api: Api) -> None:
         answer = post(form, ANNA | {"status": "completed", "nmae": "Eve", "_other": "x"})
         assert "warnings" not in answer.data
         assert leads(api)[0]["data"] == ANNA
 
-    def test_of_a_repeated_field_the_last_value_counts(self, form: Any, api: Api) -> None:
+    def test_the_last_value_of_a_repeated_field_counts(self, form: Any, api: Api) -> None:
         post(form, b"name=Eve&name=%D0%90%D0%BD%D0%BD%D0%B0", Content_Type=URLENCODED)
         assert leads(api)[0]["data"] == {"name": "Анна"}
 
-    def test_where_the_visitor_came_from_is_kept(self, form: Any, api: Api) -> None:
+    def test_the_visitors_origin_is_stored(self, form: Any, api: Api) -> None:
         post(
             form,
             ANNA
@@ -129,18 +127,20 @@ class TestSubmitting:
         assert (campaign["source"], campaign["medium"]) == ("newsletter", "cpc")
         assert "hush" not in json.dumps(everything(), default=repr)
 
-    def test_without_script_the_page_is_what_the_browser_says(self, form: Any, api: Api) -> None:
+    def test_without_script_the_page_comes_from_the_browsers_headers(
+        self, form: Any, api: Api
+    ) -> None:
         post_fields(form, ANNA | {"_page": ""}, Referer="https://bakery.example/")
         assert leads(api)[0]["source"]["page"] == "https://bakery.example/"
 
     @pytest.mark.parametrize("junk", [1, ["a"], {"a": 1}, "javascript:1", "http://[", "a" * 9000])
-    def test_junk_about_the_page_does_no_harm(self, form: Any, api: Api, junk: Any) -> None:
+    def test_invalid_data_about_the_page_is_ignored(self, form: Any, api: Api, junk: Any) -> None:
         assert (
             post(form, ANNA | {"_page": junk, "_referrer": junk, "_utm_term": junk}).status == 200
         )
         assert leads(api)[0]["data"] == ANNA
 
-    def test_an_order_may_come_as_a_form(self, api: Api, form: Any) -> None:
+    def test_an_order_may_be_submitted_as_a_form(self, api: Api, form: Any) -> None:
         made = api.post("/api/products/create", {"name": "Медовик", "price": 9900})["product"]
         cart = json.dumps([{"productId": made["id"], "quantity": 2, "price": 1}])
         assert post_fields(form, ANNA | {"items": cart}).status == 200
@@ -149,32 +149,32 @@ class TestSubmitting:
 
 
 class TestErrors:
-    def test_name_every_field_in_the_forms_language(self, form: Any) -> None:
+    def test_every_wrong_field_is_named_in_the_forms_language(self, form: Any) -> None:
         answer = post(form, {"email": "anna@", "day": "завтра"})
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         assert answer.data["message"] == "Форма не отправлена. Проверьте: Имя, Почта, Дата."
         assert [error["field"] for error in answer.data["errors"]] == ["name", "email", "day"]
         assert answer.data["errors"][0]["message"] == "Заполните это поле."
 
-    def test_speak_english_where_the_form_does(self, api: Api) -> None:
+    def test_errors_of_an_english_form_are_in_english(self, api: Api) -> None:
         made = api.post(
             "/api/forms/create", {"title": "Order", "fields": [FIELDS[0] | {"label": "Name"}]}
         )
         answer = post(made["form"], {})
         assert answer.data["message"] == "The form was not sent. Please check: Name."
 
-    def test_say_what_is_wrong_with_a_cart(self, form: Any) -> None:
+    def test_errors_in_a_cart_are_explained(self, form: Any) -> None:
         answer = post(form, ANNA | {"items": [{"productId": "none"}]})
         assert answer.data["errors"][0]["field"] == "items.0.productId"
         assert "такого товара нет" in answer.data["message"]
 
     @pytest.mark.parametrize("body", [b"{", b"[]", b"1", b'{"a": NaN}', b"\xff"])
-    def test_of_malformed_json_are_for_who_wrote_the_program(self, form: Any, body: bytes) -> None:
+    def test_errors_about_malformed_json_are_for_developers(self, form: Any, body: bytes) -> None:
         answer = post(form, body)
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         assert "JSON" in answer.data["message"]
 
-    def test_refuse_more_than_32_kb(self, form: Any, api: Api) -> None:
+    def test_more_than_32_kb_are_refused(self, form: Any, api: Api) -> None:
         body = json.dumps(ANNA).encode()
         full = body + b" " * (32_768 - len(body))
         assert post(form, full).status == 200
@@ -183,11 +183,11 @@ class TestErrors:
         assert answer.data["message"].startswith("Слишком много текста")
 
     @pytest.mark.parametrize("kind", ["application/xml", "image/png"])
-    def test_refuse_other_types(self, form: Any, kind: str) -> None:
+    def test_other_content_types_are_refused(self, form: Any, kind: str) -> None:
         answer = post(form, b"<a/>", Content_Type=kind)
         assert (answer.status, answer.data["code"]) == (415, "unsupported_media_type")
 
-    def test_are_404_for_a_form_that_is_deleted_or_whose_site_is_suspended(self, api: Api) -> None:
+    def test_a_deleted_form_or_one_of_a_suspended_site_is_404(self, api: Api) -> None:
         site = api.post("/api/projects/create", {"title": "Bakery"})["project"]
         create = {"title": "Заявка", "fields": FIELDS}
         closed = api.post("/api/forms/create", create | {"projectId": site["id"]})["form"]
@@ -201,8 +201,8 @@ class TestErrors:
                 assert is_shared(answer)
 
 
-class TestSharing:
-    def test_any_page_may_read_successes_and_failures(self, form: Any) -> None:
+class TestCrossOrigin:
+    def test_successes_and_failures_are_readable_from_any_origin(self, form: Any) -> None:
         for answer in (
             post(form, ANNA, Origin="null"),
             post(form, {}, Origin="https://bakery.example"),
@@ -215,7 +215,7 @@ class TestSharing:
             assert is_shared(answer), answer
             assert "Retry-After" in answer.headers["Access-Control-Expose-Headers"]
 
-    def test_a_preflight_is_answered_without_looking_further(self) -> None:
+    def test_a_preflight_is_answered_without_reading_the_form(self) -> None:
         answer = visitor.call("OPTIONS", path({"id": "none"}), headers={"Origin": "null"})
         assert (answer.status, answer.body) == (204, b"")
         assert is_shared(answer)
@@ -223,7 +223,7 @@ class TestSharing:
         assert "Content-Type" in answer.headers["Access-Control-Allow-Headers"]
 
     @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE"])
-    def test_wrong_methods_and_unknown_paths_are_told_to_any_page(
+    def test_wrong_methods_and_unknown_paths_are_readable_from_any_origin(
         self, local_server: LocalServer, method: str
     ) -> None:
         head = f"{method} %s HTTP/1.1\r\nHost: x\r\nOrigin: null\r\n\r\n"
@@ -244,7 +244,7 @@ class TestWithoutScript:
         assert is_shared(answer)
         return answer.body.decode()
 
-    def test_a_browser_is_thanked_and_led_back(self, form: Any, api: Api) -> None:
+    def test_the_browser_shows_thanks_and_a_link_back(self, form: Any, api: Api) -> None:
         answer = post_fields(form, ANNA, Accept=HTML, Referer="https://bakery.example/order")
         assert answer.status == 200
         html = self.page(answer)
@@ -252,7 +252,7 @@ class TestWithoutScript:
         assert 'href="https://bakery.example/order"' in html
         assert len(leads(api)) == 1
 
-    def test_a_browser_goes_where_the_owner_says_and_nowhere_else(self, api: Api) -> None:
+    def test_the_browser_is_redirected_only_to_the_owners_url(self, api: Api) -> None:
         there = "https://bakery.example/thanks?a=1"
         form = api.post(
             "/api/forms/create", {"title": "Заявка", "fields": FIELDS, "redirectUrl": there}
@@ -264,7 +264,7 @@ class TestWithoutScript:
         trapped = post_fields(form, ANNA | {"_url": "spam"}, Accept=HTML)
         assert (trapped.status, trapped.headers["Location"]) == (303, there)
 
-    def test_errors_stand_beside_what_was_typed(self, form: Any, api: Api) -> None:
+    def test_errors_stand_beside_the_entered_values(self, form: Any, api: Api) -> None:
         answer = post_fields(
             form, {"name": "<b>Анна", "email": "anna@", "_page": "https://a.example"}, Accept=HTML
         )
@@ -280,26 +280,26 @@ class TestWithoutScript:
     @pytest.mark.parametrize(
         ("wanted", "says"), [("ru-RU,ru;q=0.9", "больше не принимает"), ("de", "any more")]
     )
-    def test_a_form_that_is_gone_says_so_in_the_visitors_language(
+    def test_a_deleted_form_shows_a_message_in_the_visitors_language(
         self, database: None, wanted: str, says: str
     ) -> None:
         answer = post_fields({"id": new_id()}, ANNA, Accept=HTML, Accept_Language=wanted)
         assert answer.status == 404
         assert says in self.page(answer)
 
-    def test_what_cannot_be_read_is_said_on_a_page(self, form: Any) -> None:
+    def test_an_unreadable_body_is_explained_on_a_page(self, form: Any) -> None:
         answer = post(form, b"{", Accept=HTML)
         assert answer.status == 400
         assert "не удалось прочитать" in self.page(answer)
         assert post_fields(form, {"name": "a" * 33_000}, Accept=HTML).status == 413
 
-    def test_programs_that_take_json_get_json(self, form: Any) -> None:
+    def test_programs_that_accept_json_get_json(self, form: Any) -> None:
         for accept in ("*/*", "application/json", "application/json, text/html;q=0.5"):
             assert post_fields(form, ANNA, Accept=accept).data["status"] is True
 
 
 class TestRefusals:
-    def test_what_fills_in_the_trap_is_answered_like_a_success(self, form: Any, api: Api) -> None:
+    def test_a_filled_honeypot_is_answered_like_a_success(self, form: Any, api: Api) -> None:
         real = post(form, ANNA)
         before = everything()
         trapped = post(form, ANNA | {"_url": "https://spam.example"})
@@ -311,7 +311,7 @@ class TestRefusals:
         assert everything() == before
 
     @pytest.mark.parametrize("elapsed", [0, "0", "1999", 1999])
-    def test_a_form_filled_in_too_fast_is_taken_a_little_later(
+    def test_a_form_submitted_too_fast_is_accepted_a_little_later(
         self, form: Any, api: Api, elapsed: Any
     ) -> None:
         answer = post(form, ANNA | {"_elapsed": elapsed})
@@ -323,10 +323,10 @@ class TestRefusals:
         assert len(leads(api)) == 1
 
     @pytest.mark.parametrize("elapsed", [None, "", "soon", "-1", "1e3", True, [1], "9" * 400, 1.5])
-    def test_only_our_script_says_how_fast_it_was(self, form: Any, elapsed: Any) -> None:
+    def test_only_the_services_script_reports_the_time_taken(self, form: Any, elapsed: Any) -> None:
         assert post(form, ANNA | {"_elapsed": elapsed}).status == 200
 
-    def test_a_page_keeps_what_was_typed_too_fast(self, form: Any) -> None:
+    def test_the_page_keeps_values_that_were_submitted_too_fast(self, form: Any) -> None:
         answer = post_fields(form, ANNA | {"_elapsed": "10"}, Accept=HTML)
         assert answer.status == 429
         html = answer.body.decode()
@@ -334,7 +334,7 @@ class TestRefusals:
         assert 'value="Анна"' in html
         assert "_elapsed" not in html
 
-    def test_a_database_that_cannot_count_takes_nothing(
+    def test_nothing_is_stored_if_the_limits_cannot_be_counted(
         self, form: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:
@@ -348,7 +348,7 @@ class TestRefusals:
 
 @pytest.fixture
 def unscaled(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
-    """The limits as they are in production."""
+    """The rate limits of production."""
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     read_anew()
 
@@ -368,12 +368,12 @@ def from_ip(ip: str, form: Any, body: dict[str, Any], **headers: str) -> HttpRes
 
 @pytest.mark.usefixtures("unscaled", "time")
 class TestFlood:
-    """A thousand posts; an invalid one counts like any other, and is quick to test with."""
+    """A thousand submissions. Invalid ones count as well, and are faster to test."""
 
     @pytest.mark.parametrize(
         ("ours", "status"), [({"_url": "https://spam.example"}, 200), ({"_elapsed": 150}, 429)]
     )
-    def test_of_programs_leaves_nothing(
+    def test_a_flood_from_programs_stores_nothing(
         self, form: Any, logged: Records, ours: dict[str, Any], status: int
     ) -> None:
         before = everything()
@@ -384,7 +384,7 @@ class TestFlood:
         assert IP not in "".join(logged.lines)
 
     @pytest.mark.slow
-    def test_beyond_the_limit_leaves_nothing_but_the_count(
+    def test_submissions_beyond_the_limit_store_only_the_count(
         self, form: Any, api: Api, time: Time, logged: Records
     ) -> None:
         taken = [from_ip(IP, form, ANNA | {"comment": f"post {n}"}).status for n in range(30)]
@@ -399,7 +399,7 @@ class TestFlood:
         time.pass_by(minutes=1)
         assert from_ip(IP, form, ANNA).status == 200
 
-    def test_is_one_of_a_visitor_and_a_form(self, form: Any, api: Api) -> None:
+    def test_the_limit_counts_each_visitor_and_form(self, form: Any, api: Api) -> None:
         other = api.post("/api/forms/create", {"title": "Отзыв", "fields": FIELDS})["form"]
         assert {from_ip("2001:db8:1:2::1", form, {}).status for _ in range(30)} == {400}
         assert from_ip("2001:db8:1:2:ffff::9", form, {}).status == 429  # the same network
@@ -407,7 +407,7 @@ class TestFlood:
         assert from_ip("2001:db8:1:2::1", other, {}).status == 400
         assert from_ip("203.0.113.1", form, {}).status == 400
 
-    def test_does_not_become_many_by_forged_headers(self, form: Any) -> None:
+    def test_forged_headers_do_not_evade_the_limit(self, form: Any) -> None:
         def status(number: int) -> int:
             forged = f"198.51.100.{number}"
             headers = {"x-forwarded-for": forged, "forwarded": f"for={forged}"}
@@ -415,7 +415,7 @@ class TestFlood:
 
         assert [status(number) for number in range(32)] == [400] * 30 + [429] * 2
 
-    def test_is_told_when_to_come_back(self, form: Any) -> None:
+    def test_a_refusal_states_when_to_retry(self, form: Any) -> None:
         for _ in range(30):
             from_ip(IP, form, {})
         refused = from_ip(IP, form, ANNA)
@@ -425,7 +425,9 @@ class TestFlood:
 
 
 class TestVisitors:
-    def test_are_the_same_all_day_and_others_the_next(self, database: None, time: Time) -> None:
+    def test_a_visitor_has_the_same_id_all_day_and_another_the_next(
+        self, database: None, time: Time
+    ) -> None:
         today = visitors.visitor_hash(IP)
         time.pass_by(hours=11)
         assert visitors.visitor_hash(IP) == today
@@ -443,26 +445,28 @@ class TestVisitors:
             ("", "unknown", False),
         ],
     )
-    def test_are_told_apart_by_network(
+    def test_visitors_are_distinguished_by_network(
         self, database: None, one: str, other: str, same: bool
     ) -> None:
         assert (visitors.visitor_hash(one) == visitors.visitor_hash(other)) is same
 
     @pytest.mark.store
-    def test_are_the_same_for_every_process_that_begins_the_day(self, database: None) -> None:
+    def test_processes_that_start_a_day_concurrently_agree_on_ids(self, database: None) -> None:
         def begin(_: int) -> str:
             visitors.forget()
             return visitors.visitor_hash(IP)
 
         assert len(set(at_once(8, begin))) == 1
 
-    def test_salt_goes_when_the_day_is_over_everywhere(self, database: None, time: Time) -> None:
+    def test_the_salt_is_deleted_when_the_day_is_over_in_all_zones(
+        self, database: None, time: Time
+    ) -> None:
         visitors.visitor_hash(IP)
         (salt,) = [row for key, row in everything().items() if key.startswith("control/SALT#")]
         ends = clock.now().replace(hour=12, day=16)
         assert int(salt["expires"]["N"]) == int(ends.timestamp())
 
-    def test_are_a_hash_in_the_audit_log(self, form: Any, owner: Owner) -> None:
+    def test_visitors_appear_as_a_hash_in_the_audit_log(self, form: Any, owner: Owner) -> None:
         assert from_ip(IP, form, ANNA).status == 200
         (event,) = [
             row
@@ -479,13 +483,13 @@ class TestReference:
         document = json.loads(visitor.call("GET", "/api/openapi.json").body)
         return document["paths"]["/api/public/forms/{id}/submit"]["post"]
 
-    def test_shows_it_open_to_all(self, entry: Any) -> None:
+    def test_the_reference_documents_access_from_any_origin(self, entry: Any) -> None:
         assert entry["security"] == []
         assert not {"401", "403"} & set(entry["responses"])
         assert {"200", "303", "400", "404", "413", "429"} <= set(entry["responses"])
         assert [parameter["name"] for parameter in entry["parameters"]][:1] == ["id"]
 
-    def test_shows_what_may_be_sent(self, entry: Any) -> None:
+    def test_the_reference_documents_the_body(self, entry: Any) -> None:
         content = entry["requestBody"]["content"]
         assert set(content) == {
             "application/json",

@@ -1,4 +1,4 @@
-"""``/widget.js`` and the playground, as any page gets them."""
+"""``/widget.js`` and the playground over HTTP."""
 
 import gzip
 import re
@@ -13,7 +13,7 @@ MAX_BYTES = 36_000
 MAX_GZIPPED_BYTES = 13_000
 
 
-def test_any_page_may_load_it_and_caches_keep_it() -> None:
+def test_any_page_may_load_the_script_and_caches_may_store_it() -> None:
     answer = Api(None).call("GET", "/widget.js")
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
@@ -23,7 +23,7 @@ def test_any_page_may_load_it_and_caches_keep_it() -> None:
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_who_has_it_is_not_sent_it_again() -> None:
+def test_a_cached_script_is_304() -> None:
     tag = Api(None).call("GET", "/widget.js").headers["ETag"]
     again = Api(None).call("GET", "/widget.js", headers={"If-None-Match": f"W/{tag}"})
     assert (again.status, again.body) == (304, b"")
@@ -31,18 +31,18 @@ def test_who_has_it_is_not_sent_it_again() -> None:
     assert again.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
 
 
-def test_it_is_read_and_nothing_else() -> None:
+def test_the_script_can_only_be_read() -> None:
     assert Api(None).refused("POST", "/widget.js").headers["Allow"] == "GET, HEAD"
     assert Api(None).call("OPTIONS", "/widget.js").status == 204
 
 
-def test_it_stays_small() -> None:
+def test_the_script_stays_small() -> None:
     body = Api(None).call("GET", "/widget.js").body
     assert len(body) <= MAX_BYTES
     assert len(gzip.compress(body, 9)) <= MAX_GZIPPED_BYTES
 
 
-def test_only_comments_and_indentation_are_left_out() -> None:
+def test_minification_removes_only_comments_and_indentation() -> None:
     source = widget._SOURCE.read_text(encoding="utf-8")
     served = Api(None).call("GET", "/widget.js").body.decode()
     lines = [line.strip(" ") for line in source.split("\n")]
@@ -51,7 +51,7 @@ def test_only_comments_and_indentation_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("word", ["innerHTML", "outerHTML", "insertAdjacent", "document.write"])
-def test_it_builds_no_html(word: str) -> None:
+def test_the_script_builds_no_html(word: str) -> None:
     assert word not in widget._SOURCE.read_text(encoding="utf-8")
 
 
@@ -65,7 +65,7 @@ class TestPlayground:
             ("/playground/page.js", "text/javascript; charset=utf-8"),
         ],
     )
-    def test_it_is_the_same_whatever_is_asked(
+    def test_the_playground_does_not_depend_on_the_query(
         self, local_server: LocalServer, path: str, kind: str
     ) -> None:
         reply = local_server.ask(
@@ -84,7 +84,9 @@ class TestPlayground:
             ("POST /playground", 405),
         ],
     )
-    def test_there_is_nothing_else(self, local_server: LocalServer, line: str, status: int) -> None:
+    def test_other_paths_of_the_playground_are_not_found(
+        self, local_server: LocalServer, line: str, status: int
+    ) -> None:
         reply = local_server.ask(
             f"{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
         )

@@ -1,4 +1,4 @@
-"""The blog's pages over HTTP: what they say to browsers, readers' programs and caches."""
+"""The blog's pages over HTTP, for browsers, feed readers and caches."""
 
 import base64
 import re
@@ -39,7 +39,7 @@ def publish(database: None) -> Callable[..., dict[str, Any]]:
 
 
 class TestPost:
-    def test_says_what_it_is_to_readers_and_programs(self, publish: Any, time: Time) -> None:
+    def test_a_post_has_metadata_for_readers_and_programs(self, publish: Any, time: Time) -> None:
         publish(
             "Хлеб & <соль>",
             slug="bread",
@@ -73,7 +73,7 @@ class TestPost:
         assert "<script" not in html
         assert "15 January 2027" in page("/blog/bread", accept_language="en-GB,en;q=0.9")
 
-    def test_is_cached_for_a_minute_and_known_again(self, publish: Any) -> None:
+    def test_a_post_is_cached_for_a_minute_and_revalidated(self, publish: Any) -> None:
         publish()
         answer = get("/blog/bread")
         assert answer.headers["Cache-Control"] == "public, max-age=60"
@@ -88,20 +88,22 @@ class TestPost:
         )
         assert "script-src" not in policy
 
-    def test_that_was_edited_a_day_later_says_so(self, publish: Any, time: Time, api: Api) -> None:
+    def test_a_post_edited_a_day_later_shows_the_date(
+        self, publish: Any, time: Time, api: Api
+    ) -> None:
         post = publish()
         assert "Updated" not in page("/blog/bread")
         time.pass_by(days=3)
         api.call("PUT", f"/api/admin/blog/{post['id']}", {"content": "new"})
         assert "Updated 18 January 2027" in page("/blog/bread")
 
-    def test_under_a_former_slug_is_where_it_is_now(self, publish: Any, api: Api) -> None:
+    def test_a_former_slug_redirects_to_the_post(self, publish: Any, api: Api) -> None:
         post = publish(slug="one")
         api.call("PUT", f"/api/admin/blog/{post['id']}", {"slug": "two"})
         answer = get("/blog/one")
         assert (answer.status, answer.headers["Location"]) == (301, "/blog/two")
 
-    def test_that_is_no_post_for_readers_is_a_page_that_helps(self, publish: Any) -> None:
+    def test_an_unpublished_or_unknown_post_is_a_helpful_page(self, publish: Any) -> None:
         publish("Shown")
         written(title="Hidden")
         for path in ("/blog/none", "/blog/hidden", "/blog/%D1%8F", "/blog/list", "/blog?page=2"):
@@ -113,10 +115,10 @@ class TestPost:
 
 
 class TestIndex:
-    def test_an_empty_blog_says_so(self, database: None) -> None:
+    def test_an_empty_blog_shows_a_message(self, database: None) -> None:
         assert "Nothing here yet" in page("/blog")
 
-    def test_lists_ten_a_page_the_latest_first(self, publish: Any, time: Time) -> None:
+    def test_ten_posts_are_listed_per_page_latest_first(self, publish: Any, time: Time) -> None:
         for number in range(12):
             time.pass_by(minutes=1)
             publish(f"Post {number:02}", tags=["even"] if number % 2 == 0 else [])
@@ -136,7 +138,7 @@ class TestIndex:
         assert "6 posts" in tagged
         assert "No post has this tag." in page("/blog?tag=%3Cb%3E")
 
-    def test_a_cover_is_shown_small_where_small_is_enough(self, api: Api) -> None:
+    def test_a_cover_is_loaded_in_the_size_it_is_shown_in(self, api: Api) -> None:
         content = base64.b64encode(photo(size=(800, 400))).decode()
         file = api.post("/api/files/upload", {"name": "a.jpg", "content": content})["file"]
         body = {"title": "Bread", "status": "published", "coverImage": file["url"]}
@@ -171,12 +173,12 @@ class TestIndex:
         assert listed["coverImage"] == url
 
     @pytest.mark.parametrize("number", ["0", "-1", "x", "1e3", "99999999999", "٣"])
-    def test_a_page_that_is_none_is_not_found(self, number: str, database: None) -> None:
+    def test_a_page_that_does_not_exist_is_not_found(self, number: str, database: None) -> None:
         page(f"/blog?page={number}", 404)
 
 
 class TestFeeds:
-    def test_the_feed_is_rss_of_the_latest(self, publish: Any, time: Time) -> None:
+    def test_the_feed_is_rss_with_the_latest_posts(self, publish: Any, time: Time) -> None:
         publish("A & <b> \U0001f35e", description="d", tags=["t"], author="Ada")
         written(title="Draft")
         answer = get("/blog/rss.xml", accept_language="ru")
@@ -191,11 +193,11 @@ class TestFeeds:
         again = {"accept_language": "ru", "if_none_match": answer.headers["ETag"]}
         assert get("/blog/rss.xml", **again).status == 304
 
-    def test_what_xml_cannot_hold_is_left_out(self, publish: Any) -> None:
+    def test_characters_that_xml_cannot_contain_are_left_out(self, publish: Any) -> None:
         publish("Odd", content="a\x0bb\x00c \ufffe")
         ET.fromstring(get("/blog/rss.xml").body)  # noqa: S314  our own
 
-    def test_the_sitemap_lists_what_is_published(self, publish: Any) -> None:
+    def test_the_sitemap_lists_published_posts(self, publish: Any) -> None:
         publish("One")
         publish("Two")
         written(title="Draft")
@@ -206,7 +208,7 @@ class TestFeeds:
 
 
 class TestAssets:
-    def test_a_style_sheet_is_kept_for_good_under_its_hash(self, database: None) -> None:
+    def test_a_style_sheet_is_cached_for_good_under_its_hash(self, database: None) -> None:
         path = assets.style_url("blog")
         assert f'<link rel="stylesheet" href="{path}">' in page("/blog")
         answer = get(path)
@@ -218,7 +220,7 @@ class TestAssets:
         for path in ("/assets/x.css", "/assets/none.000000000000.css", "/assets/..%2Fblog.py"):
             assert get(path).status == 404
 
-    def test_ours_are_at_most_twelve_kilobytes_and_keep_the_licence(self) -> None:
+    def test_style_sheets_have_at_most_twelve_kilobytes_and_keep_the_licence(self) -> None:
         vendored = (assets._FOLDER / "static" / "normalize.css").read_bytes()
         reset = len(assets.style_sheet("plain")) - len(assets.minified("tokens", "base"))
         assert all(len(assets.style_sheet(n)) - reset <= 12_288 for n in assets.STYLE_SHEETS)
@@ -234,12 +236,12 @@ class TestAssets:
             assert "script" not in svg
 
 
-def test_a_page_answers_the_methods_it_names(database: None) -> None:
+def test_a_page_accepts_the_methods_it_lists(database: None) -> None:
     answer = Api(None).refused("POST", "/blog", {})
     assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
 
 
-def test_a_failure_is_told_to_people(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+def test_a_failure_is_shown_as_a_page(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
     from chalicelib.core.errors import UnavailableError
     from chalicelib.domains.blog.operations import reading
 

@@ -1,4 +1,4 @@
-"""The start page of the service, and how pages describe themselves to search engines."""
+"""The service's start page, and the descriptions of pages for search engines."""
 
 import re
 
@@ -11,7 +11,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 pytestmark = pytest.mark.usefixtures("database")
 
 
-def test_a_browser_is_led_to_console_reference_and_blog() -> None:
+def test_the_start_page_links_to_console_reference_and_blog() -> None:
     html = page("/", accept=BROWSER, accept_language="ru")
     for path in ("/console", "/api/docs", "/api/docs/tool-server", "/blog"):
         assert f'href="{path}"' in html
@@ -44,6 +44,6 @@ def test_crawlers_may_read_the_reference() -> None:
     "path",
     ["/", "/api/docs", "/api/docs/errors", "/api/docs/products", "/console/sign-in", "/blog"],
 )
-def test_pages_for_search_engines_have_one_description(path: str) -> None:
+def test_indexed_pages_have_one_description(path: str) -> None:
     html = page(path, accept=BROWSER)
     assert len(re.findall(r'<meta name="description" content="[^"]{30,}">', html)) == 1

@@ -1,4 +1,4 @@
-"""Sites' pages as visitors open them."""
+"""Pages of sites, as visitors open them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ def bakery(api: Api, things: Things) -> Things:
     return things
 
 
-def test_a_page_is_served_with_what_it_lacks(api: Api, bakery: Things) -> None:
+def test_a_page_is_served_with_missing_tags_added(api: Api, bakery: Things) -> None:
     api.post("/api/pages/update", {"id": bakery.home, "description": 'Bread & "rolls"'})
     answer = get("/s/bakery/")
     assert answer.status == 200
@@ -34,7 +34,7 @@ def test_a_page_is_served_with_what_it_lacks(api: Api, bakery: Things) -> None:
     assert get("/s/bakery/home").body == answer.body
 
 
-def test_it_runs_in_an_origin_of_its_own_and_is_cached_a_minute(bakery: Things) -> None:
+def test_a_page_has_a_separate_origin_and_is_cached_for_a_minute(bakery: Things) -> None:
     answer = get("/s/bakery/")
     assert answer.headers["Content-Security-Policy"] == (
         "sandbox allow-scripts allow-forms allow-popups"
@@ -44,7 +44,7 @@ def test_it_runs_in_an_origin_of_its_own_and_is_cached_a_minute(bakery: Things) 
     assert get("/s/bakery/", "HEAD").status == 200
 
 
-def test_without_counting_it_is_served_to_the_letter(api: Api, bakery: Things) -> None:
+def test_a_page_is_served_unchanged_if_counting_is_off(api: Api, bakery: Things) -> None:
     api.post("/api/projects/toggle-stats", {"id": bakery.site, "enabled": False})
     assert get("/s/bakery/about").body == b"<title>Own</title>About us"
 
@@ -57,7 +57,7 @@ def test_without_counting_it_is_served_to_the_letter(api: Api, bakery: Things) -
         ("/s/%3Cscript%3E", "По этому адресу нет сайта"),
     ],
 )
-def test_what_is_not_there_is_told_to_people(path: str, said: str, bakery: Things) -> None:
+def test_an_unknown_page_shows_a_message(path: str, said: str, bakery: Things) -> None:
     answer = get(path, accept_language="ru")
     assert answer.status == 404
     assert said in answer.body.decode()
@@ -65,7 +65,7 @@ def test_what_is_not_there_is_told_to_people(path: str, said: str, bakery: Thing
     assert "style-src 'sha256-" in answer.headers["Content-Security-Policy"]
 
 
-def test_a_site_that_is_off_says_which(api: Api, bakery: Things) -> None:
+def test_an_inactive_site_shows_its_state(api: Api, bakery: Things) -> None:
     def told() -> Answer:
         answer = get("/s/bakery", accept_language="en")
         assert answer.status == 404
@@ -92,19 +92,19 @@ def test_a_home_page_ends_with_a_slash_and_other_pages_do_not(bakery: Things) ->
     assert get("/s/bakery/none/").status == get("/s/none").status == 404
 
 
-def test_a_page_that_is_still_empty_says_so(api: Api, things: Things) -> None:
+def test_an_empty_page_shows_a_message(api: Api, things: Things) -> None:
     assert "A page will be here soon" in get("/s/bakery").body.decode()
     made = api.post("/api/projects/create", {"title": "Empty"})["project"]
     assert "A page will be here soon" in get(f"/s/{made['slug']}").body.decode()
 
 
-class TestOnADomainOfTheirOwn:
+class TestCustomDomain:
     @pytest.fixture(autouse=True)
     def _deployed(self, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
         monkeypatch.setenv("SITES_DOMAIN", "Sites.Example.")
         read_anew()
 
-    def test_sites_are_known_by_the_host(self, api: Api, bakery: Things) -> None:
+    def test_a_site_is_recognised_by_its_host(self, api: Api, bakery: Things) -> None:
         site = api.get("/api/projects/list")["projects"][0]
         assert site["url"] == "https://bakery.sites.example"
         answer = get("/s/bakery", host="Bakery.sites.example:8000")
@@ -119,7 +119,7 @@ class TestOnADomainOfTheirOwn:
         assert answer.status == 404
         assert b"sites.example" not in answer.body
 
-    def test_a_lead_knows_the_page_it_came_from(self, api: Api, bakery: Things) -> None:
+    def test_a_lead_has_the_page_it_came_from(self, api: Api, bakery: Things) -> None:
         body: dict[str, Any] = {"name": "Ada", "_page": "https://bakery.sites.example/about"}
         path = f"/api/public/forms/{bakery.form}/submit"
         lead = Api(None).post(path, body)["id"]

@@ -1,4 +1,4 @@
-"""What pages say: everything in both languages, and numbers, dates and money as read there."""
+"""Texts of pages in both languages, and formats of numbers, dates and money."""
 
 import re
 from datetime import UTC, date, datetime
@@ -21,8 +21,8 @@ FROM_RECORDS = {"stopped", "limit_reached", "daily", "weekly", "monthly"}
 """Keys that pages take from records: the state of a bot, and the window of a limit."""
 
 
-def test_the_audit_log_has_words_for_every_change_and_for_nothing_else() -> None:
-    """READ and GET change nothing; visits and widget events are counted, not logged."""
+def test_the_audit_log_has_a_text_for_every_change_and_nothing_else() -> None:
+    """Read operations change nothing. Visits and widget events are counted, not logged."""
     changing = {
         entry.name
         for entry in REGISTRY.entries()
@@ -46,14 +46,14 @@ def test_the_audit_log_has_words_for_every_change_and_for_nothing_else() -> None
         ("ru", "of_a_release_before", None, "of_a_release_before"),
     ],
 )
-def test_a_change_is_told_in_the_language_of_its_reader(
+def test_a_change_is_described_in_the_readers_language(
     language: Language, operation: str, title: str | None, words: str
 ) -> None:
     assert texts.change(language, operation, title) == words
 
 
-def test_every_text_that_a_template_or_page_names_is_there_and_none_is_unused() -> None:
-    """A key is named whole, or by its beginning, to which a value of a record is added."""
+def test_every_text_used_by_a_template_or_page_exists_and_none_is_unused() -> None:
+    """Code contains a whole key, or its beginning to which a value of a record is added."""
     files = [file for folder in PAGES for file in folder.rglob("*")]
     files = [file for file in files if file.suffix in {".html", ".xml", ".py"}]
     sources = "\n".join(file.read_text() for file in files)
@@ -81,12 +81,12 @@ def test_every_text_that_a_template_or_page_names_is_there_and_none_is_unused() 
         ("de, ru", "ru"),
     ],
 )
-def test_a_reader_is_spoken_to_as_asked(header: str, language: str) -> None:
+def test_the_requested_language_is_used(header: str, language: str) -> None:
     assert texts.preferred(header) == language
 
 
 @given(st.text(max_size=60))
-def test_any_header_is_answered_in_a_language(header: str) -> None:
+def test_any_language_header_selects_a_language(header: str) -> None:
     assert texts.preferred(header) in LANGUAGES
 
 
@@ -101,12 +101,12 @@ def test_any_header_is_answered_in_a_language(header: str) -> None:
         (1234, "1\xa0234 записи", "1,234 posts"),
     ],
 )
-def test_plurals_are_those_of_the_language(n: int, russian: str, english: str) -> None:
+def test_plurals_follow_the_rules_of_the_language(n: int, russian: str, english: str) -> None:
     assert texts.say("ru", "posts", n=n) == russian
     assert texts.say("en", "posts", n=n) == english
 
 
-def test_money_dates_and_times_read_as_they_do_there() -> None:
+def test_money_dates_and_times_have_the_local_format() -> None:
     assert texts.money("ru", 123_450) == "1\xa0234,50 ₽"
     assert texts.money("en", -5) == "-0.05 ₽"
     assert texts.day("ru", date(2026, 11, 2)) == "2 ноября 2026"
@@ -138,7 +138,7 @@ def test_an_offset_is_that_of_the_moment_in_its_zone(zone: str, month: int, show
         (datetime.min.replace(tzinfo=UTC), "America/New_York", "1 Jan 1, 00:00"),
     ],
 )
-def test_a_moment_that_a_zone_cannot_tell_is_told_in_utc(
+def test_a_moment_outside_a_zones_range_is_shown_in_utc(
     when: datetime, zone: str, told: str
 ) -> None:
     assert texts.moment("en", when, zone) == told

@@ -1,4 +1,4 @@
-"""Who gets into the console, and how: sweeps over all that is there (security.md, The console)."""
+"""Access to the console: sessions, forms and redirects, checked for all of its pages."""
 
 import re
 from typing import Any
@@ -27,7 +27,7 @@ FORMS: dict[str, dict[str, str]] = {
     f"{BOT}/keys/{{key}}/delete": {},
     f"{BOT}/limits": {"daily": "5", "weekly": "", "monthly": "70"},
 }
-"""A form that is taken, of each page that takes one."""
+"""A valid form for each page that accepts one."""
 READ = [route for route, page in ROUTES.items() if page.get]
 SENT = [route for route, page in ROUTES.items() if page.post]
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -40,7 +40,7 @@ every_form = pytest.mark.parametrize("route", SENT)
 
 
 def stored() -> dict[str, Any]:
-    """Return what is stored, but for what is counted of visitors."""
+    """Return the stored rows, except counters of visitors."""
     return {key: row for key, row in everything().items() if not re.search("/(LIMIT|SALT)#", key)}
 
 
@@ -55,13 +55,13 @@ def request_with(token: str) -> Any:
     return HttpRequest("GET", PREFIX, {"cookie": f"{door.COOKIE}={token}"})
 
 
-def test_every_form_is_swept() -> None:
+def test_every_form_is_covered() -> None:
     assert set(FORMS) == set(SENT)
 
 
-class TestKeys:
+class TestApiKeys:
     @every_route
-    def test_open_nothing_wherever_they_are_put(self, route: str, world: World) -> None:
+    def test_an_api_key_gives_no_access_wherever_it_is_sent(self, route: str, world: World) -> None:
         boss, path, key = world.person("boss"), world.here.path_of(route), world.here.token
         before = stored()
         headers: list[dict[str, str]] = [
@@ -95,7 +95,7 @@ class TestKeys:
             "/%63onsole/x",
         ],
     )
-    def test_open_nothing_where_nothing_is(
+    def test_an_api_key_gives_no_access_on_unknown_pages(
         self, method: str, path: str, local_server: LocalServer
     ) -> None:
         asked = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
@@ -116,7 +116,7 @@ class TestKeys:
         assert reply.header("Content-Type") == "text/html; charset=utf-8"
         assert reply.header("X-Frame-Options") == "DENY"
 
-    def test_open_nothing_in_a_path(self, world: World) -> None:
+    def test_an_api_key_in_a_path_gives_no_access(self, world: World) -> None:
         key, boss = world.here.token, world.person("boss")
         for person in (boss, Person("boss@example.com")):
             for path in (f"/console/w/{key}/keys", f"{world.here.path}/keys/{key}/revoke"):
@@ -124,7 +124,9 @@ class TestKeys:
                 assert (answer.status, answer.data["code"]) == (403, "forbidden")
                 assert "Location" not in answer.headers
 
-    def test_of_people_who_paste_one_are_refused_in_words(self, world: World) -> None:
+    def test_an_api_key_pasted_into_a_search_is_refused_with_an_explanation(
+        self, world: World
+    ) -> None:
         boss = world.person("boss")
         path = f"{world.here.path}/keys?q={world.here.token}"
         answer = boss.ask("GET", path, Accept="text/html,*/*;q=0.8")
@@ -132,13 +134,13 @@ class TestKeys:
         assert b"There is an API key in the request" in answer.body
         assert world.here.token.encode() not in answer.body
 
-    def test_may_be_named_after_their_prefix(self, world: World) -> None:
+    def test_a_name_may_begin_like_an_api_key(self, world: World) -> None:
         boss = world.person("boss")
         form = {"name": "svc_live_prod", "scopes": "pages:read"}
         assert boss.post(f"{world.here.path}/keys", form).status == 200
         assert b"svc_live_prod" in boss.get(f"{world.here.path}/keys?q=svc_live_").body
 
-    def test_are_not_what_is_shown_of_one(self, world: World) -> None:
+    def test_a_masked_key_may_be_searched_for(self, world: World) -> None:
         shown = f"svc_live_…{world.here.token[-4:]}"
         boss = world.person("boss")
         found = boss.get(f"{world.here.path}/keys?q={quote(shown)}")
@@ -148,7 +150,9 @@ class TestKeys:
 
 class TestSession:
     @every_page
-    def test_is_asked_for_and_leads_back(self, route: str, world: World) -> None:
+    def test_a_page_without_a_session_leads_to_sign_in_and_back(
+        self, route: str, world: World
+    ) -> None:
         visitor, path = Person("boss@example.com"), world.here.path_of(route)
         answer = visitor.get(path)
         if ROUTES[route].guest:
@@ -162,7 +166,7 @@ class TestSession:
         assert visitor.start_session(next=back).headers["Location"] == path
 
     @every_form
-    def test_is_asked_for_where_forms_are_sent(self, route: str, world: World) -> None:
+    def test_a_form_without_a_session_leads_to_sign_in(self, route: str, world: World) -> None:
         visitor = Person("boss@example.com")
         visitor.get("/console/sign-in")
         token, before = visitor.token, stored()
@@ -197,13 +201,13 @@ class TestSession:
             "../..",
         ],
     )
-    def test_is_begun_whatever_cookie_there_was(self, cookie: str, world: World) -> None:
+    def test_signing_in_works_with_any_old_cookie(self, cookie: str, world: World) -> None:
         visitor = Person("boss@example.com", cookie)
         assert visitor.get(f"{world.here.path}/keys").status == 303
         assert visitor.start_session().status == 303
         assert visitor.get(f"{world.here.path}/keys").status == 200
 
-    def test_never_is_one_that_was_planted(self, world: World) -> None:
+    def test_a_planted_session_id_is_never_used(self, world: World) -> None:
         planted = "A" * 43
         visitor = Person("boss@example.com", planted)
         visitor.start_session()
@@ -212,7 +216,7 @@ class TestSession:
         assert not lives(planted)
         assert console_sessions.find(planted) is None
 
-    def test_ends_when_its_owner_signs_in_anew(self, world: World) -> None:
+    def test_signing_in_again_ends_the_old_session(self, world: World) -> None:
         boss = world.person("boss")
         before = boss.token
         assert boss.post("/console/sign-in", FORMS["/console/sign-in"]).status == 303
@@ -221,7 +225,7 @@ class TestSession:
         assert not lives(before)
         assert boss.get("/console/sign-in").headers["Location"] == PREFIX
 
-    def test_is_in_a_cookie_for_this_host_that_scripts_cannot_read(self, world: World) -> None:
+    def test_the_cookie_is_for_this_host_and_hidden_from_scripts(self, world: World) -> None:
         visitor = Person("boss@example.com")
         for answer in (visitor.get("/console/sign-in"), visitor.start_session()):
             (header,) = answer.headers["Set-Cookie"]
@@ -238,7 +242,7 @@ class TestSession:
         assert cookies(answer) == {"__Host-session": ""}
         assert "Max-Age=0" in answer.headers["Set-Cookie"][0]
 
-    def test_is_over_once_signed_out(self, world: World) -> None:
+    def test_a_session_ends_when_its_owner_signs_out(self, world: World) -> None:
         boss, other = world.person("boss"), world.person("boss")
         token = boss.token
         assert boss.post("/console/sign-out").headers["Location"].startswith("/console/sign-in")
@@ -246,7 +250,7 @@ class TestSession:
         assert lives(other.token)
         assert boss.get(world.here.path_of(f"{WORKSPACE}/keys")).status == 303
 
-    def test_of_all_devices_end_together(self, world: World) -> None:
+    def test_the_sessions_of_all_devices_can_be_ended_together(self, world: World) -> None:
         boss, other, member = (world.person(name) for name in ("boss", "boss", "member"))
         token = boss.token
         nobody = boss.post("/console/account/sessions", {"id": ""})
@@ -254,7 +258,7 @@ class TestSession:
         assert boss.post("/console/account/sign-out").status == 303
         assert [lives(each) for each in (token, other.token, member.token)] == [False, False, True]
 
-    def test_of_others_cannot_be_ended(self, world: World) -> None:
+    def test_sessions_of_other_people_cannot_be_ended(self, world: World) -> None:
         boss, member = world.person("boss"), world.person("member")
         theirs = console_sessions.find(member.token)
         assert theirs
@@ -266,7 +270,7 @@ class TestSession:
         assert answers[0].headers["Location"] == answers[1].headers["Location"]
         assert lives(member.token)
 
-    def test_can_be_ended_by_several_clicks_at_once(self, world: World) -> None:
+    def test_concurrent_requests_can_end_a_session(self, world: World) -> None:
         boss, other = world.person("boss"), world.person("boss")
         theirs = console_sessions.find(other.token)
         assert theirs
@@ -279,7 +283,7 @@ class TestSession:
         assert {answer.status for answer in answers} == {303}
         assert not lives(boss.token)
 
-    def test_changes_with_the_password(self, world: World) -> None:
+    def test_a_session_is_replaced_when_the_password_changes(self, world: World) -> None:
         boss, other = world.person("boss"), world.person("boss")
         before = boss.token
         answer = boss.post("/console/account/password", FORMS["/console/account/password"])
@@ -289,7 +293,7 @@ class TestSession:
         assert not lives(other.token)
         assert b"Password changed" in boss.get(answer.headers["Location"]).body
 
-    def test_lives_on_if_the_password_is_changed_by_a_double_click(self, world: World) -> None:
+    def test_a_session_survives_a_password_change_sent_twice(self, world: World) -> None:
         boss = world.person("boss")
         tabs = [Person("boss@example.com", boss.token) for _ in range(3)]
         form = FORMS["/console/account/password"]
@@ -300,14 +304,14 @@ class TestSession:
         assert taken
         assert all(lives(tab.token) for tab in taken)
 
-    def test_needs_the_password_until_now_even_for_the_same_one(self, world: World) -> None:
+    def test_a_password_change_requires_the_current_password(self, world: World) -> None:
         boss, other = world.person("boss"), world.person("boss")
         form = {"current": "a wrong guess", "password": PASSWORD}
         assert boss.post("/console/account/password", form).status == 400
         assert lives(boss.token)
         assert lives(other.token)
 
-    def test_is_refused_with_the_password_not_repeated(self, world: World) -> None:
+    def test_a_refused_password_is_not_repeated_on_the_page(self, world: World) -> None:
         boss = world.person("boss")
         wrong = {"current": "my secret guess", "password": "short"}
         answer = boss.post("/console/account/password", wrong)
@@ -319,7 +323,9 @@ class TestSession:
 
 class TestForms:
     @every_form
-    def test_are_taken_from_our_own_pages_alone(self, route: str, world: World) -> None:
+    def test_forms_are_accepted_only_from_the_consoles_own_pages(
+        self, route: str, world: World
+    ) -> None:
         boss, other = world.person("boss"), world.person("boss")
         path, fields, before = world.here.path_of(route), FORMS[route], stored()
         right = boss.csrf
@@ -341,7 +347,7 @@ class TestForms:
         assert stored() == before
 
     @every_form
-    def test_are_taken_with_the_right_token(self, route: str, world: World) -> None:
+    def test_forms_with_the_right_token_are_accepted(self, route: str, world: World) -> None:
         boss, other = world.person("boss"), console_sessions.find(world.person("boss").token)
         assert other
         fields = FORMS[route] | ({"id": other.session_id} if "id" in FORMS[route] else {})
@@ -351,7 +357,7 @@ class TestForms:
         assert taken.status in {200, 303}, taken.body
         assert stored() != before
 
-    def test_to_sign_in_need_a_token_of_the_page_that_was_opened(self, world: World) -> None:
+    def test_the_sign_in_form_requires_the_token_of_its_page(self, world: World) -> None:
         attacker = Person("boss@example.com")
         attacker.get("/console/sign-in")
         victim = Person("boss@example.com")
@@ -378,8 +384,8 @@ ELSEWHERE = [
 ]  # fmt: skip
 
 
-class TestNext:
-    def test_leads_nowhere_but_into_the_console(self, world: World) -> None:
+class TestRedirectAfterSignIn:
+    def test_the_target_is_always_inside_the_console(self, world: World) -> None:
         for place in ELSEWHERE:
             visitor = Person("boss@example.com", "A" * 43)
             page = visitor.get(f"/console/sign-in?next={quote(place, safe='')}")
@@ -387,13 +393,13 @@ class TestNext:
             answer = visitor.post("/console/sign-in", FORMS["/console/sign-in"] | {"next": place})
             assert (answer.status, answer.headers["Location"]) == (303, PREFIX), place
 
-    def test_is_kept_over_a_wrong_password(self, world: World) -> None:
+    def test_the_target_is_kept_after_a_wrong_password(self, world: World) -> None:
         visitor = Person("boss@example.com")
         answer = visitor.start_session("wrong", next="/console/account")
         assert answer.status == 401
         assert b'name="next" value="/console/account"' in answer.body
 
-    def test_no_field_begins_a_header(self, world: World) -> None:
+    def test_a_field_cannot_inject_a_header(self, world: World) -> None:
         evil = "x\r\nEvil: 1\r\n\r\n<script>"
         visitor, boss = Person("boss@example.com"), world.person("boss")
         path = quote(evil, safe="")
@@ -416,7 +422,9 @@ class TestNext:
 
 
 class TestSignIn:
-    def test_tells_nothing_of_what_was_wrong(self, world: World) -> None:
+    def test_a_failure_does_not_reveal_whether_email_or_password_was_wrong(
+        self, world: World
+    ) -> None:
         as_operator("create_account", email="off@example.com", password=PASSWORD)
         as_operator("disable_account", email="off@example.com")
         told = []
@@ -433,7 +441,7 @@ class TestSignIn:
         assert b'value="EMAIL"' in told[0][1]
         assert b"wrong" not in told[0][1].replace(b'class="field wrong"', b"")
 
-    def test_is_a_page_that_asks_to_wait_after_too_many_tries(
+    def test_too_many_attempts_show_a_page_that_asks_to_wait(
         self, world: World, monkeypatch: pytest.MonkeyPatch, read_anew: Any
     ) -> None:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
@@ -447,12 +455,12 @@ class TestSignIn:
         assert 1 <= int(told[-1].headers["Retry-After"]) <= 900
         assert b"Too many attempts" in told[-1].body
 
-    def test_is_told_in_the_readers_language(self, world: World) -> None:
+    def test_the_page_is_in_the_readers_language(self, world: World) -> None:
         visitor = Person("boss@example.com")
         page = visitor.get("/console/sign-in", accept_language="ru")
         assert "Войти" in page.body.decode()
         assert page.headers["Vary"] == "Accept-Language, Accept-Encoding"
 
-    def test_of_the_first_workspace_is_where_one_begins(self, world: World) -> None:
+    def test_the_first_workspace_is_the_start_page(self, world: World) -> None:
         boss = Person("boss@example.com", begun("boss@example.com"))
         assert boss.get(PREFIX).headers["Location"] == world.here.path
