@@ -79,7 +79,7 @@ SETTINGS = settings()
 OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
 
 FOR_GOOD = {"N": str(2**62)}
-"""Stands in for the expiry time of rows that never expire."""
+"""Expiry time of rows that never expire."""
 
 collect_ignore = ["clients"]
 """These suites need an environment of their own; run ``make test-clients``."""
@@ -117,7 +117,7 @@ def on_dynamodb_local(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cheap_passwords() -> None:
-    """Use the cheapest password hashing. Testing the strength of argon2 is not the purpose here."""
+    """Use the cheapest password hashing, since its strength is not tested here."""
     from argon2 import PasswordHasher
 
     cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -193,10 +193,7 @@ def empty(_server: Callable[[], None]) -> Callable[[], None]:
 
 
 def everything() -> dict[str, Any]:
-    """Return all rows of all tables, by key.
-
-    DynamoDB Local removes rows that have expired by the real clock, at any time. They are left out.
-    """
+    """Return all rows of all tables by key, except expired ones on DynamoDB Local."""
     removed_before = real_time() if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ else 0
     rows = {}
     for name, row in tables.TABLES.items():
@@ -377,10 +374,7 @@ def snapshots(on_dynamodb_local: bool) -> Snapshots:
 
 @pytest.fixture
 def _owner_with_a_key(new_owner: Callable[..., Owner], snapshots: Snapshots) -> tuple[str, str]:
-    """Return the ids of a workspace on the Business plan and a token with every scope.
-
-    They are the same in each test.
-    """
+    """Return ids and a token with every scope of a Business workspace, the same in each test."""
 
     def make() -> tuple[str, str]:
         # The data is dated long before any test's own time, whichever test runs first.

@@ -214,7 +214,7 @@ class ScriptedModel(agents.Model):
 
 
 class OpenaiAgents:
-    """openai-agents, which uses strict schemas wherever it can convert them."""
+    """openai-agents, with strict schemas for tools that can be converted to them."""
 
     package = "openai-agents"
     failure = "the text; `is_error` is set for the application"

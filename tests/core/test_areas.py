@@ -14,7 +14,7 @@ def test_only_the_scopes_of_the_blog_are_for_admins() -> None:
     assert {scope for scope in Scope if scope.admin_only} == {Scope.BLOG_READ, Scope.BLOG_WRITE}
 
 
-class TestLoggedAs:
+class TestAreaOfOperation:
     @pytest.mark.parametrize(
         ("path", "area"),
         [
@@ -26,7 +26,7 @@ class TestLoggedAs:
             ("/api/public/forms/{id}/submit", "forms"),
         ],
     )
-    def test_the_route_decides(self, path: str, area: str) -> None:
+    def test_the_route_decides_the_area(self, path: str, area: str) -> None:
         assert logged_as("chalicelib.domains.overview.operations.any", path) == area
 
     @pytest.mark.parametrize(
@@ -38,7 +38,9 @@ class TestLoggedAs:
             ("billing.flows.charging", "billing"),
         ],
     )
-    def test_without_a_route_the_module_or_its_domain_decides(self, module: str, area: str) -> None:
+    def test_without_a_route_the_module_or_its_domain_decides_the_area(
+        self, module: str, area: str
+    ) -> None:
         assert logged_as(f"chalicelib.domains.{module}") == area
 
     def test_a_job_of_the_engine_has_no_area(self) -> None:

@@ -19,7 +19,7 @@ from chalicelib.engine.reading import Cost
 from chalicelib.engine.unit import UnitOfWork
 from infra.bench.dynamodb_usage import metering
 from tests.conftest import at_once
-from tests.engine.test_unit import failing, pauses, throttled  # noqa: F401  a fixture
+from tests.fakes.dynamodb_faults import failing, throttled
 from tests.support.effort import examples, slow_but_for
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
@@ -268,7 +268,7 @@ class TestConcurrency:
     def test_a_transaction_conflict_is_retried(
         self,
         workspace: str,
-        pauses: list[float],  # noqa: F811  the fixture
+        pauses: list[float],
     ) -> None:
         from botocore.exceptions import ClientError
 

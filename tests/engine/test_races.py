@@ -1,4 +1,4 @@
-"""Concurrent clients: one of them wins, the others are told, and nothing is counted twice."""
+"""Concurrent clients: one succeeds, the others get an error, and nothing is counted twice."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,11 +1,9 @@
 """The unit of work: atomic, repeated after a conflict, and a clear 503 when DynamoDB fails."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from chalicelib.core import retry
 from chalicelib.core.errors import PayloadTooLargeError
@@ -17,57 +15,9 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from tests.conftest import Api, Owner, Time, everything
 from tests.factories.examples import Things
 from tests.factories.salon import Salon
+from tests.fakes.dynamodb_faults import conflict, failing, throttled, timed_out, unreachable
 
 pytestmark = pytest.mark.store
-
-
-@contextmanager
-def failing(operation: str, times: int, fault: Callable[[], Exception]) -> Iterator[list[str]]:
-    """Let the next calls of a DynamoDB operation fail before they are sent."""
-    seen: list[str] = []
-
-    def interfere(**_: Any) -> None:
-        seen.append(operation)
-        if len(seen) <= times:
-            raise fault()
-
-    events = connection().client.meta.events
-    events.register_first(f"before-call.dynamodb.{operation}", interfere)
-    try:
-        yield seen
-    finally:
-        events.unregister(f"before-call.dynamodb.{operation}", interfere)
-
-
-def conflict() -> ClientError:
-    return ClientError(
-        {
-            "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
-            "CancellationReasons": [{"Code": "None"}, {"Code": "TransactionConflict"}],
-        },
-        "TransactWriteItems",
-    )
-
-
-def throttled() -> ClientError:
-    code = "ProvisionedThroughputExceededException"
-    return ClientError({"Error": {"Code": code, "Message": "slow down"}}, "Any")
-
-
-def unreachable() -> EndpointConnectionError:
-    return EndpointConnectionError(endpoint_url="http://nowhere")
-
-
-def timed_out() -> ReadTimeoutError:
-    return ReadTimeoutError(endpoint_url="http://nowhere")
-
-
-@pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between attempts, recorded instead of slept."""
-    slept: list[float] = []
-    monkeypatch.setattr(retry, "sleep", slept.append)
-    return slept
 
 
 def test_a_transaction_conflict_is_retried_with_growing_pauses(

@@ -146,7 +146,7 @@ class Place:
 
 @dataclass(frozen=True)
 class World:
-    """A workspace with people in each role, and a workspace of somebody else."""
+    """A workspace with people in each role, and another account with its own workspace."""
 
     here: Place
     there: Place

@@ -1,4 +1,4 @@
-"""The PO files of the package: read as Babel reads them, and whole in every language."""
+"""The PO files of the package: parsed as Babel parses them, and complete in every language."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from chalicelib.transports.web.languages import LANGUAGES
 PACKAGE = Path(lib.__file__).parents[1]
 FILES = sorted(PACKAGE.rglob("*.po"))
 TRANSLATED = sorted({(file.parents[2], file.stem) for file in FILES if file.stem != "changes"})
-"""The audit log's own file is left out: its English texts of operations are their titles."""
+"""The audit log's own file is left out: the English text of an operation is its title."""
 
 
 def catalogue_of(file: Path) -> po_files.Catalogue:
@@ -21,8 +21,8 @@ def catalogue_of(file: Path) -> po_files.Catalogue:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-class TestFile:
-    def test_is_read_as_babel_reads_it(self, file: Path) -> None:
+class TestPoFile:
+    def test_a_file_is_parsed_as_babel_parses_it(self, file: Path) -> None:
         with file.open("rb") as source:
             theirs = read_po(source, abort_invalid=True)
         messages = [message for message in theirs if message.id]
@@ -35,14 +35,14 @@ class TestFile:
         }
         assert theirs.plural_expr == ours.plural_rule
 
-    def test_names_each_key_once_and_leaves_no_text_empty(self, file: Path) -> None:
+    def test_a_file_has_each_key_once_and_no_empty_text(self, file: Path) -> None:
         keys = re.findall(r'^msgid "(.*)"$', file.read_text(), re.MULTILINE)
         assert len(keys) == len(set(keys))
         for text in catalogue_of(file).texts.values():
             assert text
             assert all(text)
 
-    def test_has_the_plural_forms_of_its_language(self, file: Path) -> None:
+    def test_a_file_has_the_plural_forms_of_its_language(self, file: Path) -> None:
         catalogue = catalogue_of(file)
         forms = {catalogue.plural_index(n) for n in range(1000)}
         for text in catalogue.texts.values():
@@ -50,7 +50,7 @@ class TestFile:
 
 
 @pytest.mark.parametrize(("folder", "name"), TRANSLATED, ids=lambda value: Path(value).name)
-def test_every_text_is_there_in_every_language_with_the_same_values(
+def test_every_text_exists_in_every_language_with_the_same_placeholders(
     folder: Path, name: str
 ) -> None:
     catalogues = [po_files.read(folder, language, name).texts for language in LANGUAGES]

@@ -1,4 +1,4 @@
-"""HEAD requests are answered wherever GET is, with the same headers and compression."""
+"""HEAD requests have the same answers as GET, without a body."""
 
 import gzip
 

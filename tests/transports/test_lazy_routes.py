@@ -1,4 +1,4 @@
-"""Routes name their functions by text, and import them with the first request."""
+"""Lazy routes: functions are declared by name, and imported with the first request."""
 
 from typing import Any, get_args, get_type_hints
 
@@ -17,7 +17,7 @@ OTHERS = {name: lazy for name, lazy in vars(chalice_app).items() if isinstance(l
 
 
 def signature(lazy: Lazy[Any, Any]) -> tuple[tuple[Any, ...], Any]:
-    """Return the types of the parameters, and that of the result."""
+    """Return the types of the parameters and of the result."""
     *parameters, result = get_type_hints(lazy.resolve()).values()
     return tuple(parameters), result
 
@@ -35,5 +35,5 @@ def test_a_view_of_the_console_takes_a_console_request_and_returns_a_response(
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_another_function_has_the_signature_that_it_is_declared_with(name: str) -> None:
+def test_other_lazy_functions_have_their_declared_signature(name: str) -> None:
     assert signature(OTHERS[name]) == get_args(chalice_app.__annotations__[name])

@@ -1,4 +1,4 @@
-"""Wire models: fields of a partial update that are declared with the model of a new record."""
+"""Wire models: fields of an update that reuse the declarations of a new record's model."""
 
 import pytest
 from pydantic import Field, ValidationError
@@ -25,7 +25,7 @@ class Change(Patch):
 
 
 class TestFieldsAsIn:
-    def test_an_optional_field_takes_its_description_from_the_other_model(self) -> None:
+    def test_an_optional_field_has_the_description_of_the_other_model(self) -> None:
         properties = Change.model_json_schema()["properties"]
         assert [each["description"] for each in properties.values()] == [
             "Id.",
@@ -46,7 +46,7 @@ class TestFieldsAsIn:
         with pytest.raises(TypeError, match=r"Other.price is no field of this type in Create"):
             fields_as_in(Create)(Other)
 
-    def test_a_field_that_the_other_model_lacks_is_refused(self) -> None:
+    def test_a_field_that_is_missing_in_the_other_model_is_refused(self) -> None:
         class Other(Patch):
             weight: Kopecks = optional()
 

@@ -1,7 +1,4 @@
-"""Charging under faults: lost answers, crashed processes, windows that end.
-
-Each step happens once.
-"""
+"""Charging despite lost answers, crashes and ending windows: each step happens once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,8 +23,16 @@ from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Time, as_operator
 from tests.domains.billing import books
 from tests.domains.billing.test_charging import TERMS, limit, money, reserve, top_up, used
-from tests.engine.test_faults import FAULTS, TIMES, TRANSACTION, Fault, closed, crashed, faulty
-from tests.engine.test_unit import conflict
+from tests.fakes.dynamodb_faults import (
+    FAULTS,
+    TIMES,
+    TRANSACTION,
+    Fault,
+    closed,
+    conflict,
+    crashed,
+    faulty,
+)
 from tests.support.effort import matrix
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
@@ -419,7 +424,7 @@ def test_an_unavailable_database_is_a_503() -> None:
 def test_a_hold_and_a_wallet_read_at_different_times_are_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One request reads both, but not as a consistent snapshot (DynamoDB, BatchGetItem)."""
+    """They are read in one request, but not as one snapshot (DynamoDB, BatchGetItem)."""
     top_up(1000)
     hold, fetch = reserve(), charging.fetch
     torn: list[Any] = []

@@ -15,8 +15,8 @@ from chalicelib.domains.files.store.files import FILES
 from chalicelib.engine import audit, file_uses, jobs
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, at_once, everything
-from tests.domains.sites.test_page_import import png
 from tests.factories.files import photo
+from tests.factories.products import png
 from tests.fakes.internet import Internet, says
 
 CREATE = "/api/admin/blog/create"

@@ -184,7 +184,7 @@ class TestCreate:
         service = make_service(api, resourceIds=resources, images=sent, **fields)
         assert (len(service["resourceIds"]), len(service["images"])) == (50, 10)
 
-    def test_a_repeated_call_makes_one(self, api: Api, images: list[str]) -> None:
+    def test_a_repeated_call_creates_one_record(self, api: Api, images: list[str]) -> None:
         body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}]}
         first, again = (api.post(CREATE, body, key="k") for _ in range(2))
         assert first == again

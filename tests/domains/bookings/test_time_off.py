@@ -107,7 +107,7 @@ class TestCreate:
             assert api.refused("POST", CREATE, body).status == 404
         assert listed(api) == []
 
-    def test_a_repeated_call_makes_one(self, api: Api, resource: str) -> None:
+    def test_a_repeated_call_creates_one_record(self, api: Api, resource: str) -> None:
         body = {"startAt": "2027-05-01", "endAt": "2027-05-01", "resourceId": resource}
         first, again = (api.post(CREATE, body, key="k") for _ in range(2))
         assert first == again

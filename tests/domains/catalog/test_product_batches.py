@@ -342,7 +342,7 @@ class TestBulkProducts:
     def test_a_call_that_died_continues_under_its_key(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Prices are raised once, wherever the first call stopped."""
+        """Prices are raised once, even if the first call stopped in between."""
         made = hundred(owner)
         body = {"ids": made, "action": "changePricePercent", "value": 10}
         commit, commits = UnitOfWork.commit, itertools.count()

@@ -1,8 +1,7 @@
-"""Products: listed, created, updated, deleted and duplicated."""
+"""Products: created, updated, deleted and duplicated."""
 
 import json
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 
@@ -18,13 +17,11 @@ from tests.factories.products import (
     DELETE,
     DUPLICATE,
     EAN,
-    LIST,
     UPDATE,
     category,
     create,
     files_of,
     listed,
-    make,
     names,
     read,
     refusal,
@@ -32,185 +29,6 @@ from tests.factories.products import (
     update,
 )
 from tests.fakes.internet import Server
-
-
-class TestListProducts:
-    def test_the_list_sorts_by_own_order_creation_price_or_name(self, api: Api) -> None:
-        for name, price in (("Ёлка", 300), ("ель", 100), ("Дуб", 200)):
-            create(api, name, price)
-        assert names(api) == "Ёлка ель Дуб"
-        assert names(api, sort="sortOrder") == "Ёлка ель Дуб"
-        assert names(api, sort="createdAt") == "Дуб ель Ёлка"
-        assert names(api, sort="price") == "ель Дуб Ёлка"
-        assert names(api, sort="name") == "Дуб Ёлка ель"
-
-    def test_the_search_finds_part_of_the_name_or_sku_in_any_case(self, api: Api) -> None:
-        create(api, "Ёлка", sku="AB-17")
-        create(api, "Oak", sku="CD-18")
-        assert names(api, q="елк") == "Ёлка"
-        assert names(api, q="b-1") == "Ёлка"
-        assert names(api, q="-1") == "Ёлка Oak"
-        assert names(api, q="nothing") == ""
-
-    def test_the_order_may_be_reversed(self, api: Api) -> None:
-        for name, price in (("A", 300), ("C", 100), ("B", 200)):
-            create(api, name, price)
-        assert names(api, sortDir="desc") == "B C A"
-        assert names(api, sort="price", sortDir="desc") == "A B C"
-        assert names(api, sort="name", sortDir="desc") == "C B A"
-        assert names(api, sort="createdAt", sortDir="asc") == "A C B"
-        assert names(api, sort="createdAt", sortDir="desc") == names(api, sort="createdAt")
-
-    def test_the_price_filter_includes_both_bounds(self, api: Api) -> None:
-        for price in (0, 100, 199, 200, 201):
-            create(api, str(price), price)
-        assert names(api, minPrice=100, maxPrice=200) == "100 199 200"
-        assert names(api, minPrice=200) == "200 201"
-        assert names(api, maxPrice=0) == "0"
-        assert names(api, minPrice=100, maxPrice=100) == "100"
-        assert names(api, minPrice=1, maxPrice=200, q="19", sortDir="desc") == "199"
-
-    def test_filters_find_an_sku_or_a_barcode(self, api: Api) -> None:
-        bread = category(api)
-        create(api, "A", sku="Ёж-1", barcode=EAN, categoryId=bread)
-        create(api, "B", sku="Ёж-10", barcode="0" + EAN, status="inactive", price=7)
-        create(api, "C", barcode="12345670")
-        assert names(api, sku=" еЖ-1") == "A"
-        assert names(api, sku="Ёж") == ""
-        assert names(api, barcode=EAN) == names(api, barcode=f"0{EAN}") == "A B"
-        assert names(api, barcode=EAN, status="active") == "A"
-        assert names(api, barcode=EAN, sort="price") == "B A"
-        assert names(api, barcode=EAN, categoryId=bread, minPrice=8) == "A"
-        assert names(api, barcode=EAN, sku="Ёж-10", q="b") == "B"
-        assert names(api, barcode="12345670", sku="Ёж-10") == ""
-        found = api.get(f"{LIST}?{urlencode({'barcode': EAN, 'size': 1, 'page': 2})}")
-        assert ([p["name"] for p in found["products"]], found["total"]) == (["B"], 2)
-
-    def test_the_list_of_a_category_can_include_its_subcategories(
-        self, api: Api, new_owner: Any
-    ) -> None:
-        bakery = category(api, "Bakery")
-        bread, cakes = category(api, parentId=bakery), category(api, "Cakes", parentId=bakery)
-        rye = category(api, "Rye", parentId=bread)
-        for name, place in zip("ABCDE", (rye, bakery, None, cakes, bread), strict=True):
-            create(api, name, categoryId=place)
-        assert names(api, categoryId=bakery) == "B"
-        assert names(api, categoryId=bakery, subcategories="true") == "A B D E"
-        assert names(api, categoryId=bread, subcategories="true", sortDir="desc") == "E A"
-        assert names(api, categoryId=rye, subcategories="true") == "A"
-        assert names(api, categoryId=bakery, subcategories="true", q="d") == "D"
-        paged = {"categoryId": bakery, "subcategories": "true", "size": 3}
-        found = [api.get(f"{LIST}?{urlencode({**paged, 'page': page})}") for page in (1, 2)]
-        assert [len(each["products"]) for each in found] == [3, 1]
-        assert [each["total"] for each in found] == [4, 4]
-        foreign = category(new_owner().api())
-        assert names(api, categoryId=foreign, subcategories="true") == ""
-        warned = api.get(f"{LIST}?subcategories=true")
-        assert (warned["total"], len(warned["warnings"])) == (5, 1)
-
-    def test_the_list_filters_by_status_and_category(self, api: Api) -> None:
-        bread, cakes = category(api), category(api, "Cakes")
-        create(api, "A", categoryId=bread)
-        create(api, "B", categoryId=bread, status="inactive")
-        create(api, "C", categoryId=cakes)
-        assert names(api, status="active") == "A C"
-        assert names(api, status="inactive") == "B"
-        assert names(api, status="all") == "A B C"
-        assert names(api, categoryId=bread) == "A B"
-        assert names(api, categoryId=bread, status="active") == "A"
-
-    def test_the_list_of_an_unknown_or_foreign_category_is_empty(
-        self, api: Api, new_owner: Any
-    ) -> None:
-        create(api, categoryId=category(api))
-        foreign = category(new_owner().api())
-        for unknown in (foreign, new_id(), "x"):
-            found = api.get(f"{LIST}?categoryId={unknown}")
-            assert (found["products"], found["total"]) == ([], 0)
-
-    def test_the_list_has_pages_of_twenty_and_a_total(self, api: Api) -> None:
-        for number in range(23):
-            create(api, f"{number:02}")
-        first, second = api.get(LIST), api.get(f"{LIST}?page=2")
-        assert [len(first["products"]), len(second["products"])] == [20, 3]
-        assert first["total"] == second["total"] == 23
-        assert api.get(f"{LIST}?page=9")["products"] == []
-        assert names(api, page=3, size=7).split()[0] == "14"
-
-    @pytest.mark.parametrize(
-        "query",
-        [
-            *("size=0", "size=101", "page=0", "sort=sku", "status=on", "sortDir=down"),
-            *("minPrice=2&maxPrice=1", "minPrice=-1", "maxPrice=1.5", "subcategories=maybe"),
-            *("barcode=4006381333932", "barcode=x"),
-        ],
-    )
-    def test_an_unknown_value_is_refused(self, query: str, api: Api) -> None:
-        assert api.refused("GET", f"{LIST}?{query}").status == 400
-
-    def test_long_descriptions_are_cut_with_a_warning(self, api: Api) -> None:
-        whole = create(api, description="ж" * 20_000)
-        short = create(api, description="ж" * 500)
-        found = api.get(LIST)
-        assert [len(p["description"]) for p in found["products"]] == [500, 500]
-        assert found["products"][0]["description"].endswith("…")
-        assert found["products"][1] == short
-        (warning,) = found["warnings"]
-        assert warning.startswith("The description of 1 product(s) is cut to 500 characters; ")
-        assert [p["descriptionTruncated"] for p in found["products"]] == [True, False]
-        assert "descriptions=full" in warning
-        assert read(api, whole) == whole
-        assert whole["descriptionTruncated"] is False
-
-    def test_full_descriptions_are_listed_on_request_in_pages_of_at_most_twenty(
-        self, api: Api, owner: Owner
-    ) -> None:
-        make(owner, 21, description="ж" * 20_000)
-        for query in ("descriptions=full", "descriptions=full&size=20"):
-            found = api.get(f"{LIST}?{query}")
-            assert {p["description"] for p in found["products"]} == {"ж" * 20_000}
-            assert {p["descriptionTruncated"] for p in found["products"]} == {False}
-            assert len(found["products"]) == 20
-            assert "warnings" not in found
-        failed, answer = api.tool("svc_list_products", descriptions="full", page=2)
-        assert not failed
-        assert answer["data"]["products"][0]["description"] == "ж" * 20_000
-        refused = api.refused("GET", f"{LIST}?descriptions=full&size=21")
-        assert refused.data["errors"] == [
-            {
-                "field": "size",
-                "message": "expected at most 20 with descriptions=full, received number 21",
-            }
-        ]
-        short = api.get(f"{LIST}?descriptions=short&size=100")["products"]
-        assert {p["descriptionTruncated"] for p in short} == {True}
-
-    def test_writing_a_listed_product_back_loses_no_description(self, api: Api) -> None:
-        whole = create(api, sku="A", description="ж" * 6007)
-        short = create(api, sku="B", description="ж" * 500)
-        shown = [{k: p[k] for k in ("sku", "description")} | {"price": 7} for p in listed(api)]
-        answer = api.post("/api/products/upsert", {"items": shown})
-        refused, done = answer["results"]
-        assert (refused["status"], done["status"]) == (400, 200)
-        assert refused["message"].startswith("description: expected the whole value, received what")
-        assert "leave the field out to keep it" in refused["message"]
-        assert (read(api, whole)["description"], read(api, whole)["price"]) == ("ж" * 6007, 100)
-        assert read(api, short)["price"] == 7
-        error = refused_field(api, UPDATE, {"id": whole["id"], **shown[0]})
-        assert error["field"] == "description"
-        dry = api.post("/api/products/upsert", {"items": shown, "dryRun": True})
-        assert [each["status"] for each in dry["results"]] == [400, 200]
-
-    @pytest.mark.parametrize("text", ["ж" * 499, "ж" * 500, "ж" * 498 + "…", "ё" * 499 + "…", "…"])
-    def test_a_new_description_that_only_looks_cut_replaces_a_long_one(
-        self, text: str, api: Api
-    ) -> None:
-        product = create(api, description="ж" * 6007)
-        assert update(api, product, description=text)["description"] == text
-
-    def test_a_hundred_long_products_fit_one_answer(self, api: Api, owner: Owner) -> None:
-        make(owner, 100, name="Ж" * 255, description="ж" * 20_000)
-        assert len(listed(api)) == 100
 
 
 class TestCreateProduct:

@@ -13,8 +13,8 @@ from chalicelib.core.errors import MAX_CAUSES
 from chalicelib.domains.billing.flows import charging
 from chalicelib.gateways import llm
 from tests.conftest import Owner
-from tests.engine.test_unit import conflict, failing, throttled
 from tests.factories.chat import RICH, Bot, ask, new_bot
+from tests.fakes.dynamodb_faults import conflict, failing, throttled
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 

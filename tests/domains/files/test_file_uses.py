@@ -11,8 +11,8 @@ from chalicelib.domains.files.operations import deletion
 from chalicelib.engine import file_uses, jobs
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, at_once
-from tests.domains.sites.test_page_import import png
 from tests.factories.files import DELETE, kept, upload, used
+from tests.factories.products import png
 from tests.fakes.internet import Internet, says
 
 AWAY = "https://images.example.com"

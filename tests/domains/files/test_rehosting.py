@@ -24,8 +24,8 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 from tests.conftest import Owner
-from tests.domains.sites.test_page_import import png
 from tests.factories.files import kept, photo
+from tests.factories.products import png
 from tests.fakes.internet import Answer, Internet, Server, says
 from tests.support.patience import FOR_EVER, PATIENCE
 

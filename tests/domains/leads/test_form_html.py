@@ -111,7 +111,7 @@ class TestEmbedCode:
             ("promo", "hidden", None),
         ],
     )
-    def test_fields_tell_browsers_their_type_and_limits(
+    def test_fields_declare_their_type_and_limits(
         self, name: str, type_: str, completed: str | None
     ) -> None:
         field = embedded().named(name)

@@ -1,4 +1,4 @@
-"""Texts of forms: each that the code names is there, and no other."""
+"""Texts of forms: every text exists that the code names, and no other."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from chalicelib.domains import leads
 from chalicelib.domains.leads.rules import form_texts
 
 
-def test_every_text_of_forms_is_used_and_every_used_text_is_there() -> None:
+def test_every_text_of_forms_is_used_and_every_used_text_exists() -> None:
     folder = Path(leads.__file__).parent
     files = [file for file in folder.rglob("*") if file.suffix in {".py", ".html"}]
     sources = "\n".join(file.read_text() for file in files)

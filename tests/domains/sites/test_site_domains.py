@@ -345,7 +345,7 @@ def test_the_dns_is_queried_once_however_often_the_write_is_retried(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(dns, "lookup_txt", lambda host: asked.append(host) or frozenset())
-    from tests.engine.test_unit import conflict, failing
+    from tests.fakes.dynamodb_faults import conflict, failing
 
     with failing("TransactWriteItems", 2, conflict):
         bind(api, site)

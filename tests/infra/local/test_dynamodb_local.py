@@ -220,7 +220,7 @@ class TestSupervisor:
         with (tmp_path / "log").open("wb", buffering=0) as log:
             yield log
 
-    def test_stopping_asks_the_command_to_end(self, tmp_path: Path, log: io.FileIO) -> None:
+    def test_stopping_sends_the_command_a_signal(self, tmp_path: Path, log: io.FileIO) -> None:
         script = (
             "import signal, sys, time\n"
             "signal.signal(signal.SIGTERM, lambda *_: (print('asked', flush=True), sys.exit(3)))\n"

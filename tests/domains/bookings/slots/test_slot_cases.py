@@ -1,0 +1,28 @@
+"""Slot calculation: typical cases, and cases near their limits, listed in a table."""
+
+import pytest
+
+from chalicelib.domains.bookings.rules.slots import (
+    is_free,
+)
+from tests.domains.bookings.slots.cases import (
+    CASES,
+    EVER,
+    Case,
+    calendar,
+    days,
+    in_full,
+    starts,
+    utc,
+)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])
+def test_slots_of_a_range_of_days(case: Case) -> None:
+    service = EVER._replace(**case.service)
+    resource = calendar(case.zone, *case.rules, **case.more)
+    query = days(case.zone, *case.days, now=case.now)
+    assert starts(service, resource, query) == in_full(case.expected)
+    for start in range(query.first, query.last, 15 * 60_000):
+        listed = utc(start) in in_full(case.expected)
+        assert is_free(service, resource, start, query.now) == listed

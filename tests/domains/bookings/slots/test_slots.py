@@ -1,0 +1,222 @@
+"""Slot calculation: ranges, capacity, reasons, and the next available time."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from chalicelib.domains.bookings.rules.slots import (
+    Calendar,
+    Found,
+    NoSlotReason,
+    Query,
+    busy_range,
+    is_free,
+    next_available,
+    slots,
+    union,
+)
+from chalicelib.lib.zoned_times import local_time, span_of_days
+from tests.domains.bookings.slots.cases import (
+    CASES,
+    EVER,
+    HOUR,
+    LONG_AGO,
+    booking,
+    calendar,
+    days,
+    hours,
+    in_full,
+    ms,
+    span,
+    starts,
+    utc,
+)
+
+
+def test_an_hour_that_occurs_twice_is_shown_with_both_offsets() -> None:
+    case = CASES["4 an hour that occurs twice"]
+    found = slots(
+        EVER._replace(**case.service), calendar(case.zone, *case.rules), days(case.zone, *case.days)
+    )
+    local = [
+        local_time(datetime.fromtimestamp(each / 1000, UTC), case.zone).text[11:]
+        for each in found.seats
+    ]
+    assert local == [
+        "00:30:00-04:00",
+        "01:00:00-04:00",
+        "01:30:00-04:00",
+        "01:00:00-05:00",
+        "01:30:00-05:00",
+        "02:00:00-05:00",
+    ]
+
+
+def test_both_ends_of_a_range_are_included() -> None:
+    resource = calendar("Europe/Moscow", hours("09:00-18:00"))
+    query = Query(ms("2027-02-05T07:00Z"), ms("2027-02-05T09:00Z"), ms(LONG_AGO))
+    assert starts(EVER, resource, query) == in_full("02-05T07:00 08:00 09:00")
+    narrow = query._replace(first=query.first + 1, last=query.last - 1)
+    assert starts(EVER, resource, narrow) == ["02-05T08:00"]
+
+
+def test_the_slots_of_a_service_open_day_and_night_do_not_depend_on_the_range() -> None:
+    resource = calendar("Europe/Moscow", hours("00:00-24:00"))
+    service = EVER._replace(step_min=100)
+    whole = starts(service, resource, days("Europe/Moscow", "2027-02-01", "2027-02-14"))
+    for day in range(1, 15):
+        one = starts(service, resource, days("Europe/Moscow", f"2027-02-{day:02}"))
+        assert one == [start for start in whole if start in one]
+        assert len(one) == 15
+
+
+def test_a_changed_zone_moves_hours_but_not_bookings() -> None:
+    taken = [booking("2027-02-05T09:00+03:00", "2027-02-05T10:00+03:00")]
+    moscow = calendar("Europe/Moscow", hours("09:00-12:00"), busy=taken)
+    assert starts(EVER, moscow, days("Europe/Moscow", "2027-02-05")) == in_full("02-05T07:00 08:00")
+    berlin = moscow._replace(timezone="Europe/Berlin")
+    found = starts(EVER, berlin, days("Europe/Berlin", "2027-02-05"))
+    assert found == in_full("02-05T08:00 09:00 10:00")
+
+
+def test_a_closed_day_of_the_workspace_is_that_date_in_each_resources_zone() -> None:
+    day = date(2027, 2, 5)
+    for zone in ("Pacific/Kiritimati", "Europe/Berlin", "Pacific/Pago_Pago"):
+        off = [span_of_days(day, day, zone)]
+        resource = calendar(zone, hours("23:00-01:00"), time_off=off)
+        assert len(starts(EVER, resource, days(zone, "2027-02-04", "2027-02-06"))) == 4
+
+
+def test_free_seats_follow_the_peak_of_overlapping_bookings() -> None:
+    busy = [
+        booking("2027-02-05T06:00Z", "2027-02-05T06:20Z"),
+        booking("2027-02-05T06:10Z", "2027-02-05T06:40Z"),
+        booking("2027-02-05T06:40Z", "2027-02-05T07:00Z"),
+    ]
+    resource = calendar("Europe/Moscow", hours("09:00-11:00"), capacity=5, busy=busy)
+    found = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
+    assert list(found.seats.values()) == [3, 5]
+
+
+def test_a_lowered_capacity_never_leaves_negative_seats() -> None:
+    busy = [booking("2027-02-05T06:00Z", "2027-02-05T07:00Z")] * 3
+    resource = calendar("Europe/Moscow", hours("09:00-10:00"), capacity=2, busy=busy)
+    found = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
+    assert found == Found({}, NoSlotReason.FULLY_BOOKED)
+
+
+class TestIgnoringTheSchedule:
+    RESOURCE = calendar(
+        "Europe/Moscow",
+        hours("09:00-12:00"),
+        busy=[booking("2027-02-05T06:00Z", "2027-02-05T07:00Z", buffer_after_min=30)],
+        time_off=[span("2027-02-01T00:00Z", "2027-02-28T00:00Z")],
+    )
+
+    @pytest.mark.parametrize(
+        ("start", "free"),
+        [
+            ("2027-02-05T05:00Z", True),
+            ("2027-02-05T05:01Z", False),
+            ("2027-02-05T07:29Z", False),
+            ("2027-02-05T07:30Z", True),
+            ("2020-01-01T03:07Z", True),
+            ("2037-01-01T03:07Z", True),
+        ],
+    )
+    def test_only_bookings_block_a_time(self, start: str, free: bool) -> None:
+        now = ms("2027-02-05T00:00Z")
+        assert is_free(HOUR, self.RESOURCE, ms(start), now, ignore_schedule=True) == free
+        assert not is_free(HOUR, self.RESOURCE, ms(start), now)
+
+    def test_a_booking_does_not_block_itself(self) -> None:
+        start, now = ms("2027-02-05T06:00Z"), ms("2027-02-05T00:00Z")
+        without = self.RESOURCE.without("b")
+        assert is_free(HOUR, without, start, now, ignore_schedule=True)
+
+
+class TestUnavailableReason:
+    OPEN = calendar("Europe/Moscow", hours("09:00-18:00", on=["mon"]))
+    NEVER = calendar("Europe/Moscow")
+    SHORT = calendar("Europe/Moscow", hours("09:00-09:30"), hours(on="2027-02-02"))
+    OFF = OPEN._replace(time_off=[span("2027-02-01T00:00Z", "2027-02-02T00:00Z")])
+    FULL = OPEN._replace(busy=[booking("2027-02-01T00:00Z", "2027-02-02T00:00Z")])
+    MONDAY = days("Europe/Moscow", "2027-02-01", now="2027-01-20T00:00Z")
+    TUESDAY = days("Europe/Moscow", "2027-02-02", now="2027-01-20T00:00Z")
+
+    @pytest.mark.parametrize(
+        ("calendars", "query", "service", "reason"),
+        [
+            ([], MONDAY, {}, "no_resources"),
+            ([NEVER], MONDAY, {}, "no_schedule"),
+            ([NEVER], MONDAY, {"horizon_days": 1}, "no_schedule"),
+            ([SHORT], MONDAY, {}, "does_not_fit"),
+            ([SHORT], TUESDAY, {"horizon_days": 1}, "does_not_fit"),
+            ([OPEN], MONDAY, {"duration_min": 541}, "does_not_fit"),
+            ([OPEN], MONDAY, {"horizon_days": 11}, "outside_horizon"),
+            ([OPEN], MONDAY, {"horizon_days": 12}, None),
+            ([OPEN], TUESDAY, {}, "closed"),
+            ([OFF], MONDAY, {}, "time_off"),
+            ([OPEN], MONDAY, {"min_notice_min": 43_200}, "too_little_notice"),
+            ([OPEN], MONDAY._replace(now=ms("2027-03-01T00:00Z")), {}, "too_little_notice"),
+            ([FULL], MONDAY, {}, "fully_booked"),
+            ([NEVER, OFF, SHORT], MONDAY, {}, "time_off"),
+            ([FULL, OFF], MONDAY, {}, "fully_booked"),
+            ([FULL, OPEN], MONDAY, {}, None),
+        ],
+    )
+    def test_the_reason_is_the_stage_that_removed_the_last_start_of_any_resource(
+        self, calendars: list[Calendar], query: Query, service: dict[str, int], reason: str | None
+    ) -> None:
+        found = union(HOUR._replace(**service), calendars, query)
+        assert found.reason == reason
+        assert bool(found.slots) == (reason is None)
+
+    def test_a_service_may_span_touching_intervals(self) -> None:
+        resource = calendar(
+            "Europe/Moscow",
+            hours("23:00-24:00", on=["tue"]),
+            hours("00:00-01:00", on="2027-02-03"),
+        )
+        both = HOUR._replace(duration_min=120)
+        assert union(both, [resource], self.MONDAY).reason == "closed"
+        assert len(union(both, [resource], self.TUESDAY).slots) == 1
+        more = HOUR._replace(duration_min=121)
+        assert union(more, [resource], self.TUESDAY).reason == "does_not_fit"
+
+
+class TestUnion:
+    def test_a_union_of_resources_names_the_free_seats_of_each_in_the_given_order(self) -> None:
+        first = calendar("Europe/Moscow", hours("09:00-11:00"), capacity=2)
+        second = calendar("Europe/Berlin", hours("08:00-10:00"))._replace(resource_id="another")
+        found = union(EVER, [second, first], days("Europe/Moscow", "2027-02-05"))
+        assert [(utc(slot.start), dict(slot.seats)) for slot in found.slots] == [
+            ("02-05T06:00", {"master": 2}),
+            ("02-05T07:00", {"another": 1, "master": 2}),
+            ("02-05T08:00", {"another": 1}),
+        ]
+        assert list(found.slots[1].seats) == ["another", "master"]
+        assert {slot.end - slot.start for slot in found.slots} == {3_600_000}
+
+
+class TestNextAvailable:
+    def test_the_next_available_time_is_the_first_slot_of_any_resource(self) -> None:
+        later = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
+        sooner = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-19"))
+        query = days("Europe/Moscow", "2027-02-01", "2027-05-04")
+        found = next_available(EVER, [later, sooner], query)
+        assert found is not None
+        assert utc(found.start) == "04-19T06:00"
+        assert next_available(EVER, [later], query._replace(last=found.end)) is None
+
+    def test_there_is_no_next_available_time_beyond_the_horizon(self) -> None:
+        resource = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
+        query = days("Europe/Moscow", "2027-02-01", "2027-05-04", now="2027-02-01T00:00Z")
+        assert next_available(HOUR, [resource], query) is None
+        assert next_available(HOUR._replace(horizon_days=78), [resource], query) is not None
+
+
+def test_only_bookings_that_meet_the_buffered_range_are_read() -> None:
+    service = HOUR._replace(buffer_before_min=10, buffer_after_min=20)
+    found = busy_range(service, ms("2027-02-01T10:00Z"), ms("2027-02-01T12:00Z"))
+    assert found == span("2027-02-01T09:50Z", "2027-02-01T13:20Z")

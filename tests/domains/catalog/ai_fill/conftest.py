@@ -1,0 +1,32 @@
+"""A fake chat model that drafts a card."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from chalicelib.core import retry
+from chalicelib.gateways import llm
+from tests.domains.catalog.ai_fill.helpers import KEY, says
+from tests.fakes import openai_api
+from tests.fakes.openai_api import OpenAiApi
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiApi]:
+    """A fake model behind a chat completions server. It drafts bread unless a test changes it."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(retry, "sleep", lambda _: None)
+    with openai_api.serving() as server:
+        chosen = replace(
+            llm.settings(),
+            llm_provider="openai",
+            llm_base_url=server.url,
+            llm_api_key=KEY,
+            llm_model="m-1",
+        )
+        monkeypatch.setattr(llm, "settings", lambda: chosen)
+        llm._provider.cache_clear()
+        server.answers = [says()]
+        yield server
+        llm._provider.cache_clear()

@@ -1,0 +1,180 @@
+"""Validation and limits of AI drafts of products."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.core.settings import settings
+from chalicelib.domains.catalog.flows import drafting
+from chalicelib.engine import limits
+from chalicelib.engine.unit import UnitOfWork
+from tests.conftest import Api, Owner, Time, at_once
+from tests.domains.catalog.ai_fill.helpers import PATH, fill, refused, says
+from tests.fakes import openai_api
+from tests.fakes.open_facts import NUTELLA, OpenFacts
+from tests.fakes.openai_api import OpenAiApi
+
+
+@pytest.fixture
+def cap(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Set the number of drafts that a workspace may make per day."""
+
+    def choose(most: int) -> None:
+        chosen = replace(drafting.settings(), ai_drafts_per_day=most)
+        monkeypatch.setattr(drafting, "settings", lambda: chosen)
+        unscaled = replace(limits.settings(), rate_limit_scale=1)
+        monkeypatch.setattr(limits, "settings", lambda: unscaled)
+
+    return choose
+
+
+class TestInput:
+    @pytest.mark.parametrize(
+        "given",
+        [{}, {"language": "en"}, {"name": None}, {"barcode": ""}, {"name": None, "prompt": None}],
+    )
+    def test_an_input_without_any_information_is_refused(
+        self, given: dict[str, Any], api: Api
+    ) -> None:
+        answer = api.refused("POST", PATH, given)
+        assert (answer.status, answer.data["code"]) == (400, "validation_error")
+        assert "at least one of name, barcode, prompt" in answer.data["message"]
+
+    @pytest.mark.parametrize(
+        ("given", "field"),
+        [
+            ({"name": " "}, "name"),
+            ({"name": "a" * 256}, "name"),
+            ({"name": "\x1f"}, "name"),
+            ({"name": "<b>"}, "name"),
+            ({"name": "a", "prompt": "\u202e"}, "prompt"),
+            ({"name": 17}, "name"),
+            ({"prompt": "a" * 2001}, "prompt"),
+            ({"barcode": 3017624010701}, "barcode"),
+            ({"name": "a", "language": "Russian, please"}, "language"),
+            ({"name": "a", "language": "русский"}, "language"),
+        ],
+    )
+    def test_a_value_out_of_bounds_is_named(
+        self, given: dict[str, Any], field: str, model: OpenAiApi, api: Api
+    ) -> None:
+        answer = refused(api, **given)
+        assert answer.status == 400
+        assert [error["field"] for error in answer.data["errors"]] == [field]
+        assert model.asked == []
+
+    def test_values_on_the_bounds_are_accepted(self, model: OpenAiApi, api: Api) -> None:
+        fill(api, name="a" * 255, prompt="b" * 2000, language="zh-Hant-TW")
+
+    def test_drafts_need_the_scope_to_write_products(self, model: OpenAiApi, owner: Owner) -> None:
+        assert fill(owner.api("products:write"))["draft"]["name"] == "Bread"
+        assert refused(owner.api("products:read")).data["code"] == "insufficient_scope"
+
+
+class TestCap:
+    def test_the_daily_cap_counts_all_keys_of_a_workspace(
+        self,
+        cap: Callable[[int], None],
+        new_owner: Callable[..., Owner],
+        model: OpenAiApi,
+        time: Time,
+    ) -> None:
+        cap(2)
+        owner = new_owner()
+        fill(owner.api())
+        fill(owner.api())
+        answer = refused(owner.api())
+        assert (answer.status, answer.data["code"]) == (429, "rate_limited")
+        assert "2 AI drafts a workspace and UTC day" in answer.data["message"]
+        assert answer.headers["Retry-After"] == str(12 * 3600)
+        assert len(model.asked) == 2
+        assert fill(new_owner().api())["draft"]
+        time.pass_by(hours=11, minutes=59)
+        assert refused(owner.api()).status == 429
+        time.pass_by(minutes=1)
+        assert fill(owner.api())["draft"]
+
+    def test_of_twenty_concurrent_drafts_exactly_the_cap_is_admitted(
+        self, cap: Callable[[int], None], model: OpenAiApi, owner: Owner
+    ) -> None:
+        cap(7)
+        api = owner.api()
+        answers = at_once(20, lambda _: api.call("POST", PATH, {"name": "Bread"}))
+        assert sorted(answer.status for answer in answers) == [200] * 7 + [429] * 13
+        assert len(model.asked) == 7
+
+    def test_a_failed_draft_counts_because_it_was_paid_for(
+        self, cap: Callable[[int], None], model: OpenAiApi, api: Api
+    ) -> None:
+        cap(1)
+        model.answers = [openai_api.saying("no"), says()]
+        assert refused(api).status == 502
+        assert refused(api).status == 429
+
+    def test_a_draft_that_never_reaches_the_model_does_not_count(
+        self,
+        cap: Callable[[int], None],
+        model: OpenAiApi,
+        open_facts: list[OpenFacts],
+        api: Api,
+    ) -> None:
+        cap(1)
+        assert refused(api, barcode=NUTELLA).status == 404
+        assert refused(api, name="").status == 400
+        assert fill(api)["draft"]["name"] == "Bread"
+
+    def test_a_cap_of_zero_refuses_every_draft(
+        self, cap: Callable[[int], None], model: OpenAiApi, api: Api
+    ) -> None:
+        cap(0)
+        assert refused(api).status == 429
+        assert model.asked == []
+
+    def test_a_replay_makes_no_request_and_does_not_count(
+        self, cap: Callable[[int], None], model: OpenAiApi, api: Api
+    ) -> None:
+        cap(1)
+        first = api.post(PATH, {"name": "Bread"}, key="k")
+        assert api.post(PATH, {"name": "Bread"}, key="k") == first
+        assert len(model.asked) == 1
+
+    def test_retrying_a_conflicting_commit_makes_no_request_and_does_not_count_again(
+        self,
+        cap: Callable[[int], None],
+        model: OpenAiApi,
+        api: Api,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        cap(1)
+        commit, lost = UnitOfWork.commit, iter([True])
+
+        def lose_once(unit: UnitOfWork, *args: Any) -> None:
+            if next(lost, False):
+                raise ConcurrentUpdateError
+            commit(unit, *args)
+
+        monkeypatch.setattr(UnitOfWork, "commit", lose_once)
+        assert api.post(PATH, {"name": "Bread"}, key="k")["draft"]["name"] == "Bread"
+        assert len(model.asked) == 1
+
+    def test_a_key_may_draft_only_so_often_per_minute(
+        self,
+        cap: Callable[[int], None],
+        model: OpenAiApi,
+        owner: Owner,
+        time: Time,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        cap(1000)
+        monkeypatch.setattr(
+            limits, "settings", lambda: replace(settings(), rate_limit_scale=2 / 60)
+        )
+        api = owner.api()
+        fill(api)
+        fill(api)
+        answer = refused(api)
+        assert (answer.status, answer.headers["Retry-After"]) == (429, "60")
+        assert fill(owner.api())["draft"]

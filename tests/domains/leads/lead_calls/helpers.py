@@ -1,0 +1,16 @@
+"""Leads, as the tests of this folder make and read them."""
+
+from typing import Any
+
+from tests.conftest import Api
+from tests.factories.examples import FORM
+
+LIST, GET, FIND, ORDERS, STATUS, UPDATE = (
+    f"/api/forms/collection{call}"
+    for call in ("-list", "", "-find", "-orders", "-status", "-update")
+)
+
+
+def new_form(api: Api, **fields: Any) -> str:
+    made: str = api.post("/api/forms/create", FORM | fields)["form"]["id"]
+    return made

@@ -1,0 +1,171 @@
+"""Random and hostile HTML: imports lose no text and take little time."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domains.sites.rules.html_import import (
+    MAX_GROWTH,
+    PageTooLargeError,
+    looks_like_html,
+    read,
+)
+from tests.domains.sites.html_import.helpers import HERE, page
+from tests.support.effort import examples, slow_but_for
+
+PIECES = """
+a < > </ href= src= srcset= style= ' " url( ) , # ? & &amp; &lt; = / \\ <a <!-- --> <base <style>
+</style> <title> </title> <svg> </svg> <noscript> </noscript> <script> </script> <img <meta
+charset=koi8-r content= property=og:image a.png //b.example/c http: https://[ data: @import
+<template> <![CDATA[ ]]> <textarea> <plaintext> srcdoc= <iframe 2x я 𝔸
+"""
+htmlish = st.lists(
+    st.sampled_from([*PIECES.split(), *" \n\r\t\f\0\ud800\u2028"]) | st.text(max_size=3),
+    max_size=40,
+).map("".join)
+tags = st.lists(
+    st.builds(
+        "<{} {}={}{}{}>".format,
+        st.sampled_from(["a", "img", "base", "link", "source", "video", "meta", "style", "iframe"]),
+        st.sampled_from(["href", "src", "srcset", "style", "content", "srcdoc", "data-src", "=x"]),
+        st.sampled_from(["'", ""]),
+        htmlish.map(lambda text: text.replace("'", "")),
+        st.sampled_from(["'", ""]),
+    ),
+    max_size=6,
+).map("".join)
+
+
+class TestAnyText:
+    @examples(400)
+    @given(htmlish | tags, st.sampled_from([HERE, None]))
+    def test_any_text_can_be_read_and_reads_the_same_again(
+        self, source: str, base: str | None
+    ) -> None:
+        first = read(source, base_url=base)
+        first.html.encode()
+        assert first.replaced({}) == first.html
+        again = read(first.html, base_url=base)
+        assert (again.title, again.images) == (first.title, first.images)
+        assert again.html == first.html
+
+    @examples(200)
+    @given(htmlish | tags)
+    def test_all_images_of_any_text_can_be_replaced(self, source: str) -> None:
+        made = page(source)
+        assert all(image.startswith(("http://", "https://")) for image in made.images)
+        out = made.replaced(dict.fromkeys(made.images, "https://files.example/new.png"))
+        assert set(read(out).images) <= {"https://files.example/new.png"}
+
+    @examples(200)
+    @given(htmlish.filter(lambda text: not set("\r\ud800\ufeff") & set(text)))
+    def test_any_text_without_a_base_and_encodings_is_unchanged(self, source: str) -> None:
+        if "<base" not in source and "<meta" not in source:
+            assert read(source).html == source
+
+
+def filled(piece: str, size: int = 1 << 19) -> str:
+    return piece * (size // len(piece))
+
+
+def linked(path: str, size: int, link: str = "<a href={:x}>") -> str:
+    """Return a page of 20,000 different links, with a base of this many characters."""
+    base = f"<base href='https://e.example/{filled(path, size)}'>"
+    return base + "".join(map(link.format, range(20_000)))
+
+
+HOSTILE = {
+    "nested": filled("<div>"),
+    "brackets": filled("<"),
+    "never closed where opened": "<b>" * 90_000 + "</i>" * 70_000,
+    "open comments": filled("<!--"),
+    "open titles": filled("<title>"),
+    "lines": filled("\n<b>"),
+    "references": f"<a href='{filled('&a')}'>",
+    "attributes": "<a " + " ".join(f"a{number}=1" for number in range(50_000)) + " href=x>",
+    "long attribute": f"<a href='{filled('a')}'>",
+    "steps up": f"<a href='{filled('../')}'>",
+    "candidates": f"<img srcset='{filled('a.png 1x, ')}'>",
+    "commas": f"<img srcset='{filled(',')}'>",
+    "brackets of descriptors": f"<img srcset='a {filled('(')}'>",
+    "style addresses": "<style>" + filled("url(abcdefgh.png)"),
+    "open style addresses": "<style>" + filled("url("),
+    "open quotes": "<style>" + filled('"\\'),
+    "open quotes of addresses": "<style>" + filled('url("\\'),
+    "open style comments": "<style>" + filled("/*"),
+    "spaces of imports": "<style>" + filled("@import" + " " * 1000),
+    "spaces of addresses": "<style>" + filled("url(" + " " * 1000),
+    "bases": filled("<base href=x>"),
+    "a base of slashes": linked("/", 4000),
+    "a base of dots": linked("./", 4000),
+    "a base of steps": linked("a/../", 4000),
+    "a base of one step": linked("x", 4000, "<a href=../{:x}>"),
+    "a long base of slashes": linked("/", 1 << 17),
+    "a long base of dots": linked("./", 1 << 17),
+    "a long query of a base": linked("?", 1 << 17),
+    "pages in pages": '<iframe srcdoc="' + filled("<iframe srcdoc='") + '">',
+    "noscripts": filled("<noscript></noscript>"),
+    "zeros": filled("\0"),
+    "refreshes": "<meta http-equiv=refresh content='" + filled("0; url ") + "'>",
+    "delays": "<meta http-equiv=refresh content='" + filled("1") + "'>",
+}
+HEAVY = {name for name in HOSTILE if " base" in name or name.startswith("a base")}
+"""These take up to a second each. The others are quick; `bases` covers bases there."""
+
+
+class TestHostilePages:
+    @pytest.mark.parametrize("name", slow_but_for(HOSTILE.keys() - HEAVY, HOSTILE))
+    def test_the_time_grows_linearly_with_the_size(self, name: str) -> None:
+        began = time.thread_time()
+        made = page(HOSTILE[name])
+        made.replaced(dict.fromkeys(made.images[:50], "/f"))
+        assert time.thread_time() - began < 20  # CPU seconds of this thread; 0.7 at most
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            f"<base href='https://example.com/{'x' * 4000}/'>" + "<a href=y>" * 1100,
+            "<img srcset='" + "a ," * 300_000 + "'>",
+            "<style>" + "url(a)" * 1_000_000,
+        ],
+    )
+    def test_pages_that_would_grow_too_much_are_refused(self, source: str) -> None:
+        with pytest.raises(PageTooLargeError) as caught:
+            page(source)
+        assert len(source) + MAX_GROWTH < caught.value.size < len(source) + 2 * MAX_GROWTH
+
+
+class TestLooksLikeHtml:
+    @pytest.mark.parametrize(
+        ("body", "content_type"),
+        [
+            (b"<!doctype html><p>x", "text/html; charset=windows-1251"),
+            (b"\xcf\xf0\xe8\xe2\xe5\xf2", "Text/HTML"),
+            (b"<my-app></my-app>", "text/html"),
+            (b"<?xml version='1.0'?><html/>", "application/xhtml+xml"),
+            (b"<html></html>", None),
+            (b"<html></html>", "text/plain"),
+        ],
+    )
+    def test_pages_are_recognised(self, body: bytes, content_type: str | None) -> None:
+        assert looks_like_html(body, content_type)
+
+    @pytest.mark.parametrize(
+        ("body", "content_type"),
+        [
+            (b"\x89PNG\r\n\x1a\n", "text/html"),
+            (b"%PDF-1.7", "text/html"),
+            (b"\0\1\2\3", "text/html"),
+            (b"<svg></svg>", "text/html"),
+            (b"", "text/html"),
+            (b"<html></html>", "application/json"),
+            (b"<html></html>", "image/png"),
+            (b'{"a": 1}', "application/json"),
+            (b"just words", "text/plain"),
+            (b"just words", None),
+        ],
+    )
+    def test_other_content_is_refused(self, body: bytes, content_type: str | None) -> None:
+        assert not looks_like_html(body, content_type)

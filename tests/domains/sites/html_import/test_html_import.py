@@ -1,0 +1,142 @@
+"""Imported HTML: its images, title, description and encoding."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domains.sites.rules.html_import import (
+    read,
+)
+from tests.domains.sites.html_import.helpers import page
+
+
+class TestImages:
+    def test_images_are_listed_once_in_order_without_fragments(self) -> None:
+        made = page(
+            "<link rel='shortcut icon' href=/icon.png><link rel=icon href=/favicon.ico>"
+            "<link rel=stylesheet href=s.css><meta property='og:image' content='/og.jpg'>"
+            "<style>@import 'i.css'; @font-face{src:url(f.woff2?x)} a{b:url(1.png)}</style>"
+            "<img src=2.png#x><img src=1.png srcset='3.png 2x'><a href=no.png></a>"
+            "<image><source srcset=4.webp></image><video src=no.mp4 poster=5.png></video>"
+            "<input type=IMAGE src=6.png><input src=no.png><img src=data:image/png,AA>"
+            "<div style='background:url(7.png)'></div><img data-src=8.png src=2.png>"
+            "<script src=no.js></script><img src='//cdn.example/9.png'><noscript><img src=10.png>"
+        )
+        assert [image.rpartition("/")[2] for image in made.images] == [
+            "icon.png",
+            "og.jpg",
+            *[f"{number}.png" for number in (1, 2, 3)],
+            "4.webp",
+            *[f"{number}.png" for number in range(5, 11)],
+        ]
+        assert made.images[-2] == "https://cdn.example/9.png"
+
+    def test_images_are_replaced_wherever_they_occur(self) -> None:
+        made = page(
+            "<img src=a.png srcset='a.png 1x, b.png 2x'><a href=a.png#top>big</a>"
+            "<i style='background:url(a.png)'></i><style>b{c:url(a.png)}</style>"
+            "<img src='https://EXAMPLE.com/shop/a.png'><img src=https://example.com/shop/aa.png>"
+        )
+        out = made.replaced({"https://example.com/shop/a.png": "https://files.example/1?a&b"})
+        assert "shop/a.png" not in out
+        assert out.count("https://files.example/1?a") == 6
+        assert "/1?a&amp;b#top" in out
+        assert "shop/b.png 2x" in out
+        assert "shop/aa.png" in out
+
+    def test_the_page_is_unchanged_if_no_image_is_replaced(self) -> None:
+        made = page("<IMG src=a.png><P Class=x>&nbsp;")
+        assert made.replaced({}) == made.html
+        assert made.replaced({"https://other.example/a.png": "b"}) == made.html
+
+
+class TestTitle:
+    @pytest.mark.parametrize(
+        ("source", "title"),
+        [
+            ("<title>\n  Пекарня \t «Ёлочка»&nbsp;&amp; Ко </title>", "Пекарня «Ёлочка» & Ко"),
+            ("<TITLE lang=ru>a <b>x</b></TITLE><title>b</title>", "a <b>x</b>"),
+            ("<svg><title>icon</title></svg><title>page</title>", "page"),
+            ("<svg/><title>page</title>", "page"),
+            ("<title></title><title>second</title>", "second"),
+            ("<title>never closed", "never closed"),
+            ("<title> \n </title>", None),
+            ("<h1>none</h1>", None),
+            ("<!-- <title>no</title> --><noscript><title>no</title></noscript>", None),
+        ],
+    )
+    def test_the_title_is_the_pages_own_on_one_line(self, source: str, title: str | None) -> None:
+        assert page(source).title == title
+
+
+RUSSIAN = "<title>Пекарня «Ёлочка»</title><p>Свежий хлеб каждый день"
+
+
+class TestDescription:
+    @pytest.mark.parametrize(
+        ("source", "description"),
+        [
+            ("<meta name=description content=' Bread &amp; cake '>", "Bread & cake"),
+            ("<META CONTENT=Bread NAME=Description>", "Bread"),
+            ("<meta name=description content=''><meta name=description content=b>", "b"),
+            ("<meta name=description content=a><meta name=description content=b>", "a"),
+            ("<meta property=og:description content=a>", None),
+            ("<meta name=description>", None),
+            ("<iframe srcdoc='<meta name=description content=a>'>", None),
+            ("<!-- <meta name=description content=a> -->", None),
+        ],
+    )
+    def test_the_description_is_that_of_the_meta_tag(
+        self, source: str, description: str | None
+    ) -> None:
+        assert page(source).description == description
+
+
+class TestEncodings:
+    @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "utf-8", "iso8859-5", "cp866"])
+    def test_the_servers_declared_encoding_is_used(self, encoding: str) -> None:
+        charset = {"cp1251": "windows-1251", "iso8859-5": "ISO-8859-5", "cp866": "ibm866"}
+        source = RUSSIAN.replace("«", "").replace("»", "")
+        made = page(source.encode(encoding), charset=charset.get(encoding, encoding))
+        assert made.html == source
+
+    @pytest.mark.parametrize("encoding", ["windows-1251", "koi8-r"])
+    @pytest.mark.parametrize(
+        "meta",
+        [
+            "<meta charset={}>",
+            "<META HTTP-EQUIV='Content-Type' CONTENT='text/html; charset={}'>",
+        ],
+    )
+    def test_the_pages_declared_encoding_is_used_and_rewritten(
+        self, encoding: str, meta: str
+    ) -> None:
+        source = meta.format(encoding) + RUSSIAN.replace("«", "").replace("»", "")
+        made = page(source.encode(encoding))
+        assert made.title == "Пекарня Ёлочка"
+        assert encoding not in made.html
+        assert "utf-8" in made.html
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    def test_a_byte_order_mark_takes_precedence(self, encoding: str) -> None:
+        source = "<meta charset=utf-8>" + RUSSIAN
+        assert read("\ufeff\ufeff" + source).html == source
+        assert page(source.encode(encoding), charset="windows-1251").html == source
+
+    @pytest.mark.parametrize("charset", [None, "", "x-unknown", "utf-7", "rot13", "a" * 10_000])
+    def test_an_unknown_encoding_is_guessed_from_the_text(self, charset: str | None) -> None:
+        assert page(RUSSIAN.encode(), charset=charset).html == RUSSIAN
+        assert page(RUSSIAN.encode("cp1251"), charset=charset).html == RUSSIAN
+
+    def test_queries_are_encoded_as_in_browsers(self) -> None:
+        made = page("<a href='хлеб?q=я'>".encode("cp1251"), charset="windows-1251")
+        assert made.html.endswith('shop/%D1%85%D0%BB%D0%B5%D0%B1?q=%FF">')
+
+    @given(st.binary(max_size=200), st.sampled_from([None, "windows-1251", "utf-16", "big5"]))
+    def test_decoded_text_can_always_be_encoded(self, body: bytes, charset: str | None) -> None:
+        page(body, charset=charset).html.encode()
+
+    def test_unpaired_surrogates_are_replaced(self) -> None:
+        made = page("<a href='\ud800'>\udfff\ufeff")
+        made.html.encode()
+        assert made.html.count("\ufffd") >= 1

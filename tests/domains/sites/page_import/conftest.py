@@ -1,0 +1,12 @@
+"""A fake host of pages and images."""
+
+import pytest
+
+from tests.domains.sites.page_import.helpers import AWAY
+from tests.fakes.internet import Internet, Server, says
+
+
+@pytest.fixture
+def away(net: Internet) -> Server:
+    """A fake host. Paths that are not among its pages are not found."""
+    return net.serve(AWAY, says(b"no", "404 Not Found"))

@@ -1,0 +1,136 @@
+"""Imports that fail or conflict: nothing is left, and answers can be replayed."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.core import plans
+from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.core.settings import settings
+from chalicelib.domains.files.flows import rehosting
+from chalicelib.domains.files.store import files
+from chalicelib.engine import idempotency, limits
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways import fetch
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time
+from tests.domains.sites.page_import.helpers import AWAY, IMPORT, MIB, html_of, images, page, take
+from tests.factories.files import kept
+from tests.factories.products import png
+from tests.fakes.internet import Server, says
+
+SAVE = "/api/pages/save-html"
+
+
+class TestFailures:
+    def test_a_commit_that_fails_leaves_no_object(
+        self, away: Server, api: Api, owner: Owner, site: str
+    ) -> None:
+        take(api, site, html="<p>", slug="taken")
+        away.pages = {"/a.png": says(png())}
+        before = kept()
+        body = {"projectId": site, "html": images(f"{AWAY}/a.png"), "slug": "taken"}
+        assert api.refused("POST", IMPORT, body).status == 409
+        assert away.paths == ["/a.png"]
+        assert kept() == before
+        assert files.used_bytes(owner.workspace.id) == len("<p>")
+
+    def test_a_retry_after_a_conflict_fetches_nothing_again(
+        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
+        commit, lost = UnitOfWork.commit, []
+        before = kept()
+
+        def lose_twice(self: UnitOfWork, *rest: Any) -> None:
+            if len(lost) < 2:
+                lost.append(self)
+                raise ConcurrentUpdateError
+            commit(self, *rest)
+
+        monkeypatch.setattr(UnitOfWork, "commit", lose_twice)
+        assert take(api, site, url=AWAY)["imported"]["images"] == 1
+        assert away.paths == ["/", "/a.png"]
+        assert len(kept() - before) == 3
+
+    @pytest.mark.parametrize("room", [(9999, 0), (0, 9999), (9999, 0, 9999), (9999, 9999)])
+    @pytest.mark.parametrize("again", [False, True], ids=["new page", "page there"])
+    def test_the_answer_after_conflicts_matches_the_stored_page(
+        self,
+        again: bool,
+        room: tuple[int, ...],
+        away: Server,
+        api: Api,
+        site: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        place = {"projectId": site}
+        if again:
+            place = {"pageId": take(api, site, html="<p>before")["page"]["id"]}
+        away.pages = {"/": page("<title>T</title>" + images("a.png")), "/a.png": says(png())}
+        commit, left = UnitOfWork.commit, [MIB + size for size in room]
+        before = kept()
+
+        def lose_while_the_quota_changes(self: UnitOfWork, *rest: Any) -> None:
+            if len(left) > 1:
+                left.pop(0)
+                monkeypatch.setitem(plans.STORAGE_BYTES, "business", left[0])
+                raise ConcurrentUpdateError
+            commit(self, *rest)
+
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", left[0])
+        monkeypatch.setattr(UnitOfWork, "commit", lose_while_the_quota_changes)
+        answer = api.post(IMPORT, {**place, "url": AWAY})
+        assert answer["imported"]["images"] == (room[-1] > 0)
+        assert (f"{AWAY}/a.png" in html_of(api, answer)) == (room[-1] == 0)
+        read = api.get(f"/api/pages/{answer['page']['id']}")["page"]
+        assert read == answer["page"] | {"html": html_of(api, answer)}
+        assert len(kept()) == len(before) + (not again) + 2 * answer["imported"]["images"]
+
+    def test_a_large_answer_is_replayed_from_an_object_that_expires_after_a_day(
+        self, time: Time, api: Api, owner: Owner, site: str
+    ) -> None:
+        made = take(api, site, html="<p>")["page"]
+        body = {"id": made["id"], "html": "<p>" + "ё" * idempotency.MAX_INLINE_BYTES}
+        headers = {"Idempotency-Key": "large"}
+        first, again = (api.call("POST", SAVE, body, headers) for _ in range(2))
+        assert first.body == again.body
+        assert again.headers["Idempotency-Replayed"] == "true"
+        replays = re.compile(rf"{owner.workspace.id}/answers/.+")
+        assert len(list(filter(replays.match, kept()))) == 1
+        other = api.refused("POST", SAVE, body | {"html": "<p>"}, **headers)
+        assert other.data["code"] == "idempotency_mismatch"
+        time.pass_by(hours=23)
+        run_jobs()
+        assert api.call("POST", SAVE, body, headers).body == first.body
+        time.pass_by(hours=3)
+        run_jobs()
+        assert not list(filter(replays.match, kept()))
+        assert api.post(SAVE, body, key="large")["page"]["version"] == 3
+
+    def test_a_large_answer_whose_commit_fails_leaves_no_object(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = take(api, site, html="<p>")["page"]
+        before = kept()
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", 100_000)
+        body = {"id": made["id"], "html": "x" * 200_000}
+        assert api.refused("POST", SAVE, body, **{"Idempotency-Key": "k"}).status == 409
+        assert kept() == before
+
+    def test_all_external_calls_end_before_api_gateways_29_seconds(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        assert rehosting.SECONDS + 5 <= 29
+        assert fetch.TOTAL_SECONDS <= rehosting.SECONDS
+
+
+def test_imports_count_as_heavy_calls_and_are_limited(
+    api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "settings", lambda: replace(settings(), rate_limit_scale=0))
+    answer = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>"})
+    assert (answer.status, answer.data["code"]) == (429, "rate_limited")
+    assert int(answer.headers["Retry-After"]) <= 60

@@ -1,0 +1,240 @@
+"""Images of imported pages: they become files of the workspace."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.core import plans
+from chalicelib.core.errors import UnavailableError
+from chalicelib.domains.files.flows import rehosting
+from chalicelib.domains.files.store import files
+from chalicelib.gateways.object_store import FolderStore
+from tests.conftest import Api, Owner
+from tests.domains.sites.page_import.helpers import AWAY, MIB, html_of, images, page, take
+from tests.factories.files import kept, listed, upload
+from tests.factories.products import png
+from tests.factories.urls import INSIDE
+from tests.fakes.internet import Internet, Server, reset, says, silence, to
+
+
+def reasons(answer: Any) -> dict[str, str]:
+    return {one["url"]: one["reason"] for one in answer["imported"]["failed"]}
+
+
+class TestDeadHosts:
+    """A host that refuses connections is tried once, however many images it serves."""
+
+    @pytest.mark.parametrize("scheme", ["http", "https"])
+    def test_a_dead_host_is_tried_once(
+        self, scheme: str, away: Server, net: Internet, api: Api, site: str
+    ) -> None:
+        net.names["dead.example.com"] = ["8.8.8.8"]
+        away.pages = {f"/{n}.png": says(png(n)) for n in range(5)}
+        dead = [f"{scheme}://dead.example.com/{n}.png" for n in range(45)]
+        gone = [f"http://gone.example.com/{n}.png" for n in range(5)]
+        alive = [f"{AWAY}/{n}.png" for n in range(5)]
+        answer = take(api, site, html=images(*dead[:40], *alive, *gone))
+        assert answer["imported"]["images"] == 5
+        assert list(reasons(answer)) == [*dead[:40], *gone]
+        assert all("does not accept" in reasons(answer)[url] for url in dead[:40])
+        port = 443 if scheme == "https" else 80
+        assert net.connections.count(("8.8.8.8", port)) == 1
+        assert net.lookups.count("gone.example.com") == 1
+
+    def test_a_dead_host_is_remembered_when_redirects_lead_to_it(
+        self, away: Server, net: Internet, api: Api, site: str
+    ) -> None:
+        net.names["dead.example.com"] = ["8.8.8.8"]
+        away.pages = {f"/{n}.png": to("http://dead.example.com/") for n in range(20)}
+        answer = take(api, site, html=images(*(f"{AWAY}/{n}.png" for n in range(20))))
+        assert len(reasons(answer)) == 20
+        assert net.connections.count(("8.8.8.8", 80)) == 1
+
+    def test_a_host_with_failing_tls_is_tried_once(
+        self, net: Internet, api: Api, site: str
+    ) -> None:
+        net.serve("https://bad.example.com", says(png()), certified="other.example.com")
+        take(api, site, html=images(*(f"https://bad.example.com/{n}.png" for n in range(20))))
+        assert len(net.connections) == 1
+
+    def test_a_host_that_lacks_an_image_or_breaks_off_is_not_dead(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {"/cut.png": reset, "/good.png": says(png())}
+        bad = [f"{AWAY}/none.png", f"{AWAY}/cut.png"]
+        answer = take(api, site, html=images(*bad, f"{AWAY}/good.png"))
+        assert answer["imported"]["images"] == 1
+        assert list(reasons(answer)) == bad
+
+    def test_a_dead_host_is_tried_again_by_the_next_import(
+        self, net: Internet, api: Api, site: str
+    ) -> None:
+        net.names["late.example.com"] = ["8.8.8.8"]
+        html = images("http://late.example.com/a.png")
+        assert take(api, site, html=html)["imported"]["images"] == 0
+        net.serve("http://late.example.com", says(png()), address="8.8.8.8")
+        assert take(api, site, html=html)["imported"]["images"] == 1
+
+
+class TestImages:
+    def test_images_become_files_and_the_page_shows_them(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {f"/img/{n}.png": says(png(n)) for n in range(20)}
+        away.pages["/"] = page(
+            f"<title>Хлеб</title>{images(*(f'/img/{n}.png' for n in range(18)))}"
+            '<div style="background:url(img/18.png)"></div><img srcset="img/19.png 2x">'
+        )
+        answer = take(api, site, url=f"{AWAY}/")
+        assert answer["imported"] == {"images": 20, "failed": []}
+        html = html_of(api, answer)
+        assert AWAY not in html
+        places = [f for f in listed(api)["folders"] if f["name"] == "pages"]
+        assert [place["filesCount"] for place in places] == [20]
+        made = listed(api, folderId=places[0]["id"], size=100)["files"]
+        assert all(file["url"] in html for file in made)
+        assert {(file["width"], file["mimeType"]) for file in made} == {
+            (8 + n, "image/png") for n in range(20)
+        }
+
+    def test_images_are_imported_through_the_tool_too(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {f"/{n}.png": says(png(n)) for n in range(20)}
+        away.pages["/"] = page(images(*(f"{n}.png" for n in range(20))))
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {
+                "name": "svc_import_page_html",
+                "arguments": {"projectId": site, "url": AWAY},
+            },
+        }
+        answer = api.call("POST", "/api/mcp", call, {"Accept": "application/json"})
+        result = json.loads(answer.body)["result"]
+        assert result.get("isError", False) is False
+        assert '"images":20' in result["content"][0]["text"].replace(" ", "")
+
+    def test_at_most_fifty_images_are_imported_and_the_rest_listed(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {f"/{n}.png": says(png(n)) for n in range(60)}
+        away.pages["/"] = page(images(*(f"{n}.png" for n in range(60))))
+        answer = take(api, site, url=AWAY)
+        assert answer["imported"]["images"] == 50
+        assert list(reasons(answer)) == [f"{AWAY}/{n}.png" for n in range(50, 60)]
+        assert set(reasons(answer).values()) == {"only the first 50 images are taken"}
+        assert all(f"{AWAY}/{n}.png" in html_of(api, answer) for n in range(50, 60))
+        assert answer["warnings"] == ["10 images stay where they were; imported.failed says why."]
+
+    def test_failed_images_keep_their_urls_and_are_listed_with_reasons(
+        self, away: Server, net: Internet, api: Api, site: str
+    ) -> None:
+        net.names |= INSIDE
+        away.pages = {
+            "/good.png": says(png()),
+            "/svg.png": says(b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
+            "/cut.png": says(png()[:40]),
+            "/page.png": page("<html>"),
+        }
+        bad = {
+            f"{AWAY}/none.png": "status 404",
+            f"{AWAY}/svg.png": "SVG",
+            f"{AWAY}/cut.png": "damaged",
+            f"{AWAY}/page.png": "web page",
+            "http://nobody.example.com/x.png": "no host",
+            "http://169.254.169.254/x.png": "public internet",
+            "http://inside.example.com/x.png": "public internet",
+        }
+        html = images(f"{AWAY}/good.png", *bad)
+        answer = take(api, site, html=html)
+        assert answer["imported"]["images"] == 1
+        told = reasons(answer)
+        assert list(told) == list(bad)
+        for url, words in bad.items():
+            assert words in told[url], told[url]
+            assert url in html_of(api, answer)
+
+    def test_each_image_is_fetched_once(self, away: Server, api: Api, site: str) -> None:
+        away.pages = {"/a.png": says(png())}
+        answer = take(api, site, html=images(*[f"{AWAY}/a.png"] * 3, f"{AWAY}/a.png#x"))
+        assert away.paths == ["/a.png"]
+        assert answer["imported"]["images"] == 1
+        assert AWAY not in html_of(api, answer)
+
+    def test_image_import_can_be_switched_off(self, away: Server, api: Api, site: str) -> None:
+        html = images(f"{AWAY}/a.png")
+        answer = take(api, site, html=html, rehostImages=False)
+        assert (html_of(api, answer), away.paths) == (html, [])
+
+    def test_images_of_the_same_workspace_are_not_fetched(
+        self, net: Internet, api: Api, site: str
+    ) -> None:
+        mine = upload(api, "a.png", png())["url"]
+        before = kept()
+        answer = take(api, site, html=images(mine))
+        assert answer["imported"] == {"images": 1, "failed": []}
+        assert mine in html_of(api, answer)
+        assert net.connections == []
+        assert len(kept() - before) == 1
+
+    def test_images_of_another_workspace_are_fetched_like_any_other(
+        self, net: Internet, new_owner: Callable[..., Owner], api: Api, site: str
+    ) -> None:
+        theirs = upload(new_owner().api(), "a.png", png())["url"]
+        mine = upload(api, "a.png", png())["url"]
+        changed = mine[: -len("/a.png") - 1] + ("A" if mine[-7] != "A" else "B") + "/a.png"
+        answer = take(api, site, html=images(theirs, changed))
+        assert answer["imported"]["images"] == 0
+        assert set(reasons(answer)) == {theirs, changed}
+
+    def test_images_are_imported_as_far_as_the_quota_allows(
+        self, away: Server, api: Api, owner: Owner, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = kept()
+        away.pages = {f"/{n}.png": says(png(n)) for n in range(8)}
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", MIB + 2500)
+        answer = take(api, site, html=images(*(f"{AWAY}/{n}.png" for n in range(8))))
+        count = answer["imported"]["images"]
+        assert 0 < count < 8
+        assert "plan" in next(iter(reasons(answer).values()))
+        assert files.used_bytes(owner.workspace.id) <= MIB + 2500
+        assert len(kept() - before) == 2 * count + 1
+
+    def test_images_share_twenty_seconds_with_their_page(
+        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rehosting, "SECONDS", 0.6)
+        away.pages = {"/good.png": says(png()), "/slow.png": silence}
+        answer = take(api, site, html=images(f"{AWAY}/slow.png", f"{AWAY}/good.png"))
+        assert answer["imported"]["images"] == 1
+        assert "too slow" in reasons(answer)[f"{AWAY}/slow.png"]
+
+    def test_a_slow_page_leaves_no_time_for_images(
+        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rehosting, "SECONDS", 0.0)
+        away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
+        answer = take(api, site, url=AWAY)
+        assert reasons(answer) == {f"{AWAY}/a.png": "the time for all images was over"}
+        assert away.paths == ["/"]
+
+    def test_images_that_cannot_be_stored_are_listed_and_the_page_is_created(
+        self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        put, before = FolderStore.put, kept()
+
+        def fail(self: FolderStore, key: str, *rest: Any) -> None:
+            if "/thumbnail/bad" in key:
+                raise UnavailableError
+            put(self, key, *rest)
+
+        monkeypatch.setattr(FolderStore, "put", fail)
+        away.pages = {"/good.png": says(png()), "/bad.png": says(png(1))}
+        answer = take(api, site, html=images(f"{AWAY}/bad.png", f"{AWAY}/good.png"))
+        assert answer["imported"]["images"] == 1
+        assert "stored" in reasons(answer)[f"{AWAY}/bad.png"]
+        assert len(kept() - before) == 3

@@ -1,0 +1,306 @@
+"""Imported pages: their HTML, title, slug and URLs."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.files.store import files
+from chalicelib.domains.sites.operations import pages as records
+from tests.conftest import Api, Owner
+from tests.domains.sites.page_import.helpers import AWAY, IMPORT, MIB, html_of, images, page, take
+from tests.factories.files import kept
+from tests.factories.pages import rows_of
+from tests.factories.products import png
+from tests.factories.urls import HOSTILE, INSIDE
+from tests.fakes.internet import Internet, Server, says, to
+
+
+class TestPage:
+    def test_given_html_is_stored_unchanged(self, api: Api, site: str) -> None:
+        html = '<title> Пекарня\n «Ёж» </title><a href="/menu">Menu</a>'
+        answer = take(api, site, html=html)
+        assert html_of(api, answer) == html
+        assert (answer["page"]["title"], answer["page"]["slug"]) == ("Пекарня «Ёж»", "pekarnya-ezh")
+        assert answer["imported"] == {"images": 0, "failed": []}
+        shown = api.get(f"/api/pages/{answer['page']['id']}")["page"]
+        assert shown == answer["page"] | {"html": html}
+
+    def test_a_fetched_page_has_absolute_urls(self, away: Server, api: Api, site: str) -> None:
+        away.pages = {
+            "/shop/": page('<title>Shop</title><a href="cakes?a=1&amp;b=2">x</a><a href="#top">')
+        }
+        answer = take(api, site, url=f"{AWAY}/shop/")
+        assert f'href="{AWAY}/shop/cakes?a=1&amp;b=2"' in html_of(api, answer)
+        assert 'href="#top"' in html_of(api, answer)
+
+    def test_redirects_are_followed_and_urls_resolved_against_the_final_one(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {"/": to("/new/"), "/new/": page('<a href="x">')}
+        assert f"{AWAY}/new/x" in html_of(api, take(api, site, url=AWAY))
+
+    def test_a_page_is_read_in_its_own_encoding(self, away: Server, api: Api, site: str) -> None:
+        body = "<title>Пекарня</title>".encode("cp1251")
+        away.pages = {"/": says(body, content_type="text/html; charset=windows-1251")}
+        assert take(api, site, url=AWAY)["page"]["title"] == "Пекарня"
+
+    def test_the_given_title_and_slug_are_used(self, api: Api, site: str) -> None:
+        made = take(api, site, html="<title>T</title>", title="Mine", slug="mine")["page"]
+        assert (made["title"], made["slug"], made["isHome"]) == ("Mine", "mine", True)
+        assert take(api, site, html="<p>")["page"]["title"] == "Imported page"
+        again = api.refused("POST", IMPORT, {"projectId": site, "html": "<p>", "slug": "mine"})
+        assert (again.status, again.data["code"]) == (409, "slug_taken")
+
+    @pytest.mark.parametrize(
+        ("written", "title"),
+        [
+            ("a\x07b&#7;\x7fc", "abc"),
+            ("a \x0b\x1f \u2028 b", "a b"),
+            ("Invoice\u202efdp.exe", "Invoicefdp.exe"),
+            ("\u2066a\u2069\u200e\u200f\u061c b", "a b"),
+            ("❤️ 👩‍🚀", "❤️ 👩‍🚀"),
+            ("\u200b\u202e\ufeff", "Imported page"),
+            ("\u200d" * 300 + "hidden", "Imported page"),
+            ("\u3164", "Imported page"),
+        ],
+    )
+    def test_the_title_is_always_a_valid_one(
+        self, written: str, title: str, api: Api, site: str
+    ) -> None:
+        made = take(api, site, html=f"<title>{written}</title>")["page"]
+        assert made["title"] == title
+        again = api.post("/api/pages/create", {"projectId": site, "title": made["title"]})
+        assert again["page"]["title"] == title
+
+    def test_a_long_title_is_cut(self, api: Api, site: str) -> None:
+        made = take(api, site, html=f"<title>{'Ё' * 300}</title>")["page"]
+        assert made["title"] == "Ё" * 200
+
+    def test_an_import_may_replace_a_page_and_increments_its_version(
+        self, api: Api, site: str
+    ) -> None:
+        before = kept()
+        first = take(api, site, html="<title>One</title>1")["page"]
+        again = api.post(IMPORT, {"pageId": first["id"], "html": "<title>Two</title>2"})
+        assert (again["page"]["title"], again["page"]["version"]) == ("Two", 2)
+        assert html_of(api, again).endswith("2")
+        named = api.post(IMPORT, {"pageId": first["id"], "html": "3", "title": "Three"})["page"]
+        assert (named["title"], named["slug"], named["version"]) == ("Three", "one", 3)
+        untitled = api.post(IMPORT, {"pageId": first["id"], "html": "<title> </title>4"})["page"]
+        assert (untitled["title"], untitled["version"]) == ("Three", 4)
+        assert len(kept() - before) == 1
+
+    def test_a_version_mismatch_is_refused_before_anything_is_fetched(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {"/": page("<p>new")}
+        there = take(api, site, html="<p>old")["page"]
+        body = {"pageId": there["id"], "url": AWAY}
+        answer = api.refused("POST", IMPORT, {**body, "ifVersion": 7})
+        assert (answer.status, answer.data["code"]) == (409, "version_conflict")
+        assert (answer.data["version"], away.paths) == (1, [])
+        assert api.post(IMPORT, {**body, "ifVersion": 1})["page"]["version"] == 2
+
+    def test_a_page_changed_during_the_fetch_is_a_conflict(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        there = take(api, site, html="<p>old")["page"]
+
+        def slow(sock: Any) -> None:
+            api.post("/api/pages/save-html", {"id": there["id"], "html": "<p>rival"})
+            page("<p>new")(sock)
+
+        away.pages = {"/": slow}
+        body = {"pageId": there["id"], "url": AWAY, "ifVersion": 1}
+        assert api.refused("POST", IMPORT, body).data["code"] == "version_conflict"
+        assert api.get(f"/api/pages/{there['id']}")["page"]["html"] == "<p>rival"
+
+    @pytest.mark.parametrize(
+        ("more", "field"),
+        [
+            ({"projectId": "here", "ifVersion": 1}, "ifVersion"),
+            ({"pageId": "x", "slug": "s"}, "slug"),
+            ({"projectId": "here", "html": None, "url": AWAY, "baseUrl": AWAY}, "baseUrl"),
+            *(
+                ({"projectId": "here", "baseUrl": url}, "baseUrl")
+                for url in ("/a", "ftp://a.b", "http://", "https://u:p@a.b", "x", "http://a b/", 1)
+            ),
+        ],
+    )
+    def test_arguments_that_do_not_apply_are_refused(
+        self, more: dict[str, Any], field: str, api: Api, site: str
+    ) -> None:
+        body = {"html": "<p>"} | more
+        body |= {"projectId": site} if "projectId" in more else {}
+        answer = api.refused("POST", IMPORT, body)
+        assert answer.status == 400
+        assert [error["field"] for error in answer.data["errors"]] == [field]
+
+    def test_the_description_comes_from_the_meta_tag(self, api: Api, site: str) -> None:
+        html = '<meta name="Description" content=" Свежий\n хлеб &amp; торты ">'
+        made = take(api, site, html=html)["page"]
+        assert made["description"] == "Свежий хлеб & торты"
+        here = {"pageId": made["id"]}
+        assert (
+            api.post(IMPORT, here | {"html": "<p>"})["page"]["description"] == (made["description"])
+        )
+        long = f"<meta name=description content='{'ж' * 600}'>"
+        assert api.post(IMPORT, here | {"html": long})["page"]["description"] == "ж" * 500
+        assert take(api, site, html="<p>")["page"]["description"] is None
+
+    @pytest.mark.parametrize("html", ["", " \n\t", "\ufeff"])
+    def test_an_empty_page_is_400(self, html: str, away: Server, api: Api, site: str) -> None:
+        away.pages = {"/": page(html)}
+        for source in ("html", "url"):
+            given = {"projectId": site, source: html if source == "html" else AWAY}
+            answer = api.refused("POST", IMPORT, given)
+            assert answer.status == 400
+            assert [error["field"] for error in answer.data["errors"]] == [source]
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            {},
+            {"html": "<p>", "url": AWAY},
+            {"html": "<p>", "pageId": "x"},
+            {"html": "<p>", "projectId": None},
+            {"html": "<p>", "projectId": None, "pageId": "x", "slug": "s"},
+        ],
+    )
+    def test_exactly_one_source_and_one_target_are_required(
+        self, more: dict[str, Any], api: Api, site: str
+    ) -> None:
+        given = {"projectId": site} | more
+        body = {name: value for name, value in given.items() if value is not None}
+        assert api.refused("POST", IMPORT, body).status == 400
+
+    def test_an_unknown_target_is_404(self, api: Api) -> None:
+        for place in ("projectId", "pageId"):
+            assert api.refused("POST", IMPORT, {place: new_id(), "html": "<p>"}).status == 404
+
+    @pytest.mark.parametrize("place", ["projectId", "pageId", "full"])
+    def test_a_target_without_room_is_refused_before_anything_is_fetched(
+        self, place: str, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
+        if place == "full":
+            monkeypatch.setattr(records, "MAX_PAGES", 1)
+            take(api, site, html="<p>")
+        where = {"projectId": site} if place == "full" else {place: new_id()}
+        answer = api.refused("POST", IMPORT, where | {"url": AWAY})
+        assert answer.status == (409 if place == "full" else 404)
+        assert away.paths == []
+
+    def test_html_and_images_share_one_fetch_limit(
+        self, away: Server, api: Api, owner: Owner, site: str
+    ) -> None:
+        away.pages = {"/a.png": says(png())}
+        made = take(api, site, html="<p>" + images(f"{AWAY}/a.png"))["page"]
+        (file,) = rows_of(owner, "FILE")
+        (row,) = rows_of(owner, "PAGE")
+        assert int(row["html_bytes"]["N"]) == made["htmlBytes"]
+        assert files.used_bytes(owner.workspace.id) == made["htmlBytes"] + int(file["size"]["N"])
+
+    @pytest.mark.parametrize("source", ["html", "url"])
+    def test_a_page_that_grows_over_a_mebibyte_is_413_before_its_images_are_fetched(
+        self, source: str, away: Server, api: Api, site: str
+    ) -> None:
+        html = images("a.png") + "<a href=b>" * 60_000
+        away.pages = {"/": page(html), "/a.png": says(png())}
+        given = {"html": html, "baseUrl": AWAY} if source == "html" else {"url": AWAY}
+        answer = api.refused("POST", IMPORT, {"projectId": site, **given})
+        grown = len(images(f"{AWAY}/a.png") + f'<a href="{AWAY}/b">' * 60_000)
+        assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
+        assert f"{grown:,}" in answer.data["message"]
+        assert answer.data["errors"][0]["field"] == source
+        assert "/a.png" not in away.paths
+
+    @pytest.mark.parametrize("times", [20_000, 65_000], ids=["a little", "beyond measure"])
+    def test_a_page_that_image_urls_grow_over_a_mebibyte_is_413(
+        self, times: int, net: Internet, api: Api, site: str
+    ) -> None:
+        net.serve("http://b.co", says(png()))
+        before = kept()
+        body = {"projectId": site, "html": "<style>" + "url(http://b.co)" * times}
+        answer = api.refused("POST", IMPORT, body)
+        assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
+        assert "rehostImages" in answer.data["message"]
+        assert len(net.connections) == 1
+        assert kept() == before
+        made = api.post(IMPORT, {**body, "rehostImages": False})["page"]
+        assert made["htmlBytes"] == len(body["html"])
+
+    def test_a_page_over_a_mebibyte_is_413(self, away: Server, api: Api, site: str) -> None:
+        html = "<p>" + "x" * MIB
+        away.pages = {"/": page(html)}
+        for source in ({"html": html}, {"url": AWAY}):
+            assert api.refused("POST", IMPORT, {"projectId": site, **source}).status == 413
+
+    @pytest.mark.parametrize(
+        ("body", "kind"),
+        [(b"%PDF-1.7", "application/pdf"), (b"\x89PNG\r\n\x1a\n", "text/html"), (b"{}", "x/y")],
+    )
+    def test_content_that_is_not_a_web_page_is_415(
+        self, body: bytes, kind: str, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {"/": says(body, content_type=kind)}
+        answer = api.refused("POST", IMPORT, {"projectId": site, "url": AWAY})
+        assert (answer.status, answer.data["code"]) == (415, "unsupported_media_type")
+
+    def test_a_host_that_fails_is_502(self, away: Server, api: Api, site: str) -> None:
+        for url in (f"{AWAY}/none", "http://nobody.example.com"):
+            answer = api.refused("POST", IMPORT, {"projectId": site, "url": url})
+            assert (answer.status, answer.data["code"]) == (502, "upstream_failed")
+
+    @pytest.mark.parametrize("url", [url for url in HOSTILE[::7] if not url.startswith("http://")])
+    def test_a_url_of_an_internal_address_is_400(
+        self, url: str, net: Internet, api: Api, site: str
+    ) -> None:
+        net.names |= INSIDE
+        answer = api.refused("POST", IMPORT, {"projectId": site, "url": url})
+        assert answer.status == 400
+        assert net.connections == []
+
+    def test_a_redirect_to_an_internal_address_is_400(
+        self, away: Server, net: Internet, api: Api, site: str
+    ) -> None:
+        away.pages = {"/": to("http://169.254.169.254/latest/")}
+        assert api.refused("POST", IMPORT, {"projectId": site, "url": AWAY}).status == 400
+        assert len(net.connections) == 1
+
+
+class TestRelativeUrls:
+    def test_relative_urls_stay_and_are_counted_if_no_base_is_known(
+        self, api: Api, site: str
+    ) -> None:
+        html = '<a href="/menu"><a href="/menu"><img src="a.png"><a href="#x"><a href="mailto:a@b">'
+        answer = take(api, site, html=html)
+        assert html_of(api, answer) == html
+        (warning,) = answer["warnings"]
+        assert warning.startswith("2 relative URLs stay")
+        assert "baseUrl" in warning
+
+    def test_relative_urls_are_resolved_against_the_given_base_url(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {"/shop/a.png": says(png())}
+        html = '<a href="/menu"><img src="a.png"><meta http-equiv=refresh content="5; url=next">'
+        answer = take(api, site, html=html, baseUrl=f"{AWAY}/shop/index.html")
+        shown = html_of(api, answer)
+        assert f'<a href="{AWAY}/menu">' in shown
+        assert f'content="5; url={AWAY}/shop/next"' in shown
+        assert answer["imported"]["images"] == 1
+        assert "warnings" not in answer
+
+    def test_the_pages_own_base_takes_precedence(self, api: Api, site: str) -> None:
+        html = '<base href="/sub/"><a href="x">'
+        answer = take(api, site, html=html, baseUrl="http://localhost:3000")
+        assert html_of(api, answer) == '<a href="http://localhost:3000/sub/x">'
+
+    def test_urls_without_a_scheme_get_https(self, net: Internet, api: Api, site: str) -> None:
+        cdn = net.serve("https://cdn.example.com", says(png()))
+        answer = take(api, site, html='<img src="//cdn.example.com/a.png"><a href="//b.example/">')
+        assert (cdn.paths, answer["imported"]["images"]) == (["/a.png"], 1)
+        assert 'href="https://b.example/"' in html_of(api, answer)
+        assert "warnings" not in answer

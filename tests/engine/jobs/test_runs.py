@@ -1,0 +1,188 @@
+"""Runs of jobs: concurrent runners, fairness and costs."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+from threading import Barrier, Event, Thread
+from typing import Any
+
+import pytest
+
+from chalicelib.engine import jobs
+from infra.bench.dynamodb_usage import metering
+from tests.conftest import Time, at_once
+from tests.engine.jobs.conftest import WORKSPACE, Worker, cancel, rows, spoil, stage
+from tests.support.patience import PATIENCE
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
+
+
+class TestOverlappingRuns:
+    def test_eight_runners_run_each_job_once(self, worker: Worker) -> None:
+        for number in range(40):
+            stage(f"{number}")
+        done = at_once(8, lambda _: jobs.run({"tidy": worker})["tidy"])
+        assert sum(done) == 40
+        assert Counter(worker.done) == {f"{number}": 1 for number in range(40)}
+        assert rows() == 0
+
+    def test_eight_runners_do_not_duplicate_a_failing_job(self, worker: Worker) -> None:
+        for number in range(10):
+            stage(f"{number}")
+        worker.fails = lambda _: True
+        at_once(8, lambda _: jobs.run({"tidy": worker}))
+        assert Counter(worker.tried) == {f"{number}": 1 for number in range(10)}
+        assert rows() == 10
+
+    @pytest.mark.parametrize("fails", [False, True])
+    def test_a_job_finished_elsewhere_during_a_run_is_not_restored(self, fails: bool) -> None:
+        job, begun, finished = stage("a"), Event(), Event()
+
+        def work(_: jobs.JobRow) -> None:
+            begun.set()
+            assert finished.wait(PATIENCE)
+            if fails:
+                raise OSError("too late")
+
+        runner = Thread(target=lambda: jobs.run({"tidy": work}))
+        runner.start()
+        assert begun.wait(PATIENCE)
+        cancel(job)
+        finished.set()
+        runner.join(PATIENCE)
+        assert rows() == 0
+
+    def test_a_runner_with_an_outdated_read_does_not_repeat_a_job(
+        self, worker: Worker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stage("a")
+        read, due = Barrier(5), jobs._due
+        worker.fails = lambda _: True
+
+        def wait(now: datetime) -> Any:
+            found = due(now)
+            read.wait(PATIENCE)
+            return found
+
+        monkeypatch.setattr(jobs, "_due", wait)
+        at_once(5, lambda _: jobs.run({"tidy": worker}, stop=lambda: bool(worker.tried)))
+        assert worker.tried == ["a"]
+        assert rows() == 1
+
+    def test_a_runner_that_outlives_its_lease_does_not_undo_the_next_run(
+        self, worker: Worker, time: Time
+    ) -> None:
+        stage("a")
+
+        def slow(job: jobs.JobRow) -> None:
+            time.pass_by(minutes=7)
+            jobs.run({"tidy": worker})
+            raise OSError("after the lease")
+
+        jobs.run({"tidy": slow})
+        assert (worker.done, rows()) == (["a"], 0)
+
+
+class TestFairness:
+    @pytest.fixture
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+        """The runner's clock. Handlers advance it by their duration."""
+        shows = [0.0]
+        monkeypatch.setattr(jobs, "monotonic", lambda: shows[0])
+        return shows
+
+    def test_a_huge_backlog_of_slow_jobs_does_not_delay_short_ones(
+        self, worker: Worker, time: Time, watch: list[float], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(jobs, "BATCH", 10)
+        for number in range(100):
+            stage(f"{number}", time.now - timedelta(days=1), "purge")
+        for number in range(10):
+            stage(f"{number}", time.now - timedelta(seconds=number), "lapse")
+
+        def purge(_: jobs.JobRow) -> None:
+            watch[0] += 10
+
+        handlers: dict[str, jobs.Work] = {"purge": purge, "lapse": worker}
+        done = jobs.run(handlers, stop=lambda: watch[0] >= 30)
+        assert done["lapse"] == 10
+        assert 0 < done["purge"] <= 3
+
+    def test_jobs_that_become_due_during_a_long_run_are_done_in_it(
+        self, worker: Worker, time: Time, watch: list[float]
+    ) -> None:
+        stage("hold", time.now + timedelta(seconds=60), "lapse")
+        for number in range(30):
+            stage(f"{number}", kind="purge")
+
+        def purge(_: jobs.JobRow) -> None:
+            watch[0] += 10
+            time.pass_by(seconds=10)
+
+        jobs.run({"purge": purge, "lapse": worker}, stop=lambda: watch[0] >= 120)
+        assert worker.done == ["hold"]
+
+    def test_a_backlog_of_any_size_is_completed(
+        self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(jobs, "BATCH", 3)
+        for number in range(40):
+            stage(f"{number}", kind=("tidy", "purge")[number % 2])
+        assert jobs.run({"tidy": worker, "purge": worker}) == {"tidy": 20, "purge": 20}
+
+    def test_each_query_of_a_backlog_reads_at_most_one_batch_per_shard(
+        self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(jobs, "BATCH", 2)
+        for number in range(60):
+            stage(f"{number}", time.now - timedelta(hours=1), "purge")
+        stage("hold", kind="lapse")
+        sent: list[Any] = []
+        read = jobs.JobRow.from_raw_data
+        monkeypatch.setattr(jobs.JobRow, "from_raw_data", lambda d: sent.append(d) or read(d))
+        jobs.run({"purge": worker, "lapse": worker}, stop=lambda: bool(sent))
+        assert len(sent) == 2 * jobs.SHARDS + 1
+
+    def test_a_shard_full_of_unreadable_rows_hides_no_job(
+        self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(jobs, "BATCH", 2)
+        for number in range(30):
+            spoil(stage(f"{number}", time.now - timedelta(hours=1)), kind=None)
+        stage("good")
+        assert jobs.run({"tidy": worker}) == {"tidy": 1}
+        assert rows() == 30
+
+    def test_a_run_that_is_out_of_time_stops_and_loses_no_job(
+        self, worker: Worker, time: Time
+    ) -> None:
+        for name in "abcdef":
+            stage(name)
+        jobs.run({"tidy": worker}, stop=lambda: len(worker.done) >= 2)
+        assert len(worker.done) == 2
+        jobs.run({"tidy": worker})
+        assert sorted(worker.done) == list("abcdef")
+
+
+class TestCosts:
+    @pytest.mark.parametrize("minute", [0, 1, 9, 59])
+    def test_an_idle_minute_costs_one_query_per_shard_for_any_number_of_kinds(
+        self, minute: int, worker: Worker, time: Time, on_dynamodb_local: bool
+    ) -> None:
+        for number in range(50):
+            stage(f"{number}", time.now + timedelta(days=1))
+        time.pass_by(minutes=minute)
+        with metering() as usage:
+            jobs.run({f"kind-{number}": worker for number in range(20)})
+        assert usage.calls == ["Query"] * jobs.SHARDS
+        if on_dynamodb_local:
+            assert usage.units <= 0.5 * jobs.SHARDS
+
+    def test_a_job_costs_a_lease_and_a_deletion(self, worker: Worker, time: Time) -> None:
+        stage("a")
+        with metering() as usage:
+            jobs.run({"tidy": worker})
+        assert usage.calls == [*["Query"] * jobs.SHARDS, "UpdateItem", "DeleteItem"]
+
+    def test_jobs_spread_over_all_shards(self, time: Time) -> None:
+        places = {jobs.row("tidy", WORKSPACE, {}).pk for _ in range(200)}
+        assert len(places) == jobs.SHARDS

@@ -1,0 +1,36 @@
+"""Setup that tests of the list engine share: products, thresholds and page sizes."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.engine.listing import queries
+from chalicelib.engine.listing.query import Query, ResultPage
+
+SMALL = 6
+WORKSPACE = "w"
+
+
+@pytest.fixture(autouse=True)
+def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator[None]:
+    """Use both plans, and all their variants, with only a few rows."""
+    monkeypatch.setattr(queries, "SMALL_ROWS", SMALL)
+    monkeypatch.setattr(queries, "CONSISTENT_ROWS", 12)
+    monkeypatch.setattr(queries, "FETCHED_SKIP", 3)
+    monkeypatch.setattr(queries, "ROWS_A_RECORD", 2)
+    monkeypatch.setattr(queries, "FETCHED_TEXTS", 2)
+    monkeypatch.setattr(queries, "ROWS_A_QUERY", 1)
+    before = PRODUCTS.inline_bytes
+    object.__setattr__(PRODUCTS, "inline_bytes", 95)
+    yield
+    object.__setattr__(PRODUCTS, "inline_bytes", before)
+
+
+BEGUN = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def page(sort: str = "sortOrder", **asked: Any) -> ResultPage[ProductRow]:
+    return PRODUCTS.page(WORKSPACE, Query(**{"page": 1, "size": 20, "sort": sort, **asked}))

@@ -1,0 +1,269 @@
+"""The list engine, compared with a naive model: the same pages, totals and orders by both plans."""
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from chalicelib.core import clock
+from chalicelib.core.text import fold
+from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.engine.connection import connection
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.query import Query
+from chalicelib.engine.unit import UnitOfWork
+from tests.engine.listing.conftest import BEGUN, SMALL
+from tests.support.effort import examples
+
+pytestmark = pytest.mark.store
+
+
+@contextlib.contextmanager
+def pages_of(rows: int | None) -> Iterator[None]:
+    """End every page of a Query after this many rows, as DynamoDB does after a megabyte.
+
+    Like a ``Limit``, the number counts rows before they are filtered.
+    """
+    if rows is None:
+        yield
+        return
+
+    def limit(params: dict[str, Any], **_: Any) -> None:
+        params["Limit"] = min(rows, params.get("Limit", rows))
+
+    events = connection().client.meta.events
+    events.register("provide-client-params.dynamodb.Query", limit)
+    try:
+        yield
+    finally:
+        events.unregister("provide-client-params.dynamodb.Query", limit)
+
+
+NAMES = st.one_of(
+    st.sampled_from(["Ёлка", "елка", "ель", "Straße", "STRASSE", "a", "A b", "a\tb", "ab", "饼"]),
+    st.text("abЁеß 1", min_size=1, max_size=12).filter(str.strip),
+    st.builds(lambda head, end: head * 30 + end, st.sampled_from("aё饼"), st.sampled_from("xyz")),
+)
+VALUES = {
+    "name": NAMES,
+    "price": st.one_of(st.integers(0, 3), st.integers(0, 10**11)),
+    "sku": st.one_of(st.none(), st.text("AB-1", min_size=1, max_size=4)),
+    "category_id": st.one_of(st.none(), st.sampled_from(["c1", "c2"])),
+    "status": st.sampled_from(["active", "inactive"]),
+    "sort_order": st.one_of(st.integers(-3, 3), st.integers(-(10**15), 10**15)),
+}
+PAGE_ROWS = st.sampled_from([None, None, 2, 5])
+MOMENTS = st.one_of(st.none(), st.integers(0, 20).map(lambda n: BEGUN + timedelta(milliseconds=n)))
+BOUNDS = st.one_of(st.none(), st.integers(0, 4))
+
+
+def model_key(sort: str, product: dict[str, Any]) -> tuple[Any, ...]:
+    name = fold(product["name"]).replace("\t", " ")
+    by = {"createdAt": (), "sortOrder": product["sort_order"], "price": product["price"]}
+    return (by.get(sort, name), product["id"])
+
+
+def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
+    """Return the ids of all matching products in order, which the pages must equal together."""
+    found = [p for p in products if query.ids is None or p["id"] in query.ids]
+    for name, wanted in query.filters.items():
+        if wanted is not None:
+            values = {wanted} if isinstance(wanted, str) else wanted
+            found = [p for p in found if p[name] in values]
+    for name, wanted in query.lookups.items():
+        if wanted is not None:
+            found = [p for p in found if fold(p[name] or "") == fold(wanted)]
+    times = query.ranges.get("created_at", (None, None))
+    found = [p for p in found if times[0] is None or p["made"] >= times[0]]
+    found = [p for p in found if times[1] is None or p["made"] <= times[1]]
+    for name, (least, most) in query.ranges.items():
+        if name == "created_at":
+            continue
+        found = [p for p in found if least is None or p[name] >= least]
+        found = [p for p in found if most is None or p[name] <= most]
+    if query.search:
+        wanted = fold(query.search)
+        texts = {p["id"]: [fold(p["name"]), fold(p["sku"] or "")] for p in found}
+        found = [p for p in found if any(wanted in text for text in texts[p["id"]])]
+    found = sorted(found, key=lambda p: model_key(query.sort, p), reverse=query.descending)
+    return [p["id"] for p in found]
+
+
+PAGES = {
+    "size": st.integers(1, 5),
+    "sort": st.sampled_from(list(PRODUCTS.sorts)),
+    "descending": st.booleans(),
+}
+ANY = st.builds(
+    partial(Query, page=1),
+    **PAGES,
+    filters=st.fixed_dictionaries(
+        {},
+        optional={
+            "status": st.sampled_from([None, "active", "inactive", "unknown"]),
+            "category_id": st.sampled_from(["c1", "c2", "of another"])
+            | st.sets(st.sampled_from(["c1", "c2", "c3", "of another"])),
+        },
+    ),
+    lookups=st.fixed_dictionaries(
+        {}, optional={"sku": st.sampled_from([None, None, None, "a0", "B1", "none"])}
+    ),
+    ranges=st.fixed_dictionaries(
+        {},
+        optional={"price": st.tuples(BOUNDS, BOUNDS), "created_at": st.tuples(MOMENTS, MOMENTS)},
+    ),
+    search=st.sampled_from([None, "", "ЕЛ", "ss", "a", "B-", "zz", "1", "y", "a\tb"]),
+)
+ORDERED = (
+    st.builds(partial(Query, page=1), **PAGES)
+    | st.builds(
+        partial(Query, page=1, sort="price"),
+        size=PAGES["size"],
+        descending=PAGES["descending"],
+        ranges=st.fixed_dictionaries(
+            {"price": st.tuples(st.integers(0, 2), st.integers(2, 10**10))}
+        ),
+    )
+    | st.builds(
+        partial(Query, page=1, sort="sortOrder"),
+        size=PAGES["size"],
+        descending=PAGES["descending"],
+        filters=st.fixed_dictionaries(
+            {"status": st.sampled_from(["active", "inactive", "unknown"])}
+        ),
+    )
+)
+OF_CATEGORIES = st.builds(
+    partial(Query, page=1),
+    **PAGES,
+    filters=st.fixed_dictionaries(
+        {"category_id": st.sets(st.sampled_from(["c1", "c2", "c3"]))},
+        optional={"status": st.sampled_from(["active", "inactive"])},
+    ),
+    ranges=st.just({}) | st.fixed_dictionaries({"price": st.tuples(BOUNDS, BOUNDS)}),
+)
+
+
+class ListsLikeTheModel(RuleBasedStateMachine):
+    """Random writes, followed by random lists that are read page by page to beyond the end."""
+
+    numbers = itertools.count()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.workspace = f"w{next(self.numbers)}"
+        self.model: dict[str, dict[str, Any]] = {}
+        self.moment = BEGUN
+        self._time = clock.using(lambda: self.moment)
+        self._time.__enter__()
+
+    def teardown(self) -> None:
+        self._time.__exit__(None, None, None)
+
+    @initialize(made=st.lists(st.fixed_dictionaries(VALUES), min_size=5, max_size=9))
+    def begin(self, made: list[dict[str, Any]]) -> None:
+        self.create(made)
+
+    @rule(made=st.lists(st.fixed_dictionaries(VALUES), min_size=3, max_size=8))
+    def create(self, made: list[dict[str, Any]]) -> None:
+        unit = UnitOfWork(self.workspace, "test")
+        for values in map(self._with_an_sku_of_its_own, made):
+            self.moment += timedelta(milliseconds=1)
+            product = PRODUCTS.new(self.workspace, **values)
+            unit.create(product)
+            self.model[product.id] = {"id": product.id, "made": self.moment, **values}
+        unit.commit()
+
+    def _with_an_sku_of_its_own(self, values: dict[str, Any]) -> dict[str, Any]:
+        sku = values.get("sku")
+        return values | ({"sku": f"{sku}{next(self.numbers)}"} if sku else {})
+
+    @rule(data=st.data(), values=st.fixed_dictionaries({}, optional=VALUES))
+    def update(self, data: st.DataObject, values: dict[str, Any]) -> None:
+        if self.model:
+            record_id = data.draw(st.sampled_from(sorted(self.model)))
+            values = self._with_an_sku_of_its_own(values)
+            unit = UnitOfWork(self.workspace, "test")
+            product = PRODUCTS.find(self.workspace, record_id)
+            for name, value in values.items():
+                setattr(product, name, value)
+            unit.save(product)
+            unit.commit()
+            self.model[record_id] |= values
+
+    @rule(data=st.data(), count=st.integers(1, 5))
+    def delete(self, data: st.DataObject, count: int) -> None:
+        for _ in range(min(count, len(self.model))):
+            self._delete(data.draw(st.sampled_from(sorted(self.model))))
+
+    def _delete(self, record_id: str) -> None:
+        unit = UnitOfWork(self.workspace, "test")
+        unit.soft_delete(PRODUCTS.find(self.workspace, record_id), until=clock.now())
+        unit.commit()
+        del self.model[record_id]
+
+    @rule(queries=st.lists(ANY, min_size=2, max_size=3), rows=PAGE_ROWS)
+    def any_list_agrees(self, queries: list[Query], rows: int | None) -> None:
+        for query in queries:
+            self._agrees(query, rows)
+
+    @rule(query=ANY, data=st.data())
+    def lists_of_chosen_records_agree(self, query: Query, data: st.DataObject) -> None:
+        chosen = data.draw(st.sets(st.sampled_from([*sorted(self.model), "of another"])))
+        assert self._agrees(replace(query, ids=chosen), None) <= {"look-up", "range scan"}
+
+    @rule(queries=st.lists(OF_CATEGORIES, min_size=2, max_size=3), rows=PAGE_ROWS)
+    def lists_of_several_categories_agree(self, queries: list[Query], rows: int | None) -> None:
+        for query in queries:
+            self._agrees(query, rows)
+
+    @rule(queries=st.lists(ORDERED, min_size=2, max_size=3), rows=PAGE_ROWS)
+    def ordered_lists_agree_and_large_ones_are_walked(
+        self, queries: list[Query], rows: int | None
+    ) -> None:
+        for query in queries:
+            plans = self._agrees(query, rows)
+            assert plans == {"index scan" if len(self.model) > SMALL else "full scan"}
+
+    def _agrees(self, query: Query, rows: int | None) -> set[str]:
+        """Compare the first page, the last, one in between and one beyond. Return the plans."""
+        expected = model_list(list(self.model.values()), query)
+        last = max(1, -(-len(expected) // query.size))
+        plans = set()
+        with pages_of(rows):
+            for number in {1, (1 + last) // 2, last + 1}:
+                page = PRODUCTS.page(self.workspace, replace(query, page=number))
+                start = (number - 1) * query.size
+                assert [p.id for p in page.records] == expected[start : start + query.size], query
+                assert page.total == len(expected)
+                plans.add(page.plan)
+        return plans
+
+    @invariant()
+    def counters_agree(self) -> None:
+        statuses = [p["status"] for p in self.model.values()]
+        categories = [p["category_id"] for p in self.model.values()]
+        expected = {"total": len(self.model)} | {
+            f"status:{status}": statuses.count(status) for status in statuses
+        }
+        assert counters.read(self.workspace, "PRODUCT") == ({} if not statuses else expected)
+        assert counters.read_facet(self.workspace, "PRODUCT", "category_id") == {
+            f"category_id:{c}": categories.count(c) for c in categories if c
+        }
+
+
+@pytest.mark.timeout(1800)
+def test_every_page_total_order_filter_and_search_agrees_with_the_model() -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    run_state_machine_as_test(
+        ListsLikeTheModel,
+        settings=examples(20, stateful_step_count=10),
+    )

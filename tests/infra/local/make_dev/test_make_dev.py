@@ -1,0 +1,180 @@
+"""``make dev``: its settings, its data folder, and its database without Java."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from infra.local.data_dir import DataDir
+from infra.local.demo.bakery import SITE
+from infra.local.dynamodb import SetupError
+from infra.local.stack import LocalStack
+from tests.infra.local.make_dev.helpers import RunningStack, by_hand, processes_of
+from tests.support.patience import PATIENCE, wait_for
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("PORT", "eight"),
+            ("PORT", "0"),
+            ("PORT", "65536"),
+            ("PORT", "-1"),
+            ("RATE_LIMIT_SCALE", "fast"),
+            ("RATE_LIMIT_SCALE", "0"),
+            ("RATE_LIMIT_SCALE", "-2"),
+            ("DYNAMODB_ENDPOINT", "localhost:8001"),
+        ],
+    )
+    def test_an_invalid_value_is_named_with_the_expected_form(
+        self, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(name, value)
+        with pytest.raises(SetupError, match=f'^{name} is "{value}"; expected '):
+            LocalStack.from_environment()
+
+    def test_an_empty_value_means_the_default(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("PORT", "DATA_DIR", "RATE_LIMIT_SCALE", "DYNAMODB_ENDPOINT"):
+            monkeypatch.setenv(name, "")
+        stack = LocalStack.from_environment()
+        assert stack.url == "http://127.0.0.1:8000"
+        assert stack.data.path == Path.cwd() / ".local"
+        assert stack.given_endpoint is None
+
+    def test_the_service_gets_no_real_credentials(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAREAL")
+        monkeypatch.setenv("AWS_PROFILE", "production")
+        environment = LocalStack.from_environment().environment("http://127.0.0.1:1")
+        assert environment["AWS_ACCESS_KEY_ID"] == "local"
+        assert "AWS_PROFILE" not in environment
+
+
+class TestDataDir:
+    def test_files_are_readable_by_their_owner_only(self, tmp_path: Path) -> None:
+        data = DataDir(tmp_path)
+        data.demo = {"key": "secret"}
+        assert (tmp_path / "demo.json").stat().st_mode & 0o777 == 0o600
+        assert data.demo == {"key": "secret"}
+
+    @pytest.mark.parametrize("content", ["", "{", "[]", "null"])
+    def test_a_damaged_file_counts_as_missing(self, tmp_path: Path, content: str) -> None:
+        (tmp_path / "dev.json").write_text(content)
+        assert DataDir(tmp_path).run == {}
+
+    def test_one_process_holds_the_folder_at_a_time(self, tmp_path: Path) -> None:
+        data = DataDir(tmp_path)
+        first = data.hold()
+        assert first
+        assert DataDir(tmp_path).hold() is None
+        first.close()
+        again = data.hold()
+        assert again
+        again.close()
+
+
+class TestRefusals:
+    def test_a_taken_port_is_refused(self, start: Callable[..., RunningStack]) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            run = start(PORT=str(port))
+            assert run.process.wait(PATIENCE) == 1
+        assert f"make dev: Port {port} cannot be used: another program is using it" in run.said
+        assert "PORT=8001 make dev" in run.said
+
+    def test_a_data_folder_in_use_is_refused(
+        self, start: Callable[..., RunningStack], tmp_path: Path
+    ) -> None:
+        data = DataDir(tmp_path / "data")
+        lock = data.hold()
+        assert lock
+        with lock:
+            data.run = {"endpoint": "http://127.0.0.1:1", "port": 8765, "pids": {}}
+            run = start()
+            assert run.process.wait(PATIENCE) == 1
+        assert f"Another local stack (http://127.0.0.1:8765) is using {data.path}" in run.said
+        assert data.run["port"] == 8765, "the living stand's file is left alone"
+
+    def test_a_data_folder_that_cannot_be_written_is_refused(
+        self, start: Callable[..., RunningStack], tmp_path: Path
+    ) -> None:
+        (tmp_path / "data").touch()
+        run = start()
+        assert run.process.wait(PATIENCE) == 1
+        assert re.search(r"make dev: The data folder .*/data cannot be written", run.said)
+
+    def test_an_endpoint_that_does_not_answer_is_refused(
+        self, start: Callable[..., RunningStack]
+    ) -> None:
+        run = start(DYNAMODB_ENDPOINT="http://127.0.0.1:9")
+        assert run.process.wait(PATIENCE) == 1
+        assert "No DynamoDB answers at DYNAMODB_ENDPOINT=http://127.0.0.1:9. Start it" in run.said
+
+
+class TestWithoutJava:
+    """Without Java, moto's server is the database, with a notice."""
+
+    @pytest.mark.slow
+    def test_the_stack_serves_and_warns_that_data_is_not_kept(
+        self, start: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
+    ) -> None:
+        run = start(**no_java).wait_until_ready()
+        assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.said
+        assert run.titles() == {SITE}
+        for command in re.findall(r"^    (curl (?:.*\\\n)?.*)$", run.said, re.MULTILINE):
+            done = subprocess.run(
+                [*shlex.split(command), "--silent", "--fail"], capture_output=True, check=True
+            )
+            if "chat-stream" in command:
+                assert done.stdout.splitlines()[-2].startswith(b'data: {"type":"done"')
+            else:
+                assert json.loads(done.stdout)["data"]["status"] is True
+        assert run.titles() == {SITE, "My site"}
+        assert run.stop(signal.SIGINT) == 0
+        assert processes_of(tmp_path / "data") == []
+        assert not (tmp_path / "data" / "dev.json").exists()
+        logged = [json.loads(line) for line in (run.data / "service.log").read_text().splitlines()]
+        assert "/api/projects/list" in {line.get("route") for line in logged}
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("options", [[], ["--no-autoreload"], ["--stage", "prod"]])
+    def test_chalice_local_starts_a_database(
+        self,
+        start: Callable[..., RunningStack],
+        no_java: dict[str, str],
+        tmp_path: Path,
+        options: list[str],
+    ) -> None:
+        run = start(by_hand(*options), **no_java).wait_until_ready()
+        assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.said
+        assert run.titles() == {SITE}
+        run.stop()
+        wait_for(lambda: processes_of(tmp_path / "data") == [])
+        assert not (tmp_path / "data" / "dev.json").exists()
+
+    @pytest.mark.slow
+    def test_chalice_local_without_a_port_option_serves_on_the_port_of_the_environment(
+        self, start: Callable[..., RunningStack], no_java: dict[str, str]
+    ) -> None:
+        command = [part for part in by_hand() if part not in {"--port", "{port}"}]
+        run = start(command, **no_java).wait_until_ready()
+        assert run.titles() == {SITE}
+
+    @pytest.mark.slow
+    def test_a_process_that_ends_by_itself_ends_the_rest(
+        self, start: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
+    ) -> None:
+        run = start(**no_java).wait_until_ready()
+        os.kill(run.pids["database"], signal.SIGKILL)
+        assert run.process.wait(PATIENCE) == 1
+        assert "make dev: The database ended by itself" in run.said
+        assert processes_of(tmp_path / "data") == []

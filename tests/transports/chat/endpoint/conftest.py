@@ -1,0 +1,51 @@
+"""Fixtures for tests of the chat endpoint: a bot, prices and scripted models."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.chat.flows import chat_answer
+from chalicelib.gateways import llm
+from tests.conftest import Owner
+from tests.factories.chat import (
+    Bot,
+    ScriptedModel,
+    new_bot,
+)
+
+Script = Callable[..., ScriptedModel]
+
+IN, OUT = 150_000, 750_000
+"""Micro-kopecks per token of the model that ``priced`` bots have."""
+
+
+@pytest.fixture
+def bot(owner: Owner) -> Bot:
+    return new_bot(owner)
+
+
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every model a price."""
+    spec = llm.resolve("claude-opus-4.1")
+    assert (spec.input_price, spec.output_price) == (IN, OUT)
+    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+
+
+@pytest.fixture(autouse=True)
+def _no_reading_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not continue reading after a visitor leaves, except in tests of that behaviour."""
+    monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 0.0)
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
+    """Set every model to a scripted one."""
+
+    def set_(*steps: Any) -> ScriptedModel:
+        model = ScriptedModel(steps)
+        monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
+        return model
+
+    return set_

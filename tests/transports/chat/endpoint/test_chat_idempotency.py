@@ -1,0 +1,140 @@
+"""Idempotency keys of chats, and the sessions that replays continue."""
+
+from dataclasses import replace
+from threading import Event
+
+import pytest
+
+from chalicelib.gateways.llm import ModelError, ProviderUsage
+from tests.conftest import Api, Owner, Time
+from tests.factories.chat import (
+    Bot,
+    answer_to,
+    ask,
+    new_bot,
+    new_key,
+)
+from tests.factories.examples import request_to
+from tests.transports.chat.endpoint.conftest import Script
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+class TestIdempotency:
+    def test_a_repeated_call_is_answered_and_charged_once(
+        self, bot: Bot, priced: None, script: Script
+    ) -> None:
+        model = script("Rye ", "bread.", ProviderUsage(10, 4))
+        told, again = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
+        assert len(model.asked) == 1
+        assert (again.text, again.usage) == (told.text, told.usage)
+        assert [event["type"] for event in again.events] == ["start", "chunk", "done"]
+        assert bot.kinds == ["topup", "reserve", "settle"]
+
+    def test_strangers_with_one_ip_and_the_same_key_share_no_session(
+        self, bot: Bot, script: Script, api: Api
+    ) -> None:
+        model = script("Rye.", ProviderUsage(10, 4))
+        first, stranger, other = (ask(bot, "Hi", key="order-1") for _ in range(3))
+        assert len({first.session, stranger.session, other.session}) == 3
+        ask(bot, "My number is 12", sessionId=first.session)
+        told = ask(bot, "What is my number?", sessionId=stranger.session)
+        assert told.session == stranger.session
+        assert [m.content for m in model.asked[-1][1:]] == ["What is my number?"]
+        ask(bot, "And now?", sessionId=stranger.session)
+        assert [m.content for m in model.asked[-1][1:]] == [
+            "What is my number?",
+            "Rye.",
+            "And now?",
+        ]
+        ask(bot, "Bye", sessionId=first.session)
+        assert "number?" not in repr(model.asked[-1])
+        dialogs = api.get(f"/api/agents/dialogs?agentId={bot.id}")
+        assert dialogs["total"] == 2
+        assert api.get(f"/api/agents/stats?agentId={bot.id}")["dialogs"] == 2
+
+    def test_a_replayed_session_belongs_to_one_bot_and_expires_unused_after_a_day(
+        self, bot: Bot, owner: Owner, time: Time
+    ) -> None:
+        ask(bot, "Hi", key="order-1")
+        one, another = (ask(bot, "Hi", key="order-1").session for _ in range(2))
+        assert ask(new_bot(owner), "Hi", sessionId=one).status == 404
+        time.pass_by(hours=23)
+        assert ask(bot, "Hi", sessionId=one).status == 200
+        time.pass_by(hours=2)
+        assert ask(bot, "Hi", sessionId=another).status == 404
+        assert ask(bot, "Hi", sessionId=one).status == 200
+
+    def test_authenticated_callers_continue_the_session_of_the_first_call(
+        self, bot: Bot, script: Script
+    ) -> None:
+        model = script("Rye.", ProviderUsage(10, 4))
+        session = ask(bot, "Hi").session
+        told, again = (ask(bot, "Hi", key="a", sessionId=session) for _ in range(2))
+        assert told.session == again.session == session
+        bot.change(is_private=True)
+        key = new_key(bot)
+        told, again = (ask(bot, "Hi", key="b", apiKey=key) for _ in range(2))
+        assert told.session == again.session != session
+        ask(bot, "And?", sessionId=again.session, apiKey=key)
+        assert [m.content for m in model.asked[-1][1:]] == ["Hi", "Rye.", "And?"]
+
+    def test_another_message_under_the_same_key_is_409(self, bot: Bot) -> None:
+        ask(bot, "Hi", key="a")
+        refused = ask(bot, "Bye", key="a").answer
+        assert (refused.status, refused.data["code"]) == (409, "idempotency_mismatch")
+
+    def test_visitors_sessions_and_bots_have_separate_keys(self, bot: Bot, script: Script) -> None:
+        model = script("Yes.", ProviderUsage(1, 1))
+        session = ask(bot, "Hi", key="a").session
+        ask(bot, "Hi", key="a", ip="203.0.113.9")
+        ask(bot, "Hi", key="a", sessionId=session)
+        ask(new_bot(bot.owner, money=0), "Hi", key="a")
+        assert len(model.asked) == 4
+
+    def test_a_call_that_is_being_answered_is_in_progress(self, bot: Bot, script: Script) -> None:
+        go_on = Event()
+        script(go_on, "Yes.", ProviderUsage(1, 1))
+        first = answer_to(request_to(bot.id, "Hi", key="a"))
+        refused = ask(bot, "Hi", key="a").answer
+        assert (refused.status, refused.data["code"]) == (409, "in_progress")
+        go_on.set()
+        first.whole_body()
+        assert ask(bot, "Hi", key="a").text == "Yes."
+
+    def test_a_call_that_was_not_charged_may_be_repeated(
+        self, bot: Bot, priced: None, script: Script
+    ) -> None:
+        bot.limit(daily=0)
+        assert ask(bot, "Hi", key="a").status == 429
+        bot.limit(daily=None)
+        script(ModelError("unavailable", "x"))
+        assert ask(bot, "Hi", key="a").events[-1]["type"] == "error"
+        script("Yes.", ProviderUsage(1, 1))
+        assert ask(bot, "Hi", key="a").text == "Yes."
+
+    def test_a_failure_that_was_charged_is_replayed(
+        self, bot: Bot, script: Script, priced: None
+    ) -> None:
+        script("Half", ModelError("unavailable", "x"))
+        told, again = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
+        assert again.text == told.text == "Half"
+        assert again.events[-1] == told.events[-1]
+        assert bot.kinds == ["topup", "reserve", "settle"]
+
+    def test_a_crashed_call_blocks_its_key_for_ten_minutes(
+        self, bot: Bot, script: Script, time: Time
+    ) -> None:
+        script(Event())
+        answer_to(request_to(bot.id, "Hi", key="a"))
+        time.pass_by(minutes=9, seconds=59)
+        assert ask(bot, "Hi", key="a").status == 409
+        time.pass_by(seconds=2)
+        script("Yes.", ProviderUsage(1, 1))
+        assert ask(bot, "Hi", key="a").text == "Yes."
+
+    @pytest.mark.parametrize("key", ["", "x" * 256])
+    def test_a_key_must_have_1_to_255_characters(self, key: str, bot: Bot) -> None:
+        asked = request_to(bot.id, "Hi")
+        headers = {**asked.headers, "idempotency-key": key}
+        assert answer_to(replace(asked, headers=headers)).status == 400

@@ -1,0 +1,36 @@
+"""Readers of the console's pages: texts, tokens, errors and values of fields."""
+
+import html
+import re
+
+from tests.conftest import Answer
+
+
+def text(answer: Answer) -> str:
+    """Return the text of a page."""
+    return html.unescape(answer.body.decode())
+
+
+def token_of(answer: Answer, prefix: str = "svc_live_") -> str:
+    """Return the token on a page."""
+    shown = re.search(r'id="token"><code>([^<]*)</code>', answer.body.decode())
+    assert shown
+    assert shown[1].startswith(prefix)
+    return shown[1]
+
+
+def error_beside(answer: Answer, field: str) -> str:
+    """Return the error message beside a field. The summary must link to it."""
+    page = answer.body.decode()
+    found = re.search(rf'id="{field}-error">([^<]*)<', page)
+    assert found, page
+    assert f'href="#{field}">{found[1]}<' in page
+    assert re.search(rf'<input id="{field}"[^>]*aria-invalid="true"', page)
+    return found[1]
+
+
+def value_of(answer: Answer, field: str) -> str:
+    """Return the value of a field."""
+    found = re.search(rf'<input id="{field}"[^>]* value="([^"]*)"', answer.body.decode())
+    assert found
+    return html.unescape(found[1])

@@ -1,0 +1,253 @@
+"""Bots in the console, over HTTP: keys, the chat and limits."""
+
+import html
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from chalicelib.domains.identity.store import console_sessions
+from chalicelib.transports.chat import chat_route, chat_stream
+from chalicelib.transports.console import bots, door
+from chalicelib.transports.console.bots import kopecks
+from chalicelib.transports.http import HttpResponse
+from tests.conftest import Time, as_operator, everything, in_console
+from tests.factories.console import Person, World
+from tests.factories.examples import request_to
+from tests.transports.conftest import Records
+from tests.transports.console.forms.helpers import error_beside, text, token_of, value_of
+
+
+class TestBotKeys:
+    def test_a_bot_key_is_shown_once_and_there_are_at_most_five(
+        self, world: World, logged: Records
+    ) -> None:
+        boss, keys = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/keys"
+        made = [boss.post(keys, {"name": f"Key {n}", "once": str(n)}) for n in range(4)]
+        tokens = [token_of(answer, "svc_bot_") for answer in made]
+        assert f'"apiKey": "{tokens[0]}"' in text(made[0])
+        again = boss.post(keys, {"name": "Key 0", "once": "0"})
+        assert again.status == 409
+        assert f"{keys}/" in text(again)
+        sixth = boss.post(keys, {"name": "Key 5", "once": "5"})
+        assert sixth.status == 409
+        assert "5 keys, the most" in text(sixth)
+        listed = boss.get(keys)
+        assert "5 of at most 5" in text(listed)
+        assert 'name="name"' not in text(listed)
+        kept = [text(each) for each in (again, sixth, listed)] + logged.lines
+        kept.append(json.dumps(everything(), default=str))
+        assert not [each for each in kept for token in tokens if token in each]
+        (asked,) = set(re.findall(rf'href="({keys}/\w+/delete)"[^>]*: Key 3"', text(listed)))
+        assert "Delete the bot key “Key 3”?" in text(boss.get(asked))
+        assert boss.post(asked).headers["Location"] == f"{keys}?done=bot_key_deleted"
+        for again in (boss.get(asked), boss.post(asked)):
+            assert again.headers["Location"] == f"{keys}?done=bot_key_deleted"
+        assert boss.post(keys, {"name": "Key 6", "once": "6"}).status == 200
+
+    def test_a_bot_key_needs_a_name(self, world: World) -> None:
+        keys = f"{world.here.path}/bots/{world.here.bot}/keys"
+        answer = world.person("boss").post(keys, {"name": " "})
+        assert answer.status == 400
+        assert error_beside(answer, "name")
+
+
+Try = Callable[..., HttpResponse]
+
+
+@pytest.fixture
+def tried(world: World) -> Try:
+    """Send a message to a private bot as a page of the console does, with optional differences."""
+
+    def send(
+        who: Person | None, bot: str = "", csrf: str | None = None, **fields: str
+    ) -> HttpResponse:
+        asked = request_to(
+            bot or world.here.bot, "Do you sell bread?", **{"channel": "test"} | fields
+        )
+        sent = {**asked.headers}
+        if who is not None:
+            sent |= {"cookie": who.headers["Cookie"]}
+            sent |= {door.CSRF_HEADER: who.csrf if csrf is None else csrf}
+        response = chat_route.serve(replace(asked, headers=sent), chat_stream.handle)
+        return response._replace(body=response.whole_body())
+
+    return send
+
+
+class TestChatInConsole:
+    def test_the_bots_people_chat_without_a_key(self, world: World, tried: Try) -> None:
+        for name in ("boss", "manager"):
+            response = tried(world.person(name))
+            assert response.status == 200
+            assert b'"type":"done"' in response.whole_body()
+        dialogs = in_console(world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot)[
+            "dialogs"
+        ]
+        assert {dialog["channel"] for dialog in dialogs} == {"test"}
+
+    @pytest.mark.parametrize("is_private", [True, False])
+    def test_a_plain_member_cannot_spend_the_owners_money(
+        self, is_private: bool, world: World, tried: Try
+    ) -> None:
+        as_operator("set_bot", id=world.here.bot, isPrivate=is_private)
+        before = as_operator("get_balance", account="boss@example.com")
+        response = tried(world.person("member"))
+        told = json.loads(response.whole_body())["data"]
+        assert (response.status, told["code"]) == (403, "forbidden")
+        assert as_operator("get_balance", account="boss@example.com") == before
+
+    def test_a_plain_member_sees_the_reason_why_there_is_no_chat(self, world: World) -> None:
+        path = f"{world.here.path}/bots/{world.here.bot}/chat"
+        page = world.person("member").get(path)
+        assert page.status == 200
+        assert b"only the owner and managers can test the bot" in page.body
+        assert b"data-chat=" not in page.body
+        assert b"data-chat=" in world.person("manager").get(path).body
+
+    def test_other_people_need_a_key(self, world: World, tried: Try) -> None:
+        boss, stranger = world.person("boss"), world.person("stranger")
+        assert tried(None).status == 403
+        assert tried(stranger).status == 403
+        assert tried(boss, world.there.bot).status == 403
+        assert tried(boss, channel="widget").status == 403
+        as_operator(
+            "remove_member", workspaceId=world.here.workspace_id, email="manager@example.com"
+        )
+        assert tried(world.person("manager")).status == 403
+
+    def test_only_pages_of_the_console_may_send_messages(self, world: World, tried: Try) -> None:
+        boss = world.person("boss")
+        for csrf in ("", "0" * 64, world.person("boss").csrf):
+            response = tried(boss, csrf=csrf)
+            assert response.status == 403
+            assert json.loads(response.whole_body())["data"]["code"] == "stale_form"
+        boss.post("/console/sign-out")
+        gone = Person("boss@example.com", "A" * 43)
+        assert tried(gone).status == 401
+
+    def test_an_ended_session_gives_no_access(self, world: World, tried: Try) -> None:
+        """A public bot would answer, and count the message as a visitor's."""
+        boss = world.person("boss")
+        as_operator("set_bot", id=world.here.bot, isPrivate=False)
+        world.person("boss").post("/console/account/sign-out")
+        response = tried(boss)
+        assert response.status == 401
+        assert json.loads(response.whole_body())["data"]["code"] == "unauthorized"
+
+    def test_a_stranger_with_a_key_counts_as_a_program(self, world: World, tried: Try) -> None:
+        stranger = world.person("stranger")
+        assert tried(stranger, apiKey=world.here.bot_token).status == 200
+        dialogs = in_console(world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot)[
+            "dialogs"
+        ]
+        assert [dialog["channel"] for dialog in dialogs] == ["api"]
+
+    def test_a_message_does_not_count_as_a_use_of_the_session(
+        self, world: World, tried: Try, time: Time
+    ) -> None:
+        boss = world.person("boss")
+        time.pass_by(hours=1)
+        assert tried(boss).status == 200
+        session = console_sessions.find(boss.token)
+        assert session
+        assert session.seen_at == session.created_at
+
+    def test_the_page_has_messages_for_every_failure(self, world: World) -> None:
+        path = f"{world.here.path}/bots/{world.here.bot}/chat"
+        page = text(world.person("boss").get(path, accept_language="ru"))
+        (told,) = re.findall(r'data-failures="(\{.*?\})"', page)
+        said = json.loads(html.unescape(told))
+        assert set(said) == set(bots.FAILURES)
+        assert said["insufficient_balance"] == "На балансе владельца не хватает денег на ответ."
+
+    def test_the_chat_page_names_the_bot_and_its_audience(self, world: World) -> None:
+        boss = world.person("boss")
+        page = text(boss.get(f"{world.here.path}/bots/{world.here.bot}/chat"))
+        assert f'data-csrf="{boss.csrf}"' in page
+        assert f'data-chat="{chat_route.PATH}"' in page
+        assert f'data-agent="{world.here.bot}"' in page
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        ("typed", "amount"),
+        [
+            ("", None),
+            ("  ", None),
+            ("0", 0),
+            ("500", 50_000),
+            ("99.9", 9990),
+            ("99,90", 9990),
+            ("1 234,50 ₽", 123_450),
+            ("1\u00a0234\u202f567", 123_456_700),
+            ("0,01", 1),
+        ],
+    )
+    def test_amounts_in_rubles_are_accepted_in_common_spellings(
+        self, typed: str, amount: int | None
+    ) -> None:
+        assert kopecks("daily", typed) == amount
+
+    @pytest.mark.parametrize("first", ["", "5", "0"])
+    def test_limits_are_set_and_removed(self, first: str, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
+        boss.post(path, {"daily": "7", "weekly": "8", "monthly": "9"})
+        answer = boss.post(path, {"daily": first, "weekly": "1 000,50 ₽", "monthly": ""})
+        assert answer.headers["Location"] == f"{path}?done=limits_set"
+        page = boss.get(answer.headers["Location"])
+        assert "Limits saved" in text(page)
+        shown = [value_of(page, each) for each in ("daily", "weekly", "monthly")]
+        assert shown == [first, "1000.50", ""]
+        found = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
+        limits = [found[each]["limit"] for each in ("daily", "weekly", "monthly")]
+        assert limits == [{"": None, "5": 500, "0": 0}[first], 100_050, None]
+
+    def test_limits_that_are_not_sent_stay(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
+        boss.post(path, {"daily": "7", "weekly": "8", "monthly": "9"})
+        assert boss.post(path, {"weekly": ""}).status == 303
+        found = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
+        limits = [found[each]["limit"] for each in ("daily", "weekly", "monthly")]
+        assert limits == [700, None, 900]
+
+    def test_a_limit_of_zero_stops_the_bot(self, world: World, tried: Try) -> None:
+        boss = world.person("boss")
+        boss.post(f"{world.here.path}/bots/{world.here.bot}/limits", {"daily": "0"})
+        assert tried(boss).status == 429
+
+    def test_a_bot_stopped_by_its_limit_is_not_shown_as_active(
+        self, world: World, tried: Try
+    ) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/bots"
+        pages = [path, *(f"{path}/{world.here.bot}/{tab}" for tab in ("keys", "limits", "chat"))]
+
+        def states() -> set[str]:
+            found = [
+                re.findall(r'<span class="tag[^>]*>\s*([\w ]+)', boss.get(p).body.decode())
+                for p in pages
+            ]
+            return {each[0] for each in found}
+
+        assert states() == {"active"}
+        boss.post(f"{path}/{world.here.bot}/limits", {"daily": "0"})
+        assert states() == {"stopped"}
+        boss.post(f"{path}/{world.here.bot}/limits", {"daily": "", "weekly": "1"})
+        assert states() == {"active"}
+
+    @pytest.mark.parametrize(
+        "typed", ["-1", "1e5", "1,234.56", "1.234", "₽", "abc", "١٢", "9" * 13, "9" * 5000, "1_000"]
+    )
+    def test_an_invalid_amount_is_reported_beside_its_field(self, typed: str, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
+        boss.post(path, {"daily": "7"})
+        answer = boss.post(path, {"daily": "5", "weekly": typed, "monthly": f"{typed} "})
+        assert answer.status == 400
+        assert error_beside(answer, "weekly")
+        assert error_beside(answer, "monthly")
+        assert value_of(answer, "daily") == "5"
+        assert value_of(answer, "weekly") == typed
+        found = in_console(world.here.workspace_id, "get_bot_limits", agentId=world.here.bot)
+        assert found["daily"]["limit"] == 700

@@ -1,0 +1,238 @@
+"""API keys in the console, over HTTP."""
+
+import json
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from chalicelib.core.settings import settings
+from chalicelib.domains.identity.operations import key_list
+from chalicelib.domains.identity.operations import keys as identity_keys
+from chalicelib.domains.identity.store import api_keys
+from chalicelib.domains.identity.store.api_keys import ApiKeyRow
+from chalicelib.transports.console import keys
+from chalicelib.transports.console.keys import preset
+from tests.conftest import Answer, Api, Time, as_operator, everything
+from tests.factories.console import Person, World
+from tests.transports.conftest import Records
+from tests.transports.console.forms.helpers import error_beside, text, token_of, value_of
+
+KEY = {"name": "Laptop", "scopes": "projects:read", "once": "form-1"}
+
+
+def ticked(answer: Answer) -> set[str]:
+    """Return the scopes whose boxes are ticked."""
+    return set(re.findall(r'name="scopes" value="([^"]*)" checked', answer.body.decode()))
+
+
+class TestKeys:
+    def test_a_token_is_shown_once_and_never_again(self, world: World, logged: Records) -> None:
+        boss, keys = world.person("boss"), f"{world.here.path}/keys"
+        made = boss.post(keys, KEY)
+        assert made.status == 200
+        token = token_of(made)
+        page = text(made)
+        assert f"curl -H 'Authorization: Bearer {token}' " in page
+        config = re.search(r'id="mcp"><code>(.*?)</code>', page, re.DOTALL)
+        assert config
+        server = json.loads(config[1])["mcpServers"]["workspace"]
+        assert server["url"] == f"{settings().public_url}/api/mcp"
+        assert server["headers"] == {"Authorization": f"Bearer {token}"}
+        again = boss.post(keys, KEY)
+        assert again.status == 409
+        revoke = re.search(r'href="([^"]*/revoke)"', again.body.decode())
+        assert revoke
+        assert "The form was sent twice" in text(again)
+        listed = boss.get(keys)
+        pages = [again, listed, boss.get(revoke[1]), *map(boss.get, (
+            f"{world.here.path}/audit", world.here.path, "/console/account",
+        ))]  # fmt: skip
+        key_id = revoke[1].split("/")[-2]
+        pages.append(boss.post(revoke[1]))
+        pages.append(boss.get(pages[-1].headers["Location"]))
+        assert "The key is revoked" in text(pages[-1])
+        secret = token.removeprefix("svc_live_")[:20]
+        kept = [*(page.body.decode() for page in pages), *logged.lines]
+        kept.append(json.dumps(everything(), default=str))
+        assert not [each for each in kept if secret in each]
+        assert key_id in text(boss.get(f"{world.here.path}/audit"))
+        assert f"svc_live_…{token[-4:]}" in text(listed)
+
+    def test_a_created_key_works_until_it_is_revoked(self, world: World) -> None:
+        boss, keys = world.person("boss"), f"{world.here.path}/keys"
+        made = boss.post(keys, KEY)
+        api = Api(token_of(made))
+        (path,) = re.findall(r"curl -H '[^']*' ([^<\s]+)", text(made))
+        assert api.get(path.removeprefix(settings().public_url))["projects"] == []
+        failed, sites = api.tool("svc_list_sites")
+        assert not failed, sites
+        assert api.refused("POST", "/api/projects/create", {"title": "x"}).status == 403
+        assert re.search("Last used\\s+<time", text(boss.get(keys)))
+        (key,) = [k for k in api_keys.live(world.here.workspace_id) if k.name == "Laptop"]
+        asked = boss.get(f"{keys}/{key.key_id}/revoke")
+        assert "Revoke key “Laptop”?" in text(asked)
+        assert boss.post(f"{keys}/{key.key_id}/revoke").status == 303
+        for method, where in (("GET", "/api/projects/list"), ("POST", "/api/mcp")):
+            assert api.call(method, where, {} if method == "POST" else None).status == 401
+
+    def test_a_form_sent_twice_with_changes_creates_no_second_key(self, world: World) -> None:
+        boss, keys = world.person("boss"), f"{world.here.path}/keys"
+        boss.post(keys, KEY)
+        before = len(api_keys.live(world.here.workspace_id))
+        answer = boss.post(keys, KEY | {"name": "Phone"})
+        assert answer.status == 409
+        assert value_of(answer, "name") == "Phone"
+        assert len(api_keys.live(world.here.workspace_id)) == before
+        (once,) = re.findall(r'name="once" value="([^"]*)"', answer.body.decode())
+        assert boss.post(keys, KEY | {"name": "Phone", "once": once}).status == 200
+
+    def test_a_key_expires_at_the_end_of_the_day_in_the_workspaces_zone(
+        self, world: World, time: Time
+    ) -> None:
+        boss = world.person("boss")  # in Vladivostok, it is 22:00 on January 15
+        made = boss.post(f"{world.here.path}/keys", KEY | {"expires": "2027-01-15"})
+        assert made.status == 200
+        (key,) = [k for k in api_keys.live(world.here.workspace_id) if k.name == "Laptop"]
+        assert key.expires_at == datetime(2027, 1, 15, 13, 59, 59, tzinfo=UTC)
+        api = Api(token_of(made))
+        api.get("/api/projects/list")
+        time.pass_by(hours=2)
+        assert api.refused("GET", "/api/projects/list").status == 401
+
+    def test_times_show_the_offset_of_the_workspaces_zone(self, world: World) -> None:
+        boss, keys = world.person("boss"), f"{world.here.path}/keys"
+        assert "To the end of that day (Asia/Vladivostok)" in text(boss.get(f"{keys}/new"))
+        boss.post(keys, KEY | {"expires": "2027-01-15"})
+        pattern = r">15 Jan 2027, 23:59</time>\s*<span[^>]*data-offset=\"600\"[^>]*>UTC\+10</span>"
+        assert re.search(pattern, boss.get(keys).body.decode())
+        as_operator("set_workspace", workspaceId=world.here.workspace_id, timezone="Europe/Berlin")
+        pattern = r">15 Jan 2027, 14:59</time>\s*<span[^>]*data-offset=\"60\"[^>]*>UTC\+1</span>"
+        assert re.search(pattern, boss.get(keys).body.decode())
+
+    def test_the_list_shows_the_creator_of_a_key_and_the_masked_token(self, world: World) -> None:
+        manager = world.person("manager")
+        manager.post(f"{world.here.path}/keys", KEY)
+        page = text(manager.get(f"{world.here.path}/keys?q=lapt"))
+        assert "Laptop" in page
+        assert "manager@example.com" in page
+
+    def test_a_key_that_expires_at_the_end_of_the_calendar_is_listed(self, world: World) -> None:
+        key = api_keys.by_id(world.here.key)
+        key.update([ApiKeyRow.expires_at.set(datetime.max.replace(tzinfo=UTC))])
+        assert "31 Dec 9999" in text(world.person("boss").get(f"{world.here.path}/keys"))
+
+    def test_the_latest_keys_that_no_longer_work_are_shown(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(keys, "GONE", 2)
+        boss = world.person("boss")
+        for number in range(3):
+            boss.post(
+                f"{world.here.path}/keys", KEY | {"name": f"No {number}", "once": str(number)}
+            )
+        for key in api_keys.live(world.here.workspace_id):
+            if key.name.startswith("No "):
+                boss.post(f"{world.here.path}/keys/{key.key_id}/revoke")
+                again = boss.get(f"{world.here.path}/keys/{key.key_id}/revoke")
+                assert again.headers["Location"].endswith("/keys?done=key_revoked")
+        page = text(boss.get(f"{world.here.path}/keys"))
+        assert "3 keys no longer work" in page
+        assert "The latest 2 are shown." in page
+        assert page.count(">No ") == 2
+
+    def test_a_message_is_shown_when_the_workspace_has_the_most_keys(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for module in (identity_keys, key_list):
+            monkeypatch.setattr(module, "MAX_LIVE_KEYS", 1)
+        boss, path = world.person("boss"), f"{world.here.path}/keys"
+        page = text(boss.get(path))
+        assert "The workspace has 1 live keys, the most it can have." in page
+        assert f'href="{path}/new"' not in page
+        assert boss.get(f"{path}/new").headers["Location"] == path
+        answer = boss.post(path, KEY, accept_language="ru")
+        assert answer.status == 409
+        assert "Сначала отзовите" in text(answer)
+        assert "уже 1 действующих ключей" in text(answer)
+
+
+class TestKeyForm:
+    @pytest.mark.parametrize("name", ["read", "agent", "everything"])
+    def test_a_preset_ticks_boxes_and_keeps_the_entered_name(self, name: str, world: World) -> None:
+        boss, before = world.person("boss"), everything()
+        typed = {"name": "Lap & top", "expires": "2030-01-31", "preset": name}
+        answer = boss.post(f"{world.here.path}/keys", typed)
+        assert answer.status == 200
+        assert ticked(answer) == preset(name, admin=False)
+        assert value_of(answer, "name") == "Lap & top"
+        assert value_of(answer, "expires") == "2030-01-31"
+        assert everything() == before
+
+    def test_blog_scopes_are_offered_to_admins_only(self, world: World) -> None:
+        path = f"{world.here.path}/keys/new"
+        assert "blog:" not in text(world.person("boss").get(path))
+        as_operator(
+            "create_account", email="root@example.com", password="long enough", role="admin"
+        )
+        who = {"workspaceId": world.here.workspace_id, "email": "root@example.com"}
+        as_operator("add_member", **who, role="manager")
+        root = Person("root@example.com")
+        root.start_session("long enough")
+        assert 'value="blog:write"' in text(root.get(path))
+        assert "blog:read" in preset("everything", admin=True)
+
+    @pytest.mark.parametrize(
+        ("field", "typed"),
+        [
+            ("name", {"name": ""}),
+            ("name", {"name": "x" * 201}),
+            ("name", {"name": "a\u202eb"}),
+            ("expires", {"expires": "tomorrow"}),
+            ("expires", {"expires": "2027-01-14"}),
+            ("expires", {"expires": "2027-02-30"}),
+            ("expires", {"expires": "2127-02-01"}),
+            ("expires", {"expires": "9999-12-31"}),
+            ("expires", {"expires": "\u0662\u0660\u0662\u0668-01-01"}),
+        ],
+    )
+    def test_an_error_is_shown_beside_its_field(
+        self, field: str, typed: dict[str, str], world: World, time: Time
+    ) -> None:
+        boss = world.person("boss")
+        answer = boss.post(f"{world.here.path}/keys", KEY | typed)
+        assert answer.status == 400
+        assert error_beside(answer, field)
+        for each, value in (KEY | {"expires": ""} | typed).items():
+            if each in {"name", "expires"}:
+                assert value_of(answer, each) == value
+        assert ticked(answer) == {"projects:read"}
+
+    @pytest.mark.parametrize("scopes", ["", "none:read", "projects", "projects:delete"])
+    def test_at_least_one_scope_is_required(self, scopes: str, world: World) -> None:
+        typed = {"name": "Laptop", **({"scopes": scopes} if scopes else {})}
+        answer = world.person("boss").post(f"{world.here.path}/keys", typed)
+        assert answer.status == 400
+        assert "Tick at least one right" in text(answer)
+        assert 'href="#scopes"' in text(answer)
+        assert value_of(answer, "name") == "Laptop"
+
+    @pytest.mark.parametrize("plan", ["free", "start"])
+    def test_keys_cannot_be_created_below_business_but_are_listed(
+        self, plan: str, world: World
+    ) -> None:
+        as_operator("set_plan", workspaceId=world.here.workspace_id, plan=plan)
+        boss, keys = world.person("boss"), f"{world.here.path}/keys"
+        before = len(api_keys.live(world.here.workspace_id))
+        listed = boss.get(keys)
+        assert listed.status == 200
+        assert f"svc_live_…{world.here.token[-4:]}" in text(listed)
+        assert "Upgrade to create keys" in text(listed)
+        assert f"{keys}/new" not in text(listed)
+        assert boss.get(f"{keys}/new").headers["Location"] == keys
+        answer = boss.post(keys, KEY)
+        assert answer.status == 403
+        assert text(answer).count("Upgrade to create keys") == 1
+        assert value_of(answer, "name") == "Laptop"
+        assert len(api_keys.live(world.here.workspace_id)) == before
+        assert boss.post(f"{keys}/{world.here.key}/revoke").status == 303

@@ -1,0 +1,44 @@
+"""A JSON-RPC client, as the tests of this folder use it."""
+
+import json
+from typing import Any
+
+from chalicelib.transports.mcp import CAPABILITIES_KEY, VERSION_KEY
+from tests.conftest import Answer, Api
+
+MODERN = "2026-07-28"
+META = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
+
+
+class Client:
+    """Sends JSON-RPC like a client of one protocol version."""
+
+    def __init__(self, api: Api, *, modern: bool) -> None:
+        self.api, self.modern = api, modern
+
+    def send(self, message: Any, headers: dict[str, str] | None = None) -> Answer:
+        return self.api.call("POST", "/api/mcp", message, headers)
+
+    def request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        headers: dict[str, str | None] | None = None,
+        request_id: Any = 1,
+    ) -> Answer:
+        sent: dict[str, str | None] = {}
+        params = dict(params or {})
+        if self.modern:
+            params.setdefault("_meta", META)
+            sent = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
+            if method == "tools/call" and isinstance(params.get("name"), str):
+                sent["Mcp-Name"] = params["name"]
+        sent |= headers or {}
+        message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+        return self.send(message, {k: v for k, v in sent.items() if v is not None})
+
+
+def rpc(answer: Answer) -> dict[str, Any]:
+    body = json.loads(answer.body)
+    assert body["jsonrpc"] == "2.0"
+    return body

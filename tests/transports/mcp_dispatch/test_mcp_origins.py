@@ -1,0 +1,134 @@
+"""Checks of the tool server before dispatch: keys, plans, methods and origins."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import Answer, Api, Owner, as_operator
+from tests.transports.mcp_dispatch.helpers import Client
+
+
+class TestBeforeDispatch:
+    @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"jsonrpc":"2.0"}'])
+    @pytest.mark.parametrize("authorization", [None, "Bearer nope", "Basic x"])
+    def test_nothing_is_parsed_without_a_key(self, body: bytes, authorization: str | None) -> None:
+        headers = {"Authorization": authorization} if authorization else {}
+        answer = Api(None).call("POST", "/api/mcp", body, headers)
+        assert (answer.status, answer.data["code"]) == (401, "unauthorized")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+    def test_nothing_is_parsed_below_business(self, owner: Owner) -> None:
+        api = owner.api()
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
+        answer = api.call("POST", "/api/mcp", b"{")
+        assert (answer.status, answer.data["code"]) == (403, "plan_required")
+
+    @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH"])
+    def test_only_post_is_allowed(self, api: Api, method: str) -> None:
+        answer = api.refused(method, "/api/mcp")
+        assert (answer.status, answer.data["code"]) == (405, "method_not_allowed")
+        assert answer.headers["Allow"] == "POST"
+
+    def test_more_than_five_megabytes_is_413(self, api: Api) -> None:
+        answer = api.call("POST", "/api/mcp", b" " * 5_000_001)
+        assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
+
+    @pytest.mark.parametrize(
+        ("origin", "status"),
+        [
+            ("http://127.0.0.1:8000", 200),
+            ("https://evil.example", 403),
+            ("null", 403),
+            ("http://127.0.0.1:8001", 403),
+        ],
+    )
+    def test_browsers_on_other_sites_are_refused(
+        self, client: Client, origin: str, status: int
+    ) -> None:
+        assert client.request("tools/list", headers={"Origin": origin}).status == status
+
+    def test_accept_and_content_type_headers_are_not_required(self, client: Client) -> None:
+        headers = {"Accept": "text/plain", "Content-Type": "text/plain"}
+        assert client.request("tools/list", headers=headers).status == 200
+
+
+class TestOrigins:
+    APP = "https://app.example"
+
+    @pytest.fixture(autouse=True)
+    def _is_configured(self, read_anew: Callable[[], None]) -> None:
+        os.environ["ALLOWED_ORIGINS"] = f"https://other.example {self.APP}"
+        read_anew()
+
+    def ask(self, origin: str, method: str = "POST", sent: str = "authorization") -> Answer:
+        """Send a preflight as a browser does, without the key."""
+        headers = {
+            "Origin": origin,
+            "Access-Control-Request-Method": method,
+            "Access-Control-Request-Headers": sent,
+        }
+        return Api(None).call("OPTIONS", "/api/mcp", headers=headers)
+
+    @staticmethod
+    def listed(answer: Answer, header: str) -> set[str]:
+        return {name.strip().lower() for name in answer.headers[header].split(",")}
+
+    @pytest.mark.parametrize("origin", [APP, "https://other.example", "http://localhost:8000"])
+    def test_a_preflight_of_an_admitted_origin_is_answered(self, origin: str) -> None:
+        answer = self.ask(origin)
+        assert (answer.status, answer.body) == (204, b"")
+        assert answer.headers["Access-Control-Allow-Origin"] == origin
+        assert "Access-Control-Allow-Credentials" not in answer.headers
+        assert self.listed(answer, "Access-Control-Allow-Methods") >= {"post", "get", "delete"}
+        assert self.listed(answer, "Access-Control-Allow-Headers") >= {
+            *("authorization", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"),
+            *("x-mcp-toolsets", "x-mcp-tools", "x-mcp-exclude-tools", "x-mcp-readonly"),
+            *("mcp-session-id", "last-event-id"),
+        }
+        assert int(answer.headers["Access-Control-Max-Age"]) > 0
+        assert answer.headers["Vary"] == "Accept-Encoding, Origin"
+
+    @pytest.mark.parametrize(
+        "origin", ["https://evil.example", "null", f"{APP}.evil.example", f"{APP}:444", "*", ""]
+    )
+    def test_another_origin_is_refused_in_the_envelope(self, origin: str, api: Api) -> None:
+        for answer in (self.ask(origin), api.call("POST", "/api/mcp", {}, {"Origin": origin})):
+            assert (answer.status, answer.data["code"]) == (403, "forbidden")
+            assert answer.headers["Vary"] == "Accept-Encoding, Origin"
+            assert not [name for name in answer.headers if name.startswith("Access-Control")]
+
+    def test_an_admitted_origin_may_read_every_answer(self, api: Api, owner: Owner) -> None:
+        sent = {"Origin": self.APP}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        start = owner.api()
+        answers = {
+            200: api.call("POST", "/api/mcp", message, sent),
+            202: api.call("POST", "/api/mcp", {"jsonrpc": "2.0", "method": "x"}, sent),
+            400: api.call("POST", "/api/mcp", b"{", sent),
+            401: Api("wrong").call("POST", "/api/mcp", message, sent),
+            405: api.call("GET", "/api/mcp", headers=sent),
+            413: api.call("POST", "/api/mcp", b" " * 5_000_001, sent),
+        }
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
+        answers[403] = start.call("POST", "/api/mcp", message, sent)
+        for status, answer in answers.items():
+            assert answer.status == status
+            assert answer.headers["Access-Control-Allow-Origin"] == self.APP
+            assert answer.headers["Vary"] == "Accept-Encoding, Origin"
+            shown = self.listed(answer, "Access-Control-Expose-Headers")
+            assert {"x-request-id", "retry-after", "www-authenticate"} <= shown
+
+    def test_programs_need_no_origin(self, api: Api) -> None:
+        for answer in (
+            Api(None).call("OPTIONS", "/api/mcp"),
+            api.call("POST", "/api/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
+        ):
+            assert answer.status < 300
+            assert "Access-Control-Allow-Origin" not in answer.headers
+            assert answer.headers["Vary"] == "Accept-Encoding, Origin"
+
+    def test_the_tool_servers_origins_do_not_apply_elsewhere(self, api: Api) -> None:
+        answer = api.call("GET", "/api/projects/list", headers={"Origin": self.APP})
+        assert answer.status == 200
+        assert "Access-Control-Allow-Origin" not in answer.headers

@@ -1,0 +1,157 @@
+"""Limits of bookings by visitors."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.errors import RateLimitedError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import VisitorPrincipal
+from tests.conftest import Api, Time, at_once
+from tests.factories.salon import Salon
+from tests.transports.public.bookings.helpers import BOOK, CANCEL, book, visitor, wanted
+
+
+def book_as(who: str, body: dict[str, Any]) -> None:
+    """Book as a visitor with an IP address of their own."""
+    operation, principal = REGISTRY["create_public_booking"], VisitorPrincipal(visitor=who)
+    invoke(operation, principal, lambda: body, request_id=new_id())
+
+
+class TestLimits:
+    @pytest.fixture(autouse=True)
+    def _at_scale_one(self, monkeypatch: pytest.MonkeyPatch, read_anew: Any) -> None:
+        monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+        read_anew()
+
+    def test_a_visitor_sends_at_most_thirty_requests_a_minute(
+        self, salon: Salon, time: Time
+    ) -> None:
+        answers = [visitor.call("POST", BOOK, {"serviceId": salon.service}) for _ in range(31)]
+        assert [each.status for each in answers] == [400] * 30 + [429]
+        assert int(answers[-1].headers["Retry-After"]) <= 60
+        time.pass_by(minutes=1)
+        book(salon)
+
+    @pytest.mark.slow
+    def test_a_visitor_sends_at_most_two_hundred_requests_a_day(
+        self, salon: Salon, time: Time
+    ) -> None:
+        statuses = []
+        for number in range(201):
+            if number % 25 == 0:
+                time.pass_by(minutes=1)
+            sent = wanted(salon, "2027-03-03T22:00:00Z", client=f"V {number}")
+            statuses.append(visitor.call("POST", BOOK, sent).status)
+        assert statuses == [409] * 200 + [429]
+
+    def test_a_contact_has_at_most_five_future_bookings_in_any_spelling(
+        self, salon: Salon, time: Time
+    ) -> None:
+        for day, phone in enumerate(
+            ["8 916 123-45-67", "+79161234567", "79161234567", "8(916)1234567", "+7 916 123 45 67"]
+        ):
+            who = {"name": "Ada", "phone": phone}
+            visitor.post(BOOK, wanted(salon, f"2027-03-0{day + 2}T12:00:00Z") | {"client": who})
+        sent = wanted(salon, "2027-03-08T12:00:00Z") | {"client": who}
+        refused = visitor.refused("POST", BOOK, sent)
+        assert refused.status == 429
+        time.now = datetime(2027, 3, 2, 12, 1, tzinfo=UTC)
+        visitor.post(BOOK, sent)
+
+    def test_a_cancelled_booking_makes_room_for_another_one(self, salon: Salon) -> None:
+        made = [book(salon, f"2027-03-{day:02}T12:00:00Z") for day in range(2, 7)]
+        sent = wanted(salon, "2027-03-08T12:00:00Z")
+        assert visitor.refused("POST", BOOK, sent).status == 429
+        visitor.post(CANCEL, {"token": made[0]["cancelToken"]})
+        visitor.post(BOOK, sent)
+
+    def test_bookings_of_a_contact_in_another_workspace_do_not_count(self, salon: Salon) -> None:
+        for day in range(2, 8):
+            salon.book(f"2027-03-{day:02}T12:00:00Z")
+        book(salon, "2027-03-08T12:00:00Z")
+
+    def test_a_strangers_bookings_with_a_contact_do_not_block_the_contacts_owner(
+        self, salon: Salon
+    ) -> None:
+        for day in range(2, 7):
+            book_as("stranger", wanted(salon, f"2027-03-{day:02}T12:00:00Z"))
+        sent = wanted(salon, "2027-03-08T12:00:00Z")
+        with pytest.raises(RateLimitedError):
+            book_as("stranger", sent)
+        book_as("owner", sent)
+
+    def test_the_refusal_does_not_depend_on_the_contacts_bookings(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        """A visitor who enters another person's e-mail must not learn when that person comes."""
+        salon.book("2027-03-02T06:00:00Z", "Bob")
+        refusals = []
+        for client, first in (("Ada", 10), ("Bob", 20)):
+            for day in range(first, first + 6):
+                answer = visitor.call("POST", BOOK, wanted(salon, f"2027-03-{day}T12:00Z", client))
+            told = {**answer.data, "requestId": ""}
+            refusals.append((answer.status, told, answer.headers["Retry-After"]))
+            time.pass_by(minutes=7)
+        api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+        for day in (10, 11, 12):
+            answer = visitor.call("POST", BOOK, wanted(salon, f"2027-03-{day}T09:00Z", "Eve"))
+        told = {**answer.data, "requestId": ""}
+        refusals.append((answer.status, told, answer.headers["Retry-After"]))
+        assert refusals[0] == refusals[1] == refusals[2]
+        assert refusals[0][0] == 429
+
+    def test_concurrent_bookings_do_not_exceed_the_limit_of_a_contact(
+        self, api: Api, salon: Salon
+    ) -> None:
+        days = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 14)]
+        answers = at_once(12, lambda n: visitor.call("POST", BOOK, wanted(salon, days[n])))
+        assert sorted(each.status for each in answers) == [200] * 5 + [429] * 7
+        assert api.get("/api/bookings/list")["pagination"]["total"] == 5
+
+    def test_a_contact_has_at_most_two_unpaid_holds(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+        book(salon, "2027-03-02T12:00:00Z")
+        book(salon, "2027-03-03T12:00:00Z")
+        sent = wanted(salon, "2027-03-04T12:00:00Z")
+        refused = visitor.refused("POST", BOOK, sent)
+        assert refused.status == 429
+        time.pass_by(minutes=30)
+        visitor.post(BOOK, sent)
+
+    def test_bookings_by_the_business_itself_are_not_limited(self, salon: Salon) -> None:
+        for day in range(2, 10):
+            salon.book(f"2027-03-{day:02}T12:00:00Z")
+
+    def test_a_service_takes_at_most_twenty_visitor_bookings_an_hour(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        starts = [
+            f"2027-03-{day:02}T{hour:02}:00:00Z" for day in range(2, 6) for hour in range(6, 12)
+        ]
+        for number, start in enumerate(starts[:20]):
+            book_as(f"{number}", wanted(salon, start, f"V {number}"))
+        taken = wanted(salon, starts[0], "Late")
+        assert visitor.refused("POST", BOOK, taken).data["code"] == "slot_unavailable"
+        refused = visitor.refused("POST", BOOK, wanted(salon, starts[20], "Late"))
+        assert refused.status == 429
+        assert refused.headers["Retry-After"] == "3600"
+        salon.book(starts[20])
+        other = Salon.opened(api)
+        book(other)
+        time.pass_by(hours=1)
+        book(salon, starts[21])
+
+    def test_a_service_can_set_its_own_hourly_limit(self, api: Api, salon: Salon) -> None:
+        body = {"id": salon.service, "unverifiedPerHour": 1}
+        assert api.post("/api/services/update", body)["service"]["unverifiedPerHour"] == 1
+        book(salon, "2027-03-02T12:00:00Z", "Ada")
+        sent = wanted(salon, "2027-03-03T12:00:00Z", "Bob")
+        assert visitor.refused("POST", BOOK, sent).status == 429
+        api.post("/api/services/update", body | {"unverifiedPerHour": 2})
+        visitor.post(BOOK, sent)

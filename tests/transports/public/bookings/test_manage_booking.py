@@ -1,0 +1,151 @@
+"""Cancelling, tokens and the calendar file of a visitor's booking."""
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from icalendar import Calendar
+
+from chalicelib.core.settings import settings
+from chalicelib.domains.bookings.rules import booking_tokens
+from tests.conftest import Answer, Api, Owner, Time, as_operator, at_once, everything
+from tests.factories.salon import Salon
+from tests.transports.public.bookings.helpers import CANCEL, book, visitor
+from tests.transports.public.conftest import is_readable_from_any_origin
+
+
+def calendar(made: Any) -> Answer:
+    return visitor.call("GET", urlsplit(made["icsUrl"]).path)
+
+
+def event(made: Any) -> Any:
+    (found,) = Calendar.from_ical(calendar(made).body).walk("VEVENT")
+    return found
+
+
+class TestCancellation:
+    def test_cancelling_frees_the_slot_and_can_be_repeated(self, api: Api, salon: Salon) -> None:
+        made = book(salon)
+        for _ in range(2):
+            answer = visitor.post(CANCEL, {"token": made["cancelToken"]})
+            assert answer["booking"] == {**made["booking"], "status": "cancelled"}
+        history = api.get(f"/api/bookings/{made['booking']['id']}")["booking"]["statusHistory"]
+        assert [each["status"] for each in history] == ["confirmed", "cancelled"]
+        assert history[1]["by"].startswith("visitor:")
+        book(salon, client="Bob")
+
+    def test_a_dry_run_shows_the_booking_and_cancels_nothing(self, salon: Salon) -> None:
+        made = book(salon)
+        shown = visitor.post(CANCEL, {"token": made["cancelToken"], "dryRun": True})
+        assert shown["booking"] == made["booking"]
+        assert event(made)["STATUS"] == "CONFIRMED"
+
+    def test_a_booking_that_has_begun_cannot_be_cancelled(self, salon: Salon, time: Time) -> None:
+        made = book(salon)
+        time.now = datetime(2027, 3, 3, 12, tzinfo=UTC)
+        answer = visitor.refused("POST", CANCEL, {"token": made["cancelToken"]})
+        assert (answer.status, answer.data["code"]) == (409, "booking_started")
+
+    def test_cancelling_again_after_the_start_still_succeeds(
+        self, salon: Salon, time: Time
+    ) -> None:
+        made = book(salon)
+        visitor.post(CANCEL, {"token": made["cancelToken"]})
+        time.now = datetime(2027, 3, 4, 12, tzinfo=UTC)
+        visitor.post(CANCEL, {"token": made["cancelToken"]})
+
+    def test_concurrent_cancellations_are_one_line_of_history(self, api: Api, salon: Salon) -> None:
+        made = book(salon)
+        sent = {"token": made["cancelToken"]}
+        answers = at_once(6, lambda _: visitor.call("POST", CANCEL, sent))
+        assert {each.status for each in answers} == {200}
+        history = api.get(f"/api/bookings/{made['booking']['id']}")["booking"]["statusHistory"]
+        assert len(history) == 2
+
+
+class TestTokens:
+    def test_a_token_gives_access_to_one_action_on_one_booking(self, salon: Salon) -> None:
+        first, second = book(salon), book(salon, "2027-03-04T12:00:00Z", client="Bob")
+        file = first["icsUrl"].rpartition("/")[2].removesuffix(".ics")
+        ids = 48  # characters, and the first three bytes of the signature
+        forged = [
+            file,
+            second["cancelToken"][:ids] + first["cancelToken"][ids:],
+            first["cancelToken"][:-1] + ("B" if first["cancelToken"][-1] == "A" else "A"),
+            first["cancelToken"] + "A",
+            first["cancelToken"].lower(),
+            "",
+            "х" * booking_tokens.LENGTH,
+        ]
+        answers = [visitor.refused("POST", CANCEL, {"token": each}) for each in forged]
+        assert {each.status for each in answers} == {404}
+        assert len({each.data["message"] for each in answers}) == 1
+        path = f"/api/public/bookings/{first['cancelToken']}.ics"
+        assert visitor.call("GET", path).status == 404
+
+    def test_a_token_becomes_invalid_when_the_client_is_erased(
+        self, owner: Owner, salon: Salon
+    ) -> None:
+        made = book(salon)
+        as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
+        assert visitor.call("POST", CANCEL, {"token": made["cancelToken"]}).status == 404
+        assert calendar(made).status == 404
+
+    def test_tokens_are_in_no_log_and_no_audit_record(
+        self, salon: Salon, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG)
+        made = book(salon)
+        calendar(made)
+        visitor.post(CANCEL, {"token": made["cancelToken"]})
+        file = made["icsUrl"].rpartition("/")[2].removesuffix(".ics")
+        logged = "".join(str(vars(each)) for each in caplog.records)
+        rows = {key: row for key, row in everything().items() if not key.startswith("control/")}
+        for token in (made["cancelToken"], file):
+            assert token not in logged
+            assert token not in str(rows)
+
+
+class TestCalendarFile:
+    def test_the_calendar_file_has_the_standard_format(self, owner: Owner, salon: Salon) -> None:
+        made = book(salon, notes="Secret")
+        answer = calendar(made)
+        assert made["icsUrl"].startswith(settings().public_url)
+        assert answer.headers["Content-Type"] == "text/calendar; charset=utf-8"
+        assert is_readable_from_any_origin(answer)
+        found = event(made)
+        assert found["SUMMARY"] == "Haircut (Master 0)"
+        assert found["LOCATION"] == owner.workspace.name
+        assert found.decoded("DTSTART") == datetime(2027, 3, 3, 12, tzinfo=UTC)
+        assert found.decoded("DTEND") == datetime(2027, 3, 3, 13, tzinfo=UTC)
+        assert (found["STATUS"], found["SEQUENCE"]) == ("CONFIRMED", 0)
+        assert b"DTSTART:20270303T120000Z" in answer.body
+        for private in (b"Ada", b"example.com", b"Secret"):
+            assert private not in answer.body
+
+    def test_a_changed_booking_keeps_its_uid_and_raises_the_sequence(self, salon: Salon) -> None:
+        made = book(salon)
+        uid = event(made)["UID"]
+        moved = salon.set_status(made["booking"]["id"], "confirmed", startAt="2027-03-05T12:00:00Z")
+        assert moved.status == 200
+        assert event(made).decoded("DTSTART") == datetime(2027, 3, 5, 12, tzinfo=UTC)
+        assert (event(made)["UID"], event(made)["SEQUENCE"]) == (uid, 1)
+        visitor.post(CANCEL, {"token": made["cancelToken"]})
+        assert (event(made)["STATUS"], event(made)["SEQUENCE"]) == ("CANCELLED", 2)
+
+    def test_an_unpaid_hold_is_tentative(self, api: Api, salon: Salon) -> None:
+        api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+        assert event(book(salon))["STATUS"] == "TENTATIVE"
+
+    def test_an_unchanged_calendar_file_is_304(self, salon: Salon) -> None:
+        made = book(salon)
+        tag = calendar(made).headers["ETag"]
+        path = urlsplit(made["icsUrl"]).path
+        again = visitor.call("GET", path, headers={"If-None-Match": tag})
+        assert again.status == 304
+
+    @pytest.mark.parametrize("name", ["nothing.ics", "nothing", "cancel", "%00.ics"])
+    def test_the_calendar_file_of_an_unknown_booking_is_404(self, salon: Salon, name: str) -> None:
+        assert visitor.refused("GET", f"/api/public/bookings/{name}").status in {404, 405}

@@ -1,0 +1,215 @@
+"""Bookings by visitors: without a key, from any origin, without access to other bookings."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
+from tests.conftest import Api, Owner, Time, as_operator, at_once
+from tests.factories.salon import Salon, check_calendars
+from tests.transports.public.bookings.helpers import BOOK, book, visitor, wanted
+from tests.transports.public.conftest import is_readable_from_any_origin
+
+
+def slots(salon: Salon, query: str = "") -> Any:
+    return visitor.get(f"/api/public/services/{salon.service}/slots?{query}")
+
+
+class TestSlots:
+    def test_visitors_see_the_same_slots_as_keys(self, salon: Salon) -> None:
+        query = "from=2027-03-03&to=2027-03-04"
+        assert slots(salon, query) == salon.search(first="2027-03-03", to="2027-03-04")
+
+    def test_an_empty_range_has_a_reason_and_the_next_available_time(self, salon: Salon) -> None:
+        found = slots(salon, "from=2027-03-03T20:00:00Z&to=2027-03-03T21:00:00Z")
+        assert found["slots"] == []
+        assert found["reason"] == "closed"
+        assert found["nextAvailable"]["startAt"] == "2027-03-04T06:00:00.000Z"
+
+    def test_slots_of_an_unknown_service_are_404(self, salon: Salon) -> None:
+        answer = visitor.refused("GET", "/api/public/services/nobody/slots")
+        assert answer.status == 404
+        assert is_readable_from_any_origin(answer)
+
+    def test_slots_of_a_suspended_site_are_404(self, api: Api, salon: Salon) -> None:
+        site = api.post("/api/projects/create", {"title": "Salon"})["project"]["id"]
+        api.post("/api/services/update", {"id": salon.service, "siteId": site})
+        slots(salon)
+        as_operator("suspend_site", id=site)
+        assert visitor.call("GET", f"/api/public/services/{salon.service}/slots").status == 404
+        assert visitor.call("POST", BOOK, wanted(salon)).status == 404
+        as_operator("resume_site", id=site)
+        book(salon)
+
+    def test_slots_can_be_searched_on_any_plan(self, owner: Owner, salon: Salon) -> None:
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
+        assert slots(salon)["slots"]
+        book(salon)
+
+
+class TestBooking:
+    def test_a_booking_takes_the_slot_and_returns_its_details(self, api: Api, salon: Salon) -> None:
+        made = book(salon, notes="By the window")
+        assert set(made) == {"status", "booking", "cancelToken", "icsUrl"}
+        assert made["booking"] == {
+            "id": made["booking"]["id"],
+            "status": "confirmed",
+            "serviceName": "Haircut",
+            "resourceName": "Master 0",
+            "startAt": "2027-03-03T12:00:00.000Z",
+            "startLocal": "2027-03-03T15:00:00+03:00",
+            "endAt": "2027-03-03T13:00:00.000Z",
+            "timezone": "Europe/Moscow",
+            "price": 150_000,
+        }
+        stored = api.get(f"/api/bookings/{made['booking']['id']}")["booking"]
+        assert stored["client"]["email"] == "ada@example.com"
+        assert stored["notes"] == "By the window"
+        assert stored["source"] == "public"
+        free = slots(salon, "from=2027-03-03&to=2027-03-03")["slots"]
+        assert made["booking"]["startAt"] not in [each["startAt"] for each in free]
+
+    def test_a_time_without_an_offset_is_read_in_the_given_zone(self, salon: Salon) -> None:
+        made = book(salon, "2027-03-03T12:00", timezone="Asia/Yekaterinburg")
+        assert made["booking"]["startAt"] == "2027-03-03T07:00:00.000Z"
+
+    def test_a_slot_taken_meanwhile_is_409_with_alternatives(self, salon: Salon) -> None:
+        book(salon)
+        answer = visitor.refused("POST", BOOK, wanted(salon, client="Bob"))
+        assert answer.status == 409
+        assert answer.data["code"] == "slot_unavailable"
+        assert len(answer.data["alternatives"]) == 5
+        assert "ada" not in answer.body.decode().lower()
+
+    def test_of_many_concurrent_visitors_for_one_slot_one_gets_it(
+        self, owner: Owner, salon: Salon
+    ) -> None:
+        answers = at_once(12, lambda n: visitor.call("POST", BOOK, wanted(salon, client=f"V {n}")))
+        assert sorted(each.status for each in answers) == [200, *[409] * 11]
+        check_calendars(owner.workspace.id, salon.resources)
+
+    @pytest.mark.parametrize("field", ["status", "ignoreSchedule", "clientId", "price", "source"])
+    def test_a_visitor_cannot_set_other_fields(self, salon: Salon, field: str) -> None:
+        sent = wanted(salon, "2027-03-03T22:00:00Z") | {field: True}
+        assert visitor.refused("POST", BOOK, sent).status == 409
+        made = visitor.post(BOOK, wanted(salon) | {field: "cancelled"})
+        assert field in str(made["warnings"])
+        assert made["booking"]["status"] == "confirmed"
+
+    def test_an_unpaid_booking_is_held_for_thirty_minutes(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+        assert book(salon)["booking"]["status"] == "pending_payment"
+        time.pass_by(minutes=31)
+        assert book(salon, client="Bob")["booking"]["status"] == "pending_payment"
+
+    def test_invalid_input_is_reported_by_field(self, salon: Salon) -> None:
+        for body, field in (
+            ({**wanted(salon), "client": {"name": "Ada"}}, "client"),
+            ({**wanted(salon), "client": {"name": "Ada", "phone": "12"}}, "client.phone"),
+            (wanted(salon, "2027-02-01T12:00:00Z"), "startAt"),
+            (wanted(salon, "2027-03-03T12:00:30Z"), "startAt"),
+            ({"serviceId": salon.service}, "startAt"),
+        ):
+            answer = visitor.refused("POST", BOOK, body)
+            assert answer.status == 400, body
+            assert field in [each["field"] for each in answer.data["errors"]]
+
+    def test_bookings_are_accepted_from_any_origin_also_as_plain_text(self, salon: Salon) -> None:
+        preflight = visitor.call("OPTIONS", BOOK, headers={"Origin": "null"})
+        assert preflight.status == 204
+        assert is_readable_from_any_origin(preflight)
+        body = json.dumps(wanted(salon)).encode()
+        answer = visitor.call("POST", BOOK, body, {"Content-Type": "text/plain", "Origin": "null"})
+        assert answer.status == 200
+        assert is_readable_from_any_origin(answer)
+
+    def test_another_workspaces_resource_is_answered_like_an_unknown_one(
+        self, new_owner: Any, salon: Salon
+    ) -> None:
+        theirs = Salon.opened(new_owner().api())
+        answers = [
+            visitor.refused("POST", BOOK, wanted(salon, resourceId=each))
+            for each in (theirs.resource, "01JNOBODYNOBODYNOBODYNOBOD")
+        ]
+        assert {each.status for each in answers} == {404}
+        assert len({each.data["message"] for each in answers}) == 1
+
+
+class TestClients:
+    def test_a_visitor_neither_changes_nor_sees_an_existing_client(
+        self, api: Api, salon: Salon
+    ) -> None:
+        salon.book("2027-03-02T12:00:00Z", client="Ada", notes="Allergic")
+        (before,) = api.get("/api/clients/list")["clients"]
+        who = {"name": "Somebody Else", "email": "ada@example.com", "phone": "+79161234567"}
+        made = visitor.post(BOOK, wanted(salon) | {"client": who})
+        (after,) = api.get("/api/clients/list")["clients"]
+        unchanged = ("id", "name", "email", "phone", "notes", "tags")
+        assert {each: after[each] for each in unchanged} == {
+            each: before[each] for each in unchanged
+        }
+        assert after["bookingsCount"] == 2
+        assert "Ada" not in str(made)
+        stored = api.get(f"/api/bookings/{made['booking']['id']}")["booking"]
+        assert stored["client"]["name"] == "Somebody Else"
+        assert stored["client"]["id"] == after["id"]
+
+    def test_a_new_person_becomes_a_client(self, api: Api, salon: Salon) -> None:
+        book(salon)
+        (client,) = api.get("/api/clients/list")["clients"]
+        assert (client["name"], client["bookingsCount"]) == ("Ada", 1)
+
+
+class TestIdempotency:
+    def test_a_repeated_key_books_once(self, api: Api, salon: Salon) -> None:
+        sent = wanted(salon, idempotencyKey="order-1")
+        first, second = visitor.call("POST", BOOK, sent), visitor.call("POST", BOOK, sent)
+        assert first.body == second.body
+        assert second.headers["Idempotency-Replayed"] == "true"
+        assert api.get("/api/bookings/list")["pagination"]["total"] == 1
+
+    def test_the_header_and_the_field_are_the_same_key(self, salon: Salon) -> None:
+        first = visitor.post(BOOK, wanted(salon), key="order-1")
+        assert visitor.post(BOOK, wanted(salon, idempotencyKey="order-1")) == first
+
+    def test_other_input_under_the_same_key_is_409(self, salon: Salon) -> None:
+        book(salon, idempotencyKey="order-1")
+        answer = visitor.refused("POST", BOOK, wanted(salon, client="B", idempotencyKey="order-1"))
+        assert answer.data["code"] == "idempotency_mismatch"
+
+    def test_a_merchants_key_with_the_same_name_is_separate(self, api: Api, salon: Salon) -> None:
+        body = salon.order("2027-03-02T12:00:00Z")
+        first = api.post("/api/bookings/create", body, key="order-1")["booking"]["id"]
+        assert book(salon, idempotencyKey="order-1")["booking"]["id"] != first
+
+    @pytest.mark.parametrize("key", [1, "k" * 256, ["k"]])
+    def test_a_key_must_be_text(self, salon: Salon, key: Any) -> None:
+        answer = visitor.refused("POST", BOOK, wanted(salon, idempotencyKey=key))
+        assert answer.status == 400
+        assert answer.data["errors"][0]["field"] == "idempotencyKey"
+
+    @pytest.mark.parametrize("key", [None, ""])
+    def test_null_and_an_empty_text_count_as_no_key(self, key: str | None, salon: Salon) -> None:
+        assert "warnings" not in book(salon, idempotencyKey=key)
+
+
+@pytest.mark.store
+def test_every_listed_slot_can_be_booked_and_no_other_time(api: Api) -> None:
+    salon = Salon.opened(api, [{}, {"capacity": 2}], bufferAfterMin=30, slotStepMin=45)
+    begin = datetime(2027, 3, 2, 5, tzinfo=UTC)
+    for number in range(40):
+        start = begin + timedelta(minutes=15 * number)
+        sent = wanted(salon, start.isoformat(), client=f"V {number}")
+        day = f"from={start:%Y-%m-%dT%H:%M:%SZ}&to={start:%Y-%m-%dT%H:%M:%SZ}"
+        shown = bool(slots(salon, day)["slots"])
+        assert (visitor.call("POST", BOOK, sent).status == 200) == shown
+    assert len(list(BOOKINGS.entries(_workspace(api)))) > 5
+
+
+def _workspace(api: Api) -> str:
+    found: str = api.get("/api/workspaces/list")["activeWorkspaceId"]
+    return found
