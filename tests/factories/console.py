@@ -39,7 +39,7 @@ class Person:
         """The CSRF token in the user's forms."""
         return door.csrf_token(self.token)
 
-    def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+    def request(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
         """Send a request. A new session cookie in the answer is kept."""
         sent = self.headers | {name.replace("_", "-"): text for name, text in headers.items()}
         answer = Api(None).call(method, path, body or None, sent)
@@ -50,7 +50,7 @@ class Person:
 
     def get(self, path: str, **headers: str) -> Answer:
         """Open a page."""
-        return self.ask("GET", path, **headers)
+        return self.request("GET", path, **headers)
 
     def post(
         self, path: str, fields: Fields | None = None, csrf: str | None = None, **headers: str
@@ -58,7 +58,7 @@ class Person:
         """Send a form with the user's own CSRF token, or with another one."""
         pairs = list(fields.items()) if isinstance(fields, dict) else list(fields or [])
         body = urlencode([*pairs, ("csrf", self.csrf if csrf is None else csrf)]).encode()
-        return self.ask("POST", path, body, **{"content_type": FORM} | headers)
+        return self.request("POST", path, body, **{"content_type": FORM} | headers)
 
     def start_session(self, password: str = PASSWORD, **fields: str) -> Answer:
         """Open the page and send its form."""

@@ -141,7 +141,7 @@ class LocalServer:
         """Open a connection."""
         return Connection(self.port)
 
-    def ask(self, request: bytes) -> WireReply:
+    def request(self, request: bytes) -> WireReply:
         """Send a request on a new connection."""
         with self.connect() as connection:
             connection.send(request)
@@ -149,7 +149,7 @@ class LocalServer:
 
     def healthy(self) -> bool:
         """Whether the server answers."""
-        reply = self.ask(b"GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        reply = self.request(b"GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         return reply.status == 200 and reply.data["status"] is True
 
 

@@ -13,8 +13,10 @@ CHANGING = {"X-Request-Id", "Date", "Set-Cookie", "RateLimit-Remaining", "Conten
 GZIP = b"Accept-Encoding: gzip\r\n"
 
 
-def ask(server: LocalServer, path: str, method: str = "GET", more: bytes = b"") -> WireReply:
-    return server.ask(f"{method} {path} HTTP/1.1\r\nHost: x\r\n".encode() + more + b"\r\n")
+def send_request(
+    server: LocalServer, path: str, method: str = "GET", more: bytes = b""
+) -> WireReply:
+    return server.request(f"{method} {path} HTTP/1.1\r\nHost: x\r\n".encode() + more + b"\r\n")
 
 
 def headers(reply: WireReply) -> dict[str, str]:
@@ -52,7 +54,7 @@ def test_every_route_for_get_has_one_for_head() -> None:
 def test_head_is_answered_like_get_without_the_body(
     path: str, more: bytes, local_server: LocalServer
 ) -> None:
-    got, head = (ask(local_server, path, method, more) for method in ("GET", "HEAD"))
+    got, head = (send_request(local_server, path, method, more) for method in ("GET", "HEAD"))
     assert (head.status, head.body) == (got.status, b"")
     assert headers(head) == headers(got)
     if not more:  # The token in a form changes a compressed page's length.
@@ -62,23 +64,24 @@ def test_head_is_answered_like_get_without_the_body(
 def test_head_of_a_record_needs_the_key_that_get_needs(local_server: LocalServer, api: Api) -> None:
     authorized = f"Authorization: Bearer {api.token}\r\n".encode()
     got, head = (
-        ask(local_server, "/api/projects/list", method, authorized) for method in ("GET", "HEAD")
+        send_request(local_server, "/api/projects/list", method, authorized)
+        for method in ("GET", "HEAD")
     )
     assert (got.status, head.status) == (200, 200)
     assert headers(head) == headers(got)
-    assert ask(local_server, "/api/projects/none", "HEAD", authorized).status == 404
+    assert send_request(local_server, "/api/projects/none", "HEAD", authorized).status == 404
 
 
 @pytest.mark.parametrize("path", ["/api/openapi.json", "/widget.js", "/api/docs/search.json"])
 def test_two_encodings_of_a_body_share_no_strong_tag(path: str, local_server: LocalServer) -> None:
-    plain, packed = (ask(local_server, path, more=more) for more in (b"", GZIP))
+    plain, packed = (send_request(local_server, path, more=more) for more in (b"", GZIP))
     assert packed.header("Content-Encoding") == "gzip"
     assert gzip.decompress(packed.body) == plain.body
     for reply in (plain, packed):
         assert "Accept-Encoding" in (reply.header("Vary") or "")
         assert (reply.header("ETag") or "").startswith("W/")
     tag = (packed.header("ETag") or "").encode()
-    known = ask(local_server, path, more=GZIP + b"If-None-Match: " + tag + b"\r\n")
+    known = send_request(local_server, path, more=GZIP + b"If-None-Match: " + tag + b"\r\n")
     assert known.status == 304
     assert "Accept-Encoding" in (known.header("Vary") or "")
 
@@ -86,7 +89,7 @@ def test_two_encodings_of_a_body_share_no_strong_tag(path: str, local_server: Lo
 def test_an_answer_varies_by_every_header_that_affects_it(
     local_server: LocalServer, world: World
 ) -> None:
-    page = ask(local_server, "/blog")
+    page = send_request(local_server, "/blog")
     assert page.header("Vary") == "Accept-Language, Accept-Encoding"
-    tools = ask(local_server, "/api/mcp", "POST", b"Origin: http://app\r\n")
+    tools = send_request(local_server, "/api/mcp", "POST", b"Origin: http://app\r\n")
     assert tools.header("Vary") == "Accept-Encoding, Origin"

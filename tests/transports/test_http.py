@@ -140,7 +140,7 @@ class TestLambdaAndLocal:
     """A page has the same answer from the app, as on API Gateway, and from a local route."""
 
     @pytest.fixture(params=["app", "local route"])
-    def ask(self, request: pytest.FixtureRequest) -> Iterator[Callable[..., WireReply]]:
+    def send_request(self, request: pytest.FixtureRequest) -> Iterator[Callable[..., WireReply]]:
         app = chalice_app.App(app_name="pages", configure_logs=False)
         handlers = {"/page": page, "/stream": stream}
         routes = [LocalRoute(path, handler) for path, handler in handlers.items()]
@@ -148,25 +148,25 @@ class TestLambdaAndLocal:
             for path, handler in handlers.items():
                 chalice_app._route(app, handler.__name__, "GET", path, handler)
         with serving(app, *(routes if request.param == "local route" else ())) as server:
-            yield lambda path, more=b"": server.ask(
+            yield lambda path, more=b"": server.request(
                 b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n" + more + b"\r\n"
             )
 
-    def test_html_is_sent_with_every_cookie(self, ask: Callable[..., WireReply]) -> None:
-        reply = ask(b"/page", b"Cookie: name=you\r\nCookie: name=me\r\n")
+    def test_html_is_sent_with_every_cookie(self, send_request: Callable[..., WireReply]) -> None:
+        reply = send_request(b"/page", b"Cookie: name=you\r\nCookie: name=me\r\n")
         assert reply.body.decode() == "<p>Здравствуйте, you</p>"
         assert reply.header("Content-Type") == HTML_TYPE
         assert reply.header("Cache-Control") is None
         cookies = [value for name, value in reply.fields if name == "Set-Cookie"]
         assert [cookie.partition(";")[0] for cookie in cookies] == ["a=1", "b=2"]
 
-    def test_html_is_sent_once(self, ask: Callable[..., WireReply]) -> None:
-        tag = ask(b"/page").header("ETag") or ""
-        again = ask(b"/page", b"If-None-Match: W/" + tag.encode() + b"\r\n")
+    def test_html_is_sent_once(self, send_request: Callable[..., WireReply]) -> None:
+        tag = send_request(b"/page").header("ETag") or ""
+        again = send_request(b"/page", b"If-None-Match: W/" + tag.encode() + b"\r\n")
         assert (again.status, again.body, again.header("ETag")) == (304, b"", tag)
 
-    def test_a_stream_arrives_whole(self, ask: Callable[..., WireReply]) -> None:
-        assert ask(b"/stream").body == b"1 2 3 "
+    def test_a_stream_arrives_whole(self, send_request: Callable[..., WireReply]) -> None:
+        assert send_request(b"/stream").body == b"1 2 3 "
 
 
 class TestStreams:

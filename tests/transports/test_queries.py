@@ -31,7 +31,7 @@ def test_a_broken_escape_in_a_query_is_refused_with_the_parameters_name(
     text: str, local_server: LocalServer, api: Api
 ) -> None:
     head = f"GET {LIST}?search={text} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.token}"
-    reply = local_server.ask(f"{head}\r\n\r\n".encode())
+    reply = local_server.request(f"{head}\r\n\r\n".encode())
     assert reply.status == 400
     assert [error["field"] for error in reply.data["errors"]] == ["search"]
 

@@ -141,6 +141,6 @@ def test_the_frame_is_in_the_readers_language_with_a_note_that_the_text_is_engli
 
 
 def test_an_unknown_path_of_the_api_refers_to_the_reference(local_server: LocalServer) -> None:
-    reply = local_server.ask(b"GET /api/nothing HTTP/1.1\r\nHost: x\r\n\r\n")
+    reply = local_server.request(b"GET /api/nothing HTTP/1.1\r\nHost: x\r\n\r\n")
     assert reply.status == 404
     assert "/api/docs" in reply.data["message"]

@@ -183,7 +183,7 @@ class TestChat:
     def test_every_answer_of_the_chat_is_readable_from_any_origin(
         self, sent: bytes, status: int, chatting: LocalServer
     ) -> None:
-        reply = chatting.ask(sent)
+        reply = chatting.request(sent)
         assert reply.status == status
         assert reply.header("Access-Control-Allow-Origin") == "*"
         if status != 204:

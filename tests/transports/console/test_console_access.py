@@ -74,9 +74,9 @@ class TestApiKeys:
             {"Cookie": f"{boss.headers['Cookie']}; key={key}"},
             {"Cookie": f"{door.COOKIE}={key}"},
         ]
-        answers = [boss.ask(m, path, **h) for h in headers for m in ("GET", "POST")]
+        answers = [boss.request(m, path, **h) for h in headers for m in ("GET", "POST")]
         for query in (f"apiKey={key}", f"a=1&b={quote(key, safe='')}", f"{key}=1"):
-            answers += [boss.ask(method, f"{path}?{query}") for method in METHODS[:-1]]
+            answers += [boss.request(method, f"{path}?{query}") for method in METHODS[:-1]]
         answers.append(boss.post(path, {**FORMS.get(route, {}), "name": key}))
         for answer in answers:
             assert answer.status == 403, answer
@@ -104,11 +104,11 @@ class TestApiKeys:
         in_query = f"{asked}\r\n".replace(" HTTP", f"?a={key} HTTP")
         in_path = f"{asked}\r\n".replace(" HTTP", f"/{key}/keys HTTP")
         for text in (with_key, in_query, in_path):
-            reply = local_server.ask(text.encode())
+            reply = local_server.request(text.encode())
             assert reply.status == 403
             if method != "HEAD":
                 assert reply.data["code"] == "forbidden"
-        reply = local_server.ask(f"{asked}\r\n".encode())
+        reply = local_server.request(f"{asked}\r\n".encode())
         if path == "/console/account":
             assert reply.status == (303 if method in {"GET", "HEAD"} else 405)
             return
@@ -129,7 +129,7 @@ class TestApiKeys:
     ) -> None:
         boss = world.person("boss")
         path = f"{world.here.path}/keys?q={world.here.token}"
-        answer = boss.ask("GET", path, Accept="text/html,*/*;q=0.8")
+        answer = boss.request("GET", path, Accept="text/html,*/*;q=0.8")
         assert answer.status == 403
         assert b"There is an API key in the request" in answer.body
         assert world.here.token.encode() not in answer.body
@@ -342,7 +342,7 @@ class TestForms:
         ):
             assert refused(boss.post(path, fields, **foreign)), foreign
         body = "&".join(f"a{number}=" for number in range(300)) + f"&csrf={right}"
-        assert refused(boss.ask("POST", path, body.encode()))
+        assert refused(boss.request("POST", path, body.encode()))
         assert boss.post(path, {**fields, "much": "x" * 64_000}).status == 413
         assert stored() == before
 

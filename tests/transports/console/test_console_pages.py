@@ -97,10 +97,10 @@ class TestPages:
         form = FORMS.get(route, {})
         answers = [
             visitor.get(path),
-            visitor.ask("PUT", path),
+            visitor.request("PUT", path),
             boss.get(path),
-            boss.ask("HEAD", path),
-            boss.ask("DELETE", path),
+            boss.request("HEAD", path),
+            boss.request("DELETE", path),
             boss.get(path, authorization="Bearer x"),
             boss.post(path, form, csrf=""),
             boss.get(path.replace(world.here.slug, "none")),

@@ -20,12 +20,12 @@ def _quiet(logged: Records) -> Iterator[None]:
     assert logged.errors == []
 
 
-def ask(
+def send_request(
     server: LocalServer, path: str, method: str = "GET", body: bytes = b"", **headers: str
 ) -> WireReply:
     more = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     head = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{more}Content-Length: {len(body)}\r\n\r\n"
-    return server.ask(head.encode("latin-1") + body)
+    return server.request(head.encode("latin-1") + body)
 
 
 def refusal(reply: WireReply) -> tuple[int, str]:
@@ -39,7 +39,7 @@ class TestReading:
         self, body: bytes, local_server: LocalServer, api: Api
     ) -> None:
         file = upload(api, "a.txt", body)
-        reply = ask(local_server, f"/{key(file['url'])}")
+        reply = send_request(local_server, f"/{key(file['url'])}")
         assert (reply.status, reply.body) == (200, body)
         for name, value in stored_files.headers(file["mimeType"]).items():
             assert reply.header(name) == value
@@ -61,7 +61,7 @@ class TestReading:
         text = "название;цена\nхлеб ржаной;100\nбулка сдобная;50\n"
         file = upload(api, name, text.encode(encoding))
         assert file["mimeType"] == kind
-        reply = ask(local_server, f"/{key(file['url'])}")
+        reply = send_request(local_server, f"/{key(file['url'])}")
         served, _, charset = reply.header("Content-Type").partition("; charset=")
         assert served == kind
         assert reply.body.decode(charset).lstrip("\ufeff") == text
@@ -72,12 +72,12 @@ class TestReading:
     ) -> None:
         file = upload(api, "a.jpg", photo())
         for url in (file["url"], file["thumbnailUrl"]):
-            reply = ask(local_server, f"/{key(url)}?w=1")
+            reply = send_request(local_server, f"/{key(url)}?w=1")
             assert (reply.status, reply.header("Content-Type")) == (200, "image/jpeg")
             assert reply.header("Content-Disposition") == "inline"
 
     def test_head_returns_only_the_headers(self, local_server: LocalServer, api: Api) -> None:
-        reply = ask(local_server, f"/{key(upload(api)['url'])}", "HEAD")
+        reply = send_request(local_server, f"/{key(upload(api)['url'])}", "HEAD")
         assert (reply.status, reply.header("Content-Length"), reply.body) == (200, "5", b"")
 
     def test_only_files_can_be_reached(
@@ -116,13 +116,13 @@ class TestReading:
             "/files/x/" + "y" * 4000,
             "/files/%ff/a.txt",
         ):
-            assert refusal(ask(local_server, path)) == (404, "not_found"), path
+            assert refusal(send_request(local_server, path)) == (404, "not_found"), path
 
     @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
     def test_files_cannot_be_changed(
         self, method: str, local_server: LocalServer, api: Api
     ) -> None:
-        reply = ask(local_server, f"/{key(upload(api)['url'])}", method, b"x")
+        reply = send_request(local_server, f"/{key(upload(api)['url'])}", method, b"x")
         assert refusal(reply) == (405, "method_not_allowed")
         assert reply.header("Allow") == "GET, HEAD"
 
@@ -155,7 +155,7 @@ class TestRanges:
         path: str,
         local_server: LocalServer,
     ) -> None:
-        reply = ask(local_server, path, method, Range=wanted)
+        reply = send_request(local_server, path, method, Range=wanted)
         assert reply.status == 206
         assert reply.header("Content-Range") == f"bytes {place}/10"
         assert reply.header("Content-Length") == str(len(part))
@@ -168,7 +168,7 @@ class TestRanges:
     def test_other_range_headers_are_answered_with_the_whole_file(
         self, wanted: str, path: str, local_server: LocalServer
     ) -> None:
-        reply = ask(local_server, path, Range=wanted)
+        reply = send_request(local_server, path, Range=wanted)
         assert (reply.status, reply.body) == (200, b"0123456789")
         assert reply.header("Accept-Ranges") == "bytes"
         assert reply.header("Content-Range") is None
@@ -177,28 +177,28 @@ class TestRanges:
     def test_a_range_beyond_the_end_is_416_with_the_size(
         self, wanted: str, path: str, local_server: LocalServer
     ) -> None:
-        reply = ask(local_server, path, Range=wanted)
+        reply = send_request(local_server, path, Range=wanted)
         assert refusal(reply) == (416, "range_not_satisfiable")
         assert reply.header("Content-Range") == "bytes */10"
 
     def test_a_range_of_another_version_is_answered_with_the_whole_file(
         self, path: str, local_server: LocalServer
     ) -> None:
-        tag = ask(local_server, path).header("ETag") or ""
+        tag = send_request(local_server, path).header("ETag") or ""
         assert tag.startswith('"')
-        same = ask(local_server, path, Range="bytes=0-0", If_Range=tag)
+        same = send_request(local_server, path, Range="bytes=0-0", If_Range=tag)
         assert (same.status, same.body) == (206, b"0")
         for other in ('"other"', f"W/{tag}", "Sun, 22 Nov 2026 00:00:00 GMT"):
-            changed = ask(local_server, path, Range="bytes=0-0", If_Range=other)
+            changed = send_request(local_server, path, Range="bytes=0-0", If_Range=other)
             assert (changed.status, changed.body) == (200, b"0123456789")
 
     def test_a_cached_file_is_304(self, path: str, local_server: LocalServer) -> None:
-        tag = ask(local_server, path).header("ETag") or ""
+        tag = send_request(local_server, path).header("ETag") or ""
         for more in ({}, {"Range": "bytes=0-0"}):
-            known = ask(local_server, path, If_None_Match=tag, **more)
+            known = send_request(local_server, path, If_None_Match=tag, **more)
             assert (known.status, known.body) == (304, b"")
             assert known.header("ETag") == tag
-        assert ask(local_server, path, If_None_Match='"other"').status == 200
+        assert send_request(local_server, path, If_None_Match='"other"').status == 200
 
 
 class TestUploads:
@@ -211,9 +211,9 @@ class TestUploads:
     ) -> None:
         body = b"\x00\xff" * 3_000_000
         announced = announce(api, len(body))
-        assert ask(local_server, self.path(announced), "PUT", body).status == 200
+        assert send_request(local_server, self.path(announced), "PUT", body).status == 200
         file = api.post("/api/files/uploads/complete", {"id": announced["id"]})["file"]
-        assert ask(local_server, f"/{key(file['url'])}").body == body
+        assert send_request(local_server, f"/{key(file['url'])}").body == body
 
     def test_invalid_and_expired_uploads_are_refused(
         self, local_server: LocalServer, api: Api, time: Time
@@ -225,18 +225,18 @@ class TestUploads:
             (path[:-4], b"abc"),
             (path + "A", b"abc"),
         ):
-            assert refusal(ask(local_server, wrong, "PUT", body)) == (403, "forbidden")
+            assert refusal(send_request(local_server, wrong, "PUT", body)) == (403, "forbidden")
         time.pass_by(minutes=31)
-        assert refusal(ask(local_server, path, "PUT", b"abc")) == (403, "forbidden")
+        assert refusal(send_request(local_server, path, "PUT", b"abc")) == (403, "forbidden")
 
     def test_an_upload_over_twenty_megabytes_is_refused_unread(
         self, local_server: LocalServer, api: Api
     ) -> None:
         path = self.path(announce(api, 3))
         head = f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 20000001\r\n\r\n"
-        assert refusal(local_server.ask(head.encode())) == (413, "payload_too_large")
+        assert refusal(local_server.request(head.encode())) == (413, "payload_too_large")
 
     def test_uploads_accept_only_put(self, local_server: LocalServer, api: Api) -> None:
         for method in ("GET", "POST"):
-            reply = ask(local_server, self.path(announce(api, 3)), method)
+            reply = send_request(local_server, self.path(announce(api, 3)), method)
             assert refusal(reply) == (405, "method_not_allowed")

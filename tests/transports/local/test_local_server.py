@@ -73,7 +73,7 @@ def stalling(
 
 class TestPathsAndMethods:
     def test_an_unknown_path_is_404_and_repeats_no_key(self, local_server: LocalServer) -> None:
-        reply = local_server.ask(
+        reply = local_server.request(
             b"GET /api/none HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hush\r\n\r\n"
         )
         assert (reply.status, reply.data["code"]) == (404, "not_found")
@@ -83,7 +83,7 @@ class TestPathsAndMethods:
     def test_a_wrong_method_is_405_with_the_right_ones(
         self, local_server: LocalServer, method: str
     ) -> None:
-        reply = local_server.ask(f"{method} /api/health HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        reply = local_server.request(f"{method} /api/health HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert (reply.status, reply.header("Allow")) == (405, "GET, HEAD")
 
     def test_a_preflight_of_the_tool_server_is_answered_without_a_key(
@@ -106,18 +106,18 @@ class TestPathsAndMethods:
     def test_path_and_method_are_checked_before_the_body(self, local_server: LocalServer) -> None:
         huge = b" HTTP/1.1\r\nHost: x\r\nContent-Length: 6000000\r\n\r\n"
         chunked = b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        assert local_server.ask(b"POST /api/none" + huge).status == 404
-        assert local_server.ask(b"POST /api/none" + chunked).status == 404
-        assert local_server.ask(b"POST /api/health" + huge).status == 405
-        assert local_server.ask(b"POST /api/health" + chunked).status == 405
+        assert local_server.request(b"POST /api/none" + huge).status == 404
+        assert local_server.request(b"POST /api/none" + chunked).status == 404
+        assert local_server.request(b"POST /api/health" + huge).status == 405
+        assert local_server.request(b"POST /api/health" + chunked).status == 405
 
     def test_size_is_checked_before_the_type_and_the_type_before_the_key(
         self, local_server: LocalServer
     ) -> None:
         text = CREATE + b"Content-Type: text/plain\r\n"
-        assert local_server.ask(text + b"Content-Length: 6000000\r\n\r\n").status == 413
-        assert local_server.ask(text + b"Content-Length: 2\r\n\r\n{}").status == 415
-        assert local_server.ask(CREATE + b"Content-Length: 2\r\n\r\n{}").status == 401
+        assert local_server.request(text + b"Content-Length: 6000000\r\n\r\n").status == 413
+        assert local_server.request(text + b"Content-Length: 2\r\n\r\n{}").status == 415
+        assert local_server.request(CREATE + b"Content-Length: 2\r\n\r\n{}").status == 401
 
     def test_head_has_no_body_and_leaves_the_connection_usable(
         self, local_server: LocalServer
@@ -147,7 +147,7 @@ class TestBodies:
 
     def test_a_body_at_the_limit_is_accepted(self, local_server: LocalServer) -> None:
         size = b"Content-Length: %d\r\n\r\n" % MAX_BODY_BYTES
-        reply = local_server.ask(CREATE + size + b" " * MAX_BODY_BYTES)
+        reply = local_server.request(CREATE + size + b" " * MAX_BODY_BYTES)
         assert reply.status == 401
 
     def test_chunks_are_joined_and_limited(self, local_server: LocalServer) -> None:
@@ -156,9 +156,9 @@ class TestBodies:
             connection.send(chunked + b"2;a=b\r\n{}\r\n0\r\nTrailer: a\r\n\r\n" + HEALTH)
             assert [connection.reply().status for _ in range(2)] == [401, 200]
         million = b"f4240\r\n" + b" " * 1_000_000 + b"\r\n"
-        assert local_server.ask(chunked + million * 5 + b"0\r\n\r\n").status == 401
+        assert local_server.request(chunked + million * 5 + b"0\r\n\r\n").status == 401
         for chunks in (million * 5 + b"1\r\n \r\n0\r\n\r\n", b"f" * 20 + b"\r\n"):
-            reply = local_server.ask(chunked + chunks)
+            reply = local_server.request(chunked + chunks)
             assert (reply.status, reply.data["code"]) == (413, "payload_too_large")
 
     def test_a_client_that_waits_for_100_continue_gets_it(self, local_server: LocalServer) -> None:
@@ -317,7 +317,7 @@ class TestOtherApps:
 
     def post(self, server: LocalServer, target: str, body: bytes = b"", more: bytes = b"") -> Any:
         head = f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n".encode()
-        return server.ask(head + more + b"\r\n" + body).data
+        return server.request(head + more + b"\r\n" + body).data
 
     def test_binary_bodies_arrive_byte_for_byte(self, echo: chalice_app.App) -> None:
         body = bytes(range(256)) * 100
@@ -352,7 +352,9 @@ class TestOtherApps:
         self, echo: chalice_app.App
     ) -> None:
         with serving(echo) as server:
-            reply = server.ask(b"OPTIONS /open HTTP/1.1\r\nHost: x\r\nOrigin: https://y\r\n\r\n")
+            reply = server.request(
+                b"OPTIONS /open HTTP/1.1\r\nHost: x\r\nOrigin: https://y\r\n\r\n"
+            )
         assert reply.status == 200
         assert reply.header("Access-Control-Allow-Origin") == "*"
         assert reply.header("X-Request-Id")
@@ -371,7 +373,7 @@ class TestOtherApps:
                 raise RuntimeError("out of order")
 
         with serving(Crashing(app_name="crashing", configure_logs=False)) as server:
-            reply = server.ask(HEALTH)
+            reply = server.request(HEALTH)
         assert (reply.status, reply.data["code"]) == (500, "internal_error")
         assert b"out of order" not in reply.body
         assert len(logged.errors) == 1
@@ -483,16 +485,16 @@ class TestCompression:
         self, local_server: LocalServer
     ) -> None:
         request = b"GET /api/docs/errors HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %b\r\n\r\n"
-        plain = local_server.ask(request % b"identity")
+        plain = local_server.request(request % b"identity")
         for accepted in (b"gzip", b"br, gzip;q=0.5", b"deflate, gzip"):
-            small = local_server.ask(request % accepted)
+            small = local_server.request(request % accepted)
             assert small.header("Content-Encoding") == "gzip"
             assert gzip.decompress(small.body) == plain.body
             assert len(small.body) * 2 < len(plain.body)
             assert small.header("ETag") == plain.header("ETag")
         for refused in (b"gzip;q=0", b"gzip; q=0.0, br", b"br"):
-            assert local_server.ask(request % refused).header("Content-Encoding") is None
+            assert local_server.request(request % refused).header("Content-Encoding") is None
 
     def test_a_small_answer_is_not_compressed(self, local_server: LocalServer) -> None:
         request = b"GET /api/health HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n"
-        assert local_server.ask(request).header("Content-Encoding") is None
+        assert local_server.request(request).header("Content-Encoding") is None

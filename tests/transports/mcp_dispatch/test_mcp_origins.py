@@ -61,7 +61,7 @@ class TestOrigins:
         os.environ["ALLOWED_ORIGINS"] = f"https://other.example {self.APP}"
         read_anew()
 
-    def ask(self, origin: str, method: str = "POST", sent: str = "authorization") -> Answer:
+    def request(self, origin: str, method: str = "POST", sent: str = "authorization") -> Answer:
         """Send a preflight as a browser does, without the key."""
         headers = {
             "Origin": origin,
@@ -76,7 +76,7 @@ class TestOrigins:
 
     @pytest.mark.parametrize("origin", [APP, "https://other.example", "http://localhost:8000"])
     def test_a_preflight_of_an_admitted_origin_is_answered(self, origin: str) -> None:
-        answer = self.ask(origin)
+        answer = self.request(origin)
         assert (answer.status, answer.body) == (204, b"")
         assert answer.headers["Access-Control-Allow-Origin"] == origin
         assert "Access-Control-Allow-Credentials" not in answer.headers
@@ -93,7 +93,7 @@ class TestOrigins:
         "origin", ["https://evil.example", "null", f"{APP}.evil.example", f"{APP}:444", "*", ""]
     )
     def test_another_origin_is_refused_in_the_envelope(self, origin: str, api: Api) -> None:
-        for answer in (self.ask(origin), api.call("POST", "/api/mcp", {}, {"Origin": origin})):
+        for answer in (self.request(origin), api.call("POST", "/api/mcp", {}, {"Origin": origin})):
             assert (answer.status, answer.data["code"]) == (403, "forbidden")
             assert answer.headers["Vary"] == "Accept-Encoding, Origin"
             assert not [name for name in answer.headers if name.startswith("Access-Control")]

@@ -68,7 +68,7 @@ class TestPlayground:
     def test_the_playground_does_not_depend_on_the_query(
         self, local_server: LocalServer, path: str, kind: str
     ) -> None:
-        reply = local_server.ask(
+        reply = local_server.request(
             f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
         )
         assert (reply.status, reply.header("Content-Type")) == (200, kind)
@@ -87,7 +87,7 @@ class TestPlayground:
     def test_other_paths_of_the_playground_are_not_found(
         self, local_server: LocalServer, line: str, status: int
     ) -> None:
-        reply = local_server.ask(
+        reply = local_server.request(
             f"{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
         )
         assert reply.status == status

@@ -189,10 +189,10 @@ class TestCrossOrigin:
         self, local_server: LocalServer, method: str
     ) -> None:
         head = f"{method} %s HTTP/1.1\r\nHost: x\r\nOrigin: null\r\n\r\n"
-        reply = local_server.ask((head % path({"id": "none"})).encode())
+        reply = local_server.request((head % path({"id": "none"})).encode())
         assert (reply.status, reply.header("Allow")) == (405, "POST")
         assert reply.header("Access-Control-Allow-Origin") == "*"
-        reply = local_server.ask((head % "/api/public/none").encode())
+        reply = local_server.request((head % "/api/public/none").encode())
         assert reply.status == 404
         assert reply.header("Access-Control-Allow-Origin") == "*"
 
