@@ -1,4 +1,4 @@
-"""What every layer may rely on: operations, errors, wire types, scopes, clock, ids.
+"""Shared foundations of every layer: operations, errors, wire types, scopes, clock and ids.
 
-Free of the cloud.
+Nothing here depends on AWS.
 """

@@ -1,8 +1,9 @@
-"""The areas of the product, one row each. Scopes, reference, console and audit log read it.
+"""The areas of the product, one row each.
 
-An area with scopes is a toolset of the tool server, and a row in the console's form for a new key.
-Every area is a page of the reference. The audit log divides some of them further: it lists
-categories apart from products.
+Scopes, the reference, the console and the audit log read this table. An area with scopes is a
+toolset of the tool server and a row in the console's form for a new key. Every area is a page of
+the reference. The audit log divides some areas further: it lists categories separately from
+products.
 """
 
 from collections.abc import Mapping
@@ -24,11 +25,11 @@ class Area(NamedTuple):
     example: str = ""
     """A path for a first call with a key that may read the area."""
     logged: Mapping[str, str] = {}
-    """Its names in the audit log, by the beginnings of routes after ``/api/``, modules, domains."""
+    """Names in the audit log. Keys are beginnings of routes after ``/api/``, modules or domains."""
 
     @property
     def text(self) -> str:
-        """The key of its name in the console's texts."""
+        """Key of the area's name in the console's texts."""
         return f"area_{self.name}"
 
 
@@ -140,7 +141,7 @@ def logged_as(module: str, path: str = "") -> str | None:
     """Return the audit log's name for the area of an operation or a job.
 
     The route of the operation decides. If no area has that route, the name of the module decides,
-    and then the domain. What no domain declares has no area: None.
+    then the domain. Returns None if no area matches.
     """
     _, _, inside = module.partition(".domains.")
     if not inside:

@@ -1,7 +1,7 @@
-"""How messages name operations: AI clients read tool names, REST clients read routes.
+"""Names of operations in messages: AI clients see tool names, REST clients see routes.
 
-Messages are written with tool names (``svc_list_sites``). ``invoke`` passes each message through
-the ``Naming`` of its caller before anybody reads it.
+Messages are written with tool names (``svc_list_sites``). ``invoke`` rewrites each message with the
+``Naming`` of its caller before it is returned.
 """
 
 import re
@@ -22,12 +22,15 @@ def by_tool(message: str) -> str:
 
 
 def by_route(message: str) -> str:
-    """Return the message with routes such as ``GET /api/projects/list`` for the names of tools."""
+    """Return the message with the names of tools replaced by routes.
+
+    A route reads like ``GET /api/projects/list``.
+    """
     return _TOOL.sub(lambda found: _routes().get(found[0], found[0]), message)
 
 
 def call_name(entry: Entry, naming: Naming) -> str:
-    """Return what a caller knows an operation by."""
+    """Return the name under which a caller knows an operation."""
     return naming(entry.tool) if entry.tool else f"{entry.method} {entry.path}"
 
 

@@ -9,7 +9,7 @@ _source: Callable[[], datetime] = lambda: datetime.now(UTC)  # noqa: E731
 
 
 def now() -> datetime:
-    """Return the present moment in UTC, cut to milliseconds (what ids and answers can show)."""
+    """Return the current time in UTC, cut to milliseconds: the precision of ids and answers."""
     moment = _source()
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
@@ -20,21 +20,21 @@ def epoch_ms(moment: datetime) -> int:
 
 
 def moment_at(ms: int) -> datetime:
-    """Return the moment that is so many milliseconds after 1970-01-01 UTC."""
+    """Return the moment that is ``ms`` milliseconds after 1970-01-01 UTC."""
     return _EPOCH + timedelta(milliseconds=ms)
 
 
 def local_day(moment: datetime, timezone: str) -> date:
-    """Return the date that a moment lies on in an IANA time zone."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  few requests ask
+    """Return the date of a moment in an IANA time zone."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  few requests need it
 
     return moment.astimezone(ZoneInfo(timezone)).date()
 
 
 def moment_of(when: date, timezone: str, *, end: bool = False) -> datetime:
-    """Return the moment that is meant by a time without an offset, or by a date, in a time zone.
+    """Return the moment of a date, or of a time without an offset, in a time zone.
 
-    A date is its first millisecond or, as an ``end``, its last.
+    A date becomes its first millisecond or, with ``end``, its last.
     """
     from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
 

@@ -1,7 +1,8 @@
-"""The time a request may take: the gateway gives up after 29 seconds, so we end before.
+"""The time limit of a request.
 
-A deadline is set once where a request comes in; whatever waits for something outside asks how long
-it may. Work without a caller, such as scheduled jobs, has none.
+API Gateway ends a request after 29 seconds, so the service stops earlier. The entry point sets the
+deadline once. Code that waits for an outside service calls ``remaining`` for its time-out. Work
+without a caller, such as scheduled jobs, has no deadline.
 """
 
 import time
@@ -12,7 +13,10 @@ from math import inf
 from typing import TypeVar
 
 REQUEST_SECONDS = 24.0
-"""API Gateway ends a request after 29 s; what is under way at the deadline takes at most 3 more."""
+"""Seconds until the deadline of a request.
+
+API Gateway ends a request after 29 s. Work in progress at the deadline takes at most 3 s more.
+"""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -20,53 +24,56 @@ R = TypeVar("R")
 _ends: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 monotonic: Callable[[], float] = time.monotonic
-"""Replaced in tests."""
+"""The clock of deadlines. Tests replace it."""
 
 
 class within:  # noqa: N801  a context manager, called like the function that it could be
-    """Give what runs in the ``with`` block, and in the contexts copied from it, so many seconds."""
+    """Set a deadline in ``seconds`` for the ``with`` block and for contexts copied from it."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Set the deadline."""
         self._token = _ends.set(monotonic() + self._seconds)
 
     def __exit__(self, *_: object) -> None:
-        """Give what is outside its own time again."""
+        """Restore the previous deadline."""
         _ends.reset(self._token)
 
 
 def remaining(at_most: float) -> float:
-    """Return the seconds that are left, but no more than ``at_most``; 0 once time is up."""
+    """Return the seconds until the deadline: at most ``at_most``, and 0 after it."""
     ends = _ends.get()
     return at_most if ends is None else max(0.0, min(at_most, ends - monotonic()))
 
 
 class Deadline:
-    """The time by which a piece of work must be done, in any thread; never after the request's."""
+    """A time limit for one piece of work, valid in any thread. It never exceeds the request's."""
 
     def __init__(self, seconds: float) -> None:
         self._ends = monotonic() + remaining(seconds)
 
     def left(self, at_most: float = inf) -> float:
-        """Return the seconds that are left, but no more than ``at_most``; 0 once time is up."""
+        """Return the seconds until the limit: at most ``at_most``, and 0 after it."""
         return max(0.0, min(at_most, self._ends - monotonic()))
 
     @property
     def passed(self) -> bool:
-        """Whether the time is up."""
+        """Whether the time limit has passed."""
         return self.left() == 0
 
 
 def passed() -> bool:
-    """Whether the time is up."""
+    """Whether the request's deadline has passed."""
     return remaining(1.0) == 0
 
 
 def map_in_threads(work: Callable[[T], R], items: Sequence[T], at_once: int) -> list[R]:
-    """Return what ``work`` returns for each item, some at a time, each under the same deadline."""
+    """Return the results of ``work`` for the items, computed in threads under the same deadline.
+
+    At most ``at_once`` items are processed at the same time.
+    """
     if not items:
         return []
     contexts = [copy_context() for _ in items]

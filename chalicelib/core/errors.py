@@ -1,7 +1,7 @@
-"""Every failure a client can see. Handlers raise these; ``envelope`` alone words them for the wire.
+"""Every failure that a client can see. Handlers raise these; ``envelope`` serializes them.
 
-A message says what was expected, what came and what to do. It never carries a secret, a stack trace
-or a library's address. Codes are stable: clients may branch on them (contract, Envelope).
+A message states what was expected, what was received and what to do. It never contains a secret, a
+stack trace or the URL of a library. Codes are stable, so clients may branch on them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,14 +10,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 from pydantic_core import to_json
 
 MAX_CAUSES = 8
-"""Errors of a chain of causes that the log names."""
+"""The most errors of a chain of causes that the log names."""
 
 
 class FieldError(NamedTuple):
-    """One invalid field.
-
-    Its wire path (``client.phone``, ``rules.2.start``) and what is wrong with it.
-    """
+    """One invalid field: its wire path, such as ``rules.2.start``, and what is wrong with it."""
 
     field: str
     message: str
@@ -26,8 +23,8 @@ class FieldError(NamedTuple):
 class AppError(Exception):
     """Base of all failures with an HTTP status and a stable code.
 
-    ``details`` are further fields of ``data``, which the docstring of the error's class names, for
-    that is what the reference shows; ``headers`` go on the HTTP answer only.
+    ``details`` are further fields of ``data``. The docstring of the error's class names them,
+    because the reference publishes it. ``headers`` are sent with the HTTP answer only.
     """
 
     status: ClassVar[int] = 500
@@ -48,7 +45,7 @@ class AppError(Exception):
         self.headers = dict(headers or {})
 
     def reword(self, rewrite: Callable[[str], str]) -> None:
-        """Rewrite the error's messages, such as to name calls as the caller knows them."""
+        """Rewrite the error's messages, for example to use the caller's names for operations."""
         self.message = rewrite(self.message)
         self.errors = tuple(each._replace(message=rewrite(each.message)) for each in self.errors)
 
@@ -229,23 +226,24 @@ class NotConfiguredError(AppError):
 
 
 class ConcurrentUpdateError(Exception):
-    """A concurrent writer was first. Not for the wire: ``invoke`` reads again and decides again."""
+    """A concurrent writer committed first. ``invoke`` retries, so callers never see this error."""
 
 
 class IdempotencyKeyExistsError(Exception):
-    """An idempotency key has a result, or a call in progress. Not for the wire: it is looked up.
+    """An idempotency key has a result, or a call in progress.
 
-    It explains whatever else failed with it: the first call did what now clashes.
+    Callers never see this error: the stored result is looked up. It takes precedence over other
+    failed conditions, because the first call made the changes that now conflict.
     """
 
     precedence = 0
 
 
 def log_fields(error: AppError) -> dict[str, Any]:
-    """Return what the log says of a failure: its code and, where it is ours, its cause.
+    """Return the log's fields for a failure: its code and, for a server error, its cause.
 
-    That is the chain of exceptions, each by its class and by AWS's code if it has one. Their
-    messages may hold what people gave us, and stay out.
+    The cause is the chain of exceptions, each by its class and by its AWS code, if any. Messages of
+    exceptions are left out because they may contain data that callers sent.
     """
     if error.status < 500:  # noqa: PLR2004  the caller's mistake
         return {"code": error.code}
@@ -253,7 +251,7 @@ def log_fields(error: AppError) -> dict[str, Any]:
 
 
 def _causes(error: BaseException | None) -> Iterator[str]:
-    """Yield the names of an error and its causes: at most ``MAX_CAUSES``, and each of them once."""
+    """Yield the names of an error and its causes: at most ``MAX_CAUSES``, without repeats."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen and len(seen) < MAX_CAUSES:
         seen.add(id(error))
@@ -264,7 +262,7 @@ def _causes(error: BaseException | None) -> Iterator[str]:
 
 
 def failure_fields(error: AppError, request_id: str) -> dict[str, Any]:
-    """Return the fields of ``data`` for a failure (contract, Envelope)."""
+    """Return the fields of ``data`` for a failure: code, request id, field errors and details."""
     fields: dict[str, Any] = {
         "status": False,
         "message": error.message,

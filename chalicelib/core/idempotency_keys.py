@@ -1,4 +1,4 @@
-"""Idempotency keys: which texts can be one, and where a caller sends one."""
+"""Idempotency keys: which texts are valid, and where callers send them."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,12 +7,12 @@ from pydantic import StringConstraints
 
 from chalicelib.core.errors import ValidationError
 
-if TYPE_CHECKING:  # The chat's function needs no registry.
+if TYPE_CHECKING:  # The chat's function does not need the registry.
     from chalicelib.core.operations import Operation
 
 HEADER = "Idempotency-Key"
 FIELD = "idempotencyKey"
-"""The input that may carry the key where the caller cannot send a header."""
+"""The input field that may carry the key if the caller cannot send a header."""
 MAX_LENGTH = 255
 
 IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=MAX_LENGTH)]
@@ -20,7 +20,7 @@ IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=MAX_L
 
 
 def check(key: str, name: str = FIELD) -> str:
-    """Return a key.
+    """Return a valid key.
 
     Args:
         key: the text that the caller sent.
@@ -38,7 +38,9 @@ def check(key: str, name: str = FIELD) -> str:
 def split(
     operation: "Operation", arguments: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], str | None]:
-    """Return an input without the idempotency key in it, and the key. An empty key counts as none.
+    """Separate the idempotency key from an input. Returns the other arguments and the key.
+
+    An empty key counts as none.
 
     Raises:
         ValidationError: the key is not text.

@@ -1,4 +1,7 @@
-"""Scheduled jobs: what kinds there are, and who does them. The runner is a scheduled function."""
+"""Scheduled jobs: their kinds and the handlers that run them.
+
+A scheduled function runs the jobs that are due.
+"""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -7,14 +10,14 @@ from chalicelib.core.manifest import Declarations, manifest
 
 
 class Job(Protocol):
-    """A scheduled job, as its handler sees it."""
+    """A scheduled job, as passed to its handler."""
 
     workspace_id: str
     payload: Any
 
 
 JOB_HANDLERS: Declarations[Callable[[Job], None]] = Declarations(manifest().jobs)
-"""Handlers by kind."""
+"""Handlers by kind of job."""
 
 D = TypeVar("D", bound=Callable[[Job], None])
 

@@ -1,7 +1,6 @@
-"""Limits as operations declare them; they are counted in the database (``engine.limits``).
+"""Rate limits as operations declare them. The database counts calls (``engine.limits``).
 
-A Lambda instance serves one request at a time, so a counter in its memory limits nobody
-(security.md, Rate limits).
+A Lambda instance serves one request at a time, so a counter in its memory could not limit callers.
 """
 
 from collections.abc import Callable
@@ -12,12 +11,13 @@ from typing import Any, NamedTuple, Self
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many calls of a subject within a window. ``RATE_LIMIT_SCALE`` multiplies ``max_requests``.
+    """A maximum of calls by one subject in a window of time.
 
-    ``name`` separates the counters of one subject; ``what`` says what is counted, such as "AI
-    drafts a day". A limit that ``fails_open`` admits calls that the database cannot count.
-    ``weigh`` says how many units a call takes, by its input; without it, each call takes one.
-    ``within`` names what of its input the caller has a limit of its own for, such as a form.
+    ``RATE_LIMIT_SCALE`` multiplies ``max_requests``. ``name`` separates the counters of one
+    subject. ``what`` describes what is counted, such as "AI drafts a day". If the database cannot
+    count a call, a limit with ``fails_open`` admits it. ``weigh`` returns the units that a call
+    takes, from its input; the default is one. ``within`` returns the part of the input that has a
+    counter of its own for each caller, such as a form.
     """
 
     name: str
@@ -34,7 +34,10 @@ class Limit:
         return self.weigh is not None or self.within is not None
 
     def weighed(self, weigh: Callable[[Any], int]) -> Self:
-        """Return this limit, of which a call takes as many units as its input says; 0 is none."""
+        """Return this limit with a function that returns the units of a call from its input.
+
+        A call of 0 units is not counted.
+        """
         return replace(self, weigh=weigh)
 
 
@@ -45,11 +48,11 @@ HEAVY = Limit(
     timedelta(minutes=1),
     fails_open=True,
 )
-"""Operations that keep a Lambda, or a service outside, busy for seconds; held by an API key."""
+"""Operations that occupy a Lambda or an outside service for seconds, limited per API key."""
 
 
 class RateLimitStatus(NamedTuple):
-    """What remains of a limit, for the ``RateLimit-*`` headers."""
+    """The state of a limit, for the ``RateLimit-*`` headers."""
 
     limit: int
     remaining: int
@@ -57,7 +60,7 @@ class RateLimitStatus(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of an answer that a shared counter stands behind."""
+        """Headers of an answer that is counted by a shared limit."""
         return {
             "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(self.remaining),

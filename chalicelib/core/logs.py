@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line on stderr, without secrets or personal data (security.md, Logs)."""
+"""Logs: one JSON object per line on stderr, without secrets or personal data."""
 
 import json
 import logging
@@ -30,16 +30,16 @@ class JsonFormatter(logging.Formatter):
 
 
 class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes to what stderr is at that moment; tests and servers replace it."""
+    """Writes to the current ``sys.stderr``, which tests and servers replace."""
 
     @property
     def stream(self) -> TextIO:
-        """The stream to write to."""
+        """The current stderr."""
         return sys.stderr
 
     @stream.setter
     def stream(self, _: TextIO) -> None:
-        """Ignore what StreamHandler wants to keep."""
+        """Ignore the stream that ``StreamHandler`` sets."""
 
 
 _ROOT = "chalicelib"
@@ -56,9 +56,10 @@ def configure(
     formatter: logging.Formatter | None = None,
     more: Sequence[logging.Handler] = (),
 ) -> None:
-    """Send everything this service logs to stderr as JSON, and nothing twice.
+    """Write every log record of this service to stderr as JSON, exactly once.
 
-    ``formatter`` writes stderr's lines in another form; ``more`` handlers receive all records, too.
+    ``formatter`` replaces the JSON format of stderr. The handlers in ``more`` also receive all
+    records.
     """
     handler = _Stderr()
     handler.setFormatter(formatter or JsonFormatter())

@@ -1,9 +1,9 @@
-"""What modules declare by name, found without importing them all: so cold starts stay short.
+"""The manifest: where each named declaration is, so that cold starts import few modules.
 
-Operations, handlers of jobs and nouns are declared where they are written, and importing every
-module is how they are found in development. The packager, which has imported them all, writes down
-in ``chalicelib/manifest.py`` what is where (``infra.deploy.package.manifest``). A function imports
-from it what a request needs (ADR 22).
+Modules declare operations, job handlers and nouns where they define them. In development, all
+modules are imported to find the declarations. For a deployment, the packager imports them all once
+and writes the name and module of each declaration to ``chalicelib/manifest.py``
+(``infra.deploy.package.manifest``). A function then imports only what its request needs (ADR 22).
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 PACKAGE = Path(__file__).parents[1]
 MODULE = "manifest.py"
 OPENAPI = "openapi.json"
-"""The reference, which few requests need, is a file of its own beside the manifest."""
+"""The OpenAPI document. Few requests need it, so it is a file of its own beside the manifest."""
 
 V = TypeVar("V")
 
@@ -36,10 +36,11 @@ class PackedEntry(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """Where everything is that modules declare, in the order of declaration.
+    """The location of every declaration, in the order of declaration.
 
-    ``digest`` is that of the sources it was made from; ``operations`` are packed entries of the
-    registry, ``tools`` the definitions of tools as JSON; ``jobs`` and ``nouns`` name modules.
+    ``digest`` is the digest of the sources that the manifest was made from. ``operations`` are the
+    packed entries of the registry. ``tools`` holds the tool definitions as JSON. ``jobs`` and
+    ``nouns`` map names to modules.
     """
 
     digest: str
@@ -51,9 +52,9 @@ class Manifest(NamedTuple):
 
 @cache
 def manifest() -> Manifest:
-    """Return the package's manifest; an empty one where there is none, and all is to be imported.
+    """Return the package's manifest, or an empty one if all modules must be imported.
 
-    Outside of Lambda, sources may have changed since: then it does not count.
+    Outside Lambda, sources may have changed since. A manifest of other sources is ignored.
     """
     if find_spec("chalicelib.manifest") is None:
         return Manifest("")
@@ -65,19 +66,19 @@ def manifest() -> Manifest:
 
 
 def openapi() -> bytes | None:
-    """Return the reference that was made with the manifest; None without one."""
+    """Return the OpenAPI document that was made with the manifest, or None without a manifest."""
     return (PACKAGE / OPENAPI).read_bytes() if manifest().digest else None
 
 
 def sources() -> Iterator[tuple[str, bytes]]:
-    """Yield the package's modules: their names within it, and what is in them."""
+    """Yield the path of each module within the package, and its content."""
     for path in PACKAGE.rglob("*.py"):
         yield path.relative_to(PACKAGE).as_posix(), path.read_bytes()
 
 
 def digest_of(files: Iterable[tuple[str, bytes]]) -> str:
-    """Return the digest of a package's modules, but for the manifest itself."""
-    from hashlib import sha256  # noqa: PLC0415  functions do not ask
+    """Return the digest of a package's modules, without the manifest itself."""
+    from hashlib import sha256  # noqa: PLC0415  Lambda functions do not need it
 
     whole = sha256()
     for name, content in sorted(files):
@@ -87,29 +88,29 @@ def digest_of(files: Iterable[tuple[str, bytes]]) -> str:
 
 
 class Declarations(Mapping[str, V]):
-    """What modules declare by name when they are imported.
+    """Declarations by name.
 
-    Those that the manifest names are there before, and imported when they are asked for.
+    Names in the manifest are known from the start. Their modules are imported on first access.
     """
 
     def __init__(self, modules: Mapping[str, str]) -> None:
         self.modules = dict(modules)
-        """The module of each, in the order of declaration."""
+        """The module of each declaration, in the order of declaration."""
         self._declared: dict[str, V] = {}
 
     def __getitem__(self, name: str) -> V:
-        """Return what is declared by a name; its module is imported."""
+        """Return the declaration of a name. Its module is imported if necessary."""
         module = self.modules[name]
         if name not in self._declared:
             import_module(module)
         return self._declared[name]
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether a name is declared; nothing is imported."""
+        """Return whether a name is declared; imports nothing."""
         return name in self.modules
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names in the order of declaration; nothing is imported."""
+        """Iterate over the names in the order of declaration; imports nothing."""
         return iter(list(self.modules))
 
     def __len__(self) -> int:
@@ -117,7 +118,7 @@ class Declarations(Mapping[str, V]):
         return len(self.modules)
 
     def declare(self, name: str, value: V, module: str) -> None:
-        """Add what a module declares.
+        """Add a declaration of a module.
 
         Raises:
             ValueError: the name is taken.

@@ -1,8 +1,8 @@
-"""One declaration per operation, one registry of them.
+"""The declaration of operations, and their registry.
 
-``@operation`` is all there is to say about an operation: its REST route, MCP tool, audience, scope,
-limit, schemas, reference entry and sweep tests come from it. ``application.invoke`` is the only way
-to run one, whoever calls.
+``@operation`` declares everything about an operation: its REST route, MCP tool, audience, scope,
+limit, schemas, reference entry and sweep tests. Only ``application.invoke`` runs operations, for
+every kind of caller.
 """
 
 import re
@@ -23,16 +23,19 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Partial, Wire
 
 READ, CALL = "READ", "CALL"
-"""The methods of operations without a route: one that only reads, and any other."""
+"""The methods of operations without a route: ``READ`` for those that only read, else ``CALL``."""
 
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-"""The order of the operations of one path."""
+"""The sort order of operations that share a path."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of an operation before its module is imported: how it is found, and by whom."""
+    """The facts about an operation that are known before its module is imported.
+
+    They are enough to route a call and to check its audience.
+    """
 
     name: str
     title: str
@@ -45,22 +48,22 @@ class Entry:
 
     @property
     def read_only(self) -> bool:
-        """Reads are GET, and only reads; one without a route says that it is one."""
+        """Whether the operation only reads. With a route, that means GET; without one, ``READ``."""
         return self.method in {"GET", READ}
 
     @property
     def returns_list(self) -> bool:
-        """Whether it returns records that its arguments select; handlers are named for that."""
+        """Whether it returns records that its arguments select. The handler's name decides."""
         return self.read_only and self.name.startswith(("list_", "find_", "search_"))
 
     @property
     def position(self) -> tuple[bool, str, int, str]:
-        """The place among all operations: by path and method; those without a path come last."""
+        """The sort key: path, then method. Operations without a path come last."""
         method = METHODS.index(self.method) if self.path else 0
         return not self.path, self.path, method, self.name
 
     def packed(self) -> PackedEntry:
-        """Return the entry as the manifest keeps it, in plain values."""
+        """Return the entry in plain values, as the manifest stores it."""
         return PackedEntry(
             name=self.name,
             title=self.title,
@@ -74,7 +77,7 @@ class Entry:
 
     @staticmethod
     def unpacked(packed: PackedEntry) -> "Entry":
-        """Return the entry that the manifest keeps."""
+        """Return the entry from the manifest's plain values."""
         values = packed._asdict()
         values["scope"] = packed.scope and Scope(packed.scope)
         values["audience"] = frozenset(map(Audience, packed.audience))
@@ -82,57 +85,58 @@ class Entry:
 
 
 class ServedAs(StrEnum):
-    """How visitors call an operation that does not take and answer JSON as all others do."""
+    """How visitors call an operation that does not take and return JSON."""
 
     HTML_FORM = "html-form"
-    """The input is an HTML form, also of a page without script, which is answered with pages."""
+    """The input is an HTML form, which also works without JavaScript. The answer is a page."""
     CALENDAR_FILE = "calendar-file"
-    """The ``content`` of the result is answered as a calendar file."""
+    """The answer is the ``content`` of the result, as a calendar file."""
     PAGE_HIT = "page-hit"
-    """The call reports that a page was opened. Crawlers are not counted."""
+    """The call reports a page view. Crawlers are not counted."""
     WITHOUT_KEY = "without-key"
     """Calls with an API key are refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a declaration says that its operation keeps as it is."""
+    """The parts of a declaration that its operation keeps unchanged."""
 
     limit: Limit | None = None
-    """How often a caller may call, counted in the database."""
+    """The maximum rate of calls per caller, counted in the database."""
     resolve: Callable[[Any], str] | None = None
-    """Finds the workspace from the input, for visitors and the operator. Keys and sessions work in
-    their own."""
+    """Returns the workspace from the input, for visitors and the operator. Keys and sessions use
+    their own workspace."""
     destructive: bool = False
-    """Whether a call may remove or overwrite what was there."""
+    """Whether a call may remove or overwrite existing data."""
     open_world: bool = False
-    """Whether a call reaches outside, so that its idempotency key is marked beforehand."""
+    """Whether a call reaches outside services. Its idempotency key is then marked before it
+    runs."""
     file_field: str | None = None
-    """The input, bytes in base64, that may also come as the file of a ``multipart/form-data``
-    body."""
+    """The input field, bytes in base64, that callers may also send as the file of a
+    ``multipart/form-data`` body."""
     form: bool = False
-    """Whether the whole input may also come as an HTML form without files."""
+    """Whether callers may also send the whole input as an HTML form without files."""
     served_as: ServedAs | None = None
     """How visitors call it, if not with JSON."""
     if_too_large: str | None = None
-    """What to do with a body over the limit, if not to send less at once."""
+    """Advice for a body over the limit, if sending less at once is not the solution."""
     secret: str | None = None
-    """The output field that is shown once and never stored. A repeated call under the same
+    """The output field that is shown once and never stored. A repeated call with the same
     idempotency key is refused instead of replayed."""
     audit: bool = True
-    """Whether the audit log keeps the changes. Calls of visitors that are only counted, such as
-    visits, are not kept."""
+    """Whether the audit log records the changes. Visitors' calls that are only counted, such as
+    page views, are not recorded."""
     platform: bool = False
-    """Whether the operation works with what is the platform's own, such as the blog, whoever calls.
-    The audit log of the caller's workspace keeps the changes."""
+    """Whether the operation changes data of the platform, such as the blog, for any caller. The
+    audit log of the caller's workspace records the changes."""
     example: Mapping[str, Any] | None = field(default=None, compare=False)
-    """A valid call, as the reference shows it and the tests send it: what REST takes as query, path
-    and body. Words in capitals such as ``PRODUCT_ID`` stand for what a workspace has."""
+    """A valid call for the reference and the tests, in the form that REST takes as query, path
+    and body. Words in capitals such as ``PRODUCT_ID`` stand for ids of existing records."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Options, Entry):
-    """An operation's declaration. Made by ``@operation`` only."""
+    """The declaration of an operation. Only ``@operation`` creates instances."""
 
     description: str
     input: type[Wire]
@@ -144,16 +148,17 @@ class Operation(Options, Entry):
 
     @property
     def reads_query(self) -> bool:
-        """Whether its REST input is the query string rather than a body."""
+        """Whether the REST input is the query string instead of a body."""
         return self.method in {"GET", "DELETE"}
 
     @property
     def drops_empty_texts(self) -> bool:
-        """Whether an empty text in an optional field that refuses it is an omission.
+        """Whether an empty text counts as an omission in optional fields that refuse empty texts.
 
-        That holds for the reads and creates of API keys, whose clients may fill every field. An
-        update says how to clear a field, and a destructive call never guesses. Nor does what people
-        call: an expiry that was left empty by mistake must not make a key that lives for ever.
+        This applies to reads and creates with API keys, because their clients may fill every field.
+        In an update, the caller states explicitly how to clear a field. A destructive call never
+        guesses. Calls from the console are excluded as well: an expiry left empty by mistake must
+        not create a key that never expires.
         """
         if Audience.KEY not in self.audience:
             return False
@@ -161,32 +166,32 @@ class Operation(Options, Entry):
 
     @cached_property
     def path_parameters(self) -> tuple[str, ...]:
-        """Names of the path's variables."""
+        """Names of the variables in the path."""
         return tuple(re.findall(r"{(\w+)}", self.path))
 
     @property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the input."""
-        from chalicelib.core.wire.json_schema import json_schema  # noqa: PLC0415  seldom asked for
+        from chalicelib.core.wire.json_schema import json_schema  # noqa: PLC0415  seldom needed
 
         return json_schema(self.input)
 
 
 class Registry:
-    """Every operation, by path and method; names, tools and routes are unique.
+    """Every operation, by path and method. Names, tools and routes are unique.
 
-    Of those that the manifest knows, the modules are imported when the operations are asked for.
+    The modules of operations in the manifest are imported on first access.
     """
 
     def __init__(self, known: Iterable[Entry] = ()) -> None:
         self._entries = {entry.name: entry for entry in known}
 
     def entries(self) -> list[Entry]:
-        """Return what is known of every operation; no module is imported."""
+        """Return the entry of every operation; imports no modules."""
         return sorted(self._entries.values(), key=lambda entry: entry.position)
 
     def __iter__(self) -> Iterator[Operation]:
-        """Iterate over the operations; all are imported."""
+        """Iterate over the operations; imports all their modules."""
         return iter([self[entry.name] for entry in self.entries()])
 
     def __len__(self) -> int:
@@ -194,7 +199,7 @@ class Registry:
         return len(self._entries)
 
     def __getitem__(self, name: str) -> Operation:
-        """Return the operation whose handler has this name; its module is imported."""
+        """Return the operation whose handler has this name. Its module is imported if necessary."""
         entry = self._entries[name]
         if not isinstance(entry, Operation):
             import_module(entry.module)
@@ -205,11 +210,11 @@ class Registry:
         return entry
 
     def of(self, *audiences: Audience) -> list[Operation]:
-        """Return the operations for some kinds of callers."""
+        """Return the operations for the given audiences."""
         return [each for each in self if each.audience & set(audiences)]
 
     def add(self, operation: Operation) -> None:
-        """Add an operation; a clash with an earlier one is a programming error."""
+        """Add an operation. A conflict with an earlier one is a programming error."""
         known = self._entries.get(operation.name)
         if type(known) is not Entry or known.packed() != operation.packed():
             self._refuse_clash(operation)
@@ -242,41 +247,41 @@ C = TypeVar("C")
 
 KEYS = (Audience.KEY,)
 KEYS_AND_PEOPLE = (Audience.KEY, Audience.SESSION)
-"""What the console shows, or changes, by the operation that keys have for it."""
+"""The audience of operations that the console shares with API keys."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration(Options):
-    """Declares a handler ``(ctx, args) -> result`` as an operation: ``@operation(…)``.
+    """The decorator ``@operation(…)`` of a handler ``(ctx, args) -> result``.
 
-    Input and output models come from the hints of the handler, the public description from its
-    docstring.
+    The input and output models come from the handler's type hints, and the public description from
+    its docstring.
     """
 
     title: str
-    """The name in the reference and in tool lists."""
+    """The operation's name in the reference and in tool lists."""
     tool: str | None = None
-    """The name of the MCP tool, if AI clients may call the operation."""
+    """The name of the MCP tool. Without one, AI clients cannot call the operation."""
     rest: str | None = None
-    """The REST route, such as ``GET /api/pages/{id}``. The console and the command line call
-    operations without one."""
+    """The REST route, such as ``GET /api/pages/{id}``. Without one, only the console and the
+    command line call the operation."""
     reads: bool = False
-    """Whether an operation without a route only reads. One with a route does if it is a GET."""
+    """Whether an operation without a route only reads. With a route, GET decides."""
     scope: Scope | None = None
-    """The right that a key needs. Without one, any valid key may call."""
+    """The scope that a key needs. Without one, any valid key may call."""
     audience: Iterable[Audience] = KEYS
-    """Who may call."""
+    """The kinds of callers that may call."""
     idempotent: bool | None = None
-    """Whether repeating a call changes nothing more. By default, reads are, writes are not."""
+    """Whether a repeated call changes nothing more. By default true for reads, false for writes."""
     accepts_idempotency_key: bool | None = None
-    """Whether a call takes an idempotency key. By default, writes that are not idempotent do.
-    Others say so if a part of them is not, such as an addition."""
+    """Whether a call takes an idempotency key. By default true for writes that are not
+    idempotent. Set it for idempotent operations if a part of them is not, such as an addition."""
     errors: Iterable[type[AppError]] = ()
-    """What a call may fail with beyond what every operation of its kind may."""
+    """The errors of this operation, beyond those that every operation of its kind can return."""
     registry: Registry = REGISTRY
 
     def __call__(self, handler: Callable[[C, W], R]) -> Callable[[C, W], R]:
-        """Add the operation of a handler to the registry, and return the handler."""
+        """Add the handler's operation to the registry, and return the handler."""
         method, _, path = (self.rest or f"{READ if self.reads else CALL} ").partition(" ")
         read_only = method in {"GET", READ}
         idempotent = read_only if self.idempotent is None else self.idempotent

@@ -1,4 +1,4 @@
-"""Plans: what each includes, and how much of it (spec, Limits)."""
+"""Plans: the features and quotas that each includes."""
 
 from typing import Literal, get_args
 
@@ -6,7 +6,7 @@ Plan = Literal["free", "start", "business", "enterprise"]
 PLANS: tuple[Plan, ...] = get_args(Plan)
 
 PLANS_WITH_API: frozenset[str] = frozenset({"business", "enterprise"})
-"""The REST interface and the tool server come with Business and above."""
+"""Plans whose workspaces may use the REST API and the tool server."""
 
 MEGABYTE = 1_000_000
 STORAGE_BYTES: dict[str, int] = {
@@ -15,7 +15,7 @@ STORAGE_BYTES: dict[str, int] = {
     "business": 10_000 * MEGABYTE,
     "enterprise": 100_000 * MEGABYTE,
 }
-"""What files, thumbnails included, and pages' HTML of a workspace may take in all."""
+"""Storage in bytes per workspace: files with their thumbnails, and the HTML of pages."""
 
 LEADS_A_MONTH: dict[str, int] = {
     "free": 300,
@@ -23,4 +23,4 @@ LEADS_A_MONTH: dict[str, int] = {
     "business": 30_000,
     "enterprise": 300_000,
 }
-"""Leads of forms and chats in thirty days that a plan includes; those beyond it are marked."""
+"""Leads from forms and chats in thirty days. Leads beyond the quota are marked."""

@@ -1,6 +1,7 @@
-"""Who calls: every door makes one of these, and ``application.invoke`` decides what each may do.
+"""Principals: the kinds of callers.
 
-An operation declares its audience; nothing else asks whether there is a key.
+Every transport creates a principal for each call. ``application.invoke`` alone decides what it may
+do, by the audience that the operation declares.
 """
 
 from abc import ABC, abstractmethod
@@ -11,14 +12,14 @@ from typing import ClassVar
 from chalicelib.core.scopes import Scope
 
 PLATFORM = "platform"
-"""The tenant of what belongs to no workspace: accounts, the blog."""
+"""The tenant of data that belongs to no workspace: accounts and the blog."""
 
 MANAGING = frozenset({"owner", "manager"})
-"""Places in a workspace that may change it; a plain member looks."""
+"""Memberships that may change a workspace. A plain member can only read."""
 
 
 class Audience(StrEnum):
-    """For whom an operation is. A bot's own tools are the key audience's."""
+    """The kinds of callers that an operation serves. Keys and the tools of bots share ``KEY``."""
 
     KEY = "key"
     SESSION = "session"
@@ -30,14 +31,14 @@ class Audience(StrEnum):
 class Principal(ABC):
     """A caller.
 
-    ``workspace_id`` is where its calls work, ``plan`` that workspace's, whose quotas apply;
-    ``role`` is that of the account, user or admin; ``client_ip`` is its IP address, as far as our
-    own edge vouches for it.
+    ``workspace_id`` is the workspace of its calls, and ``plan`` the plan whose quotas apply.
+    ``role`` is the role of the account: user or admin. ``client_ip`` is the caller's IP address if
+    the edge of this service confirms it.
     """
 
     audience: ClassVar[Audience]
     limited: ClassVar[bool] = True
-    """Whether an operation's limit holds for it."""
+    """Whether the limits of operations apply."""
 
     workspace_id: str = PLATFORM
     plan: str = ""
@@ -48,22 +49,22 @@ class Principal(ABC):
     @property
     @abstractmethod
     def rate_limit_key(self) -> str:
-        """Whose calls are counted, and whose idempotency keys are kept, together."""
+        """The subject of rate limits and the owner of idempotency keys."""
 
     @property
     @abstractmethod
     def audit_actor(self) -> str:
-        """Who the audit log says it was: an account id, or what stands for one."""
+        """The actor in the audit log: an account id, or an equivalent for callers without one."""
 
     @property
     def log_fields(self) -> dict[str, str]:
-        """What the request's log line says of the caller; no personal data."""
+        """Fields about the caller for the request's log line, without personal data."""
         return {"workspaceId": self.workspace_id}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKeyPrincipal(Principal):
-    """A program, or an AI client, with a key of one workspace."""
+    """A program or an AI client with a key of one workspace."""
 
     audience: ClassVar[Audience] = Audience.KEY
 
@@ -72,12 +73,12 @@ class ApiKeyPrincipal(Principal):
 
     @property
     def rate_limit_key(self) -> str:
-        """The key."""
+        """The id of the key."""
         return f"key:{self.key_id}"
 
     @property
     def audit_actor(self) -> str:
-        """The account that made the key."""
+        """The account that created the key."""
         return self.account_id
 
     @property
@@ -90,8 +91,8 @@ class ApiKeyPrincipal(Principal):
 class SessionPrincipal(Principal):
     """A person in the console.
 
-    ``membership`` is the place in the workspace: owner, manager or member; "" outside of one.
-    ``session_id`` is the session's, not its token.
+    ``membership`` is owner, manager or member; it is empty outside a workspace. ``session_id`` is
+    the id of the session, not its token.
     """
 
     audience: ClassVar[Audience] = Audience.SESSION
@@ -101,18 +102,18 @@ class SessionPrincipal(Principal):
 
     @property
     def rate_limit_key(self) -> str:
-        """The account."""
+        """The id of the account."""
         return f"account:{self.account_id}"
 
     @property
     def audit_actor(self) -> str:
-        """The account."""
+        """The id of the account."""
         return self.account_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitorPrincipal(Principal):
-    """Anybody on a public page, known by a hash of client IP and day only (security.md)."""
+    """A visitor of a public page, identified only by a hash of the client IP and the day."""
 
     audience: ClassVar[Audience] = Audience.PUBLIC
 
@@ -131,7 +132,7 @@ class VisitorPrincipal(Principal):
 
     @property
     def log_fields(self) -> dict[str, str]:
-        """Nothing: whose page it is, only the operation finds out."""
+        """Empty: only the operation finds out which workspace owns the page."""
         return {}
 
 
@@ -139,7 +140,7 @@ class VisitorPrincipal(Principal):
 class OperatorPrincipal(Principal):
     """The platform's operator at the command line.
 
-    In a workspace's place, with its plan, where an operation is for keys as well.
+    For an operation that keys may also call, the operator acts in a workspace with its plan.
     """
 
     audience: ClassVar[Audience] = Audience.OPERATOR
@@ -147,7 +148,7 @@ class OperatorPrincipal(Principal):
 
     @property
     def rate_limit_key(self) -> str:
-        """The operator, whose idempotency keys are kept."""
+        """The operator. Rate limits do not apply; idempotency keys belong to this name."""
         return "operator"
 
     @property

@@ -1,4 +1,4 @@
-"""Trying again: after another writer was first, or when the database did not answer."""
+"""Retries after concurrent writes and after failures of the database."""
 
 import random
 import time
@@ -11,25 +11,25 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 
 MAX_ATTEMPTS = 12
-"""Attempts before lost races become a 503; with the pauses, a few seconds at most."""
+"""Attempts before conflicts become a 503. With the pauses, they take a few seconds at most."""
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.5
 RIVALS_SECONDS = 8.0
 MOST_ATTEMPTS_PAUSED = 8
-"""Where many rivals are expected, pauses grow to so many times what the lost attempt took.
+"""Pauses grow to at most this multiple of the lost attempt's duration under high contention.
 
-However slow the database is, so that few of them meet again: fifty simulated rivals for one row win
-in half the attempts, and sooner.
+Pauses in proportion to the duration keep writers apart even if the database is slow. In a
+simulation, fifty writers of one row needed half the attempts and less time.
 """
 
 T = TypeVar("T")
 
 
 class Patience(NamedTuple):
-    """How long lost races are run again: so often, so many seconds, or until the deadline.
+    """How long to retry after conflicts: a number of attempts, seconds, or the deadline.
 
-    Pauses, of at most ``longest_pause`` seconds, double each time, or are ``in_proportion`` to what
-    the attempt took.
+    Pauses take at most ``longest_pause`` seconds. They double each time or, with ``in_proportion``,
+    follow the duration of the attempt.
     """
 
     attempts: int | None = MAX_ATTEMPTS
@@ -42,24 +42,24 @@ PATIENCE = Patience()
 
 
 def among_rivals() -> Patience:
-    """Return the patience for what many are expected to write at once, such as a busy day."""
+    """Return the patience for rows with many concurrent writers, such as a busy day."""
     return Patience(None, RIVALS_SECONDS, longest_pause=4.0, in_proportion=True)
 
 
 sleep: Callable[[float], None] = time.sleep
-"""Replaced in tests."""
+"""The function that pauses. Tests replace it."""
 
 
 def retry_on_conflict(
     attempt: Callable[[], T], patience: Callable[[], Patience] = lambda: PATIENCE
 ) -> T:
-    """Run an attempt that reads, decides and commits, until its commit wins.
+    """Run an attempt that reads, decides and commits, until its commit succeeds.
 
-    Pauses are jittered and grow (full jitter), so that rivals spread out. The ``patience`` is asked
-    for after each attempt, which may have found out how many rivals there are.
+    Pauses grow and are random (full jitter), so that writers spread out. ``patience`` is called
+    after each attempt, because an attempt may find out how many writers there are.
 
     Raises:
-        UnavailableError: every attempt lost, or the request's time is up.
+        UnavailableError: every attempt met a conflict, or the request's time is up.
     """
     began = deadline.monotonic()
     for number in count():
@@ -80,10 +80,10 @@ def retry_on_conflict(
 
 
 def backoff(number: int, longest_pause: float = LONGEST_PAUSE) -> None:
-    """Wait before trying again, the longer the more often it failed before (full jitter)."""
+    """Pause before a retry. The pause grows with the number of failures (full jitter)."""
     pause_up_to(min(longest_pause, FIRST_PAUSE * 2 ** min(number, 16)))
 
 
 def pause_up_to(seconds: float) -> None:
-    """Wait for so long at most, by chance: rivals that paused together do not meet again."""
+    """Pause for a random time of at most ``seconds``, so that concurrent writers spread out."""
     sleep(random.uniform(0, seconds))  # noqa: S311  jitter is no secret

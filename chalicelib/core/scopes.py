@@ -1,4 +1,4 @@
-"""Scopes and roles: what a key may do (spec, Authentication)."""
+"""Scopes and roles: the rights of a key."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -39,17 +39,17 @@ class Scope(StrEnum):
 
     @property
     def admin_only(self) -> bool:
-        """Whether only keys of ADMIN accounts may use it (spec, Authentication 4)."""
+        """Whether only keys of ADMIN accounts may use it, as with the blog."""
         return SCOPED[self.area].admin_only
 
 
 PATTERNS = ("*:read", "*:write")
-"""All read scopes, all write scopes."""
+"""Grants of all read scopes and of all write scopes."""
 
 
 @lru_cache(maxsize=1024)
 def expand(grants: tuple[str, ...]) -> frozenset[Scope]:
-    """Return the scopes that stored grants stand for.
+    """Return the scopes that stored grants include.
 
     ``*:read`` and ``*:write`` cover every area.
     """
@@ -63,9 +63,10 @@ def expand(grants: tuple[str, ...]) -> frozenset[Scope]:
 
 
 def parse_grants(grants: Iterable[str]) -> list[str]:
-    """Return the grants in a fixed order without repeats.
+    """Return the grants in a fixed order, without repeats.
 
-    A name that is no scope is a ``ValueError``.
+    Raises:
+        ValueError: a name is not a scope, or there are no names.
     """
     known = [*PATTERNS, *(scope.value for scope in Scope)]
     wanted = {grant.strip() for grant in grants} - {""}

@@ -1,4 +1,4 @@
-"""What the environment decides, read once. Every variable the service knows is named here."""
+"""Settings from environment variables, read once. This module names every variable in use."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Literal
 
 Provider = Literal["bedrock", "openai", "demo"]
 UNKNOWN_OUTPUT = 2_048
-"""Tokens that a model outside the catalogue may answer with, unless the operator sets another."""
+"""Output tokens for a model outside the catalogue, unless the operator sets another number."""
 
 _PROVIDERS: Mapping[frozenset[str], tuple[Provider, ...]] = {
     frozenset({"off"}): (),
@@ -17,7 +17,7 @@ _PROVIDERS: Mapping[frozenset[str], tuple[Provider, ...]] = {
     frozenset({"openai"}): ("openai",),
     frozenset({"bedrock", "openai"}): ("bedrock", "openai"),
 }
-"""What ``LLM_PROVIDER`` may name."""
+"""Valid values of ``LLM_PROVIDER``."""
 
 _BARCODE_SOURCES = (
     "openfoodfacts=https://world.openfoodfacts.org"
@@ -31,17 +31,17 @@ class Settings:
     """The process's settings."""
 
     stage: str
-    """The stage. It is a part of the name of every table."""
+    """The stage, which is part of the name of every table."""
     table_prefix: str
-    """What the names of the tables begin with, before the stage."""
+    """The prefix of table names, before the stage."""
     object_store: str
     """``s3://<bucket>`` on AWS, ``file://<folder>`` elsewhere."""
     public_url: str
-    """The base URL that visitors see, without a slash at its end."""
+    """The base URL that visitors see, without a trailing slash."""
     sites_domain: str
-    """The domain below which each site has a host of its own; empty if sites are below paths."""
+    """The domain whose subdomains are the hosts of sites. Empty: sites are below paths instead."""
     allowed_origins: frozenset[str]
-    """Origins of browsers that may use the tool server besides its own."""
+    """Browser origins that may use the tool server, in addition to its own."""
     rate_limit_scale: float
     """Multiplies every rate limit, for load tests."""
     barcode_sources: str
@@ -50,64 +50,66 @@ class Settings:
     photo_source: str
     """The service of stock photos as ``<name>=<base URL>``. Empty turns them off."""
     llm_provider: str
-    """The value of ``LLM_PROVIDER``, or its default; ``llm_providers`` has it parsed."""
+    """The value of ``LLM_PROVIDER`` or its default. ``llm_providers`` returns it parsed."""
     llm_base_url: str
-    """The server of chat completions, for the provider ``openai``."""
+    """Base URL of the chat completions API for the provider ``openai``."""
     llm_api_key: str = field(repr=False)
-    """The key of that server."""
+    """The API key for that server."""
     llm_model: str
     """The model that drafts cards."""
     ai_drafts_per_day: int
     """Drafts that a workspace may request in a UTC day."""
     demo_balance: int
-    """Kopecks that a new workspace adds to the balance of its owner, for development."""
+    """Kopecks that a new workspace adds to its owner's balance, for development."""
     bedrock_profile: str = ""
     """The inference profile of calls to Bedrock, such as ``eu``."""
     edge_secret: str = field(default="", repr=False)
     """The secret that the edge adds to each request. If set, requests without it are refused, and
     the visitor's address and the host are those that the edge sends."""
     demo_word_seconds: float = 0.0
-    """How long the embedded model takes for each word of a chat."""
+    """Seconds that the embedded model takes for each word of a chat."""
     llm_unknown_output: int = UNKNOWN_OUTPUT
-    """Tokens that a model outside the catalogue may answer with, and so how much money is held."""
+    """Maximum output tokens of a model outside the catalogue. The money reserved depends on it."""
 
     @property
     def llm_providers(self) -> tuple[Provider, ...]:
-        """The providers that are set up, the first for models that the catalogue does not know.
+        """The configured providers. The first serves models that the catalogue does not list.
 
-        ``demo``, the embedded model, stands alone. There are none if they are off.
+        ``demo``, the embedded model, cannot be combined with others. The tuple is empty if models
+        are off.
         """
         return _providers(self.llm_provider)
 
     def table_name(self, table: str) -> str:
-        """Return the full name of one of the tables, such as ``workspace-dev-content``."""
+        """Return the full name of a table, such as ``workspace-dev-content``."""
         return f"{self.table_prefix}-{self.stage}-{table}"
 
 
 _PROFILES = {"us": "us", "ca": "us", "sa": "us", "eu": "eu", "ap": "apac"}
-"""Bedrock's inference profiles, by how the names of their regions begin."""
+"""Bedrock's inference profiles, by the first two letters of the region's name."""
 
 
 def _default_provider(stage: str) -> str:
-    """Return the model provider where none is named.
+    """Return the model provider if the environment names none.
 
-    In production an embedded demonstration would pass for an answer: there it is named or off.
+    In production, answers of the embedded demo model could be mistaken for real ones. There, a
+    provider must be named; otherwise models are off.
     """
     return "off" if stage == "prod" else "demo"
 
 
 @cache
 def settings() -> Settings:
-    """Return the settings of this process; the environment is read on the first call only."""
+    """Return the settings of this process. Only the first call reads the environment."""
     return read(os.environ)
 
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """Return the settings that an environment decides.
+    """Return the settings from an environment.
 
     Raises:
-        RuntimeError: it is that of a Lambda function without a stage.
-        ValueError: a variable has a value that it cannot have.
+        RuntimeError: a Lambda function has no stage.
+        ValueError: a variable has an invalid value.
     """
     env = environment.get
     stage = env("STAGE", "")
@@ -148,7 +150,7 @@ def _providers(text: str) -> tuple[Provider, ...]:
     """Return the providers that a text names, in its order.
 
     Raises:
-        ValueError: the text names something else, or providers that do not go together.
+        ValueError: the text names something else, or providers that cannot be combined.
     """
     providers = _PROVIDERS.get(frozenset(text.split()))
     if providers is None:
@@ -161,10 +163,10 @@ def _providers(text: str) -> tuple[Provider, ...]:
 
 
 def _positive(name: str, text: str | None) -> int | None:
-    """Return the number that a variable names, or None if it is not set.
+    """Return the number in a variable's text, or None if the variable is not set.
 
     Raises:
-        ValueError: it is not a whole number from 1 on.
+        ValueError: the text is not a whole number of 1 or more.
     """
     if not text:
         return None

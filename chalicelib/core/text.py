@@ -1,4 +1,4 @@
-"""How texts compare, in any script, and which of them can be shown."""
+"""Comparison of texts in any script, and checks of whether a text is visible."""
 
 import re
 import unicodedata
@@ -8,13 +8,17 @@ from difflib import get_close_matches
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 """Control characters (Unicode's category Cc, which is closed)."""
 BIDI_CONTROL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What turns the text around it, so that a name reads as another (UAX 9, Bidi_Control).
+"""Characters that change the direction of the text around them (UAX 9, Bidi_Control).
 
-Joiners and variation selectors, which scripts and emoji need, are not among them.
+They can make one name look like another. Joiners and variation selectors, which scripts and emoji
+need, are not included.
 """
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Mn", "Me", "Zl", "Zp", "Zs"})
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and signs, by their category, that show nothing: fillers of Hangul, empty Braille."""
+"""Characters that display nothing although their category is letter or symbol.
+
+They are Hangul fillers and the empty Braille pattern.
+"""
 
 _SAME = str.maketrans({"ё": "е"} | dict.fromkeys(map(chr, range(32)), " "))  # noqa: RUF001  Cyrillic, meant
 
@@ -22,9 +26,8 @@ _SAME = str.maketrans({"ё": "е"} | dict.fromkeys(map(chr, range(32)), " "))  #
 def fold(text: str) -> str:
     """Return the text case-folded, in compatibility form, with Cyrillic yo as ye.
 
-    Control characters, which the list engine separates parts with, become spaces.
-
-    Texts that fold alike are the same to a reader: what is unique compares so.
+    Control characters become spaces, because the list engine uses them as separators. Uniqueness
+    compares folded texts, which look the same to a reader.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     return unicodedata.normalize("NFKC", folded).translate(_SAME)
@@ -33,14 +36,14 @@ def fold(text: str) -> str:
 SEARCH_FOLDING = 2
 """The version of ``search_fold`` and ``line_fold``.
 
-Raise it with a change that folds a text differently, or that indexes more of a record: a deployment
-then has all that is stored indexed again (ADR 42).
+Increase it when a text folds differently or more of a record is indexed. A deployment then indexes
+all stored records again (ADR 42).
 """
 _ZERO_WIDTH = re.compile(
     "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
 )
 _MARKS_OF_LETTERS = re.compile(
-    # Letters of Latin and Greek, then what stands above, below or through them.
+    # Letters of Latin and Greek, then the marks above, below or through them.
     "(?<=[a-z\u00df-\u024f\u0250-\u02af\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f"
     "\u0370-\u03ff\u1f00-\u1fff])"
     "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f]+"
@@ -48,14 +51,15 @@ _MARKS_OF_LETTERS = re.compile(
 _STROKES = str.maketrans(
     {"\u0131": "i", "ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "æ": "ae", "œ": "oe"}
 )
-"""Letters that Unicode does not decompose, as they are typed without them; none gets longer."""
+"""Letters that Unicode does not decompose, as people type them without strokes. None gets
+longer."""
 
 
 def search_fold(text: str) -> str:
-    """Return the text folded, and without zero-width characters and diacritics: for every search.
+    """Return the text folded for search, without zero-width characters and diacritics.
 
-    Diacritics of Latin and Greek alone: elsewhere a mark makes another letter, as in Cyrillic's
-    short i. The result takes no more bytes than that of ``fold``.
+    Only Latin and Greek letters lose diacritics: elsewhere a mark makes another letter, such as the
+    Cyrillic short i. The result takes no more bytes than that of ``fold``.
     """
     folded = fold(text)
     if folded.isascii():
@@ -66,20 +70,20 @@ def search_fold(text: str) -> str:
 
 
 def line_fold(text: str) -> str:
-    """Return the text folded, without zero-width characters, its white space as single spaces.
+    """Return the text folded, without zero-width characters, with white space as single spaces.
 
-    For what is copied from other programs and compared as a whole, such as an SKU.
+    It is for values that are copied from other programs and compared as a whole, such as an SKU.
     """
     return squeezed(fold(_ZERO_WIDTH.sub("", text)))
 
 
 def squeezed(text: str) -> str:
-    """Return a text whose white space is single spaces, none of them at an end."""
+    """Return the text with white space as single spaces, and none at either end."""
     return " ".join(text.split())
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a mistyped one was probably meant for, if there is one."""
+    """Return the known name that is closest to a mistyped one, if any is close."""
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
 
 
@@ -89,7 +93,7 @@ def cut_bytes(text: str, limit: int) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Whether there is anything to see in a text."""
+    """Whether a text contains a visible character."""
     return any(
         unicodedata.category(character) not in _UNSEEN and character not in _BLANK
         for character in text
@@ -97,9 +101,10 @@ def is_visible(text: str) -> bool:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return the beginning of a text of others as a title may be, "" if there is nothing to see.
+    """Return an outside text cut to one line of ``limit`` characters, for use as a title.
 
-    White space becomes single spaces; other control characters and bidi controls go.
+    White space becomes single spaces. Other control characters and bidi controls are removed. The
+    result is empty if no visible character remains.
     """
     shown = BIDI_CONTROL.sub("", CONTROL.sub("", squeezed(text)))
     line = squeezed(shown)[:limit].rstrip()

@@ -1,4 +1,4 @@
-"""What a unit of work keeps beside its writes: an audit event, an answer to an idempotent call."""
+"""Records that a unit of work stores with its writes: audit events and idempotent answers."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -8,7 +8,7 @@ from chalicelib.core.errors import IdempotencyMismatchError, InProgressError
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """What the audit log keeps of one committed change; names of fields, never their values."""
+    """The audit log's record of one committed change. It names fields, but never their values."""
 
     operation: str
     actor: str
@@ -17,13 +17,13 @@ class AuditEvent:
     client_ip: str = ""
     request_id: str = ""
     resources: tuple[str, ...] = ()
-    """What changed beside the records that the unit writes, such as ``key:<id>``."""
+    """Changed resources beyond the records that the unit writes, such as ``key:<id>``."""
     workspace_id: str = ""
-    """Whose audit log keeps it, if not that of the tenant whose rows changed."""
+    """The workspace whose audit log gets the event, if not the tenant of the changed rows."""
 
     @classmethod
     def by_job(cls, kind: str) -> Self:
-        """Return the change that a scheduled job makes."""
+        """Return the event for changes by a scheduled job."""
         return cls(kind, "job")
 
 
@@ -31,7 +31,7 @@ class AuditEvent:
 class IdempotencyRecord:
     """The answer to a call under an idempotency key, kept for 24 hours.
 
-    ``scope`` is the principal and the operation, to which the caller's ``key`` belongs.
+    ``scope`` is the principal and the operation that the caller's ``key`` belongs to.
     """
 
     scope: str
@@ -39,22 +39,25 @@ class IdempotencyRecord:
     fingerprint: str
     body: bytes | None = None
     object_key: str | None = None
-    """The answer, or the object that holds it; neither while the first call is still running."""
+    """The key of the object that holds the answer, if it is too large for ``body``.
+
+    Both are None while the first call is running.
+    """
 
     @property
     def is_mark(self) -> bool:
-        """Whether it only says that a call is still running, or has crashed."""
+        """Whether the record has no answer: the call is still running, or crashed."""
         return self.body is None and self.object_key is None
 
     def part(self, name: str) -> Self:
-        """Return the record of a part of the call that is committed by itself."""
+        """Return the record for a part of the call that is committed separately."""
         return replace(self, scope=f"{self.scope}#{name}")
 
     def answered(self, stored: "IdempotencyRecord | None") -> "IdempotencyRecord":
-        """Return what is stored under this key, for a call with the same arguments.
+        """Return the stored record for this key, for a call with the same arguments.
 
         Raises:
-            IdempotencyMismatchError: the key was used with others.
+            IdempotencyMismatchError: the key was used with other arguments.
             InProgressError: the first call is still running.
         """
         if stored is not None and stored.fingerprint != self.fingerprint:

@@ -1,1 +1,1 @@
-"""Models of what callers send and receive: parsing, normalisation and JSON Schema."""
+"""Models of requests and responses: parsing, normalisation and JSON Schema."""

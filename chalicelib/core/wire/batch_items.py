@@ -1,4 +1,4 @@
-"""Batches whose items are validated one by one: an item that is not valid fails alone."""
+"""Batches whose items are validated separately: one invalid item does not fail the batch."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class InvalidItem:
-    """Takes the place of an item that is not valid; ``error`` says why it is not."""
+    """Takes the place of an invalid item; ``error`` states the reason."""
 
     received: Any
     error: ValidationError
 
     def text(self, limit: int, field: str | None = None) -> str:
-        """Return the start of a text that was received, or of a field of it; "" if it is no text.
+        """Return the start of a received text, or of one of its fields, to identify the item.
 
-        So an outcome can name the item that it is about.
+        Returns an empty text if the value is not text.
         """
         value = self.received
         if field is not None:
@@ -36,8 +36,7 @@ class InvalidItem:
 class FailsAlone:
     """Marks the items of a batch: ``list[Annotated[Item | InvalidItem, FailsAlone(Item)]]``.
 
-    The published schema is that of the item. ``name`` is what an error about the whole item calls
-    it.
+    The published schema is the item's. ``name`` is the item's name in errors about it as a whole.
     """
 
     item: Any
@@ -46,7 +45,7 @@ class FailsAlone:
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Validate as the item does, and keep what is wrong in the item's place."""
+        """Validate like the item, but return an ``InvalidItem`` instead of failing."""
         return core_schema.no_info_wrap_validator_function(
             self._validate,
             handler.generate_schema(self.item),
@@ -61,7 +60,7 @@ class FailsAlone:
 
 
 def _as_received(value: object, serialize: core_schema.SerializerFunctionWrapHandler) -> object:
-    """Return an item in JSON: two calls are the same only if their invalid items are, too."""
+    """Serialize an item. Invalid items are included, so that fingerprints of calls cover them."""
     return value.received if isinstance(value, InvalidItem) else serialize(value)
 
 

@@ -1,4 +1,4 @@
-"""What the fields of a wire model take, as callers name them; read once per model."""
+"""Fields of wire models by their wire names, computed once per model."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from chalicelib.core.wire.schema import NULL_COUNTS, Partial, Wire, wire_name
 
 @dataclass(frozen=True, slots=True)
 class WireField:
-    """A field of a model; ``nested`` is the model of the object, or of each object, in it.
+    """A field of a model. ``nested`` is the model of its object, or of the objects in its list.
 
-    Unless ``null_counts``, ``null`` stands for the field's omission. ``kinds`` are the types that
-    its own is made of, such as ``list`` and ``int``.
+    Without ``null_counts``, ``null`` means that the field was omitted. ``kinds`` are the types in
+    its annotation, such as ``list`` and ``int``.
     """
 
     nested: type[Wire] | None
@@ -25,7 +25,7 @@ class WireField:
 
     @property
     def holds_text(self) -> bool:
-        """Whether its values are texts: free ones, ids, dates, or some that are listed."""
+        """Whether its values are texts: free text, ids, dates or enumerations."""
         return self.nested is None and not self.kinds & {int, float, bool, list, dict}
 
 
@@ -64,9 +64,9 @@ def _kinds(annotation: Any) -> Iterator[Any]:  # noqa: ANN401  any annotation
 def normalize(model: type[Wire], raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return raw input in the form that validation expects, nested objects included.
 
-    A ``null`` that stands for an omission is removed, because AI clients send it for every argument
-    that they leave out. An integral number such as ``60.0`` becomes an integer in integer fields:
-    JSON Schema counts it as one (2020-12 validation, 6.1.1), and some clients send only doubles.
+    A ``null`` that means an omission is removed, because AI clients send it for every argument that
+    they leave out. An integral number such as ``60.0`` becomes an integer in integer fields: JSON
+    Schema counts it as one (2020-12 validation, 6.1.1), and some clients send only doubles.
     """
     fields = fields_of(model)
     return {
@@ -77,7 +77,7 @@ def normalize(model: type[Wire], raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _EXACT = 2**53
-"""Below it, a double holds every integer exactly (RFC 8259, 6)."""
+"""Below this number, a double represents every integer exactly (RFC 8259, 6)."""
 
 
 def _normalize_value(field: WireField, value: object) -> object:

@@ -1,4 +1,4 @@
-"""JSON Schemas of wire models, as tools, the reference and the query parser read them."""
+"""JSON Schemas of wire models for tools, the reference and the query parser."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -20,11 +20,11 @@ REF = "#/components/schemas/"
 
 
 NULL_OMITS = "x-null-omits"
-"""Marks, in the OpenAPI document, a field whose ``null`` stands for its omission."""
+"""Marks a field in the OpenAPI document whose ``null`` means its omission."""
 
 
 class _Generate(GenerateJsonSchema):
-    """Pydantic's generator; a ``null`` that only stands for an omission is not advertised."""
+    """Pydantic's generator, without ``null`` where it only means an omission."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """Return the schema of a model."""
@@ -40,17 +40,17 @@ class _Generate(GenerateJsonSchema):
         return made
 
     def describe_omission(self, declared: dict[str, Any]) -> None:
-        """Complete the schema of a field whose ``null`` stands for its omission."""
+        """Complete the schema of a field whose ``null`` means its omission."""
 
     def describe_rules(self, model: type[Wire], made: JsonSchemaValue) -> None:
-        """Complete the schema of a model by the rules between its fields."""
+        """Complete the schema of a model with the rules between its fields."""
 
 
 class _GenerateDocument(_Generate):
-    """The generator of OpenAPI's components, which publish all that is enforced.
+    """The generator of OpenAPI components, which publish every rule that is enforced.
 
-    Rules between fields are a number of properties and a sentence: generators of clients make a
-    union of a model with ``anyOf`` or ``oneOf``, whatever is in it.
+    Rules between fields become a minimum number of properties and a sentence. ``anyOf`` and
+    ``oneOf`` are not used, because client generators turn a model with them into a union.
     """
 
     def describe_omission(self, declared: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ class _GenerateDocument(_Generate):
         declared.update({"anyOf": [solid, NULL], NULL_OMITS: True})
 
     def describe_rules(self, model: type[Wire], made: JsonSchemaValue) -> None:
-        """Add what must be sent beside the required fields."""
+        """Describe the fields that must be sent in addition to the required ones."""
         if rules := _rules(model):
             made["description"] = " ".join(filter(None, (made.get("description"), *rules)))
             made["minProperties"] = len(made.get("required", ())) + len(rules)
@@ -76,7 +76,7 @@ def _without_null(declared: dict[str, Any]) -> None:
 
 
 def _rules(model: type[Wire]) -> list[str]:
-    """Return a sentence for each optional field that must be sent, one of several."""
+    """Return a sentence for each rule between optional fields."""
     groups = [(names, "Exactly") for names in model.EXACTLY_ONE_OF]
     if model.AT_LEAST_ONE_OF:
         groups.append((model.AT_LEAST_ONE_OF, "At least"))
@@ -89,10 +89,10 @@ def _rules(model: type[Wire]) -> list[str]:
 
 @cache
 def json_schema(model: type[Wire], *, document: bool = False) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of an input, as agents read it best.
+    """Return the JSON Schema (2020-12) of an input, in the form that suits AI clients.
 
-    That is without ``$ref``, titles and defaults of null and false. ``document`` adds the keywords
-    that are published for the OpenAPI document alone.
+    It has no ``$ref``, no titles and no defaults of null or false. ``document`` adds the keywords
+    that only the OpenAPI document publishes.
     """
     raw = model.model_json_schema(by_alias=True, schema_generator=_Generate)
     schema: dict[str, Any] = _tidy(raw, raw.get("$defs", {}), document=document)
@@ -104,12 +104,12 @@ def json_schema(model: type[Wire], *, document: bool = False) -> dict[str, Any]:
 def components(
     inputs: Iterable[type[Wire]], outputs: Iterable[type[Wire]]
 ) -> tuple[dict[type[Wire], str], dict[str, Any]]:
-    """Return what models are called as OpenAPI's components, and the schemas of all those.
+    """Return the component name of each model, and the OpenAPI schemas of all components.
 
-    That is as their classes are called, without the ``Out`` of records.
+    A component is named like its class, without the suffix ``Out`` of records.
 
     Raises:
-        ValueError: two models would be called the same.
+        ValueError: two models would have the same name.
     """
     modes: list[tuple[type[Wire], JsonSchemaMode]] = []
     modes += [(model, "validation") for model in dict.fromkeys(inputs)]
@@ -146,9 +146,10 @@ def _tidy(
     *,
     document: bool,
 ) -> Any:  # noqa: ANN401  as above
-    """Drop what only fills bytes; with definitions, put them in place.
+    """Remove redundant keywords. With ``definitions``, replace references by their targets.
 
-    Objects stay open: unknown fields of an input are ignored, and answers are given new fields.
+    Objects stay open: unknown fields of an input are ignored, and later versions add fields to
+    answers.
     """
     implied = (None,) if definitions is None else (None, False)
     if isinstance(node, list):
@@ -163,7 +164,7 @@ def _tidy(
         node = _merge_nullable(node, definitions, document=document)
     if document:
         node = {**node, **node.get(DOCUMENT, {})}
-    if "const" in node and not document:  # several AI clients read enumerations alone
+    if "const" in node and not document:  # several AI clients support only enumerations
         node = {("enum" if key == "const" else key): value for key, value in node.items()}
         node["enum"] = [node["enum"]]
     return {
@@ -183,7 +184,7 @@ def _merge_nullable(
 ) -> dict[str, Any]:
     """Turn pydantic's ``anyOf: [X, null]`` into X with ``type: [x, "null"]``.
 
-    A reference and a constant stay beside ``null``, as generators of clients read them.
+    A reference or a constant keeps ``anyOf``, because client generators expect it there.
     """
     options = [_tidy(option, definitions, document=document) for option in node["anyOf"]]
     solid = [option for option in options if option != NULL]

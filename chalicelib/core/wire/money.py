@@ -23,8 +23,8 @@ def rubles(text: str) -> Decimal | None:
 def decimal(text: str) -> Decimal | None:
     """Return the number in a text, or None if it holds no number.
 
-    Spaces and apostrophes may separate thousands. Of a comma and a point, the last is the decimal
-    mark; a single one is, too.
+    Spaces and apostrophes may separate thousands. If the text has both a comma and a point, the
+    last one is the decimal mark. A single comma or point is the decimal mark, too.
     """
     compact = "".join(c for c in text if not c.isspace() and c not in "'’")
     last = max(compact.rfind(","), compact.rfind("."))

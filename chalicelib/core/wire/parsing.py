@@ -1,7 +1,7 @@
-"""From raw input to a validated model, with errors that let a caller fix the call by itself.
+"""Parsing of raw input into validated models, with errors that a caller can act on.
 
-Input is validated strictly (a JSON number must be a number), because silently coerced money is how
-mistakes are paid for; what arrives as a query string is first read by type (``from_query``).
+Validation is strict (a JSON number must be a number), because silent coercion of amounts causes
+costly mistakes. ``from_query`` first converts a query string to the declared types.
 """
 
 import re
@@ -22,14 +22,13 @@ W = TypeVar("W", bound=Wire)
 
 
 def parse(model: type[W], raw: Mapping[str, Any], *, drop_empty: bool = False) -> W:
-    """Validate raw input; a ``null`` that stands for an omission is one.
+    """Validate raw input. A ``null`` that means an omission is removed first.
 
-    With ``drop_empty``, an empty text is an omission, too, in an optional field of texts that does
-    not accept it: clients in OpenAI's strict mode fill every field, and HTML forms send every
-    filter.
+    With ``drop_empty``, an empty text also counts as an omission in an optional text field that
+    refuses it. Clients in OpenAI's strict mode fill every field, and HTML forms send every filter.
 
     Raises:
-        ValidationError: naming each field, what was expected and what came.
+        ValidationError: names each invalid field, what was expected and what was received.
     """
     for name, instead in model.REJECTED_FIELDS.items():
         if name in raw:
@@ -50,19 +49,21 @@ def refusal(
     *,
     name: str = "",
 ) -> ValidationError:
-    """Return the error for input that pydantic has refused as a model, or as another type.
+    """Return the error for input that pydantic refused as a model or as another type.
 
-    ``name`` is what errors about the whole input call it.
+    ``name`` is the name of the whole input in errors.
     """
-    unknown: list[_Unknown] = []
+    unknown: list[_UnknownKey] = []
     if isinstance(given, Mapping) and isinstance(kind, type) and issubclass(kind, Wire):
-        unknown = list(islice(_unknown(kind, given), MOST_NAMED))
+        unknown = list(islice(_unknown_keys(kind, given), MOST_NAMED))
     found = failure.errors(include_url=False)[:MOST_NAMED]
     if name:
         found = [{**each, "loc": each["loc"] or (name,)} for each in found]
-    errors = [FieldError(_field(e), _worded(e, unknown) + _clearing(kind, e)) for e in found]
+    errors = [
+        FieldError(_field(e), _error_text(e, unknown) + _clearing_advice(kind, e)) for e in found
+    ]
     return ValidationError(
-        "; ".join(map(_summed_up, errors[:5])), errors=[e for e in errors if e.field]
+        "; ".join(map(_summary, errors[:5])), errors=[e for e in errors if e.field]
     )
 
 
@@ -125,18 +126,18 @@ _EXPECTED = {
     "too_long": "expected at most {max_length} items",
     "literal_error": "expected {expected}",
 }
-"""What pydantic's errors mean in JSON's terms; the rest are worded where they are raised."""
+"""Pydantic's errors in terms of JSON. Errors that are not listed have their text already."""
 _OTHERWISE = "expected another value"
 _PYDANTICS = frozenset(get_args(core_schema.ErrorType))
 
 
-def _worded(error: ErrorDetails, unknown: Iterable["_Unknown"]) -> str:
-    """Say what was expected and what came; ``advice`` of the error's own comes last."""
+def _error_text(error: ErrorDetails, unknown: Iterable["_UnknownKey"]) -> str:
+    """Return what was expected and what was received, then the error's ``advice``, if any."""
     kind, about = error["type"], error.get("ctx", {})
     if kind == "missing":
-        return "is required" + _sent_instead(error["loc"], unknown)
+        return "is required" + _misnamed_hint(error["loc"], unknown)
     if kind in {"too_short", "too_long"} and isinstance(error["input"], str):
-        kind = f"string_{kind}"  # pydantic words a bound behind a validator as that of a list
+        kind = f"string_{kind}"  # for a bound behind a validator, pydantic's text is that of a list
     if kind in _PYDANTICS:
         message = _EXPECTED.get(kind, _OTHERWISE).format(**about)
     else:
@@ -146,8 +147,8 @@ def _worded(error: ErrorDetails, unknown: Iterable["_Unknown"]) -> str:
     return f"{message}; {about['advice']}" if "advice" in about else message
 
 
-def _clearing(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as in refusal
-    """Return how an update clears the field that an empty text was sent for."""
+def _clearing_advice(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as in refusal
+    """Return how an update clears the field that received an empty text."""
     if error["input"] != "" or not (isinstance(kind, type) and issubclass(kind, Partial)):
         return ""
     field = fields_of(kind).get(str(error["loc"][0])) if len(error["loc"]) == 1 else None
@@ -155,7 +156,7 @@ def _clearing(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as in ref
 
 
 def _field(error: ErrorDetails) -> str:
-    """Return what an error is about: a validator of a whole model may name the field itself."""
+    """Return the field of an error. A validator of a whole model may name the field itself."""
     own = error.get("ctx", {}).get("field")
     return _path(error["loc"] if own is None else (*error["loc"], own))
 
@@ -164,8 +165,8 @@ def _path(location: Sequence[int | str]) -> str:
     return ".".join(map(str, location))
 
 
-def _summed_up(error: FieldError) -> str:
-    """Return a sentence's part on a field, or on the whole input."""
+def _summary(error: FieldError) -> str:
+    """Return the part of a sentence about a field, or about the whole input."""
     if error.field:
         return f"{error.field}: {error.message}"
     return error.message[:1].upper() + error.message[1:]
@@ -175,9 +176,9 @@ _SHOWN = 60
 
 
 def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
-    """Name what came, briefly.
+    """Describe a received value briefly.
 
-    Enough to recognise, too little to echo a document or flood a log.
+    The text is enough to recognize the value, but too short to echo a document or flood a log.
     """
     match value:
         case None:
@@ -201,12 +202,12 @@ def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
 
 
 MOST_NAMED = 20
-"""Errors or warnings named one by one; a body of junk must not cost, or echo, without end."""
+"""The most errors or warnings in one answer, so that invalid bodies cannot make it large."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Unknown:
-    """A key that a model does not know, within ``at``, and the known name that is nearest to it."""
+class _UnknownKey:
+    """A key at path ``at`` that a model does not have, and the known name that is nearest to it."""
 
     at: tuple[str | int, ...]
     key: str
@@ -229,44 +230,44 @@ class _Unknown:
 def unknown_fields(
     model: type[Wire], raw: Mapping[str, Any], *, filtered_list: str | None = None
 ) -> list[str]:
-    """Return a warning for each key of ``raw`` that the model ignores, with the nearest name.
+    """Return a warning for each key of ``raw`` that the model ignores, with the nearest known name.
 
     ``filtered_list`` is the name of the call if it returns a filtered list. Its warnings state that
     the filter did not apply, because a model would otherwise present the whole list as filtered.
-    Parameters of a query that were sent more than once are named, too.
+    Query parameters that were sent more than once are also named.
     """
-    unknown = islice(_unknown(model, raw), MOST_NAMED + 1)
+    unknown = islice(_unknown_keys(model, raw), MOST_NAMED + 1)
     found = [each.warning(filtered_list) for each in unknown]
     if len(found) > MOST_NAMED:
         found[MOST_NAMED] = "More unknown fields were ignored, too."
     return [*(raw.repeated if isinstance(raw, QueryInput) else ()), *found]
 
 
-def _unknown(
+def _unknown_keys(
     model: type[Wire], raw: Mapping[str, Any], at: tuple[str | int, ...] = ()
-) -> Iterator[_Unknown]:
+) -> Iterator[_UnknownKey]:
     fields = fields_of(model)
     for key, value in raw.items():
         if key not in fields:
             if key not in model.REJECTED_FIELDS:
-                yield _Unknown(at, key[:_SHOWN], fields)
+                yield _UnknownKey(at, key[:_SHOWN], fields)
             continue
         nested = fields[key].nested
         if nested is None:
             continue
         if isinstance(value, Mapping):
-            yield from _unknown(nested, value, (*at, key))
+            yield from _unknown_keys(nested, value, (*at, key))
         elif isinstance(value, list):
             for i, item in enumerate(value):
                 if isinstance(item, Mapping):
-                    yield from _unknown(nested, item, (*at, key, i))
+                    yield from _unknown_keys(nested, item, (*at, key, i))
 
 
 _MOST_SENT = 3
 
 
-def _sent_instead(location: Sequence[int | str], unknown: Iterable[_Unknown]) -> str:
-    """Name the unknown keys that may have been meant for a missing field, the likeliest first."""
+def _misnamed_hint(location: Sequence[int | str], unknown: Iterable[_UnknownKey]) -> str:
+    """Name the unknown keys that may have been meant for a missing field, the most likely first."""
     *at, field = location
     beside = [each for each in unknown if each.at == tuple(at) and each.near in {None, field}]
     ends = str(field).casefold()
@@ -279,17 +280,17 @@ _INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0{1,18})?")
 
 
 class QueryInput(dict[str, Any]):
-    """Input that was read from a query string; ``repeated`` are warnings of values not used."""
+    """Input from a query string. ``repeated`` holds a warning for each value that was not used."""
 
     repeated: Sequence[str] = ()
 
 
 def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> QueryInput:
-    """Read a query string by the types that the model declares.
+    """Convert a query string to the types that the model declares.
 
-    A value that does not read as its type is passed on as text, so that validation can name it;
-    so is an unknown parameter, to be named as unknown fields are. Of a parameter that takes one
-    value, the last one counts.
+    A value that does not convert stays text, so that validation can name it. Unknown parameters are
+    kept, so that they are named like unknown fields. If a parameter takes one value, the last one
+    sent counts.
     """
     fields = fields_of(model)
     raw = QueryInput()

@@ -1,4 +1,4 @@
-"""Wire models and field types: camelCase outside, snake_case inside, every property described."""
+"""Wire models and field types: camelCase in JSON, snake_case in Python, all fields described."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -46,20 +46,21 @@ class Wire(BaseModel):
     )
 
     REJECTED_FIELDS: ClassVar[Mapping[str, str]] = {}
-    """Wire names that callers may try here, and what to do instead.
+    """Wire names that callers may try here, with advice on what to send instead.
 
-    Sent, they are refused rather than ignored.
+    They are refused rather than ignored.
     """
 
     EXACTLY_ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    """Groups of optional fields; a validator demands exactly one of each (``exactly_one``)."""
+    """Groups of optional fields. The validator ``exactly_one`` requires exactly one of each
+    group."""
     AT_LEAST_ONE_OF: ClassVar[tuple[str, ...]] = ()
-    """Optional fields of which a validator demands one or more (``has_one``)."""
+    """Optional fields. The validator ``has_one`` requires at least one of them."""
 
     @classmethod
     def from_row(cls, stored: Mapping[str, Any], **made: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of stored values with ``made`` over them; the rest is null."""
-        return cls.model_validate({**_nothing(cls), **stored, **made})
+        """Return the wire form of stored values, updated with ``made``. Missing fields are null."""
+        return cls.model_validate({**_null_fields(cls), **stored, **made})
 
     def provided(self, *except_for: str) -> dict[str, Any]:
         """Return the fields that the caller sent, by Python name, without ``except_for``."""
@@ -71,19 +72,19 @@ class Wire(BaseModel):
 
 
 @cache
-def _nothing(model: type[Wire]) -> Mapping[str, None]:
+def _null_fields(model: type[Wire]) -> Mapping[str, None]:
     return dict.fromkeys(model.model_fields)
 
 
 class Partial(Wire):
-    """What to change of a record: an omitted field stays, ``null`` clears one that can be null."""
+    """Changes to a record. An omitted field stays; ``null`` clears a field that can be null."""
 
 
 class Patch(Partial):
-    """A partial update; nothing at all is refused."""
+    """A partial update. It must change at least one field."""
 
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"id", "if_version"})
-    """Fields that say what to change, or when, rather than how."""
+    """Fields that select the record or set a condition, rather than change it."""
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -108,9 +109,9 @@ P = TypeVar("P", bound=Partial)
 
 
 def fields_as_in(model: type[Wire]) -> Callable[[type[P]], type[P]]:
-    """Describe the fields of a partial update as the model of a new record does (ADR 44).
+    """Copy the field descriptions of a partial update from the model of a new record (ADR 44).
 
-    It is for the fields that are declared by ``optional()``, without a description.
+    Fields declared by ``optional()`` without a description receive it.
 
     Raises:
         TypeError: the model has no field of the same name and type.
@@ -134,7 +135,7 @@ def _same_type(one: FieldInfo, other: FieldInfo) -> bool:
 
 
 def exactly_one(model: Wire) -> None:
-    """Demand one field of each group of ``EXACTLY_ONE_OF``; for the model's validators."""
+    """Require one field of each group of ``EXACTLY_ONE_OF``. For validators of models."""
     for names in model.EXACTLY_ONE_OF:
         if sum(getattr(model, name) is not None for name in names) != 1:
             wired = [wire_name(type(model), name) for name in names]
@@ -146,12 +147,12 @@ def exactly_one(model: Wire) -> None:
 
 
 def has_one(model: Wire) -> bool:
-    """Whether one of ``AT_LEAST_ONE_OF`` is given and not empty; for the model's validators."""
+    """Whether a field of ``AT_LEAST_ONE_OF`` is given and not empty. For validators of models."""
     return any(getattr(model, name) for name in model.AT_LEAST_ONE_OF)
 
 
 def in_order(model: Wire, least: str, most: str) -> None:
-    """Demand that one optional bound is not above another; for the model's validators."""
+    """Require that one optional bound is not above another. For validators of models."""
     low, high = getattr(model, least), getattr(model, most)
     if low is not None and high is not None and low > high:
         low, high = (wire_name(type(model), name) for name in (least, most))
@@ -160,28 +161,27 @@ def in_order(model: Wire, least: str, most: str) -> None:
 
 
 def optional(description: str | None = None) -> Any:  # noqa: ANN401  the default of a field of any type
-    """Declare a field that need not be sent; ``null`` stands for its omission, too.
+    """Declare an optional field. ``null`` means its omission, too.
 
-    Only a model under ``fields_as_in`` leaves the description out.
-
-    It is more than that in a ``Partial``, where it clears a field whose type admits it, and where
-    ``NULL_COUNTS`` says so.
+    In a ``Partial``, ``null`` instead clears a field whose type admits it. A field marked
+    ``NULL_COUNTS`` treats ``null`` as a value. Omit the description only in a model under
+    ``fields_as_in``.
     """
     return Field(default=None, description=description)
 
 
 NULL_COUNTS: Final = "null counts"
-"""Marks, in ``Annotated``, an optional field whose ``null`` is not its omission.
+"""Marks, in ``Annotated``, an optional field whose ``null`` differs from an omission.
 
-It is validated as any value is: taken, or refused where omission itself acts.
+``null`` is validated like any value. It is refused where only an omission has an effect.
 """
 
 
 DOCUMENT = "x-document"
-"""A keyword of a field's JSON Schema: holds keywords that only the OpenAPI document publishes.
+"""A keyword in a field's JSON Schema that holds keywords for the OpenAPI document only.
 
-Tool schemas leave them out: some clients of models refuse keywords that they do not know, and each
-costs bytes in every list of the tools.
+Tool schemas omit them: some AI clients refuse unknown keywords, and each one adds bytes to every
+list of the tools.
 """
 
 
@@ -189,14 +189,14 @@ class NoInput(Wire):
     """The input of an operation that takes none."""
 
 
-# Field types. The bounds are those of the spec (Limits) and of tools.md; schemas publish all.
+# Field types. The schemas publish every bound.
 MAX_ID = 64
 Id = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ID)]
-"""An id is opaque."""
+"""An opaque id."""
 
 
 def printable(text: str) -> str:
-    """Refuse what a list could not show, or would show as something else."""
+    """Refuse text that a list could not show, or would show as something else."""
     if CONTROL.search(text):
         raise PydanticCustomError("control_characters", "expected no control characters")
     if BIDI_CONTROL.search(text):
@@ -217,9 +217,9 @@ SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=
 
 @dataclass(frozen=True, slots=True)
 class Pattern(GroupedMetadata):
-    """Text of a pattern, in ``Annotated``; a refusal says in words what is ``expected``.
+    """A text pattern, for ``Annotated``. Errors state ``expected`` instead of the pattern.
 
-    The JSON Schema publishes it as an expression that is anchored at both ends.
+    The JSON Schema publishes the pattern with anchors at both ends.
     """
 
     pattern: str
@@ -238,9 +238,9 @@ class Pattern(GroupedMetadata):
 
 @dataclass(frozen=True, slots=True)
 class Unique(GroupedMetadata):
-    """A list of texts without repetitions, in ``Annotated``; a refusal says what is ``expected``.
+    """A list of texts without repeats, for ``Annotated``. Errors state ``expected``.
 
-    Items of other types, such as those that fail alone, are not compared.
+    Items of other types, such as invalid items of a batch, are not compared.
     """
 
     expected: str
@@ -277,15 +277,15 @@ LiteralTrue = Annotated[
     AfterValidator(_must_be_true),
     WithJsonSchema({"type": "boolean", "const": True}),
 ]
-"""A flag that can only be set; JSON's ``true``, not a number that equals it."""
+"""A flag that can only be true. It must be JSON's ``true``, not a number that equals it."""
 MAX_KOPECKS = 10**11
 
 
 def _in_kopecks(value: object) -> object:
-    """Refuse what is no integer of kopecks; an amount in rubles is answered with its kopecks.
+    """Refuse a value that is not an integer of kopecks. The error converts amounts in rubles.
 
     Raises:
-        PydanticCustomError: the value is no integer, or not from 0 to ``MAX_KOPECKS``.
+        PydanticCustomError: the value is not an integer, or not from 0 to ``MAX_KOPECKS``.
     """
     if not isinstance(value, int) or isinstance(value, bool):
         raise PydanticCustomError("kopecks", "expected an integer of kopecks", _advice(value))
@@ -298,7 +298,7 @@ def _in_kopecks(value: object) -> object:
 
 
 def _advice(value: object) -> dict[str, str]:
-    """Return how an amount that looks like rubles is sent in kopecks."""
+    """Return advice on how to send an amount in kopecks if the value looks like rubles."""
     if not isinstance(value, float | str):
         return {}
     text = str(value).strip()
@@ -315,7 +315,7 @@ def _advice(value: object) -> dict[str, str]:
 
 
 Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS), BeforeValidator(_in_kopecks)]
-"""Money; 100 kopecks are a ruble."""
+"""An amount in kopecks; 100 kopecks are one ruble."""
 Minutes = Annotated[int, Field(ge=0)]
 SortOrder = Annotated[int, Field(ge=-(10**12), le=10**12)]
 PageNumber = Annotated[int, Field(ge=1, le=10**9)]
@@ -324,7 +324,7 @@ PageNumber = Annotated[int, Field(ge=1, le=10**9)]
 def iso(moment: datetime) -> str:
     """Return a moment as ISO 8601 in UTC, with milliseconds and ``Z``."""
     moment = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    # Without an offset to write, it is written in two thirds of the time.
+    # Formatting is a third faster without an offset.
     return moment.replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"
 
 

@@ -1,4 +1,4 @@
-"""Times as callers send them: moments, calendar days, and either of them."""
+"""Times in requests: moments, calendar days, and values that may be either."""
 
 import re
 from datetime import UTC, date, datetime
@@ -11,7 +11,7 @@ from chalicelib.core.wire.schema import DOCUMENT
 
 
 def _moment(value: object) -> object:
-    """Read ISO 8601; without an offset it is UTC."""
+    """Parse ISO 8601. A time without an offset is UTC."""
     if not isinstance(value, str):
         return value
     try:
@@ -24,11 +24,11 @@ def _moment(value: object) -> object:
 
 
 Moment = Annotated[datetime, BeforeValidator(_moment)]
-"""A moment as callers give it."""
+"""A moment in a request."""
 
 
 _YEARS = range(1971, 3000)
-"""Of times that callers give: whatever time zone they are read in, ids can hold them."""
+"""Years that callers may send. Ids can represent them in every time zone."""
 _IN_YEARS = {
     DOCUMENT: {
         "pattern": "^(19(7[1-9]|[89][0-9])|2[0-9]{3})",
@@ -38,11 +38,11 @@ _IN_YEARS = {
 
 
 _SPACED_OFFSET = re.compile(r"(\S+[T ]\S+) ([0-9]{2}:?[0-9]{2})")
-"""A time whose offset lost its plus sign, as in a query that did not escape it."""
+"""A time whose offset lost its plus sign, as in a query string without escaping."""
 
 
 def _iso_as(kind: type[date], value: object) -> date | None:
-    """Read ISO 8601 as a date, or as a time; None if it is none."""
+    """Parse ISO 8601 as a date or a time. Returns None for other values."""
     if not isinstance(value, str):
         return None
     if spaced := _SPACED_OFFSET.fullmatch(value):
@@ -69,9 +69,9 @@ def _when(value: object) -> date:
 
 
 _ISO = PlainSerializer(lambda when: when.isoformat(), return_type=str, when_used="json")
-"""Said, because pydantic takes what a ``PlainValidator`` returns for what it is to be in JSON.
+"""An explicit serializer, because pydantic otherwise serializes the validator's return type.
 
-So a fingerprint of the input distinguishes a time from its date.
+With it, the fingerprint of an input distinguishes a time from its date.
 """
 Day = Annotated[
     date,
@@ -81,4 +81,4 @@ Day = Annotated[
 ]
 """A calendar day."""
 When = Annotated[date, PlainValidator(_when), _ISO, WithJsonSchema({"type": "string", **_IN_YEARS})]
-"""A day, or a ``datetime`` that may lack its offset; ``clock.moment_of`` says which moment."""
+"""A day, or a ``datetime`` that may lack an offset. ``clock.moment_of`` returns its moment."""
