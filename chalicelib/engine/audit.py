@@ -1,6 +1,6 @@
-"""The audit log.
+"""The audit log: one record per committed change, kept for 90 days.
 
-Append-only by IAM policy, too; one record per committed change, kept 90 days (ADR 17).
+IAM policies also keep it append-only (ADR 17).
 """
 
 from collections.abc import Callable
@@ -19,13 +19,13 @@ from chalicelib.engine.tables import AuditTableRow, JsonAttribute
 KEPT = timedelta(days=90)
 MAX_RESOURCES = 100
 LOOKED_AT = 1000
-"""Changes that a page of chosen ones looks at before it is cut short: about 125 read units."""
+"""Changes that a filtered page reads at most, for about 125 read units."""
 
 
 class AuditRow(AuditTableRow):
-    """One change: who, with which key, from where, what, and the names of the changed fields.
+    """One change: actor, key, client IP, operation and the names of the changed fields.
 
-    ``resources`` are what it touched, such as ``site:<id>``, at most a hundred.
+    ``resources`` are the changed resources, such as ``site:<id>``, at most a hundred.
     """
 
     at = UTCDateTimeAttribute()
@@ -43,7 +43,7 @@ def _partition(workspace_id: str) -> str:
 
 
 def row(tenant: str, event: AuditEvent) -> AuditRow:
-    """Return the row of a change, to be written in the change's own transaction."""
+    """Return the row of a change. The transaction of the change writes it."""
     now = clock.now()
     return AuditRow(
         _partition(event.workspace_id or tenant),
@@ -61,18 +61,18 @@ def row(tenant: str, event: AuditEvent) -> AuditRow:
 
 
 def latest(workspace_id: str, limit: int = 100) -> list[AuditRow]:
-    """Return a workspace's last changes, newest first."""
+    """Return the latest changes of a workspace, newest first."""
     return AuditRow.partition(_partition(workspace_id), limit=limit, scan_index_forward=False)
 
 
 class AuditPage(NamedTuple):
-    """Changes, newest first, and the id of the one to go on before; None if that is all."""
+    """Changes, newest first, and the id to continue before. It is None on the last page."""
 
     rows: list[AuditRow]
     before: str | None
 
 
-def page(  # noqa: PLR0913  what a page is asked for by
+def page(  # noqa: PLR0913  the filters of a page
     workspace_id: str,
     limit: int,
     *,
@@ -83,9 +83,10 @@ def page(  # noqa: PLR0913  what a page is asked for by
 ) -> AuditPage:
     """Return a page of a workspace's changes, newest first.
 
-    ``before`` is where the last page said to go on; ``first`` and ``last`` are inclusive. Of an
-    actor and an operation, ``wanted`` says whether to show it; a page of chosen ones may be short,
-    or even empty, while there are more. What has expired is not shown, whether or not it is gone.
+    ``before`` is the position that the previous page returned. ``first`` and ``last`` are
+    inclusive. ``wanted`` decides by the actor and the operation whether to include a change. With
+    it, a page may be short or empty although more changes follow. Expired changes are left out,
+    even if DynamoDB has not deleted them yet.
     """
     oldest = clock.now() - KEPT
     least, most = id_bounds((max(first or oldest, oldest), last))

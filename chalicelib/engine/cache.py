@@ -1,7 +1,7 @@
-"""Answers of outside services, kept for a while so that nobody asks for the same thing twice.
+"""A cache of answers from outside services, so that the same request is not repeated.
 
-One cache for the whole platform, not one per workspace: it is for public data only. What belongs to
-a workspace, or was made for it, is never put here.
+The whole platform shares one cache, so it may hold public data only. Never store data that belongs
+to a workspace or was made for it.
 """
 
 import hashlib
@@ -19,11 +19,11 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.engine.tables import MAX_ITEM_BYTES, ControlRow
 
 MAX_BYTES = MAX_ITEM_BYTES - 1_000
-"""Larger answers are not kept. The rest of a row is for its key and attribute names."""
+"""Larger answers are not cached. The rest of a row is for its key and attribute names."""
 SORT_KEY = "-"
 
 J = TypeVar("J")
-"""JSON: what ``json.loads`` returns. Anything else would come back as something else."""
+"""JSON, as ``json.loads`` returns it. Other types would change in the cache."""
 
 _FAILURES = (PynamoDBException, UnavailableError)
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class CacheRow(ControlRow):
-    """An answer, as JSON text."""
+    """A cached answer, as JSON text."""
 
     body = UnicodeAttribute()
 
@@ -44,16 +44,16 @@ def cached(
     *,
     ttl_of_none: timedelta | None = None,
 ) -> J:
-    """Return what is kept, else what ``produce`` returns, which is kept from then on.
+    """Return the cached answer. If there is none, call ``produce`` and cache its result.
 
-    A cache that fails costs a look-up, never the call. What ``produce`` raises is passed on.
+    If the cache fails, ``produce`` is called. Exceptions of ``produce`` are not caught.
 
     Args:
-        kind: what is looked up and in which shape: a shape that changes is another kind.
-        key: what the answer depends on, of any length.
-        ttl: how long it is kept.
-        produce: looks it up.
-        ttl_of_none: how long None is kept, if not as long; look-ups that find nothing return it.
+        kind: the kind of the answer and its shape. Use another kind when the shape changes.
+        key: the values that the answer depends on, of any length.
+        ttl: how long the answer is cached.
+        produce: requests the answer.
+        ttl_of_none: how long None, the result of an empty search, is cached. Defaults to ``ttl``.
     """
     place = f"CACHE#{kind}#{hashlib.sha256(key.encode()).hexdigest()}"
     kept = _read(place)

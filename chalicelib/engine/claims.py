@@ -1,8 +1,8 @@
-"""Claims: what may exist once. A claim is written in the transaction that makes the thing it names.
+"""Claims of unique names, written in the transaction that creates the named thing.
 
-Platform-wide claims (a site's slug, an account's e-mail) live in ``identity`` and double as the
-look-up from a name that arrives without a workspace. What is unique inside a workspace is a
-``Lookup`` of its listing.
+Platform-wide claims, such as a site's slug or an account's e-mail, are in the table ``identity``.
+They are also the look-ups from a name that arrives without a workspace. Names that are unique
+within a workspace are a ``Lookup`` of their listing instead.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ SORT_KEY = "-"
 class ClaimRow(IdentityRow):
     """A platform-wide claim.
 
-    ``target`` is the id it leads to, ``workspace_id`` the workspace, if any.
+    ``target`` is the id that the name leads to, and ``workspace_id`` its workspace, if any.
     """
 
     target = UnicodeAttribute()
@@ -28,18 +28,18 @@ class ClaimRow(IdentityRow):
 
     @classmethod
     def find_claim(cls, kind: str, name: str) -> "ClaimRow | None":
-        """Return who holds a name, or None."""
+        """Return the claim of a name, or None."""
         return cls.find(f"CLAIM#{kind}#{name}", SORT_KEY)
 
     @classmethod
     def workspace_of(cls, kind: str, name: str) -> str | None:
-        """Return the workspace of who holds a name, or None."""
+        """Return the workspace of a claimed name, or None."""
         held = cls.find_claim(kind, name)
         return held.workspace_id if held else None
 
     @classmethod
     def taken(cls, kind: str, names: Iterable[str]) -> set[str]:
-        """Return which of the names are held, in one round trip."""
+        """Return the names that are claimed. Reads them in one request."""
         keys = {f"CLAIM#{kind}#{name}": name for name in names}
         with reaching():
             return {
@@ -54,8 +54,8 @@ def claim(kind: str, name: str, target: str, workspace_id: str | None = None) ->
 
 
 def name_hash(text: str, within: str = "") -> str:
-    """Return what a text that people give is claimed by; texts that compare alike share it.
+    """Return the hash under which a text is claimed. Texts that compare equal share it.
 
-    A hash, for folding can make a text longer than a key may be: U+FDFA becomes 18 letters.
+    A hash is needed because folding can make a text too long for a key: U+FDFA becomes 18 letters.
     """
     return hashlib.sha256(f"{within}\0{fold(text)}".encode()).hexdigest()

@@ -1,8 +1,8 @@
-"""The one connection to DynamoDB: how long it waits, what it tries again, and what a failure means.
+"""The connection to DynamoDB: time-outs, retries and the meaning of failures.
 
-botocore's own retries are off. They would send a transaction again without asking whether the first
-time did it, and they know nothing of the request's deadline. A read, or a write of one row, is
-tried three times; a transaction only by ``engine.transactions``, which can tell.
+botocore's own retries are off. They would repeat a transaction without checking whether the first
+attempt succeeded, and they ignore the request's deadline. Reads and writes of one row are tried
+three times. Only ``engine.transactions`` repeats transactions, because it can check their outcome.
 """
 
 from collections.abc import Iterator
@@ -23,12 +23,12 @@ from chalicelib.core.retry import backoff
 
 CONNECT_SECONDS = 1
 READ_SECONDS = 2
-"""An answer takes milliseconds; one that takes longer than this is lost more likely than late."""
+"""Seconds to wait for an answer. Answers take milliseconds, so a later one is probably lost."""
 ATTEMPTS = 3
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 IN_PROGRESS = "TransactionInProgressException"
-"""The transaction with this very token is still being carried out: not another writer's."""
+"""A transaction with the same token is still being carried out. No other writer is involved."""
 CONFLICTS = frozenset({"TransactionConflict", "TransactionConflictException"})
 THROTTLED = frozenset(
     {
@@ -40,17 +40,17 @@ THROTTLED = frozenset(
         "ThrottlingException",
     }
 )
-"""Refusals for now: DynamoDB did nothing."""
+"""Temporary refusals. DynamoDB has not carried out the request."""
 
 
 class _Connection(Connection):
-    """PynamoDB's connection with retries that end before the request's deadline."""
+    """PynamoDB's connection, with retries that end before the request's deadline."""
 
     @property
     def session(self) -> Session:
-        """The session that makes the client, which names the service and nothing else.
+        """The session that creates the client. Its User-Agent names only the service.
 
-        botocore would describe the machine and its own features in each request's User-Agent: that
+        botocore would add the machine and its own features to the User-Agent of each request. That
         takes 0.1 ms, a third of the CPU time of a call.
         """
         session = super().session
@@ -74,9 +74,9 @@ class _Connection(Connection):
 
 @cache
 def connection() -> Connection:
-    """Return the one connection all tables share.
+    """Return the connection that all tables share.
 
-    A client costs a tenth of a second to make (chalice.md).
+    Creating a client takes a tenth of a second.
     """
     return _Connection(
         connect_timeout_seconds=CONNECT_SECONDS,
@@ -87,9 +87,9 @@ def connection() -> Connection:
 
 
 def error_code(error: BaseException) -> str:
-    """Return DynamoDB's code of a failure, or "" when it never answered in its own words.
+    """Return DynamoDB's code of a failure, or "" if there was no answer with a code.
 
-    PynamoDB's own ``cause_response_code`` trips over botocore's time-outs, whose response is None.
+    PynamoDB's own ``cause_response_code`` fails on botocore's time-outs, whose response is None.
     """
     cause = error.cause if isinstance(error, PynamoDBException) else error
     response = getattr(cause, "response", None) or {}
@@ -98,7 +98,7 @@ def error_code(error: BaseException) -> str:
 
 
 def is_unknown(error: BaseException) -> bool:
-    """Whether DynamoDB may have done what it was asked to all the same: the answer is lost."""
+    """Whether DynamoDB may have carried out the request although no answer confirms it."""
     cause = error.cause if isinstance(error, PynamoDBException) else error
     if isinstance(cause, ClientError):
         return error_code(error) == IN_PROGRESS or _status(cause) >= 500  # noqa: PLR2004  server errors
@@ -106,12 +106,12 @@ def is_unknown(error: BaseException) -> bool:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether asking again may help: DynamoDB is out of reach, overloaded or failing."""
+    """Whether a retry may help: DynamoDB is out of reach, overloaded or failing."""
     return is_unknown(error) or error_code(error) in THROTTLED
 
 
 def _status(error: ClientError) -> int:
-    """Return the HTTP status; PynamoDB's wrapper keeps it in what it was raised from only."""
+    """Return the HTTP status. PynamoDB's wrapper has it only in the exception that caused it."""
     for each in (error, error.__cause__):
         metadata = (getattr(each, "response", None) or {}).get("ResponseMetadata", {})
         if status := metadata.get("HTTPStatusCode"):
@@ -121,9 +121,10 @@ def _status(error: ClientError) -> int:
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Turn a database that keeps failing into a clear 503.
+    """Turn lasting failures of the database into a 503.
 
-    What it refuses for good, such as a malformed request, is our mistake, and no 503.
+    Permanent refusals, such as of a malformed request, are errors of this service. They are raised
+    unchanged.
     """
     try:
         yield
@@ -132,13 +133,13 @@ def reaching() -> Iterator[None]:
 
 
 def raise_failure(error: PynamoDBException | UnavailableError) -> NoReturn:
-    """Raise what a failed request to DynamoDB means to the caller.
+    """Raise the error that a failed request to DynamoDB means for the caller.
 
-    An error that keeps its meaning is raised as it is. It must not be raised ``from`` itself:
-    its chain of causes would have no end.
+    An error that keeps its meaning is raised as it is. It must not be raised ``from`` itself,
+    because its chain of causes would have no end.
 
     Raises:
-        UnavailableError: asking again may help.
+        UnavailableError: a retry may help.
     """
     if is_passing(error):
         raise UnavailableError from error

@@ -1,8 +1,9 @@
-"""Which records show which files: a row for each file and record, in the file's own partition.
+"""The records that show each file: one row per file and record, in the file's partition.
 
-The unit of work that writes a record keeps its rows in step (``engine.unit``), so a file knows what
-shows it when it is to be deleted. A record that begins to show a file raises the file's version: a
-deletion that has not seen it begins again, and a file that is gone makes the record's writer do so.
+The unit of work that writes a record also updates these rows (``engine.unit``), so the deletion of
+a file can find the records that show it. A record that begins to show a file raises the file's
+version. A concurrent deletion of the file then conflicts and starts again. If the file is gone, the
+writer of the record conflicts and starts again instead.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,15 +21,16 @@ FILE = "FILE"
 """The noun of files."""
 
 Changes = Mapping[str, Mapping[str, bool]]
-"""Of records, named as ``PRODUCT#<id>``, the files whose showing changes: whether they do now."""
+"""Changed files by record, such as ``PRODUCT#<id>``: whether the record now shows each file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFiles(Generic[R]):
-    """Which files a noun's records show.
+    """The files that a noun's records show.
 
-    ``ids`` gives their ids; ``remove`` takes one out of a record when the file is deleted all the
-    same. Without it the record stays as it is, as a page does, whose HTML is its author's.
+    ``ids`` returns the ids of a record's files. ``remove`` takes a file out of a record when the
+    file is deleted although it is shown. Without ``remove`` the record stays unchanged: the HTML of
+    a page, for example, belongs to its author.
     """
 
     ids: Callable[[R], Iterable[str]]
@@ -36,29 +38,29 @@ class ShownFiles(Generic[R]):
 
 
 class FileUseRow(ContentRow):
-    """Says that a record, which its sort key names, shows a file."""
+    """States that a record shows a file. The sort key names the record."""
 
 
 class FileVersionRow(ContentRow):
-    """A file, as the record's writer raises its version."""
+    """The version of a file, which the writer of a record raises."""
 
     version = NumberAttribute()
 
 
 RAISE: list[Action] = [FileVersionRow.version.add(1)]
-"""What a record that begins to show a file does to it."""
+"""The actions on a file that a record begins to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileUseRows:
-    """What changes of the rows; ``shown`` are the files whose version is raised."""
+    """The changes of rows. The versions of the files in ``shown`` are raised."""
 
     put: list[FileUseRow]
     deleted: list[FileUseRow]
     shown: list[FileVersionRow]
 
     def __len__(self) -> int:
-        """Return how many items of a transaction they take."""
+        """Return the number of items that they take in a transaction."""
         return len(self.put) + len(self.deleted) + len(self.shown)
 
 
@@ -78,7 +80,7 @@ def records_showing(workspace_id: str, file_id: str) -> list[str]:
 
 
 def rows(workspace_id: str, changes: Changes, created: Iterable[str] = ()) -> FileUseRows:
-    """Return what to write of changes; files that the same unit has ``created`` have no rivals."""
+    """Return the rows to write. Files ``created`` by the same unit need no higher version."""
     put: list[FileUseRow] = []
     deleted: list[FileUseRow] = []
     shown = dict.fromkeys(created, False)
@@ -94,27 +96,27 @@ def rows(workspace_id: str, changes: Changes, created: Iterable[str] = ()) -> Fi
 
 @dataclass
 class FileUseTracker:
-    """What the records that a unit of work writes showed before, and show now."""
+    """The files that the written records of a unit of work showed before, and show now."""
 
     workspace_id: str
     created: set[str] = field(default_factory=set)
-    """The files that the unit creates."""
+    """Ids of files that the unit creates."""
     _records: dict[str, tuple[set[str], Callable[[], Iterable[str]]]] = field(default_factory=dict)
 
     def note_creation(self, row: Row) -> None:
-        """Note a row that is created, which may be a file."""
+        """Register a created row, which may be a file."""
         if row.pk == files_partition(self.workspace_id):
             self.created.add(row.sk)
 
     def note(
         self, record: str, shown: ShownFiles[Any], before: Record | None, after: Record | None
     ) -> None:
-        """Note a record that is written; what it shows then is asked when the unit commits."""
+        """Register a written record. Its new files are read when the unit commits."""
         old = set(shown.ids(before)) if before is not None else set()
         self._records[record] = (old, lambda: shown.ids(after) if after is not None else ())
 
     def changes(self) -> Changes:
-        """Return what the unit changes."""
+        """Return the changes that the unit makes."""
         found = {}
         for record, (old, ids) in self._records.items():
             new = set(ids())

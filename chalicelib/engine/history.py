@@ -1,4 +1,4 @@
-"""History rows: the changes of a record, which its owner sees with the record."""
+"""History rows: the changes of a record, which are shown to its owner."""
 
 from typing import Any, ClassVar, Self
 
@@ -22,13 +22,13 @@ class HistoryRow(ContentRow):
 
     @classmethod
     def new(cls, workspace_id: str, record_id: str, by: str, **values: Any) -> Self:  # noqa: ANN401  the row's attributes
-        """Return the row of a change that is made now."""
+        """Return the row of a change that happens now."""
         place = group(record_id) + new_id()
         return cls(cls._partition(workspace_id), place, at=clock.now(), by=by, **values)
 
     @classmethod
     def newest(cls, workspace_id: str, record_id: str, limit: int | None = SHOWN) -> list[Self]:
-        """Return the changes of a record, oldest first: the newest ones, at most ``limit``."""
+        """Return the latest changes of a record, at most ``limit``, oldest first."""
         newest_first = cls.partition(
             cls._partition(workspace_id),
             range_key_condition=cls.sk.startswith(group(record_id)),

@@ -1,6 +1,6 @@
-"""Answers kept under idempotency keys for 24 hours, per principal and operation (data.md, Writing).
+"""Stored answers of idempotent calls, kept for 24 hours per principal and operation.
 
-A record, once it has an answer, is never overwritten nor removed by the call that made it.
+The answer, once stored, is never overwritten or removed by the call that made it.
 """
 
 import hashlib
@@ -21,17 +21,17 @@ from chalicelib.engine.tables import ControlRow
 
 KEPT = timedelta(hours=24)
 IN_PROGRESS_FOR = timedelta(minutes=2)
-"""How long a mark outlives a crashed call; longer than any Lambda behind API Gateway may run."""
+"""Lifetime of a mark after a crash. It exceeds the longest Lambda run behind API Gateway."""
 
 MAX_INLINE_BYTES = 100_000
-"""Of an answer that is kept in its row, which ends at 400 KB; a larger one is an object."""
+"""Bytes of an answer that is stored in its row. Rows hold 400 KB; larger answers are objects."""
 SORT_KEY = "-"
 
 log = logging.getLogger(__name__)
 
 
 class IdempotencyRow(ControlRow):
-    """An answer, or the mark of a call that is still running (neither body nor object yet)."""
+    """An answer. Without body and object, it is the mark of a call in progress."""
 
     fingerprint = UnicodeAttribute()
     owner = UnicodeAttribute()
@@ -40,7 +40,7 @@ class IdempotencyRow(ControlRow):
 
 
 def _partition(tenant: str, record: IdempotencyRecord) -> str:
-    """Return where a record is: by a hash, since a caller's key may have any characters."""
+    """Return the partition of a record. It is hashed, because keys may have any characters."""
     name = hashlib.sha256(f"{record.scope}\0{record.key}".encode()).hexdigest()
     return f"W#{tenant}#IDEMPOTENCY#{name}"
 
@@ -48,7 +48,7 @@ def _partition(tenant: str, record: IdempotencyRecord) -> str:
 def row(
     tenant: str, record: IdempotencyRecord, *, owner: str, kept: timedelta = KEPT
 ) -> IdempotencyRow:
-    """Return the row of an answer, or of a mark."""
+    """Return the row of an answer or of a mark."""
     return IdempotencyRow(
         _partition(tenant, record),
         SORT_KEY,
@@ -61,9 +61,10 @@ def row(
 
 
 def is_free_for(owner: str) -> Condition:
-    """Nobody holds the key.
+    """Return the condition that the key is free for this request.
 
-    Never used, expired (time-to-live is lazy), or merely marked by this very request.
+    That means that the key was never used, has expired, or has a mark of this request. Expired rows
+    may still exist, because DynamoDB deletes them late.
     """
     expired = IdempotencyRow.expires < clock.now()
     free: Condition = IdempotencyRow.pk.does_not_exist() | expired | _is_mark_of(owner)
@@ -78,7 +79,7 @@ def _is_mark_of(owner: str) -> Condition:
 
 
 def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
-    """Return what is kept under a key, unless it has expired."""
+    """Return the record stored under a key, unless it has expired."""
     row = IdempotencyRow.find(_partition(tenant, record), SORT_KEY)
     if row is None or (row.expires is not None and row.expires < clock.now()):
         return None
@@ -88,7 +89,7 @@ def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
 def mark_in_progress(
     tenant: str, record: IdempotencyRecord, *, owner: str, kept: timedelta = IN_PROGRESS_FOR
 ) -> bool:
-    """Mark a key as in progress, for so long at most; False if it is held already."""
+    """Mark a key as in progress for at most ``kept``. Returns False if the key is not free."""
     mark = row(tenant, record, owner=owner, kept=kept)
     try:
         mark.save(condition=is_free_for(owner))
@@ -100,9 +101,10 @@ def mark_in_progress(
 
 
 def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> None:
-    """Drop the mark that this owner set; an answer that has taken its place stays.
+    """Remove the mark that ``owner`` set. An answer that has replaced it stays.
 
-    A mark that cannot be dropped now expires: that must not hide what the call failed with.
+    Failures are only logged, because they must not hide the error of the call. The mark then stays
+    until it expires.
     """
     try:
         IdempotencyRow(_partition(tenant, record), SORT_KEY).delete(condition=_is_mark_of(owner))
@@ -112,9 +114,9 @@ def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> 
 
 
 def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
-    """Return the stored answers that name any of some words, such as ids.
+    """Return the stored answers that contain any of some words, such as ids.
 
-    For the operator alone: it reads the whole table, which nothing else does.
+    It reads the whole table, so only the operator may use it.
     """
     found = IdempotencyRow.scan(IdempotencyRow.pk.startswith(f"W#{tenant}#IDEMPOTENCY#"))
     wanted = [each.encode() for each in words]

@@ -1,4 +1,4 @@
-"""The rows that follow from a unit's records: index entries, look-ups, counters and file uses."""
+"""The rows that depend on a unit's records: index entries, look-ups, counters and file uses."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
@@ -25,20 +25,20 @@ from chalicelib.engine.transactions import (
 )
 
 LATE_ENTRIES = "late-entries"
-"""The scheduled job of writing index entries that did not fit into their transaction."""
+"""The kind of job that writes index entries that did not fit into their transaction."""
 LATE_FILE_USES = "late-file-uses"
-"""The same of rows that say which records show which files."""
+"""The kind of job that writes file uses that did not fit into their transaction."""
 Taken = Mapping[str, AppError | Callable[[str], AppError]]
-"""What it means that a unique look-up is held by another, by its name; or made of the holder's id.
+"""Errors for unique look-ups that another record holds, by the look-up's name.
 
-Without one the operation begins again.
+A function receives the holder's id. Without an error, the operation starts again.
 """
 NOTHING: Taken = {}
 
 
 @dataclass
 class Indexer:
-    """Stages, in one transaction, the rows that follow from the records that it writes."""
+    """Stages the rows that depend on the records of one transaction."""
 
     tenant: str
     transaction: Transaction
@@ -47,13 +47,14 @@ class Indexer:
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def __post_init__(self) -> None:
-        """Follow which files the tenant's records show."""
+        """Create the tracker of the files that the tenant's records show."""
         self.file_uses = FileUseTracker(self.tenant)
 
     def add(self, row: Row, taken: Taken) -> None:
-        """Set a record's times, revision and index keys, and count it. Other rows are not listed.
+        """Prepare a record and its dependent rows for writing.
 
-        The rows that go with it are written with it.
+        Sets the record's times, revision and index keys, and counts it. Rows that are not records
+        of a noun are left unchanged.
         """
         if (listing := self._listing(row)) and isinstance(row, Record):
             row.updated_at = clock.now()
@@ -61,34 +62,34 @@ class Indexer:
             row.revision = int(row.version or 0) + 1
             listing.set_index_keys(row)
             self._counts[listing.noun].update(listing.counters(row.facets))
-            self._keep_in_step(listing, row.as_read, row, taken)
+            self._sync_side_rows(listing, row.as_read, row, taken)
 
     def subtract(self, row: Row) -> None:
-        """Take a record out of the counters it was in when it was read."""
+        """Subtract a record from the counters that counted it when it was read."""
         if (listing := self._listing(row)) and isinstance(row, Record):
             self._counts[listing.noun].subtract(listing.counters(row.facets_read))
 
     def remove(self, row: Row) -> None:
-        """Stage the removal of the rows that go with a record, as it was read."""
+        """Stage the removal of the rows that depend on a record that was read."""
         self.subtract(row)
         if (listing := self._listing(row)) and isinstance(row, Record):
-            self._keep_in_step(listing, row.as_read or row, None, NOTHING)
+            self._sync_side_rows(listing, row.as_read or row, None, NOTHING)
 
     def stage(self) -> list[JobRow]:
-        """Stage what the records have added up to; return the jobs of what does not fit."""
+        """Stage the dependent rows. Returns jobs for those that do not fit into the transaction."""
         for noun, deltas in self._counts.items():
             for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
                 self.transaction.updates.append((update_stage(shard, additions), None))
         return [*self._stage_file_uses(), *self._stage_entries()]
 
-    def _keep_in_step(
+    def _sync_side_rows(
         self,
         listing: Listing[Any],
         before: Record | None,
         after: Record | None,
         taken: Taken,
     ) -> None:
-        """Stage what changes of the rows that go with a record; note which files it shows."""
+        """Stage the changes of a record's dependent rows, and register the files that it shows."""
         if listing.files and (record := after or before):
             name = f"{listing.noun}#{record.id}"
             self.file_uses.note(name, listing.files, before, after)
@@ -109,10 +110,10 @@ class Indexer:
                     self.transaction.puts.append(put)
 
     def _stage_file_uses(self) -> list[JobRow]:
-        """Stage the rows of which records show which files, if they fit into the transaction.
+        """Stage the file uses if they fit into the transaction.
 
-        If not, as when a page with fifty new images is imported, they are written right after it,
-        as entries are. A place is left for the job of those, and for the audit event.
+        Otherwise, as in the import of a page with fifty new images, a job writes them right after
+        the transaction. The limit leaves room for that job and for the audit event.
         """
         transaction, changes = self.transaction, self.file_uses.changes()
         rows = file_uses.rows(self.tenant, changes, self.file_uses.created)
@@ -127,10 +128,10 @@ class Indexer:
         return []
 
     def _stage_entries(self) -> list[JobRow]:
-        """Stage the entries in partitions of values, if they fit into the transaction.
+        """Stage the entries in partitions of values if they fit into the transaction.
 
-        If not, as when ninety products are put in another order, they are written right after it; a
-        job that is committed with it sees to that if this process does not.
+        Otherwise, as when ninety products are reordered, they are written right after it. If this
+        process fails to do so, a job that is committed with the transaction writes them.
         """
         if len(self.transaction.staged) + len(self._entries) < MAX_ITEMS:
             self.transaction.puts += [put for _, put in self._entries]
@@ -144,9 +145,9 @@ class Indexer:
         return job
 
     def _listing(self, row: Row) -> Listing[Any] | None:
-        """Return the listing of a noun's live record.
+        """Return the listing of a live record.
 
-        Rows of no noun, and those in its trash, have none.
+        Returns None for other rows and for records in the trash.
         """
         listing = LISTINGS.get(type(row))
         return listing if listing and row.pk == listing.partition(self.tenant) else None

@@ -1,12 +1,13 @@
-"""Scheduled jobs: work for a later time, or to be finished if its request dies; never scanned for.
+"""Scheduled jobs: work for a later time, or work that must finish even if its request fails.
 
-One queue for all kinds, a partition a shard, sorted by due time: what is due is the beginning of
-each, one query long. A row is written in the transaction of what it belongs to, and deleted in the
-one that does the work, so neither exists without the other.
+All kinds share one queue: a partition per shard, sorted by due time. One query per shard reads the
+jobs that are due, so no scan is needed. A job's row is written in the transaction that it belongs
+to, and deleted in the transaction that does the work, so that neither exists without the other.
 
-A row's key never changes. A runner first takes a lease on it, in place and only over the row that
-it read: so overlapping runners share the work, a job that fails or kills its runner rests ever
-longer without standing in the way, and nothing brings back a row that is gone (ADR 13).
+The key of a row never changes. A runner first takes a lease, by a conditional update of the row
+that it read. Overlapping runners therefore share the work, and a deleted row never comes back. A
+job that fails, or that kills its runner, pauses longer after each failure and does not block others
+(ADR 13).
 """
 
 import logging
@@ -33,16 +34,16 @@ from chalicelib.engine.tables import ControlRow, JsonAttribute
 
 SHARDS = 4
 BATCH = 100
-"""Rows of one kind that are read from a shard at once; behind a backlog are other kinds' rows."""
+"""Jobs of one kind per read of a shard, so that a backlog does not hide jobs of other kinds."""
 ROUND_SECONDS = 30.0
-"""How long what was read is worked at before the queue is read again, for jobs due since."""
+"""Seconds to work on the jobs that were read. The queue is then read again for newly due jobs."""
 LEASE = timedelta(minutes=6)
-"""How long a row is left to the runner that took it; no run lasts longer than a Lambda's five."""
+"""How long a lease reserves a job for its runner. It exceeds the five minutes of a Lambda run."""
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=6)
-"""How long a job that failed rests: twice as long after each failure, and never for good."""
+"""The longest pause of a failed job. The pause doubles after each failure."""
 INSTANT = timedelta(microseconds=1)
-"""What rows tell moments apart by."""
+"""The precision of times in rows."""
 
 _STAMP = "%Y%m%dT%H%M%S.%f"
 
@@ -54,8 +55,8 @@ log = logging.getLogger(__name__)
 class JobRow(ControlRow):
     """A job. Its handler may run more than once, so it must be idempotent.
 
-    ``tries`` counts the leases taken on it; until ``not_before`` no other runner takes one.
-    ``lease`` tells the holder of the last one that it got it, even if the answer was lost.
+    ``tries`` counts the leases. No other runner takes one before ``not_before``. ``lease`` is a
+    random value by which the holder of the latest lease recognizes it, even if an answer was lost.
     """
 
     kind = UnicodeAttribute()
@@ -67,17 +68,17 @@ class JobRow(ControlRow):
 
     @property
     def due_at(self) -> datetime:
-        """When it is due."""
+        """The time when it is due."""
         return _due_at(self.sk)
 
     @property
     def job_id(self) -> str:
-        """Its id, unique among its kind."""
+        """Its id, which is unique within its kind."""
         return self.sk.split("#", 2)[2]
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
-        """Return the job; one that cannot be read has no kind, and so no handler."""
+        """Return the job. A job that cannot be read has no kind, and thus no handler."""
         try:
             job = super().from_raw_data(data)
             job.serialize(null_check=True)
@@ -97,9 +98,9 @@ def row(
     *,
     job_id: str | None = None,
 ) -> JobRow:
-    """Return a job to stage in a unit of work; without a time it is due at once.
+    """Return a job to stage in a unit of work. Without a time it is due at once.
 
-    With a ``job_id`` of the caller's, unique among its kind, ``ref`` finds it again.
+    With a ``job_id`` that is unique within its kind, ``ref`` can find the job again.
     """
     job = ref(kind, due_at or clock.now(), job_id or new_id())
     job.kind, job.workspace_id, job.payload, job.tries = kind, workspace_id, payload, 0
@@ -107,23 +108,23 @@ def row(
 
 
 def ref(kind: str, due_at: datetime, job_id: str) -> JobRow:
-    """Return a job by its key alone, for a unit of work to delete: the job is cancelled.
+    """Return a job by its key alone, so that a unit of work can delete it to cancel the job.
 
-    That it was done meanwhile, or never scheduled, is no failure.
+    The deletion also succeeds if the job is finished or was never scheduled.
     """
-    place = f"{_stamp(due_at)}#{kind}#{job_id}"
+    place = f"{_timestamp(due_at)}#{kind}#{job_id}"
     return JobRow(_partition(zlib.crc32(place.encode()) % SHARDS), place)
 
 
 def is_there(job: JobRow) -> bool:
-    """Whether a job is still to be done."""
+    """Whether a job still waits."""
     return JobRow.find(job.pk, job.sk) is not None
 
 
 def of_workspace(workspace_id: str) -> Iterator[JobRow]:
-    """Yield the jobs of a workspace that are still to be done.
+    """Yield the waiting jobs of a workspace.
 
-    For the operator alone: it reads the whole queue, which nothing else does.
+    It reads the whole queue, so only the operator may use it.
     """
     for shard in range(SHARDS):
         with reaching():
@@ -135,7 +136,7 @@ def of_workspace(workspace_id: str) -> Iterator[JobRow]:
 
 
 def schedule(job: JobRow) -> None:
-    """Write a job that must be known before the unit of work that it watches over commits."""
+    """Write a job before the unit of work that it monitors commits."""
     with reaching():
         job.save()
 
@@ -147,7 +148,7 @@ def done(job: JobRow) -> None:
 
 
 def attempt(job: JobRow, work: Work) -> bool:
-    """Do a job and remove it; a failure is logged and leaves it to the runner."""
+    """Run a job and remove it. A failure is logged, and the job stays in the queue."""
     try:
         work(job)
         done(job)
@@ -158,10 +159,10 @@ def attempt(job: JobRow, work: Work) -> bool:
 
 
 def run(handlers: Mapping[str, Work], stop: Callable[[], bool] = lambda: False) -> dict[str, int]:
-    """Do what is due until ``stop`` says time is up; return how many jobs of each kind were done.
+    """Run jobs that are due until ``stop`` returns True. Returns the number finished by kind.
 
-    Runs may overlap. The next job is always of the kind that took the least time so far, its oldest
-    first: neither a long backlog of one kind nor a slow one keeps the others waiting.
+    Runs may overlap. The next job is the oldest of the kind that has taken the least time so far.
+    So neither a long backlog nor a slow kind delays the other kinds.
     """
     finished, spent = dict.fromkeys(handlers, 0), defaultdict[str, float](float)
     while not stop() and _round(handlers, stop, finished, spent):
@@ -170,16 +171,17 @@ def run(handlers: Mapping[str, Work], stop: Callable[[], bool] = lambda: False) 
 
 
 def oldest_due() -> datetime | None:
-    """Return since when the job is due that has waited longest, resting ones included, if any.
+    """Return the due time of the oldest job, including jobs that pause after a failure.
 
-    Jobs that fail rest ever longer, so one that has long been due points to a fault.
+    Pauses grow with each failure, so an old due time points to a fault. Returns None if no job is
+    due.
     """
-    due = ControlRow.sk < _stamp(clock.now() + INSTANT)
+    due = ControlRow.sk < _timestamp(clock.now() + INSTANT)
     with reaching():
         found = [
             row.sk
             for shard in range(SHARDS)
-            # As plain rows: one that cannot be read as a job waits, too.
+            # Plain rows, because malformed jobs count, too.
             for row in ControlRow.query(_partition(shard), due, limit=1)
         ]
     return _due_at(min(found)) if found else None
@@ -191,7 +193,7 @@ def _round(
     finished: dict[str, int],
     spent: defaultdict[str, float],
 ) -> bool:
-    """Do some of what is due; say whether there may be more of it."""
+    """Run some of the jobs that are due. Returns whether there may be more."""
     queues: defaultdict[str, deque[JobRow]] = defaultdict(deque)
     jobs, more = _due(clock.now())
     for job in jobs:
@@ -205,11 +207,11 @@ def _round(
         job = queues[kind].popleft()
         if not queues[kind]:
             del queues[kind]
-        if _take(job):
+        if _take_lease(job):
             progress, begun = True, monotonic()
             handler = handlers.get(kind)
             if handler is None:
-                log.error("a job that nobody does", extra={"kind": kind, "job": job.sk})
+                log.error("a job has no handler", extra={"kind": kind, "job": job.sk})
             if handler and attempt(job, handler):
                 finished[kind] += 1
             else:
@@ -220,10 +222,10 @@ def _round(
 
 
 def _due(now: datetime) -> tuple[list[JobRow], bool]:
-    """Return what is due and free, oldest first, and whether a kind has more than was read.
+    """Return jobs that are due and free, oldest first, and whether a kind has more of them.
 
-    It need not be read consistently: a job seen late is done a minute later, and of one that is
-    gone no lease can be taken.
+    The read may be eventually consistent: a job that is missed runs a minute later, and no lease
+    can be taken on a deleted one.
     """
     jobs: list[JobRow] = []
     more = False
@@ -235,9 +237,10 @@ def _due(now: datetime) -> tuple[list[JobRow], bool]:
 
 
 def _rows(shard: int, now: datetime, found: Counter[str]) -> Iterator[JobRow]:
-    """Yield what is due in a shard, at most ``BATCH`` of a kind; the database leaves out the rest.
+    """Yield the jobs that are due in a shard, at most ``BATCH`` of each kind.
 
-    A row whose ``not_before`` is further away than any that is set here is malformed, and due.
+    DynamoDB filters out the rest. A ``not_before`` beyond the longest pause is malformed, so its
+    job counts as due.
     """
     start: dict[str, Any] | None = None
     while True:
@@ -246,7 +249,7 @@ def _rows(shard: int, now: datetime, found: Counter[str]) -> Iterator[JobRow]:
             wanted &= ~JobRow.kind.is_in(*full)
         rows = JobRow.query(
             _partition(shard),
-            JobRow.sk < _stamp(now + INSTANT),
+            JobRow.sk < _timestamp(now + INSTANT),
             filter_condition=wanted,
             last_evaluated_key=start,
         )
@@ -264,17 +267,17 @@ def _rows(shard: int, now: datetime, found: Counter[str]) -> Iterator[JobRow]:
             return
 
 
-def _take(job: JobRow) -> bool:
-    """Take a lease on a job; False if it is gone, or another runner was first.
+def _take_lease(job: JobRow) -> bool:
+    """Take a lease on a job. Returns False if it is gone or another runner was first.
 
-    The try is counted before it is made, so that a job that kills its runner rests, too.
+    The try is counted beforehand, so that a job that kills its runner pauses, too.
     """
     tries = int(job.tries or 0)
     return _hold(job, max(LEASE, _pause(tries)), tries + 1)
 
 
 def _hold(job: JobRow, length: timedelta, tries: int) -> bool:
-    """Keep a job, as it was read, from all runners for a while."""
+    """Keep all runners from a job for a while, if its row is unchanged."""
     as_read = JobRow.pk.exists() if job.tries is None else JobRow.tries == job.tries
     lease = str(uuid4())
     changes = [
@@ -303,7 +306,7 @@ def _partition(shard: int) -> str:
     return f"JOBS#{shard}"
 
 
-def _stamp(moment: datetime) -> str:
+def _timestamp(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):{_STAMP}}"
 
 

@@ -1,7 +1,7 @@
-"""Limits counted in the database: for what costs money, or the patience of those we ask outside.
+"""Rate limits counted in the database, for operations that cost money or use outside services.
 
-Windows are aligned to the clock, so one counter is one row, and one conditional update both asks
-and takes: of any number of racing calls, exactly as many are admitted as the limit says.
+Windows are aligned to the clock, so each counter is one row. One conditional update checks the
+limit and counts the call, so concurrent calls cannot exceed the limit.
 """
 
 import logging
@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 
 
 class TakenRow(ControlRow):
-    """How much a subject has taken within one window."""
+    """The units that a subject has taken within one window."""
 
     taken = NumberAttribute(default=0)
 
 
 def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
-    """Count a call of a subject, such as a key or a workspace; return what remains.
+    """Count a call of a subject, such as a key or a workspace. Returns the remaining calls.
 
     Raises:
         RateLimitedError: the limit is reached; with ``Retry-After`` in whole seconds.
@@ -53,17 +53,17 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
 
 
 def stage(unit: UnitOfWork, limit: Limit, subject: str) -> None:
-    """Stage that a subject has taken one more, in the transaction of what is limited.
+    """Stage one more unit for a subject, in the transaction of the limited change.
 
-    A unit that does not commit takes nothing. At commit, ``RateLimitedError`` is raised if the
-    limit is reached.
+    A unit of work that does not commit takes nothing. At commit, ``RateLimitedError`` is raised if
+    the limit is reached.
     """
     window = _Window.of(limit, subject)
     unit.update(window.row, window.taking(1), window.has_room(1), on_conflict=window.refusal)
 
 
 class _Window(NamedTuple):
-    """The present window of a limit, for one subject."""
+    """The current window of a limit for one subject."""
 
     limit: Limit
     row: TakenRow
@@ -101,7 +101,7 @@ class _Window(NamedTuple):
 
 
 def give_back(limit: Limit, subject: str) -> None:
-    """Uncount a call of a subject that turned out not to count. A new window is left as it is."""
+    """Subtract a call that should not count. A window that has begun since is left unchanged."""
     now = clock.now()
     row = TakenRow(f"LIMIT#{limit.name}#{subject}", _begin(now, limit.window).isoformat())
     try:
@@ -112,6 +112,6 @@ def give_back(limit: Limit, subject: str) -> None:
 
 
 def _begin(moment: datetime, window: timedelta) -> datetime:
-    """Return when the window that a moment lies in began; days begin at midnight UTC."""
+    """Return the start of the window that contains a moment. Days begin at midnight UTC."""
     epoch = datetime.fromtimestamp(0, UTC)
     return moment - (moment - epoch) % window

@@ -1,11 +1,11 @@
-"""Daily counters, for statistics: what happened to a subject on a day, and by which values.
+"""Daily counters for statistics, by subject and by value.
 
-A subject (a site, a bot, ``crm``) has a few shard rows a day, each with a number per counter, so
-that one increment is one row of several, whatever it counts. What people give is counted by value
-(a page, a source): one row a day lists the values in the order they came, and a counter's name
-holds a value's place in the list. A day takes so many values of a dimension, the rest count as
-``other``; which of the two a value is never changes, so what was counted can be taken back (ADR
-0014).
+A subject is a site, a bot or ``crm``. It has a few shard rows a day, each with one number per
+counter, so that an increment updates a single row. Values that visitors send, such as a page or a
+source, are counted by value. One row a day lists them in order of arrival, and the name of a
+counter contains the value's position in the list. The number of values of a dimension per day is
+limited; further ones count as ``other``. The position of a value never changes, so increments can
+be subtracted again (ADR 14).
 """
 
 import random
@@ -42,16 +42,16 @@ _ANYHOW = ConversationRow.pk.exists() | ConversationRow.pk.does_not_exist()
 
 
 class MetricsRow(ConversationRow):
-    """A shard of a subject's day, or the day's values: its attributes are named by what they count.
+    """A shard of a subject's day, or the list of the day's values.
 
-    ``##<measure>`` is the measure's total; ``<dimension>#<place>#<measure>`` is what is counted of
-    it under the value at that place of the day's list, or under ``other``.
+    The attribute ``##<measure>`` is the total of a measure. ``<dimension>#<place>#<measure>`` is
+    the part for the value at that position of the list, or for ``other``.
     """
 
 
 @dataclass(slots=True)
 class DayCounts:
-    """Totals by measure, and ``by[dimension][value]`` in the same measures; what is 0 is absent."""
+    """Totals by measure, and ``by[dimension][value]`` with the same measures. Zeros are absent."""
 
     totals: Counter[str] = field(default_factory=Counter)
     by: defaultdict[str, defaultdict[str, Counter[str]]] = field(
@@ -59,7 +59,7 @@ class DayCounts:
     )
 
     def include(self, other: "DayCounts") -> None:
-        """Add what another day counted."""
+        """Add the counts of another day."""
         self.totals.update(other.totals)
         for dimension, values in other.by.items():
             for value, measures in values.items():
@@ -67,7 +67,7 @@ class DayCounts:
 
 
 class Increments:
-    """What an operation counts; staged in its unit of work, or written at once."""
+    """Increments of an operation, to be staged in its unit of work or written at once."""
 
     def __init__(self, workspace_id: str) -> None:
         self._workspace_id = workspace_id
@@ -85,10 +85,10 @@ class Increments:
         max_values: int = MAX_VALUES,
         **values: str | None,
     ) -> None:
-        """Count measures of a subject, in all and under each value that is given.
+        """Add to the measures of a subject, in total and for each given value.
 
-        Negative numbers take back what was counted on that day. Of a dimension the first
-        ``max_values`` different values of a day are told apart, by their first 512 bytes.
+        Negative numbers subtract what was counted on that day. The first ``max_values`` different
+        values of a dimension are counted separately each day, by their first 512 bytes.
         """
         counts = self._of[subject, day]
         counts.update({("", "", measure): number for measure, number in measures.items()})
@@ -100,18 +100,18 @@ class Increments:
                     counts[dimension, cut, measure] += number
 
     def stage(self, unit: UnitOfWork) -> None:
-        """Stage everything: one row of the unit's transaction for each subject and day.
+        """Stage all increments: one row of the transaction for each subject and day.
 
-        Call it once a unit, which cannot write a row twice.
+        Call it once per unit, because a transaction cannot write a row twice.
         """
         for row, actions in self._rows():
             unit.update(row, actions, _ANYHOW)
 
     def write(self) -> None:
-        """Write everything at once: one request for each subject and day.
+        """Write all increments at once: one request for each subject and day.
 
-        Not to be used for what must be exact whatever fails: a request whose answer is lost is sent
-        again, and may have been counted.
+        The result may be inexact: a request whose answer is lost is repeated, although it may have
+        been counted.
         """
         for row, actions in self._rows():
             retry_on_conflict(partial(_write, row, actions))
@@ -122,20 +122,20 @@ class Increments:
             named: Counter[str] = Counter()
             for (dimension, value, measure), number in counts.items():
                 limit = self._limits.get((subject, dimension), MAX_VALUES)
-                place = _place(pk, day, dimension, value, limit) if dimension else ""
+                place = _position(pk, day, dimension, value, limit) if dimension else ""
                 named[f"{dimension}#{place}#{measure}"] += number
             actions: list[Action] = [Path([name]).add(n) for name, n in named.items() if n]
             if actions:
-                shard = random.randrange(SHARDS)  # noqa: S311  spread, no secret
+                shard = random.randrange(SHARDS)  # noqa: S311  load spreading, not a secret
                 yield MetricsRow(pk, f"{day}#{shard}"), actions
 
 
 def read(
     workspace_id: str, subject: str, first: date, last: date, cost: Cost | None = None
 ) -> dict[date, DayCounts]:
-    """Return what was counted on each day from the first to the last, empty days included.
+    """Return the counts of each day from the first to the last, empty days included.
 
-    One query, as long as the rows fit its megabyte.
+    It takes one query as long as the rows fit into one megabyte.
     """
     sums: Counter[tuple[str, str]] = Counter()
     lists: dict[str, dict[str, list[str]]] = {}
@@ -180,35 +180,35 @@ def _write(row: MetricsRow, actions: list[Action]) -> None:
 
 @lru_cache(maxsize=128)
 def _known(pk: str, day: date) -> dict[str, list[str]]:  # noqa: ARG001  the cache's key
-    """Return what this process knows of a day's values, to be updated: lists only ever grow."""
+    """Return the process's cached values of a day. Callers update it; lists only ever grow."""
     return {}
 
 
 def forget_values() -> None:
-    """Forget what this process knows of any day's values: for tests, whose tables are replaced."""
+    """Clear the cached values of all days. For tests, which replace the tables."""
     _known.cache_clear()
 
 
-def _place(pk: str, day: date, dimension: str, value: str, limit: int) -> int | str:
-    """Return a value's place in the day's list, at whose end it is put if there is room."""
+def _position(pk: str, day: date, dimension: str, value: str, limit: int) -> int | str:
+    """Return the position of a value in the day's list. Appends the value if there is room."""
     if value == OTHER:
         return OTHER
     known = _known(pk, day)
-    if not _decided(known, dimension, value, limit):
+    if not _is_decided(known, dimension, value, limit):
         known.update(_read_values(pk, day))
-    if not _decided(known, dimension, value, limit):
+    if not _is_decided(known, dimension, value, limit):
         known.update(_append(pk, day, dimension, value, limit))
     values = known[dimension]
     return values.index(value) if value in values else OTHER
 
 
-def _decided(known: Mapping[str, list[str]], dimension: str, value: str, limit: int) -> bool:
+def _is_decided(known: Mapping[str, list[str]], dimension: str, value: str, limit: int) -> bool:
     values = known.get(dimension, ())
     return value in values or len(values) >= limit
 
 
 def _append(pk: str, day: date, dimension: str, value: str, limit: int) -> dict[str, list[str]]:
-    """Put a value at the end of a day's list, unless it is there or full; return the lists."""
+    """Append a value to a day's list, unless it is there or the list is full. Returns the lists."""
     values = Path([dimension])
     short: Condition = size(values) < limit  # type: ignore[no-untyped-call]  # PynamoDB's own
     room = values.does_not_exist() | (short & ~values.contains(value))

@@ -1,6 +1,7 @@
-"""Raw reads of ``content``, and what they cost: queries of one partition, and records by key.
+"""Raw reads of ``content`` and their cost: queries of one partition, and records by key.
 
-Raw, because a PynamoDB model per row costs ten times the CPU, and lists look at many rows.
+The items are raw because a PynamoDB model per row costs ten times the CPU, and lists read many
+rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,34 +26,34 @@ T = TypeVar("T")
 
 @dataclass
 class Cost:
-    """Requests sent to DynamoDB, and the read units they took by its own account."""
+    """Requests to DynamoDB, and the read units that its answers report."""
 
     round_trips: int = 0
     units: float = 0.0
 
     def add(self, answer: Item) -> None:
-        """Add a request by its answer."""
+        """Add the cost that an answer reports."""
         self.round_trips += 1
         consumed = answer.get("ConsumedCapacity") or []
         for entry in consumed if isinstance(consumed, list) else [consumed]:
             self.units += entry.get("CapacityUnits", 0.0)
 
     def include(self, other: "Cost") -> None:
-        """Add what was counted separately, such as in another thread."""
+        """Add a cost that was counted separately, for example in another thread."""
         self.round_trips += other.round_trips
         self.units += other.units
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition, of ``content`` by default, read by pages of raw items, its cost added up."""
+    """One partition, of ``content`` by default, read in pages of raw items. Adds up the cost."""
 
     pk: str
     cost: Cost
     row: type[Row] = ContentRow
 
     def items(self, limit: int | None = None, **options: Any) -> Iterator[Item]:  # noqa: ANN401  PynamoDB's query options
-        """Yield items, at most ``limit``, over all pages (DynamoDB ends one after 1 MB)."""
+        """Yield up to ``limit`` items over all pages. DynamoDB ends a page after 1 MB."""
         start = options.pop("exclusive_start_key", None)
         while limit is None or limit > 0:
             answer = self._query(limit=limit, exclusive_start_key=start, **options)
@@ -64,9 +65,9 @@ class Partition:
                 limit -= len(answer["Items"])
 
     def skip(self, count: int, **options: Any) -> Item | None:  # noqa: ANN401  as above
-        """Pass over ``count`` rows without fetching them.
+        """Skip ``count`` rows without fetching them.
 
-        Return the key to go on from, or None if nothing follows.
+        Returns the key to continue from, or None if nothing follows.
         """
         start: Item | None = None
         while count > 0:
@@ -78,7 +79,7 @@ class Partition:
         return start
 
     def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
-        """Return how many rows there are, without fetching them; beyond ``limit``, about that."""
+        """Return the number of rows without fetching them. Counting stops soon after ``limit``."""
         start: Item | None = None
         found = 0
         while limit is None or found < limit:
@@ -102,16 +103,16 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class MergedPartitions:
-    """Several partitions of ``content`` read as if they were one, some at a time.
+    """Several partitions of ``content`` read as one, some at a time.
 
-    There is no passing over rows that are not fetched: a key to go on from is one partition's.
+    There is no ``skip``, because a key to continue from belongs to one partition.
     """
 
     pks: Sequence[str]
     cost: Cost
 
     def items(self, limit: int | None = None, **options: Any) -> Iterator[Item]:  # noqa: ANN401  PynamoDB's query options
-        """Yield items in the order of the index that is read, at most ``limit``."""
+        """Yield up to ``limit`` items in the order of the index."""
         index, forward = options.get("index_name"), options.get("scan_index_forward", True)
         name = index.removeprefix("by_").replace("row", "r") if index else "sk"
         found = self._each(lambda partition: list(partition.items(limit, **options)))
@@ -122,7 +123,7 @@ class MergedPartitions:
             yield item
 
     def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
-        """Return how many rows there are, without fetching them; beyond ``limit``, about that."""
+        """Return the number of rows without fetching them. Counting stops soon after ``limit``."""
         return sum(self._each(lambda partition: partition.count(limit, **options)))
 
     def _each(self, read: Callable[[Partition], T]) -> list[T]:
@@ -134,7 +135,7 @@ class MergedPartitions:
 
 
 class Key(NamedTuple):
-    """A row's class and full key."""
+    """The class and the full key of a row."""
 
     row: type[Row]
     pk: str
@@ -142,15 +143,16 @@ class Key(NamedTuple):
 
 
 def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[Row]:
-    """Return the rows of one table with these keys, in their order; missing ones are left out.
+    """Return the rows of one table with these keys, in their order. Missing rows are left out.
 
-    Read consistently, whatever the nouns, a hundred keys a request and some requests at a time.
+    The read is consistent and may mix nouns. It sends a hundred keys per request, and some requests
+    at a time.
     """
     wanted = {(key.pk, key.sk): key.row for key in keys if is_key(key.pk, key.sk)}
     places = list(wanted)
     if not places:
         return []
-    # Asking for it makes the table known to the connection, too.
+    # This also makes the table known to the connection.
     table = next(iter(wanted.values()))._get_connection().table_name  # noqa: SLF001
     batch_get = partial(_batch_get, table)
     batches = [places[i : i + BATCH_GET_KEYS] for i in range(0, len(places), BATCH_GET_KEYS)]
@@ -170,12 +172,12 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[Row]:
 
 
 def _batch_get(table: str, keys: Sequence[tuple[str, str]]) -> list[Item]:
-    """Ask for up to a hundred keys; what DynamoDB leaves unprocessed is asked for again.
+    """Read up to a hundred keys, with retries for keys that DynamoDB leaves unprocessed.
 
-    Pauses between, as AWS advises: keys are left when the table is throttled.
+    It pauses between retries, as AWS advises: DynamoDB leaves keys when the table is throttled.
 
     Raises:
-        UnavailableError: it keeps leaving keys without serving one.
+        UnavailableError: repeated requests return no more keys.
     """
     pending: list[Any] = [{"pk": pk, "sk": sk} for pk, sk in keys]
     answers: list[Item] = []

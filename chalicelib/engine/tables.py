@@ -1,8 +1,8 @@
-"""The tables and their rows' common attributes: the one source for everything that makes them.
+"""The tables and the attributes that all rows share: the one definition of the database.
 
-Every partition key carries its owner (``W#<workspace>#<NOUN>``), never a filter (data.md, Tables).
-All five local indexes of ``content`` are made with the table, because DynamoDB cannot add one later
-(ADR 4).
+Every partition key contains its owner (``W#<workspace>#<NOUN>``). The owner is never only a filter.
+All five local indexes of ``content`` are created with the table, because DynamoDB cannot add one
+later (ADR 4).
 """
 
 import json
@@ -30,9 +30,9 @@ from chalicelib.engine.connection import connection, reaching
 
 MAX_PARTITION_KEY_BYTES = 2_048
 MAX_SORT_KEY_BYTES = 1_024
-"""Longest keys that DynamoDB accepts, as UTF-8 (DynamoDB quotas)."""
+"""Length of the longest sort keys that DynamoDB accepts, in bytes of UTF-8 (DynamoDB quotas)."""
 MAX_ITEM_BYTES = 400_000
-"""Largest row that is written. DynamoDB accepts 409,600 bytes, attribute names included."""
+"""Bytes of the largest row. DynamoDB accepts 409,600 bytes, attribute names included."""
 
 Facets = tuple[str | None, str | None, str | None, str | None]
 
@@ -48,7 +48,7 @@ def is_key(pk: str, sk: str | None = None) -> bool:
 
 
 def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, or a part of one
-    """Return at least how many bytes DynamoDB counts for attribute values, names included."""
+    """Return a lower bound of the bytes that DynamoDB counts for values, names included."""
     match value:
         case dict():
             return sum(_OVERHEAD.get(n, len(n)) + size_of(each) for n, each in value.items())
@@ -67,7 +67,7 @@ _OVERHEAD = {"L": 4, "M": 4, "N": 2}
 
 
 class JsonAttribute(JSONAttribute):
-    """JSON as compact UTF-8: ASCII escapes would make Cyrillic three times as long."""
+    """JSON as compact UTF-8. ASCII escapes would triple the length of Cyrillic."""
 
     def serialize(self, value: Any) -> str | None:  # noqa: ANN401  any JSON value
         """Return the JSON text."""
@@ -77,9 +77,9 @@ class JsonAttribute(JSONAttribute):
 
 
 class TableName:
-    """A table's full name in PynamoDB's ``Meta``, of the stage that is served when it is asked for.
+    """A table's full name in PynamoDB's ``Meta``, computed on access from the stage.
 
-    So importing the store does not read the environment.
+    So importing this module does not read the environment.
     """
 
     def __init__(self, table: str) -> None:
@@ -101,14 +101,14 @@ class Row(Model):
         if cls._connection is None:
             table = super()._get_connection()
             shared = connection()
-            if table.table_name not in shared._tables:  # noqa: SLF001  PynamoDB has no public question for it
+            if table.table_name not in shared._tables:  # noqa: SLF001  PynamoDB has no public method
                 shared.add_meta_table(table.get_meta_table())
             table.connection = shared
         return cast("TableConnection", cls._connection)
 
     @classmethod
     def find(cls, pk: str, sk: str) -> Self | None:
-        """Return the row by its key, read consistently, or None."""
+        """Return the row with this key, read consistently, or None."""
         if not is_key(pk, sk):
             return None
         with reaching():
@@ -119,17 +119,17 @@ class Row(Model):
 
     @classmethod
     def partition(cls, pk: str, **options: Any) -> list[Self]:  # noqa: ANN401  PynamoDB's query options
-        """Return the rows of one partition, read consistently, in the order of their sort keys."""
+        """Return the rows of a partition in the order of their sort keys, read consistently."""
         if not is_key(pk):
             return []
         with reaching():
             return list(cls.query(pk, consistent_read=True, **options))
 
     def serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:  # noqa: FBT001, FBT002  PynamoDB's signature
-        """Return the row in DynamoDB's JSON, as it is about to be written.
+        """Return the row in DynamoDB's JSON before it is written.
 
         Raises:
-            PayloadTooLargeError: DynamoDB would refuse the row for its size.
+            PayloadTooLargeError: the row is too large for DynamoDB.
         """
         item = super().serialize(null_check)
         if (size := size_of(item)) > MAX_ITEM_BYTES:
@@ -146,7 +146,8 @@ class Row(Model):
 class IdentityRow(Row):
     """A row of ``identity``.
 
-    Accounts, workspaces, memberships, keys, look-ups and global claims; sessions, which expire.
+    The table holds accounts, workspaces, memberships, keys, look-ups, global claims, and sessions,
+    which expire.
     """
 
     class Meta:
@@ -158,7 +159,10 @@ class IdentityRow(Row):
 
 
 class ByRow(LocalSecondaryIndex["ContentRow"]):  # type: ignore[no-untyped-call]  # PynamoDB's own hook
-    """The compact index: what lists filter, search and sort by, about 150 bytes a row."""
+    """The compact index: the attributes that lists filter, search and sort by.
+
+    It holds about 150 bytes per row.
+    """
 
     class Meta:
         """PynamoDB's settings."""
@@ -173,7 +177,7 @@ class ByRow(LocalSecondaryIndex["ContentRow"]):  # type: ignore[no-untyped-call]
 
 
 def _order(slot: str) -> LocalSecondaryIndex[Any]:
-    """Return one of the four keys-only orders that nouns with large collections name."""
+    """Return one of the four keys-only indexes that listings of large collections use."""
     meta = type("Meta", (), {"index_name": f"by_{slot}", "projection": KeysOnlyProjection()})
     body = {
         "Meta": meta,
@@ -187,12 +191,13 @@ def _order(slot: str) -> LocalSecondaryIndex[Any]:
 
 
 class ContentRow(Row):
-    """A row of ``content``: anything a workspace owns. One-letter attributes are the list engine's.
+    """A row of ``content``, the table for the data of workspaces.
 
-    ``r`` groups rows under a parent (a page's site), ``s`` is the status, ``f1``-``f3`` are facets,
-    ``n1``-``n2`` numbers to sort by, ``y1``-``y2`` numbers that lists are only filtered by, ``t``
-    the folded search text, ``x`` marks a text too long to be held inline, ``c`` holds multi-valued
-    facets and what is set. ``o1``-``o4`` are the keys of large collections' indexes.
+    The list engine uses the attributes with one letter. ``r`` groups rows under a parent (a page's
+    site), ``s`` is the status, and ``f1``-``f3`` are facets. ``n1``-``n2`` are numbers to sort by;
+    ``y1``-``y2`` are numbers to filter by only. ``t`` is the folded search text, and ``x`` marks a
+    text that is too long for the row's index entry. ``c`` holds multi-valued facets and the names
+    of set attributes. ``o1``-``o4`` are the keys of the indexes of large collections.
     """
 
     class Meta:
@@ -228,7 +233,7 @@ class ContentRow(Row):
 class Record(ContentRow):
     """A record of a noun.
 
-    Its sort key is its id, and it is saved only over the version that was read.
+    Its sort key is its id. It is saved only if the stored version is the one that was read.
     """
 
     version = VersionAttribute()
@@ -236,25 +241,26 @@ class Record(ContentRow):
     updated_at = UTCDateTimeAttribute()
 
     stored: dict[str, Any] | None = None
-    """The row as it was read, in DynamoDB's JSON; None for a new one."""
+    """The row as it was read, in DynamoDB's JSON. None for a new record."""
     facets_read: Facets = (None, None, None, None)
-    """The status and facets that the stored row was counted under; all None for a new one."""
+    """The status and facets that the stored row was counted under. All are None for a new
+    record."""
     revision: int = 0
-    """The version that readers see once the unit that wrote the record has committed."""
+    """The version that readers see after the commit of the unit that wrote the record."""
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
-        """Return the record, remembering what it is counted under."""
+        """Return the record with the status and facets that it was counted under."""
         record = super().from_raw_data(data)
         record.stored = data
         record.facets_read, record.revision = record.facets, int(record.version or 0)
         return record
 
     def changes(self, among: Collection[str] | None = None) -> list[Action]:
-        """Return what makes the stored row this one: an action per attribute that has changed.
+        """Return one action per changed attribute, which turn the stored row into this one.
 
-        ``among`` limits them to some attributes. A long text is not written where one number
-        changes.
+        ``among`` limits them to some attributes. So a change of one number does not write a long
+        text again.
         """
         before, after = self.stored or {}, self.serialize()
         actions: list[Action] = []
@@ -285,27 +291,28 @@ class Record(ContentRow):
 
     @property
     def as_read(self) -> Self | None:
-        """The record as it was read; None for a new one."""
+        """The record as it was read. None for a new record."""
         return self.from_raw_data(dict(self.stored)) if self.stored else None
 
     @property
     def facets(self) -> Facets:
-        """The stamped status and facets."""
+        """The status and facets that the record has now."""
         return (self.s, self.f1, self.f2, self.f3)
 
     @property
     def values(self) -> dict[str, Any]:
-        """The attributes that have a value, with the id, and as version the one readers see.
+        """The attributes with a value, the id, and as ``version`` the version that readers see.
 
-        One look at the record; PynamoDB's attribute access costs ten times a dictionary's.
+        They are read as one dictionary, because PynamoDB's attribute access takes ten times as
+        long.
         """
         stored = self.attribute_values
         return {**stored, "id": stored["sk"], "version": self.revision}
 
     def copied_values(self, *except_for: str) -> dict[str, Any]:
-        """Return the attributes that a copy of the record gets: those of its noun alone.
+        """Return the attributes that a copy of the record gets: only those of its noun.
 
-        A new attribute of the noun is copied, too, unless it is named in ``except_for``.
+        A new attribute of the noun is also copied, unless it is named in ``except_for``.
         """
         own = self.get_attributes().keys() - Record.get_attributes().keys() - set(except_for)
         return {name: value for name, value in self.attribute_values.items() if name in own}
@@ -317,7 +324,10 @@ class Record(ContentRow):
 
 
 class ConversationRow(Row):
-    """A row of ``conversations``: what grows without bound; daily counters so far. Some expire."""
+    """A row of ``conversations``, the table for data without a fixed limit. Some rows expire.
+
+    So far it holds daily counters.
+    """
 
     class Meta:
         """PynamoDB's settings."""
@@ -328,7 +338,7 @@ class ConversationRow(Row):
 
 
 class ControlRow(Row):
-    """A row of ``control``: idempotency results, scheduled jobs, rate limits. Most expire."""
+    """A row of ``control``: idempotency records, scheduled jobs and rate limits. Most expire."""
 
     class Meta:
         """PynamoDB's settings."""
@@ -339,9 +349,9 @@ class ControlRow(Row):
 
 
 class AuditTableRow(Row):
-    """A row of ``audit``, a table of its own so that IAM keeps it append-only (ADR 17).
+    """A row of ``audit``, which is a separate table so that IAM can keep it append-only (ADR 17).
 
-    Functions may put a row and query; only its time-to-live ever takes one away.
+    Functions may only put rows and query them. Rows are removed only by time-to-live.
     """
 
     class Meta:
@@ -353,7 +363,10 @@ class AuditTableRow(Row):
 
 
 class LedgerRow(Row):
-    """A row of ``ledger``: wallets, entries, holds, budgets. None expires, none is ever deleted."""
+    """A row of ``ledger``: wallets, entries, holds and budgets.
+
+    Rows never expire and are never deleted.
+    """
 
     class Meta:
         """PynamoDB's settings."""
@@ -372,9 +385,9 @@ TABLES: dict[str, type[Row]] = {
 
 
 def ensure_tables() -> list[str]:
-    """Create the tables that are missing, with their time-to-live.
+    """Create missing tables, with their time-to-live.
 
-    Return the names of those made.
+    Returns the names of the created tables.
     """
     made = []
     for row in TABLES.values():

@@ -1,7 +1,7 @@
-"""One ``TransactWriteItems``, carried out exactly once whatever becomes of its answers.
+"""Transactions (``TransactWriteItems``), carried out exactly once even if answers are lost.
 
-Each write carries the error that its failed condition means. DynamoDB says failures by position,
-so the writes are kept in the order in which PynamoDB sends them: checks, deletes, puts, updates.
+Each write has the error to raise if its condition fails. DynamoDB reports failures by position, so
+the writes are kept in the order in which PynamoDB sends them: checks, deletes, puts, updates.
 """
 
 import logging
@@ -29,24 +29,24 @@ from chalicelib.engine.tables import Row, size_of
 
 MAX_ITEMS = 100
 MAX_BYTES = 4_000_000
-"""Of one transaction (DynamoDB quotas: 100 items and 4 MB, all items together)."""
+"""Bytes of all items of a transaction together (DynamoDB quotas: 100 items and 4 MB)."""
 ATTEMPTS = 4
 
 Stage = Callable[[TransactWrite], None]
 OnConflict = Exception | Callable[[str], Exception] | None
-"""The error that a failed condition means; a function makes it of the id that holds a name."""
+"""The error of a failed condition. A function receives the id of the record that holds a name."""
 Staged = tuple[Stage, OnConflict]
-"""A write, and the error that its failed condition means."""
+"""A write, and the error of its failed condition."""
 
 log = logging.getLogger(__name__)
 
 
 class TransactionTooLargeError(RuntimeError):
-    """A unit of work passes what one transaction takes: a bug in the operation that staged it."""
+    """A unit of work exceeds the size of one transaction, which is a bug in the operation."""
 
 
 class OutcomeUnknownError(UnavailableError):
-    """Every answer was lost: the transaction may have been carried out, or may still be."""
+    """Every answer was lost. The transaction may have been carried out, or may still be running."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,18 +57,18 @@ class OutcomeUnknownError(UnavailableError):
 
 
 def put_stage(row: Row, condition: Condition | None = None) -> Stage:
-    """Return the writing of a row; if the condition fails, the row that is there is told."""
+    """Return the write of a row. If its condition fails, the error includes the stored row."""
     shown = None if condition is None else "ALL_OLD"
     return lambda t: t.save(row, condition=condition, return_values=shown)
 
 
 def delete_stage(row: Row) -> Stage:
-    """Return the removal of a row, whether it is there or not."""
+    """Return the deletion of a row, which need not exist."""
     return lambda t: t.delete(row)
 
 
 def update_stage(row: Row, actions: list[Action], condition: Condition | None = None) -> Stage:
-    """Return a change of single attributes."""
+    """Return an update of single attributes."""
     return lambda t: t.update(row, actions, condition=condition)
 
 
@@ -83,23 +83,23 @@ class Transaction:
 
     @property
     def staged(self) -> list[Staged]:
-        """All writes in the order that they are sent in."""
+        """All writes in the order in which they are sent."""
         return [*self.checks, *self.deletes, *self.puts, *self.updates]
 
     def commit(self, marker: Row | None) -> None:
-        """Carry all writes out, or none.
+        """Carry out all writes or none.
 
-        ``marker`` is a row with a key of its own that is written with them: it is there if and only
-        if they were carried out. So a transaction whose answer was lost can be sent again: if it
-        had been carried out, the marker refuses it, on a database that knows no request tokens,
-        too. Without a marker it is sent once.
+        ``marker`` is a row with a key of its own that is written with the others. It exists if and
+        only if the transaction was carried out. If an answer is lost, the transaction can therefore
+        be sent again: an existing marker prevents a second execution, even on a database without
+        request tokens. Without a marker, the transaction is sent once.
 
         Raises:
             AppError: the error of the first write whose condition failed.
             ConcurrentUpdateError: another writer was first.
-            OutcomeUnknownError: DynamoDB did not answer, however often it was asked.
-            UnavailableError: DynamoDB refused for now; nothing was carried out.
-            TransactionTooLargeError: more than DynamoDB takes.
+            OutcomeUnknownError: DynamoDB did not answer any attempt.
+            UnavailableError: DynamoDB refused temporarily; nothing was carried out.
+            TransactionTooLargeError: the writes exceed DynamoDB's limits.
         """
         errors: list[OnConflict] = [on_conflict for _, on_conflict in self.staged]
         if marker is not None:
@@ -113,9 +113,9 @@ class Transaction:
                 log.warning("a transaction is sent again", exc_info=last)
                 backoff(number - 1)
             try:
-                request._commit()  # noqa: SLF001  what leaving its ``with`` block calls
+                request._commit()  # noqa: SLF001  leaving its ``with`` block calls it
             except TransactWriteError as error:
-                failed = _failed(error, errors)
+                failed = _failed_conditions(error, errors)
                 if any(isinstance(each, _CarriedOutError) for each in failed):
                     return _adopt_versions(request)
                 unknown, last = unknown or is_unknown(error), error
@@ -141,30 +141,30 @@ class Transaction:
 
 
 class _CarriedOutError(Exception):
-    """The marker is there: an earlier sending of this very transaction was carried out."""
+    """The marker exists: an earlier attempt of the same transaction was carried out."""
 
 
-def _failed(error: TransactWriteError, errors: list[OnConflict]) -> list[Exception]:
+def _failed_conditions(error: TransactWriteError, errors: list[OnConflict]) -> list[Exception]:
     """Return the errors of the writes whose conditions failed."""
     return [
-        _meant(on_conflict, reason.raw_item)
+        _conflict_error(on_conflict, reason.raw_item)
         for reason, on_conflict in zip(error.cancellation_reasons, errors, strict=False)
         if reason is not None and reason.code == "ConditionalCheckFailed"
     ]
 
 
-def _meant(on_conflict: OnConflict, held: dict[str, Any] | None) -> Exception:
-    """Return the error of a failed condition on a row, of which is known what is there now."""
+def _conflict_error(on_conflict: OnConflict, held: dict[str, Any] | None) -> Exception:
+    """Return the error of a failed condition; ``held`` is the stored row, if known."""
     if on_conflict is None or isinstance(on_conflict, Exception):
         return on_conflict or ConcurrentUpdateError()
     return on_conflict(held["target"]["S"]) if held else ConcurrentUpdateError()
 
 
 def _raise_if_final(error: TransactWriteError, failed: list[Exception], *, unknown: bool) -> None:
-    """Raise what a failure means, unless sending the transaction again may help.
+    """Raise the error of a failure, unless sending the transaction again may help.
 
-    A conflict calls for fresh reads, which make another transaction; but not while an earlier
-    sending of this one may have been carried out.
+    A conflict requires fresh reads and another transaction. But if an earlier attempt may have been
+    carried out, the same transaction must be sent again first.
     """
     if failed:
         raise min(failed, key=lambda each: getattr(each, "precedence", 1)) from None
@@ -173,7 +173,7 @@ def _raise_if_final(error: TransactWriteError, failed: list[Exception], *, unkno
     if codes & CONFLICTS and not unknown:
         raise ConcurrentUpdateError from error
     if not is_unknown(error) and not codes & {*THROTTLED, *CONFLICTS, IN_PROGRESS}:
-        raise error  # what AWS calls a validation error is a bug of ours
+        raise error  # AWS's validation errors are bugs of this service
 
 
 def _adopt_versions(request: TransactWrite) -> None:

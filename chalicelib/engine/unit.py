@@ -1,7 +1,7 @@
-"""The unit of work: everything an operation stages is one transaction, which happens or does not.
+"""The unit of work: everything that an operation stages is committed in one transaction.
 
-``run_unit`` is the only code that stages, commits, tries again and undoes, whoever works: an
-operation, the command line, a scheduled job, a cascade.
+Only ``run_unit`` stages, commits, retries and undoes. Operations, the command line, scheduled jobs
+and cascades all use it.
 """
 
 import logging
@@ -41,17 +41,17 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class UnitOfWork:
-    """The writes of one operation for one tenant: all of them happen, or none.
+    """The writes of one operation for one tenant, committed together or not at all.
 
     A tenant is a workspace, the platform or, in the ledger, an account. A condition that fails at
-    commit raises the write's own ``on_conflict`` error; without one it raises
-    ``ConcurrentUpdateError``, after which ``run_unit`` begins again with fresh reads.
+    commit raises the ``on_conflict`` error of its write. Without one it raises
+    ``ConcurrentUpdateError``, and ``run_unit`` starts again with fresh reads.
     """
 
     tenant: str
     request_id: str = field(default_factory=lambda: str(uuid4()))
     patience: Patience = PATIENCE
-    """How long it is begun again after lost races; a stage may find that it takes longer."""
+    """How long to retry after conflicts. A stage may replace it while it runs."""
     _transaction: Transaction = field(default_factory=Transaction)
     _resources: dict[str, None] = field(default_factory=dict)
     _event: AuditEvent | None = None
@@ -62,20 +62,20 @@ class UnitOfWork:
     _indexer: Indexer = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with an empty transaction."""
+        """Start with an empty transaction."""
         self._indexer = Indexer(self.tenant, self._transaction)
 
     @property
     def workspace_id(self) -> str:
-        """The tenant, where it is a workspace."""
+        """The tenant, if it is a workspace."""
         return self.tenant
 
     def begin(
         self, event: AuditEvent | None = None, record: IdempotencyRecord | None = None
     ) -> None:
-        """Forget what was staged; what ``run_side_effect_once`` remembers stays.
+        """Discard staged writes. Results of ``run_side_effect_once`` are kept.
 
-        ``event`` and ``record`` say for what the unit works: its batches are recorded as that.
+        Batches of the unit are recorded under ``event`` and ``record``.
         """
         self._event, self._record = event, record
         self._transaction = Transaction()
@@ -90,21 +90,21 @@ class UnitOfWork:
         on_conflict: Exception | None = None,
         taken: Taken = NOTHING,
     ) -> None:
-        """Stage a new row; if one with its key exists at commit, ``on_conflict`` is raised."""
+        """Stage a new row. If its key exists at commit, ``on_conflict`` is raised."""
         self._indexer.add(row, taken)
         self._indexer.file_uses.note_creation(row)
-        self._name(row)
+        self._note_record(row)
         stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
         self._transaction.puts.append((stage, on_conflict))
 
     def save(self, row: Row, *, taken: Taken = NOTHING) -> None:
-        """Stage the new state of a row that was read, which must still be at the version read.
+        """Stage the new state of a row that was read. The stored version must be unchanged.
 
-        Of a record, only the attributes that have changed are written.
+        Only the changed attributes of a record are written.
         """
         self._indexer.subtract(row)
         self._indexer.add(row, taken)
-        self._name(row)
+        self._note_record(row)
         if isinstance(row, Record) and row.stored:
             self._transaction.updates.append((lambda t: t.update(row, row.changes()), None))
         else:
@@ -118,21 +118,21 @@ class UnitOfWork:
         *,
         on_conflict: Exception | None = None,
     ) -> None:
-        """Stage changes to single attributes of a row, which must exist or meet a condition."""
+        """Stage changes of single attributes. The row must exist, or meet the condition."""
         demand = Row.pk.exists() if condition is None else condition
-        self._name(row)
+        self._note_record(row)
         stage: Stage = lambda t: t.update(row, actions, condition=demand)  # noqa: E731
         self._transaction.updates.append((stage, on_conflict))
 
     def delete(
         self, row: Row, *, if_there: bool = False, on_conflict: Exception | None = None
     ) -> None:
-        """Stage the removal of a row that was read, which must still be at the version read.
+        """Stage the deletion of a row that was read. The stored version must be unchanged.
 
-        One without a version must still exist if ``if_there`` says so.
+        With ``if_there``, a row without a version must still exist.
         """
         self._indexer.remove(row)
-        self._name(row)
+        self._note_record(row)
         demand = Row.pk.exists() if if_there else None
         stage: Stage = lambda t: t.delete(row, condition=demand)  # noqa: E731
         self._transaction.deletes.append((stage, on_conflict))
@@ -147,25 +147,25 @@ class UnitOfWork:
         self._transaction.puts.append((lambda t: t.save(kept), None))
 
     def delete_counter(self, noun: str, facet: str, value: str) -> None:
-        """Stage the removal of the counter of a facet's value that no record can have any more."""
+        """Stage the deletion of a facet value's counter. No record can have the value any more."""
         for row in counters.value_rows(self.tenant, noun, facet, value):
             self.delete(row)
 
     def require(
         self, row: Row, condition: Condition | None = None, *, on_conflict: AppError | None = None
     ) -> None:
-        """Demand that a row still exists at commit, or still meets a condition."""
+        """Require that a row exists at commit, or meets a condition."""
         demand = Row.pk.exists() if condition is None else condition
         stage: Stage = lambda t: t.condition_check(type(row), row.pk, row.sk, demand)  # noqa: E731
         self._transaction.checks.append((stage, on_conflict))
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether a repeated call goes on where this one stopped: it has an idempotency key."""
+        """Whether a repeated call continues where this one stopped. It needs an idempotency key."""
         return self._record is not None
 
     def run_side_effect_once(self, name: str, effect: Callable[[], T]) -> T:
-        """Run an outside effect on the first call and return its result on every later one."""
+        """Run an outside effect on the first attempt. Later attempts return its result."""
         if name not in self._effects:
             self._effects[name] = effect()
         result: T = self._effects[name]
@@ -174,22 +174,24 @@ class UnitOfWork:
     def commit_batch(
         self, name: str, stage: "Callable[[UnitOfWork], bytes]", *, audited_in: str = ""
     ) -> bytes:
-        """Commit a part of an operation that is too large for one transaction, by itself.
+        """Commit a part of an operation separately, because one transaction cannot hold it all.
 
-        ``stage`` stages the part on a unit of its own and returns its outcome. That is kept with
-        what it did, under the operation's idempotency key if it has one: neither another run of
-        the handler nor a repeated call does a committed batch again; both get its outcome. A part
-        that is another workspace's affair is ``audited_in`` that workspace's log.
+        ``stage`` stages the part on a unit of its own and returns its outcome. The outcome is
+        committed with the part, under the operation's idempotency key if it has one. Retries of the
+        handler and repeated calls do not commit the batch again; they return its outcome. If the
+        part concerns another workspace, ``audited_in`` names the workspace whose audit log records
+        it.
 
         Raises:
-            AppError: the batch's own failure; the batches before it stay done.
+            AppError: the batch failed; earlier batches stay committed.
         """
         return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage, audited_in))
 
     def recalls_batch(self, name: str) -> bool:
-        """Whether an earlier call under the same key has committed a batch, to prepare nothing for.
+        """Whether an earlier call with the same key has committed a batch.
 
-        ``commit_batch`` returns its outcome, in either case.
+        If so, the caller can skip preparations. ``commit_batch`` returns the outcome in either
+        case.
         """
         record = self._record and self._record.part(name)
         stored = record and idempotency.find(self.tenant, record)
@@ -226,26 +228,26 @@ class UnitOfWork:
         return self._indexer.file_uses.created
 
     def mention(self, resource: str) -> None:
-        """Name a resource, such as ``key:<id>``, that the audit log would not name by itself."""
+        """Add a resource that is not a written record, such as ``key:<id>``, to the audit event."""
         self._resources[resource] = None
 
     def after_commit(self, action: Callable[[], object]) -> None:
         """Run an action after the commit.
 
-        What it raises is logged, since the change is made by then.
+        Exceptions of the action are logged, because the change is committed by then.
         """
         self._after_commit.append(action)
 
     def on_failure(self, action: Callable[[], object]) -> None:
-        """Run an action if the operation fails for good: undo what was done outside.
+        """Run an action if the operation finally fails, to undo an outside effect.
 
-        Not if it may have been committed all the same: an orphan is better than a record that
-        points at nothing.
+        It does not run if the transaction may have been committed: an orphan is better than a
+        record with a missing target.
         """
         self._on_failure.append(action)
 
     def undo(self) -> None:
-        """Run and forget the ``on_failure`` actions."""
+        """Run and remove the ``on_failure`` actions."""
         self._run(self._on_failure)
 
     def commit(self, event: AuditEvent | None = None) -> None:
@@ -254,7 +256,7 @@ class UnitOfWork:
         Raises:
             AppError: the error of the first write whose condition failed.
             ConcurrentUpdateError: another writer was first.
-            IdempotencyKeyExistsError: the key that was kept with the unit has a record.
+            IdempotencyKeyExistsError: a record exists for an idempotency key that was staged.
             UnavailableError: DynamoDB failed.
         """
         transaction = self._transaction
@@ -278,8 +280,8 @@ class UnitOfWork:
         stage: Stage = lambda t: t.save(row, condition=condition)  # noqa: E731
         self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
 
-    def _name(self, row: Row) -> None:
-        """Remember a record that is written, for the audit log."""
+    def _note_record(self, row: Row) -> None:
+        """Add a written record to the resources of the audit event."""
         if (noun := row.pk.removeprefix(f"W#{self.tenant}#")) in NOUNS:
             self._resources[f"{noun.lower()}:{row.sk}"] = None
 
@@ -292,7 +294,7 @@ class UnitOfWork:
                 log.exception("an action after the unit of work failed")
 
 
-def run_unit(  # noqa: PLR0913  what a unit can be about
+def run_unit(  # noqa: PLR0913  the options of a unit
     tenant: str,
     event: AuditEvent | None,
     stage: Callable[[UnitOfWork], T],
@@ -302,24 +304,25 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
     dry_run: bool = False,
     patience: Patience = PATIENCE,
 ) -> T:
-    """Stage and commit a unit of work; after a lost race both happen again, with fresh reads.
+    """Stage and commit a unit of work. After a conflict, both start again with fresh reads.
 
     Args:
-        tenant: whose rows are written.
-        event: what the audit log keeps. Without one, a transaction whose answer is lost is not
-            sent again, since nothing would tell whether it was carried out: whoever leaves it out
-            has a row of its own to tell by (``domains.billing.flows.charging``).
-        stage: reads, decides and stages on the unit; its result is returned. It may run several
-            times, and so does nothing outside but by ``run_side_effect_once``.
-        record: under which the unit's batches keep their outcomes; ``stage`` itself keeps the
-            operation's (``UnitOfWork.keep``).
-        request_id: owns marks of the idempotency key; one of its own if omitted.
-        dry_run: stop before the commit.
-        patience: how often it begins again after lost races.
+        tenant: the owner of the written rows.
+        event: the audit event. It serves as the marker of the transaction: without it, a
+            transaction whose answer is lost cannot be checked and is not sent again. Callers
+            without an event need a row of their own that shows the outcome
+            (``domains.billing.flows.charging``).
+        stage: reads, decides and stages on the unit. Its result is returned. It may run several
+            times, so outside effects must use ``run_side_effect_once``.
+        record: the idempotency record that stores the outcomes of the unit's batches. The
+            operation's own answer is staged with ``UnitOfWork.keep``.
+        request_id: the owner of marks of the idempotency key. Defaults to a new id.
+        dry_run: whether to stop before the commit.
+        patience: how long to retry after conflicts.
 
     Raises:
-        AppError: any failure; nothing was changed then, unless it is ``OutcomeUnknownError``.
-        IdempotencyKeyExistsError: the key of a record that was kept has been used.
+        AppError: any failure. Nothing was changed, except perhaps for ``OutcomeUnknownError``.
+        IdempotencyKeyExistsError: the key of a staged record was used before.
     """
     unit = UnitOfWork(tenant, request_id or str(uuid4()), patience)
 
@@ -339,7 +342,7 @@ def run_unit(  # noqa: PLR0913  what a unit can be about
 
 @job_handler(LATE_ENTRIES)
 def write_entries(job: Job) -> None:
-    """Write the entries of records as these are now, in partitions of their values."""
+    """Write the entries of the records' current state in the partitions of their values."""
     for batch in in_batches(job.payload["records"], MAX_ITEMS // 3):
 
         def stage(unit: UnitOfWork, batch: list[str] = batch) -> None:
@@ -356,7 +359,7 @@ def write_entries(job: Job) -> None:
 
 @job_handler(LATE_FILE_USES)
 def write_file_uses(job: Job) -> None:
-    """Write which files records show, as these are now."""
+    """Write which files the records show in their current state."""
     for name, files in job.payload.items():
         for batch in in_batches(files, MAX_ITEMS // 3):
             stage = partial(_stage_late_file_uses, name=name, files=batch)
@@ -383,6 +386,6 @@ def _stage_late_file_uses(unit: UnitOfWork, name: str, files: list[str]) -> None
 
 
 def in_batches(items: Iterable[T], size: int) -> list[list[T]]:
-    """Return the items in lists of at most ``size``, for units that take no more."""
+    """Split the items into lists of at most ``size``, for units of work with limited room."""
     whole = list(items)
     return [whole[start : start + size] for start in range(0, len(whole), size)]

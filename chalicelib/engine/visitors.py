@@ -1,7 +1,7 @@
-"""Visitors, who are known by a hash that changes every day; their IP address is kept nowhere.
+"""Visitors, identified by a hash that changes every day. Their IP address is not stored.
 
-The hash is keyed with a random salt of the date, which expires once that is over everywhere: then
-nobody can try all IP addresses to find who a hash was (security.md, Visitors).
+The hash is keyed with a random salt per day. The salt expires when the day is over everywhere.
+After that, the IP address can no longer be found by hashing all addresses.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from chalicelib.engine.tables import ControlRow
 
 SORT_KEY = "-"
 FURTHEST_WEST = timedelta(hours=12)
-"""How much later than in UTC a day may end, where it ends last."""
+"""The delay between the end of a day in UTC and its end in the last time zone."""
 _HASH_CHARACTERS = 32
 
 
@@ -31,12 +31,13 @@ class SaltRow(ControlRow):
 
 
 def visitor_hash(client_ip: str, day: date | None = None) -> str:
-    """Return what a visitor is known by today; "" for ``client_ip`` is one visitor, too.
+    """Return the visitor's hash for today, or for another ``day``.
 
-    Or on another ``day``: today's date where the visited site is, for its statistics.
+    Statistics pass today's date in the time zone of the visited site. An empty ``client_ip`` counts
+    as one visitor.
 
     Raises:
-        UnavailableError: the day's salt is out of reach.
+        UnavailableError: the day's salt cannot be read.
     """
     salt = _salt(day or clock.now().date())
     digest = hmac.digest(salt.encode(), _network(client_ip).encode(), hashlib.sha256)
@@ -44,12 +45,12 @@ def visitor_hash(client_ip: str, day: date | None = None) -> str:
 
 
 def forget() -> None:
-    """Forget the salts that this process has read."""
+    """Clear the salts that this process has read."""
     _salt.cache_clear()
 
 
 def _network(client_ip: str) -> str:
-    """Return what one visitor has: an IPv4 address, or an IPv6 network of 64 bits."""
+    """Return the network of one visitor: an IPv4 address, or an IPv6 network of 64 bits."""
     try:
         ip = ip_address(client_ip.partition("%")[0])
     except ValueError:
@@ -61,7 +62,7 @@ def _network(client_ip: str) -> str:
 
 @lru_cache(maxsize=4)
 def _salt(day: date) -> str:
-    """Return a day's salt: of all processes that make one, the first keeps its own."""
+    """Return a day's salt. If several processes create one, the first one is kept."""
     ends = datetime.combine(day + timedelta(days=1), time(), clock.now().tzinfo) + FURTHEST_WEST
     row = SaltRow(f"SALT#{day.isoformat()}", SORT_KEY, salt=secrets.token_hex(32), expires=ends)
     found = SaltRow.find(row.pk, row.sk)

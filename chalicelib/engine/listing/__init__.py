@@ -1,1 +1,1 @@
-"""How records are listed, counted, searched and found: index entries and queries."""
+"""Listing, counting, search and look-ups of records: index entries and queries."""

@@ -1,8 +1,9 @@
-"""Sharded counters per workspace and noun: totals in O(1) without one hot item (data.md, Lists).
+"""Sharded counters per workspace and noun: totals in O(1) without a hot item.
 
-They change in the transaction of the records that they count. ``total`` and ``status:<value>`` lie
-together, because every list reads them. Each value of a counted facet has rows of its own
-(``category_id:<id>``), which go when what it stands for goes: no row grows with their number.
+They change in the transaction of the records that they count. ``total`` and ``status:<value>``
+share rows, because every list reads them. Each value of a counted facet has rows of its own
+(``category_id:<id>``), so that no row grows with the number of values. They are deleted when the
+value's record is deleted.
 """
 
 import random
@@ -18,14 +19,15 @@ from chalicelib.engine.tables import ContentRow
 
 SHARDS = 4
 VALUE_SHARDS = 2
-"""Of a facet's value: fewer write the same one at once, and a list of all values reads them all."""
+"""Shards per value of a facet. Fewer than ``SHARDS``, because fewer writers share a value and a
+list of all values reads every shard."""
 TOTAL = "total"
 _MAIN = "all"
 _COUNT = "count"
 
 
 class CounterRow(ContentRow):
-    """One shard. Its counters are top-level number attributes."""
+    """One shard of counters. Each counter is a top-level number attribute."""
 
 
 def name(facet: str, value: str) -> str:
@@ -36,9 +38,9 @@ def name(facet: str, value: str) -> str:
 def shard_updates(
     workspace_id: str, noun: str, deltas: Mapping[str, int]
 ) -> list[tuple[CounterRow, list[Action]]]:
-    """Return random shards, and the additions to make to each, for a transaction."""
+    """Choose random shards. Returns the additions to each, for a transaction."""
     additions: defaultdict[str, list[Action]] = defaultdict(list)
-    main = f"{_MAIN}#{random.randrange(SHARDS)}"  # noqa: S311  spread, no secret
+    main = f"{_MAIN}#{random.randrange(SHARDS)}"  # noqa: S311  load spreading, not a secret
     for counter, delta in sorted(deltas.items()):
         if delta:
             facet, _, value = counter.partition(":")
@@ -52,9 +54,10 @@ def shard_updates(
 
 
 def whole_rows(workspace_id: str, noun: str, counts: Mapping[str, int]) -> list[Item]:
-    """Return rows, as DynamoDB's JSON, that hold all counters of a noun which has none yet.
+    """Return rows, in DynamoDB's JSON, with all counters of a noun that has none yet.
 
-    For a workspace that is written as a whole; the same counters are always in the same rows.
+    They are for a workspace that is imported as a whole. The same counters always get the same
+    rows.
     """
     rows: defaultdict[str, Item] = defaultdict(dict)
     for counter, number in counts.items():
@@ -67,9 +70,9 @@ def whole_rows(workspace_id: str, noun: str, counts: Mapping[str, int]) -> list[
 
 
 def read(workspace_id: str, noun: str, cost: Cost | None = None) -> Counter[str]:
-    """Return the total and the counters of the status.
+    """Return the total and the counters of each status.
 
-    Summed over the shards, read consistently; counters at zero are left out.
+    The shards are read consistently and summed. Counters at zero are left out.
     """
     return _sum(workspace_id, noun, ContentRow.sk.startswith(f"{_MAIN}#"), cost)
 
@@ -88,7 +91,7 @@ def read_value(
 
 
 def read_all(workspace_id: str, noun: str, cost: Cost | None = None) -> Counter[str]:
-    """Return all counters of a noun: the total, and those of every facet that is counted."""
+    """Return all counters of a noun: the total, the statuses and the values of counted facets."""
     return _sum(workspace_id, noun, None, cost)
 
 

@@ -1,7 +1,7 @@
-"""The declaration of a noun: what its records are listed, found and counted by.
+"""The declaration of a noun: how its records are listed, found and counted.
 
 The index keys, the entries, the look-ups and the counters of a record follow from it. Units of work
-write them (``engine.indexing``), and ``engine.listing.queries`` reads pages by them.
+write them (``engine.indexing``), and ``engine.listing.queries`` reads pages with them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -39,14 +39,14 @@ R = TypeVar("R", bound=Record)
 
 FACET_SLOTS = ("s", "f1", "f2", "f3")
 NUMBER_SLOTS = ("n1", "n2", "y1", "y2")
-"""The first two numbers can be sorted by, too."""
+"""Slots of numbers. Lists can also be sorted by the first two."""
 INDEX_SLOTS = ("o1", "o2", "o3", "o4")
 
 
 class SortIndex(NamedTuple):
-    """An index to read large collections along.
+    """An index for large collections, in the order of a sort.
 
-    By a sort and, if ``partition_by`` names a facet, separately for each of its values.
+    If ``partition_by`` names a facet, each value of the facet has an order of its own.
     """
 
     sort: str
@@ -55,41 +55,42 @@ class SortIndex(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration(Generic[R]):
-    """How a noun is listed.
+    """The declaration of how a noun is listed.
 
     Args:
         row: the class of its records.
         noun: its name in partition keys and in the audit log.
-        label: its English name, as error messages use it; the noun in lower case if omitted.
-        plural: several of it, as error messages use it; "the" and the label with an "s" if omitted.
+        label: its English name in error messages. Defaults to the noun in lower case.
+        plural: its English plural in error messages. Defaults to "the" and the label with an "s".
         listed_by: the tool that lists its records.
-        not_found_message: says that an id is unknown, where the usual sentence does not apply.
-        unavailable_message: says to a visitor that a record does not exist or is not public.
-        text: gives the searched texts, the first of which is also the name to sort by.
-        sorts: wire names of sorts, each with what it sorts by: ``id`` (creation), ``t`` (the name),
-            or the slot of a number, ``n1`` or ``n2``.
-        status: the attribute that holds the status; records are counted by it.
+        not_found_message: the error for an unknown id, if the usual sentence does not fit.
+        unavailable_message: the error for a visitor if a record does not exist or is not public.
+        text: returns the searched texts. The first one is also the name to sort by.
+        sorts: wire names of sorts, each with its key: ``id`` (creation), ``t`` (the name), or the
+            slot of a number, ``n1`` or ``n2``.
+        status: the attribute that holds the status. Records are counted by it.
         facets: up to three attributes to filter by.
-        counted: those facets by whose values records are counted, too.
-        partitioned: those counted facets whose values have a partition of index entries each, so
-            that listing one value costs in proportion to what it holds; a row more a record.
-        tags: attributes to filter by that hold several values, texts.
-        presence: attributes to filter by that are set, or true, or not.
-        numbers: up to four attributes, integers or times, to filter by ranges of; the first two
-            can be sorted by.
-        scan_along: the one of them that the entries lie in the order of, instead of creation: what
-            is looked for within a range of it, by whatever it may be, costs what the range holds.
-        parent: the attribute that groups records, such as a page's site; lists of such a noun are
-            those of one parent.
-        indexes: up to four, for nouns that grow large; creation is one by itself. A noun without
-            them is read whole, whatever its size.
-        lookups: what a record is found by, or what is unique among records.
-        files: which files a record shows.
-        complete: reads what the texts of records need beyond their rows.
-        inline_bytes: of search text in an index entry; longer texts cost a row more.
+        counted: facets whose values have a counter of their records.
+        partitioned: counted facets whose values each have a partition of index entries. The cost
+            of listing one value is then proportional to its records. Each record takes one more
+            row.
+        tags: attributes to filter by that hold several texts.
+        presence: attributes to filter by whether they are set and true.
+        numbers: up to four attributes, integers or times, to filter by ranges. Lists can be
+            sorted by the first two.
+        scan_along: the number that orders the entries, instead of creation. The cost of a search
+            within a range of it depends only on the records in the range.
+        parent: the attribute that groups records, such as a page's site. Each list of the noun
+            covers one parent.
+        indexes: up to four, for nouns with large collections. The order of creation needs none.
+            A noun without indexes is always scanned whole.
+        lookups: values that lead to a record, or that are unique among records.
+        files: the files that a record shows.
+        complete: reads data that the texts of records need beyond their rows.
+        inline_bytes: bytes of search text in an index entry. A longer text takes one more row.
 
     Raises:
-        ValueError: a declaration that would make wrong pages.
+        ValueError: a declaration that would produce wrong pages.
     """
 
     row: type[R]
@@ -117,7 +118,7 @@ class Declaration(Generic[R]):
     inline_bytes: int = INLINE_TEXT_BYTES
 
     def __post_init__(self) -> None:
-        """Check the declaration, so that a mistake is an error at import, never a wrong page."""
+        """Check the declaration at import, so that a mistake cannot produce a wrong page."""
         names = {self.status, *self.facets}
         problems = {
             "more than three facets": len(self.facets) >= len(FACET_SLOTS),
@@ -150,7 +151,7 @@ class Declaration(Generic[R]):
             raise ValueError(msg)
 
     def _serves_scans_along(self) -> bool:
-        """Whether an index is there for what entries along a number do not serve."""
+        """Whether the indexes that ``scan_along`` requires exist: by creation and by the number."""
         slots = {self.sorts[index.sort] for index in self.indexes if index.partition_by is None}
         along = self.number_slots.get(self.scan_along or "")
         return along is not None and not self.parent and {"id", along} <= slots
@@ -160,12 +161,12 @@ class Declaration(Generic[R]):
         return f"W#{workspace_id}#{self.noun}"
 
     def trash(self, workspace_id: str) -> str:
-        """Return the partition key of soft-deleted records, which expire by time-to-live."""
+        """Return the partition key of soft-deleted records. Time-to-live removes them."""
         return f"W#{workspace_id}#{self.noun}#TRASH"
 
     @property
     def facet_slots(self) -> dict[str, str]:
-        """The slot of each attribute to filter by."""
+        """The slot of each facet and of the status."""
         names = (self.status, *self.facets)
         return {name: slot for name, slot in zip(names, FACET_SLOTS, strict=False) if name}
 
@@ -175,15 +176,15 @@ class Declaration(Generic[R]):
         return dict(zip(self.numbers, NUMBER_SLOTS, strict=False))
 
     def set_index_keys(self, record: R) -> None:
-        """Set what the indexes hold of a record, from its own attributes."""
+        """Set the record's index keys from its attributes."""
         text = self.folded(record)
         record.t = cut_bytes(text, self.inline_bytes)
         record.x = None if record.t == text else 1
-        record.r = self._place(record) + record.id
+        record.r = self._key_prefix(record) + record.id
         record.c = self._tokens(record)
         for name, slot in self.facet_slots.items():
             setattr(record, slot, getattr(record, name))
-        numbers = [_whole(getattr(record, name)) for name in self.numbers]
+        numbers = [_as_integer(getattr(record, name)) for name in self.numbers]
         for slot, number in zip(NUMBER_SLOTS, numbers, strict=False):
             setattr(record, slot, number)
         n1, n2, *_ = (*(number or 0 for number in numbers), 0, 0)
@@ -192,10 +193,10 @@ class Declaration(Generic[R]):
             within = group(getattr(record, index.partition_by)) if index.partition_by else ""
             setattr(record, slot, within + entry.sort_key(self.sorts[index.sort]))
 
-    def _place(self, record: R) -> str:
-        """Return what goes before a record's id in the order of the entries."""
+    def _key_prefix(self, record: R) -> str:
+        """Return the prefix of the record's sort key in the compact index."""
         if self.scan_along:
-            return group(number_key(_whole(getattr(record, self.scan_along)) or 0))
+            return group(number_key(_as_integer(getattr(record, self.scan_along)) or 0))
         return group(getattr(record, self.parent)) if self.parent else ""
 
     def _tokens(self, record: R) -> str | None:
@@ -204,10 +205,10 @@ class Declaration(Generic[R]):
         return "".join(tokens) or None
 
     def side_rows(self, workspace_id: str, record: R) -> dict[tuple[str, str], SideRow]:
-        """Return the rows that go with a record, by their keys.
+        """Return the rows that are stored with a record, by their keys.
 
-        Its entries in the partitions of its values, its whole search text if that is long, and what
-        it is found by.
+        They are its entries in the partitions of its values, its whole search text if that is long,
+        and the rows of its look-ups.
         """
         rows: list[SideRow] = []
         attributes = {name: getattr(record, name) for name in ENTRY_ATTRIBUTES}
@@ -225,10 +226,10 @@ class Declaration(Generic[R]):
     def held_side_rows(
         self, workspace_id: str, record: R, staying: Collection[tuple[str, str]]
     ) -> dict[tuple[str, str], SideRow]:
-        """Return the rows that a stored record has, but for those that stay.
+        """Return the side rows that a stored record has, without those in ``staying``.
 
-        They are those of ``side_rows``; only where a value was once kept under another key, the
-        database is asked under which of the two it is, if under any.
+        They are those of ``side_rows``. Only if the key of a unique value has changed, the database
+        is read to find which of the two keys holds the value, if any.
         """
         rows = self.side_rows(workspace_id, record)
         for lookup in self.lookups:
@@ -239,7 +240,7 @@ class Declaration(Generic[R]):
         return rows
 
     def counters(self, facets: Facets) -> list[str]:
-        """Return the names of the counters that a record with these facets is in."""
+        """Return the names of the counters that count a record with these facets."""
         values = dict(zip(FACET_SLOTS, facets, strict=True))
         kept = {self.status, *self.counted}
         return [
@@ -252,7 +253,7 @@ class Declaration(Generic[R]):
         ]
 
     def having(self, filters: Mapping[str, str]) -> Condition | None:
-        """Return the condition that an entry has these values."""
+        """Return the condition that an entry has these values of facets."""
         slots = self.facet_slots
         conditions: list[Condition] = [
             ContentRow.c.contains(token(name, value))
@@ -277,9 +278,9 @@ class Declaration(Generic[R]):
         return declared
 
     def folded(self, record: R) -> str:
-        """Return the searched texts as they compare, a line each."""
+        """Return the folded search texts, one per line."""
         return "\n".join(search_fold(part) for part in self.text(record))
 
 
-def _whole(value: int | datetime | None) -> int | None:
+def _as_integer(value: int | datetime | None) -> int | None:
     return epoch_ms(value) if isinstance(value, datetime) else value

@@ -22,11 +22,11 @@ class Filters(Generic[R]):
 
     Args:
         listing: the declaration of the noun.
-        equal: attributes, and the value that each must have.
-        any_of: facets, and the values of which each must have one.
-        lookups: look-ups, and the value that each must have.
-        ranges: numbers, and the bounds that each must lie within.
-        present: attributes, and whether each must be set.
+        equal: attributes and the required value of each.
+        any_of: facets and the accepted values of each.
+        lookups: look-ups and the required value of each.
+        ranges: numbers and the bounds of each.
+        present: attributes and whether each must be set.
     """
 
     listing: Declaration[R]
@@ -75,11 +75,11 @@ class Filters(Generic[R]):
 
     @property
     def excludes_all(self) -> bool:
-        """Whether a range ends before it begins."""
+        """Whether the bounds of a range admit no value."""
         return any(None not in each and each[0] > each[1] for each in self.ranges.values())
 
     def fits(self, record: R) -> bool:
-        """Whether a record is in the list asked for, but for what is searched."""
+        """Whether a record meets the filters, regardless of the search."""
         slots, tokens = self.listing.facet_slots, record.c or ""
         return (
             all(
@@ -104,7 +104,7 @@ class Filters(Generic[R]):
         )
 
     def where(self, wanted: str) -> Condition | None:
-        """Return the filter that DynamoDB applies to a full scan."""
+        """Return DynamoDB's filter expression for a full scan."""
         having = self.listing.having(self.equal)
         conditions: list[Condition] = [] if having is None else [having]
         for name, there in self.present.items():
@@ -126,9 +126,9 @@ class Filters(Generic[R]):
         ]
 
     def scan_bounds(self) -> tuple[str | None, str | None]:
-        """Return the bounds on what keys begin with: a number, or the time of creation.
+        """Return the bounds on the beginning of index keys: a number or the time of creation.
 
-        DynamoDB refuses a key of the index that it reads in a filter.
+        They must be key conditions, because DynamoDB refuses an index key in a filter expression.
         """
         if self.listing.scan_along:
             return key_bounds(self.ranges.get(self.listing.scan_along, (None, None)))

@@ -1,8 +1,8 @@
-"""Index entries: what the list engine sees of a record, without reading the record.
+"""Index entries: the part of a record that the list engine reads instead of the record.
 
-An entry is what the compact index ``by_row`` projects, about 150 bytes a record, and the keys by
-which the other indexes sort. Entries are the indexes' own of a record's row; or rows of their own,
-in the partition of a value that the record has, such as its category.
+An entry consists of the attributes in the compact index ``by_row``, about 150 bytes per record, and
+the sort keys of the other indexes. Most entries are a record's row as the index projects it. Others
+are rows of their own, in the partition of one of the record's values, such as its category.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,12 +19,12 @@ from chalicelib.engine.reading import MergedPartitions, Partition
 from chalicelib.engine.tables import ContentRow
 
 INLINE_TEXT_BYTES = 512
-"""Search text kept in an entry unless the noun says otherwise; the whole of a longer one has a row
-of its own (``TextRow``)."""
+"""Bytes of search text in an entry, unless the noun sets another limit. The whole of a longer
+text has a row of its own (``TextRow``)."""
 NAME_BYTES = 900
-"""What names are sorted by: 200 characters of any script. The table takes keys of a kilobyte."""
+"""Bytes of a name in sort keys: 200 characters of any script. Keys hold 1,024 bytes at most."""
 MOST_WORDS = 10
-"""Words of a search that DynamoDB looks for, the longest."""
+"""Words of a search that DynamoDB filters by: the longest ones."""
 BY_ROW = "by_row"
 ENTRY_ATTRIBUTES = (
     *("r", "s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c", "y1", "y2"),
@@ -36,41 +36,41 @@ SortKey = Literal["id", "t", "n1", "n2"]
 SEPARATOR = "\t"
 """Ends a part of a key.
 
-Less than any character that a part may have, so that parts compare before what follows them.
+It is lower than every character in a part, so that parts compare before the text after them.
 """
 _OFFSET = 2**52
-"""Added to numbers, so that negative ones sort as text, too; they are exact as floats up to it."""
+"""Added to numbers, so that negative ones sort as text, too. Floats are exact up to it."""
 
 
 def group(value: str | None) -> str:
-    """Return what the keys of the rows with one value begin with: of a parent or of a facet."""
+    """Return the prefix of the keys of all rows with one parent or one facet value."""
     return f"{value or ''}{SEPARATOR}"
 
 
 def number_key(number: int) -> str:
-    """Return a number as text that sorts as it does."""
+    """Return a number as text that sorts in numeric order."""
     return f"{number + _OFFSET:014x}"
 
 
 def number_in(sort_key: str) -> int:
-    """Return the number that a key in an order over numbers begins with."""
+    """Return the number at the beginning of a sort key made by ``number_key``."""
     return int(sort_key.partition(SEPARATOR)[0], 16) - _OFFSET
 
 
 def token(name: str, value: str) -> str:
-    """Return how one value of a multi-valued facet stands in the slot that is searched for it."""
+    """Return the form of one value of a multi-valued facet in the slot of tokens."""
     return f"{SEPARATOR}{name}={fold(value)}{SEPARATOR}"
 
 
 def token_values(name: str, tokens: str) -> list[str]:
-    """Return the values of a multi-valued facet in that slot, folded."""
+    """Return the values of a multi-valued facet from the slot of tokens, folded."""
     begin = f"{name}="
     parts = tokens.split(SEPARATOR)
     return [part.removeprefix(begin) for part in parts if part.startswith(begin)]
 
 
 class IndexEntry(NamedTuple):
-    """An entry; ``cut`` if the record's search text is longer than what it holds."""
+    """An index entry. ``cut`` means that the record's search text is longer than its entry."""
 
     id: str
     numbers: tuple[int, int]
@@ -90,11 +90,11 @@ class IndexEntry(NamedTuple):
         return self.text.split("\n")
 
     def matches(self, wanted: str) -> bool:
-        """Whether a wanted text is part of one of those held here."""
+        """Whether one of the entry's texts contains a searched text."""
         return holds(self.text, wanted)
 
     def sort_key(self, sort: SortKey) -> str:
-        """Return what the record sorts by, as text; records that tie sort by their ids."""
+        """Return the sort key of the record as text. Records with equal keys sort by id."""
         match sort:
             case "id":
                 part = ""
@@ -106,28 +106,28 @@ class IndexEntry(NamedTuple):
 
 
 def wanted_in(search: str | None) -> str:
-    """Return what a search looks for: the folded text, its white space as single spaces."""
+    """Return the folded text of a search, with white space as single spaces."""
     return squeezed(search_fold(search or ""))
 
 
 def holds(text: str, wanted: str) -> bool:
-    """Whether one of the folded texts, a line each, has a wanted one in it.
+    """Whether one of the folded texts, one per line, contains a searched text.
 
-    What is stored keeps its doubled spaces, so both sides are squeezed.
+    Stored texts keep repeated spaces, so the spaces of both sides are reduced.
     """
     spaced = " " in wanted
     return any(wanted in part or (spaced and wanted in squeezed(part)) for part in text.split("\n"))
 
 
 def may_hold(attribute: Attribute[str], wanted: str) -> Condition:
-    """Return the condition that stored texts have the words of a wanted one; ``holds`` is exact."""
+    """Return the condition that stored texts contain the longest words. ``holds`` is exact."""
     words = sorted(set(wanted.split()), key=len)[-MOST_WORDS:]
     conditions: list[Condition] = [attribute.contains(word) for word in words]
     return reduce(and_, conditions)
 
 
 def under(parent: str) -> Condition:
-    """Return the condition on keys that entries lie under one parent."""
+    """Return the key condition that entries belong to one parent."""
     return ContentRow.r.startswith(group(parent))
 
 
@@ -139,10 +139,10 @@ def entries(
     consistent: bool,
     any_of: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> Iterator[IndexEntry]:
-    """Yield the entries of a partition, or those between some keys, in the order of creation.
+    """Yield the entries of a partition, optionally within key bounds, in the order of their keys.
 
-    ``any_of`` maps slots to values, one of which an entry must have. That is seen to here: an
-    expression of DynamoDB's does not hold a thousand values, and saves no units.
+    ``any_of`` maps slots to accepted values. It is applied here instead of in DynamoDB, because a
+    filter expression cannot hold a thousand values and saves no read units.
     """
     items = partition.items(
         index_name=BY_ROW,
@@ -156,17 +156,17 @@ def entries(
 
 
 class EntryRow(ContentRow):
-    """A record's entry in the partition of a value that it has."""
+    """A record's entry in the partition of one of its values."""
 
 
 class TextRow(ContentRow):
-    """The whole search text of a record that is too long for its entry."""
+    """The whole search text of a record, if it is too long for the entry."""
 
     whole = UnicodeAttribute()
 
 
 def partition_of(workspace_id: str, noun: str, facet: str, value: str) -> str:
-    """Return the partition of the entries of a noun's records that have a value."""
+    """Return the partition of a noun's entries that have one value of a facet."""
     return f"W#{workspace_id}#{noun}#{facet}#{value}"
 
 

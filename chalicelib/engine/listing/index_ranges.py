@@ -1,4 +1,4 @@
-"""Ranges along an index: bounds on numbers and times as bounds on the keys they sort by."""
+"""Ranges along an index: bounds on numbers and times as bounds on sort keys."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ Bounds = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class IndexRange:
-    """Bounds along an index, on the keys themselves; None is the table, in order of creation."""
+    """Bounds on the keys of an index. If ``index`` is None, the table in the order of creation."""
 
     index: str | None
     prefix: str
@@ -25,13 +25,13 @@ class IndexRange:
 
     @property
     def condition(self) -> Condition | None:
-        """What a Query along the index demands of its keys."""
+        """The key condition of a Query along the index."""
         slot: Any = ContentRow.sk
         if self.index is not None:
             slot = ContentRow.r if self.index == BY_ROW else getattr(ContentRow, self.index[3:])
         condition: Condition | None = None
         if self.least is not None or self.most is not None:
-            # "~" comes after every character of a number's digits and of an id.
+            # "~" sorts after every digit and after every character of an id.
             top = self.prefix + (self.most or "") + "~"
             least = self.prefix + (self.least or "")
             condition = slot.between(least, top) if least else slot <= top
@@ -64,7 +64,7 @@ def key_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
 
 
 def id_bounds(bounds: Bounds) -> tuple[str | None, str | None]:
-    """Return bounds on the time of creation as bounds on ids, whose first ten characters it is."""
+    """Return bounds on the time of creation as bounds on ids, which begin with the time."""
     least, most = bounds
     return (
         None if least is None else first_id_at(least)[:10],

@@ -1,9 +1,9 @@
-"""The listing of a noun: its declaration, and how its records are found and listed.
+"""The listing of a noun: its declaration, and the methods that find and list its records.
 
-DynamoDB has no pages by number, exact totals, orders, filters or search. A noun declares a
-``Listing``; its records are given index keys when a unit of work writes them, and are counted in
-the same transaction. ``engine.listing.queries`` then reads pages of them in the cheapest way that
-is exact (ADR 8).
+DynamoDB has no numbered pages, exact totals, free sort orders or text search. A noun declares a
+``Listing``. When a unit of work writes a record, it also sets the record's index keys and updates
+the counters, in one transaction. ``engine.listing.queries`` then reads each page in the cheapest
+way that is exact (ADR 8).
 """
 
 import logging
@@ -39,16 +39,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Declaration[R]):
-    """The records of a noun: found by id, by look-up, along an index or page by page."""
+    """The records of a noun, read by id, by look-up, along an index or by page."""
 
     def new(self, workspace_id: str, **attributes: Any) -> R:  # noqa: ANN401  the noun's attributes
-        """Return a new record with an id of its own, to be staged."""
+        """Return a new record with a new id. The caller stages it."""
         return self.row(self.partition(workspace_id), new_id(), **attributes)
 
     def find(self, workspace_id: str, record_id: str) -> R | None:
         """Return a live record by id, read consistently, or None.
 
-        Another workspace's id is None, too.
+        An id of another workspace returns None.
         """
         return self.row.find(self.partition(workspace_id), record_id)
 
@@ -61,7 +61,7 @@ class Listing(Declaration[R]):
         return self.found(self.find(workspace_id, record_id))
 
     def found(self, result: T | None) -> T:
-        """Return the result of a search by id.
+        """Return the result of a search by id if there is one.
 
         Raises:
             NotFoundError: the result is None.
@@ -78,7 +78,7 @@ class Listing(Declaration[R]):
         return NotFoundError.of(label, self.plural or f"the {label}s", self.listed_by)
 
     def found_for_visitor(self, result: T | None) -> T:
-        """Return the result of a search that a visitor caused.
+        """Return the result of a visitor's search if there is one.
 
         Raises:
             NotFoundError: the result is None.
@@ -88,11 +88,11 @@ class Listing(Declaration[R]):
         return result
 
     def unavailable(self) -> NotFoundError:
-        """Return the error for a visitor's request of a record that is not there or not public."""
+        """Return the error for a visitor if a record does not exist or is not public."""
         return NotFoundError(self.unavailable_message)
 
     def workspace_of(self, record_id: str) -> str | None:
-        """Return the workspace of a live record, or None. Its ids must be claimed (``by_id``)."""
+        """Return the workspace of a live record, or None. Requires the look-up ``by_id``."""
         return ClaimRow.workspace_of(lookups.id_claim(self.noun), record_id)
 
     def find_by(
@@ -102,7 +102,7 @@ class Listing(Declaration[R]):
         return lookups.find(self.lookup(lookup), workspace_id, self.noun, value, cost=cost)
 
     def find_unique(self, workspace_id: str, lookup: str, values: Iterable[str]) -> dict[str, str]:
-        """Return the ids of the records that have these values of a unique look-up, by value."""
+        """Return the ids of the records with these values of a unique look-up, by value."""
         declared = self.lookup(lookup)
         keys = {
             value: lookups.unique_key(workspace_id, self.noun, lookup, declared.key(value))
@@ -112,7 +112,7 @@ class Listing(Declaration[R]):
         return {value: held[key.pk] for value, key in keys.items() if key.pk in held}
 
     def after(self, workspace_id: str, record_id: str, limit: int) -> list[R]:
-        """Return the first records after an id, "" for all, in the order of their ids."""
+        """Return the first records after an id, in the order of ids. Pass "" for the first."""
         items = Partition(self.partition(workspace_id), Cost()).items(
             limit,
             range_key_condition=ContentRow.sk > record_id if record_id else None,
@@ -121,7 +121,7 @@ class Listing(Declaration[R]):
         return [self.row.from_raw_data(item) for item in items]
 
     def latest(self, workspace_id: str, limit: int) -> list[R]:
-        """Return the last records that were created, newest first, in one request."""
+        """Return the records created last, newest first, in one request."""
         items = Partition(self.partition(workspace_id), Cost()).items(
             limit, scan_index_forward=False, consistent_read=True
         )
@@ -135,10 +135,10 @@ class Listing(Declaration[R]):
         present: str | None = None,
         **filters: str,
     ) -> list[IndexEntry]:
-        """Return the noun's index entries, in the order that they lie in.
+        """Return the noun's index entries in the order of their keys.
 
-        Or those under one parent, or where an attribute is ``present``, or with these values, of
-        which one partitioned is read alone.
+        The arguments select entries by parent, by an attribute that is ``present``, or by values.
+        For a value of a partitioned facet, only the partition of the value is read.
         """
         place, rest = self.partition(workspace_id), dict(filters)
         for facet in self.partitioned:
@@ -162,9 +162,10 @@ class Listing(Declaration[R]):
         after: R | None = None,
         descending: bool = False,
     ) -> list[SortPosition]:
-        """Return the places of the first records along an index by a number, or of the next ones.
+        """Return the positions of up to ``limit`` records along an index by a number.
 
-        Read consistently, for changes that place a record beside others.
+        They start after ``after``. The read is consistent, for changes that place a record between
+        others.
         """
         slot = INDEX_SLOTS[self.indexes.index(index)]
         key = getattr(ContentRow, slot)
@@ -182,7 +183,7 @@ class Listing(Declaration[R]):
     ) -> ResultPage[R]:
         """Return one page of records and the exact number of all that match.
 
-        ``counts`` are all counters of the noun, from a caller that has read them.
+        Pass ``counts``, all counters of the noun, if you have already read them.
         """
         page = queries.read(self, workspace_id, query, counts)
         spent = {"units": page.cost.units, "roundTrips": page.cost.round_trips}

@@ -1,7 +1,7 @@
-"""What a record is found by besides its id, and what is unique among records.
+"""Look-ups: values other than the id that lead to a record, and values that must be unique.
 
-A look-up is a row that is written in the transaction of the record that it leads to. Names that
-people give are hashed: folding may make them longer than a key may be.
+A look-up is a row that is written in the transaction of its record. Values from callers are hashed,
+because folding may make them longer than a key may be.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,15 +24,15 @@ SORT_KEY = "-"
 class Lookup(Generic[R]):
     """A value that leads to records.
 
-    ``value`` gives it, several of them, or None; they compare folded. ``unique`` says that one
-    record has it at most, among those with the same ``within``. A ``platform_wide`` one is unique
-    over all workspaces, and leads from a name that arrives without one (``engine.claims``); it
-    compares as it is.
+    ``value`` returns the value, several values, or None. Values compare folded. ``unique`` allows
+    one record per value, among records with the same ``within``. A ``platform_wide`` look-up is
+    unique over all workspaces and leads from a name without a workspace (``engine.claims``). Its
+    values compare exactly.
 
-    Values compare by their ``key``. Rows of before a change of that may still lie under
-    ``former_key``. Of records whose values have become the same by it, the one that is found first
-    has the value; ``yielded`` is the attribute that the others keep theirs in, so that they are not
-    found by it.
+    Values compare by their ``key``. If the rule of ``key`` has changed, older rows may still have
+    their ``former_key``. The change can make the values of several records equal. The record that
+    is found first then keeps the value. The others store theirs in the attribute ``yielded``, so
+    that they are not found by it.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Lookup(Generic[R]):
     yielded: str | None = None
 
     def values(self, record: R) -> list[str]:
-        """Return the values that lead to a record."""
+        """Return the values of the look-up for a record."""
         found = self.value(record) or ()
         return list(filter(None, [found] if isinstance(found, str) else found))
 
@@ -56,19 +56,19 @@ def id_claim(noun: str) -> str:
 
 
 def by_id(noun: str) -> Lookup[R]:
-    """Return the look-up that leads from a record's id alone to its workspace."""
+    """Return the look-up from a record's id to its workspace."""
     return Lookup(id_claim(noun), lambda record: record.id, platform_wide=True)
 
 
 class SideRow(NamedTuple):
-    """A row that goes with a record; ``unique`` is the look-up that it claims, if any."""
+    """A row that is stored with a record. ``unique`` is the look-up that the row claims, if any."""
 
     row: Row
     unique: str | None = None
 
 
 class LookupRow(ContentRow):
-    """Leads from a value to a record."""
+    """A row that leads from a value to a record."""
 
     target = UnicodeAttribute()
 
@@ -89,23 +89,23 @@ def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[Sid
 
 
 class Moved(NamedTuple):
-    """The row of a unique value, and the one that it was before its key changed."""
+    """The row of a unique value, and its row under the former key."""
 
     now: LookupRow
     before: LookupRow
 
     def held(self) -> list[LookupRow]:
-        """Return those of the two that there are."""
+        """Return the rows of the two that exist."""
         keys = [Key(LookupRow, row.pk, row.sk) for row in self]
         return [row for row in fetch(keys) if isinstance(row, LookupRow)]
 
     def held_by(self, record_id: str) -> list[LookupRow]:
-        """Return those that lead to a record."""
+        """Return the existing rows that lead to a record."""
         return [row for row in self.held() if row.target == record_id]
 
 
 def moved(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> Moved | None:
-    """Return both rows of a record's unique value, if its key has changed; else None."""
+    """Return both rows of a record's unique value if its key has changed; otherwise None."""
     value = next(iter(lookup.values(record)), None)
     if not value or lookup.former_key is None or lookup.former_key(value) == lookup.key(value):
         return None
@@ -121,12 +121,12 @@ def moved(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> Moved |
 
 
 def unique_key(workspace_id: str, noun: str, name: str, value: str, within: str = "") -> Key:
-    """Return the key of a unique value's row, to ``fetch`` whether it is held."""
+    """Return the key of a unique value's row. ``fetch`` it to find whether the value is taken."""
     hashed = name_hash(value, within)
     return Key(LookupRow, f"W#{workspace_id}#{noun}#BY#{name}#{hashed}", SORT_KEY)
 
 
-def find(  # noqa: PLR0913  what a look-up goes by
+def find(  # noqa: PLR0913  the parts of the look-up's key
     lookup: Lookup[R],
     workspace_id: str,
     noun: str,
@@ -135,7 +135,7 @@ def find(  # noqa: PLR0913  what a look-up goes by
     within: str = "",
     cost: Cost | None = None,
 ) -> list[str]:
-    """Return the ids of the records that have a value, oldest first."""
+    """Return the ids of the records with a value, oldest first."""
     if lookup.platform_wide:
         held = ClaimRow.find_claim(lookup.name, value)
         return [held.target] if held else []

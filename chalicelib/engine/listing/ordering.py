@@ -1,24 +1,25 @@
-"""Sparse sort orders: records move, and their neighbours keep their numbers."""
+"""Sparse sort positions, so that a record can move without a change of its neighbours."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
 STEP = 2**20
-"""The room between neighbours: twenty times something can be put in the middle."""
+"""The distance between neighbours. Twenty insertions in the middle fit into it."""
 
 
 class SortPosition(NamedTuple):
-    """Where a record stands: by its number and, among equal ones, by its id."""
+    """A position in a list: a number, then the id among equal numbers."""
 
     number: int
     id: str
 
 
 def between(low: int | None, high: int | None, count: int) -> list[int] | None:
-    """Return rising numbers between two others, spread evenly; None if there is no room for them.
+    """Return ``count`` rising numbers between two others, spread evenly.
 
-    Without an end on a side, they go on from the other end by steps.
+    Returns None if there is no room. Without a bound on one side, the numbers continue from the
+    other bound in steps of ``STEP``.
     """
     if low is None:
         end = STEP if high is None else high - STEP * count
@@ -31,10 +32,10 @@ def between(low: int | None, high: int | None, count: int) -> list[int] | None:
 
 
 def first_in_order(wanted: Sequence[SortPosition], rest: SortPosition | None) -> dict[str, int]:
-    """Return the new numbers that make records stand in this order, before all others.
+    """Return the new numbers that put records into this order, before all others.
 
-    ``rest`` is the first of the others. As many as can keep their numbers do, and are left out of
-    the answer; where the room between them is too small, all get new ones.
+    ``rest`` is the first of the others. As many records as possible keep their numbers and are left
+    out of the result. If the room between two kept numbers is too small, all get new ones.
     """
     kept = _longest_rising([position for position in wanted if rest is None or position < rest])
     stay = {position.id for position in kept}
@@ -48,19 +49,19 @@ def first_in_order(wanted: Sequence[SortPosition], rest: SortPosition | None) ->
         high = None if position is None else position.number
         room = between(low, high, len(moved)) if moved else []
         if room is None:
-            return _all_anew(wanted, rest)
+            return _renumber_all(wanted, rest)
         numbers |= zip(moved, room, strict=True)
         low, moved = high, []
     return numbers
 
 
-def _all_anew(wanted: Sequence[SortPosition], rest: SortPosition | None) -> dict[str, int]:
+def _renumber_all(wanted: Sequence[SortPosition], rest: SortPosition | None) -> dict[str, int]:
     numbers = between(None, None if rest is None else rest.number, len(wanted)) or []
     return dict(zip((position.id for position in wanted), numbers, strict=True))
 
 
 def _longest_rising(positions: Sequence[SortPosition]) -> list[SortPosition]:
-    """Return a longest selection of the positions, in their sequence, that already rises."""
+    """Return a longest subsequence of the positions that rises already."""
     runs: list[list[SortPosition]] = []  # the best run of each length: the one with the lowest end
     for position in positions:
         length = bisect_left([run[-1] for run in runs], position)

@@ -1,21 +1,22 @@
-"""One page of a noun, read in the cheapest way that is exact (ADR 8).
+"""Reading one page of a noun in the cheapest way that is exact (ADR 8).
 
-A *look-up* fetches the few records that are named by their ids, or that a look-up leads to; they
-are filtered and sorted here. Else first
-the partition: the noun's, or that of a value asked for, where the noun keeps one. Of several values
-the partitions are merged, unless that reads more than the noun's own does. Then
+A *look-up* fetches the few records that are named by ids or by a look-up, then filters and sorts
+them in memory. For other queries, the first step is to choose a partition: the noun's own, or that
+of a requested value if the noun is partitioned by it. For several values, their partitions are
+merged, unless that reads more than the noun's own partition. There are then three ways:
 
-- *index scan*: an index in the order asked for, straight to the page; a range asked for along it
-  bounds it. The total comes from the counters, or from counting the range. It costs the same
-  whatever the partition's size, and about a unit per 40 entries of depth.
-- *range scan*: the records in a narrow range along an index, sorted and filtered here.
-- *full scan*: the partition's entries from end to end, filtered by DynamoDB and sorted here. For
-  small partitions, and for what no index serves: searches, and combinations of filters. Where the
-  entries lie along a number (``scan_along``), those between its bounds, whatever else is asked for.
+- *index scan*: read the page along an index in the requested order. Bounds along the index limit
+  it. The total comes from the counters, or from counting the range. The cost does not depend on
+  the size of the partition; it grows by about one read unit per 40 entries before the page.
+- *range scan*: read the records in a narrow range along an index, then sort and filter in memory.
+- *full scan*: read all entries of the partition, filtered by DynamoDB and sorted in memory. It
+  serves small partitions, and queries without a suitable index: searches and combinations of
+  filters. If the entries lie along a number (``scan_along``), only those in its range are read.
 
-Index scans, and full scans of up to ``CONSISTENT_ROWS``, are read consistently: what was created is
-in the very next list. Full scans of larger partitions, and the entries that an index scan skips
-there, are read eventually consistently, at half the units: they may miss the last second's changes.
+Index scans, and full scans of up to ``CONSISTENT_ROWS``, are consistent: the next list includes a
+record that was just created. Full scans of larger partitions, and the entries that an index scan of
+them skips, are read eventually consistently at half the units. They may miss changes of the last
+second.
 """
 
 from collections import Counter
@@ -49,16 +50,16 @@ from chalicelib.engine.reading import Cost, Key, MergedPartitions, Partition, fe
 from chalicelib.engine.tables import Record
 
 SMALL_ROWS = 500
-"""Partitions up to this size are scanned whole, for about 25 units."""
+"""Partitions up to this size are scanned whole, for about 25 read units."""
 CONSISTENT_ROWS = 10_000
 FETCHED_SKIP = 500
-"""A scan that skips no more entries fetches their keys, too, and saves a round trip of counting."""
+"""Up to this many skipped entries are fetched with the page, which saves a request for counting."""
 ROWS_A_RECORD = 50
-"""A record read by its key costs about as much as so many entries of a full scan."""
+"""Reading a record by its key costs as much as this many entries of a full scan."""
 ROWS_A_QUERY = 28
-"""A partition costs a read unit at least, which is so many entries of a full scan."""
+"""A partition costs at least one read unit, as much as this many entries of a full scan."""
 FETCHED_TEXTS = 100
-"""Up to so many long texts are fetched by their keys; more are searched where they all lie."""
+"""Up to this many long texts are fetched by their keys. For more, all of them are searched."""
 
 R = TypeVar("R", bound=Record)
 
@@ -66,17 +67,17 @@ R = TypeVar("R", bound=Record)
 def read(
     listing: Declaration[R], workspace_id: str, query: Query, counts: Counter[str] | None
 ) -> ResultPage[R]:
-    """Return one page; ``counts`` are all counters of the noun, if the caller has read them.
+    """Return one page. Pass ``counts``, all counters of the noun, if you have already read them.
 
     Raises:
-        ValueError: a filter, range or sort that the noun does not declare.
+        ValueError: the noun does not declare a filter, a range or the sort.
     """
-    return _Reading(listing, workspace_id, query, Cost(), counts).page()
+    return _PageReader(listing, workspace_id, query, Cost(), counts).page()
 
 
 @dataclass(slots=True)
-class _Reading(Generic[R]):
-    """One page being read."""
+class _PageReader(Generic[R]):
+    """The state of reading one page."""
 
     listing: Declaration[R]
     workspace_id: str
@@ -101,7 +102,7 @@ class _Reading(Generic[R]):
         rows = self._choose_partition()
         consistent = rows <= CONSISTENT_ROWS
         if rows > SMALL_ROWS:
-            if self._scannable() and (found := self._range_in_order()) is not None:
+            if self._only_sorts() and (found := self._range_in_order()) is not None:
                 return self._index_scan(found, rows, consistent=consistent)
             if self.listing.scan_along in self.filters.ranges:
                 rows = self._count_along(rows)
@@ -113,7 +114,7 @@ class _Reading(Generic[R]):
         return self._full_scan(consistent=consistent)
 
     def _choose_partition(self) -> int:
-        """Go to the partition of a value that is asked for, if there is one; return its rows."""
+        """Switch to the partition of a requested value, if any. Returns its number of rows."""
         for facet in self.listing.partitioned:
             if (value := self.filters.equal.get(facet)) is not None:
                 del self.filters.equal[facet]
@@ -130,16 +131,16 @@ class _Reading(Generic[R]):
         return self.counts[counters.TOTAL]
 
     def _choose_partitions(self, facet: str) -> int:
-        """Go to the partitions of several values, or stay with the noun's if that reads less.
+        """Switch to the partitions of several values if that reads less. Returns their rows.
 
-        Of a partition that an index leads through, no more is read than up to the page's end.
-        Counting the rows asks for the counters of all values: a unit for each twenty of them.
+        If an index serves the order, each partition is read at most up to the page's end. Counting
+        the rows reads the counters of all values: one read unit per twenty values.
         """
         noun, values = self.listing.noun, self.filters.any_of.pop(facet)
         self.counts = self.all_counts or counters.read_all(self.workspace_id, noun, self.cost)
         rows = {v: n for v in sorted(values) if (n := self.counts[counters.name(facet, v)])}
         total = self.counts[counters.TOTAL]
-        in_order = self._scannable() and self._range_in_order() is not None
+        in_order = self._only_sorts() and self._range_in_order() is not None
         most = self.query.offset + self.query.size if in_order else total
         if sum(ROWS_A_QUERY + min(n, most) for n in rows.values()) >= total:
             self.filters.any_of[facet] = values
@@ -149,20 +150,20 @@ class _Reading(Generic[R]):
         return sum(rows.values())
 
     @property
-    def _whole(self) -> bool:
+    def _is_own_partition(self) -> bool:
         """Whether the partition is the noun's own, which holds records rather than entries."""
         own = Partition(self.listing.partition(self.workspace_id), self.cost)
         return self.partition == own
 
-    def _scannable(self) -> bool:
-        """Whether all that is asked for, beside one filter and one range, is an order."""
+    def _only_sorts(self) -> bool:
+        """Whether the query has only a sort order, at most one filter and at most one range."""
         return (
             not (self.query.search or self.filters.present or self.filters.any_of)
             and max(len(self.filters.equal), len(self.filters.ranges)) <= 1
         )
 
     def _range_in_order(self) -> IndexRange | None:
-        """Return the index, and the range of it, that is the list asked for."""
+        """Return the index and its range that contain the result in the requested order, if any."""
         facet, value = next(iter(self.filters.equal.items()), (None, ""))
         number, bounds = next(iter(self.filters.ranges.items()), (None, (None, None)))
         sort = self.listing.sorts[self.query.sort]
@@ -177,9 +178,10 @@ class _Reading(Generic[R]):
         return None
 
     def _count_along(self, rows: int) -> int:
-        """Return how many entries lie in the range that is scanned, if they are few; else ``rows``.
+        """Count the entries in the scanned range. Returns ``rows`` if there are many.
 
-        A count costs a fourth of the scan that is then read consistently, and free of charge.
+        If the entries are few, they can be read consistently. The count costs a fourth of that
+        scan, and callers are not charged for it.
         """
         name = self.listing.scan_along or ""
         slot = self.listing.number_slots[name]
@@ -195,7 +197,7 @@ class _Reading(Generic[R]):
         return counted if counted < most else rows
 
     def _narrow_range(self, rows: int, *, consistent: bool) -> IndexRange | None:
-        """Return a range along an index whose records cost less than a full scan."""
+        """Return a range along an index whose records cost less to read than a full scan."""
         affordable = rows // ROWS_A_RECORD * (2 if consistent else 1)
         for number, bounds in self.filters.ranges.items():
             if number == "created_at":
@@ -220,16 +222,16 @@ class _Reading(Generic[R]):
         return zip(INDEX_SLOTS, self.listing.indexes, strict=False)
 
     def _index_scan(self, found: IndexRange, rows: int, *, consistent: bool) -> ResultPage[R]:
-        """Go to the page along an index; the entries before it are counted, not fetched."""
+        """Read the page along an index. The entries before it are counted, not fetched."""
         options = found.options(descending=self.query.descending)
-        skipping = self._smallest(found).options(descending=self.query.descending)
+        skipping = self._counting_range(found).options(descending=self.query.descending)
         total = self._total(rows, skipping, consistent=consistent)
         offset, size = self.query.offset, self.query.size
         if offset >= total:
             return ResultPage([], total, "index scan", self.cost)
         partition, start, skipped = self.partition, None, 0
         if isinstance(partition, Partition):
-            if found.index is None and self._whole:
+            if found.index is None and self._is_own_partition:
                 records = self._from_table(partition, options, skipping, consistent)
                 return ResultPage(records, total, "index scan", self.cost)
             skipped = offset if offset > FETCHED_SKIP else 0
@@ -241,29 +243,29 @@ class _Reading(Generic[R]):
         ids = [item["sk"]["S"] for item in items]
         return ResultPage(self._records(ids[offset - skipped :]), total, "index scan", self.cost)
 
-    def _smallest(self, found: IndexRange) -> IndexRange:
-        """Return the smallest index that has what is scanned in the same order, to count along.
+    def _counting_range(self, found: IndexRange) -> IndexRange:
+        """Return the smallest index with the same order, for counting.
 
-        Of the table's own order that is the one of keys alone, if the noun has it.
+        For the table's own order, that is the keys-only index by creation, if the noun has one.
         """
-        if found.index is None and self._whole:
+        if found.index is None and self._is_own_partition:
             for slot, index in self._indexes():
                 if index.partition_by is None and self.listing.sorts[index.sort] == "id":
                     return IndexRange(f"by_{slot}", SEPARATOR, found.least, found.most)
         return found
 
     def _total(self, rows: int, options: dict[str, Any], *, consistent: bool) -> int:
-        """Return how many records an index scan leads past."""
+        """Return the number of records in the scanned part of an index."""
         if self.filters.ranges:
             return self.partition.count(None, consistent_read=consistent, **options)
         if not self.filters.equal:
             return rows
         ((facet, value),) = self.filters.equal.items()
-        if facet == self.listing.status and self._whole:
+        if facet == self.listing.status and self._is_own_partition:
             return self.counts[counters.name("status", value)]
-        if self._whole and self.all_counts is not None:
+        if self._is_own_partition and self.all_counts is not None:
             return self.all_counts[counters.name(facet, value)]
-        if self._whole:
+        if self._is_own_partition:
             noun = self.listing.noun
             return counters.read_value(self.workspace_id, noun, facet, value, self.cost)
         return self.partition.count(None, consistent_read=consistent, **options)
@@ -275,10 +277,10 @@ class _Reading(Generic[R]):
         skipping: dict[str, Any],
         consistent: bool,  # noqa: FBT001  internal
     ) -> list[R]:
-        """Read the records in the order of creation, which the table itself has.
+        """Read the records in the order of creation, which is the order of the table.
 
-        The rows before the page are counted in a smaller index: that of keys, if the noun has it,
-        or else, unless a range is asked for, the compact one.
+        The rows before the page are counted in a smaller index. That is the keys-only index if the
+        noun has one, else the compact index. If the query has a range, ``skipping`` decides.
         """
         offset, size = self.query.offset, self.query.size
         way = {"index_name": BY_ROW, **skipping} if not self.filters.ranges else skipping
@@ -290,13 +292,13 @@ class _Reading(Generic[R]):
         return [self.listing.row.from_raw_data(item) for item in items]
 
     def _range_scan(self, found: IndexRange) -> ResultPage[R]:
-        """Read all records in a range; filter, search and sort them here."""
+        """Read all records in a range, then filter, search and sort them in memory."""
         options = found.options(descending=False)
         items = self.partition.items(consistent_read=True, **options)
-        return self._of(self._records(item["sk"]["S"] for item in items), "range scan")
+        return self._page_of(self._records(item["sk"]["S"] for item in items), "range scan")
 
     def _look_up(self) -> ResultPage[R]:
-        """Read the records of the ids, and those that look-ups lead to, changed since or not."""
+        """Read the records of the ids and the look-ups, without those that no longer match."""
         wanted = {self.listing.lookup(n): value for n, value in self.filters.lookups.items()}
         found: list[Collection[str]] = [] if self.query.ids is None else [self.query.ids]
         found += [
@@ -310,17 +312,17 @@ class _Reading(Generic[R]):
             for record in self._records(ids)
             if all(key in map(each.key, each.values(record)) for each, key in keys.items())
         ]
-        return self._of(records, "look-up")
+        return self._page_of(records, "look-up")
 
-    def _of(self, candidates: Iterable[R], plan: Plan) -> ResultPage[R]:
-        """Return the page of those records that are in the list asked for."""
+    def _page_of(self, candidates: Iterable[R], plan: Plan) -> ResultPage[R]:
+        """Return the page from the candidates that meet the filters and the search."""
         records = {record.id: record for record in candidates if self.filters.fits(record)}
-        rows = self._searched(map(_entry, records.values()), consistent=True)
+        rows = self._search(map(_entry, records.values()), consistent=True)
         page = [records[row.id] for row in self._sorted_page(rows)]
         return ResultPage(page, len(rows), plan, self.cost)
 
     def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
-        """Look at every entry that DynamoDB's filter lets through."""
+        """Read every entry that passes DynamoDB's filter."""
         query, wanted = self.query, wanted_in(self.query.search)
         keys = IndexRange(
             BY_ROW, "" if query.parent is None else group(query.parent), *self.filters.scan_bounds()
@@ -332,7 +334,7 @@ class _Reading(Generic[R]):
             consistent=consistent,
             any_of={self.listing.facet_slots[n]: v for n, v in self.filters.any_of.items()},
         )
-        found = self._searched(let_through, consistent=consistent)
+        found = self._search(let_through, consistent=consistent)
         ids = [entry.id for entry in self._sorted_page(found)]
         return ResultPage(self._records(ids), len(found), "full scan", self.cost)
 
@@ -341,16 +343,16 @@ class _Reading(Generic[R]):
         found.sort(key=lambda entry: entry.sort_key(sort), reverse=query.descending)
         return found[query.offset : query.offset + query.size]
 
-    def _searched(self, rows: Iterable[IndexEntry], *, consistent: bool) -> list[IndexEntry]:
-        """Return the entries that match; of texts cut off, the rest is looked at where it lies."""
+    def _search(self, rows: Iterable[IndexEntry], *, consistent: bool) -> list[IndexEntry]:
+        """Return the entries that match the search. Whole texts of cut entries are read."""
         found, wanted = list(rows), wanted_in(self.query.search)
         if not wanted:
             return found
         unsure = [entry.id for entry in found if entry.cut and not entry.matches(wanted)]
-        long = self._long_texts_with(wanted, unsure, consistent=consistent) if unsure else set()
+        long = self._search_long_texts(wanted, unsure, consistent=consistent) if unsure else set()
         return [entry for entry in found if entry.matches(wanted) or entry.id in long]
 
-    def _long_texts_with(self, wanted: str, ids: list[str], *, consistent: bool) -> set[str]:
+    def _search_long_texts(self, wanted: str, ids: list[str], *, consistent: bool) -> set[str]:
         place = texts_partition(self.workspace_id, self.listing.noun)
         if len(ids) <= FETCHED_TEXTS:
             rows = fetch((Key(TextRow, place, each) for each in ids), self.cost)

@@ -1,4 +1,4 @@
-"""A query for one page of a noun's records, and the page that answers it."""
+"""A query for one page of a noun's records, and the resulting page."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ Plan = Literal["index scan", "range scan", "full scan", "look-up"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a list operation asks for.
+    """The query of a list operation.
 
-    ``page`` counts from 1. ``filters`` maps attributes to a wanted value (one of several that a
-    record has), or a facet to several values, any of which will do; ``lookups`` look-ups to a
-    value; ``present`` attributes to whether they are set; ``ranges`` numbers, times, or
-    ``created_at`` to their bounds, both inclusive. None means any. ``ids`` are those to choose
-    from. ``parent`` is the wanted parent's id. ``charge`` is called with a weight before a search
-    reads a large collection, and may refuse it.
+    ``page`` starts at 1. ``filters`` maps an attribute to the wanted value, or a facet to several
+    accepted values. An attribute with several values must include the wanted one. ``lookups`` maps
+    look-ups to a value, and ``present`` maps attributes to whether they are set. ``ranges`` maps
+    numbers, times or ``created_at`` to inclusive bounds. None means no filter. ``ids`` limits the
+    result to these records. ``parent`` is the id of the parent. ``charge`` is called with a weight
+    before a search reads a large collection, and may refuse it.
     """
 
     page: int
@@ -39,15 +39,15 @@ class Query:
 
     @property
     def offset(self) -> int:
-        """How many rows come before the page."""
+        """The number of rows before the page."""
         return (self.page - 1) * self.size
 
 
 @dataclass(frozen=True, slots=True)
 class ResultPage(Generic[R]):
-    """One page of a list, and how many records match over all pages.
+    """One page of a list, and the number of matching records over all pages.
 
-    ``plan`` says how it was read, and ``cost`` what that took.
+    ``plan`` names the way of reading, and ``cost`` its requests and read units.
     """
 
     records: list[R]

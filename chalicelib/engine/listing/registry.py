@@ -9,15 +9,15 @@ from chalicelib.engine.tables import Record, Row
 R = TypeVar("R", bound=Record)
 
 LISTINGS: dict[type[Row], Listing[Any]] = {}
-"""The listing of each noun's row class; nouns register theirs with ``listed``."""
+"""The listing of each noun's row class. Nouns register theirs with ``listed``."""
 NOUNS: Declarations[Listing[Any]] = Declarations(manifest().nouns)
-"""The same by the noun; all are known, whether or not their modules are imported."""
+"""Listings by noun. All names are known, even if their modules are not imported yet."""
 
 
 def listed(listing: Listing[R]) -> Listing[R]:
-    """Register a noun's listing, so that units index and count its records.
+    """Register a noun's listing, so that units of work index and count its records.
 
-    It belongs into the module of its row class.
+    Call it in the module of the row class.
     """
     NOUNS.declare(listing.noun, listing, listing.row.__module__)
     LISTINGS[listing.row] = listing
