@@ -1,1 +1,1 @@
-"""``invoke``, the only way to run an operation, and the Context that handlers take."""
+"""The application layer: ``invoke``, which runs operations, and the context of their handlers."""

@@ -11,7 +11,7 @@ from chalicelib.engine.unit import UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a handler works with: who calls, and the unit of work that the call writes to."""
+    """The context of a call: the principal, and the unit of work that the handler stages on."""
 
     principal: Principal
     unit: UnitOfWork
@@ -21,14 +21,14 @@ class Context:
 
     @property
     def workspace_id(self) -> str:
-        """The workspace that the call works in."""
+        """The workspace of the call."""
         return self.unit.tenant
 
     def charge(self, units: int) -> None:
-        """Count more of the caller's heavy calls, for work whose weight shows only on the way.
+        """Count further heavy calls of the caller, if the work turns out to be larger.
 
         Raises:
-            RateLimitedError: there are no more of them this minute.
+            RateLimitedError: the caller has used its heavy calls of this minute.
         """
         if self.principal.limited:
             limits.take(HEAVY, self.principal.rate_limit_key, units)
@@ -36,7 +36,7 @@ class Context:
     def warn(self, message: str) -> None:
         """Add a sentence to ``data.warnings``.
 
-        The call succeeded, but not quite as the caller may think.
+        Use it if the call succeeds, but differs from what the caller may expect.
         """
         message = self.naming(message)
         if message not in self.warnings:

@@ -1,4 +1,4 @@
-"""Long texts in lists: they are cut there, and a cut one is not written back."""
+"""Long texts in lists. Lists cut them, and updates refuse to store a cut text."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar
@@ -11,11 +11,11 @@ from chalicelib.lib import shortening
 MAX_LISTED = 500
 """Characters of a description in a list."""
 MAX_FULL = 20
-"""Records a page with whole descriptions: twenty of 20,000 characters fit an answer."""
+"""Records on a page with whole descriptions. Twenty of 20,000 characters fit into an answer."""
 
 Descriptions = Literal["short", "full"]
 TRUNCATED = "Whether the description is cut, as in lists."
-"""What the field ``description_truncated`` of a record means."""
+"""The description of the field ``description_truncated`` in records."""
 
 R = TypeVar("R")
 W = TypeVar("W", bound=Wire)
@@ -35,10 +35,10 @@ def check_size(descriptions: Descriptions | None, size: int) -> None:
 def shortened(
     ctx: Context, records: Iterable[R], form: Callable[..., W], *, noun: str, remedy: str
 ) -> list[W]:
-    """Return the wire forms of listed records; long descriptions are cut, with a warning.
+    """Return the wire forms of listed records. Long descriptions are cut, with a warning.
 
-    ``form`` makes the wire form of a record, from a ``description`` and a ``description_truncated``
-    that are given beside it; ``remedy`` says how to get the whole of one.
+    ``form`` returns the wire form of a record. It receives ``description`` and
+    ``description_truncated`` as arguments. ``remedy`` explains how to get a whole text.
     """
     shown, cut = [], 0
     for record in records:
@@ -59,7 +59,7 @@ def shortened(
 def require_whole(
     sent: str | None, stored: str | None, *, field: str = "description", length: int = MAX_LISTED
 ) -> None:
-    """Refuse to replace a text by the cut form that a list shows of it.
+    """Refuse to replace a text with the cut form that a list returned.
 
     Raises:
         ValidationError: the rest of the stored text would be lost.

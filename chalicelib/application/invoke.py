@@ -1,4 +1,7 @@
-"""The only way to run an operation, whoever calls: access, limit, input, handler, one commit."""
+"""The only way to run an operation, for every kind of caller.
+
+``invoke`` checks access and limits, parses the input, runs the handler and commits once.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -44,14 +47,15 @@ from chalicelib.gateways.object_store import object_store
 MAX_ANSWER_BYTES = 5_900_000
 """Lambda answers at most 6 MB (AWS Lambda quotas), headers included."""
 ANSWER_EXPIRED = "answer-expired"
-"""The scheduled job of removing a large stored answer."""
+"""The kind of job that removes a large stored answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The answer to a call: the envelope as UTF-8 JSON.
 
-    ``replayed`` if an idempotency key found it stored; ``rate_limit`` where one was counted.
+    ``replayed`` is true for a stored answer of an idempotency key. ``rate_limit`` is the state of
+    the limit that counted the call, if any.
     """
 
     body: bytes
@@ -59,7 +63,7 @@ class Reply:
     rate_limit: RateLimitStatus | None = None
 
 
-def invoke(  # noqa: PLR0913  what a call is made of
+def invoke(  # noqa: PLR0913  the parts of a call
     operation: Operation,
     principal: Principal,
     read: Callable[[], Mapping[str, Any]],
@@ -70,13 +74,13 @@ def invoke(  # noqa: PLR0913  what a call is made of
 ) -> Reply:
     """Run an operation: access, limit, input, idempotency, handler, one commit, envelope.
 
-    ``read`` returns the input under wire names; it runs after the access checks, so that a body is
-    not parsed for a caller who may not send it. An idempotency key has no effect on an operation
-    that does not accept one: repeating it changes nothing anyway. ``naming`` writes the names of
-    operations in messages as the caller knows them.
+    ``read`` returns the input under wire names. It is called after the access checks, so that a
+    body is not parsed for a caller who may not send it. An idempotency key has no effect on an
+    operation that does not accept one, because repeating such a call changes nothing. ``naming``
+    rewrites the names of operations in messages for the caller.
 
     Raises:
-        AppError: any failure a client can see; nothing was changed then.
+        AppError: any failure that a client can see. Nothing was changed then.
     """
     notes: list[str] = []
     try:
@@ -89,7 +93,7 @@ def invoke(  # noqa: PLR0913  what a call is made of
         notes = parsing.unknown_fields(operation.input, raw, filtered_list=filtered_list)
         args = parsing.parse(operation.input, raw, drop_empty=operation.drops_empty_texts)
         if limit is not None and limit.by_input:
-            status = _take(limit, principal, args)
+            status = _count(limit, principal, args)
         tenant = _tenant(operation, principal, args)
         call = _Call(operation, principal, args, tenant, request_id, notes, naming)
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
@@ -98,12 +102,12 @@ def invoke(  # noqa: PLR0913  what a call is made of
         return replace(call.run_once(key), rate_limit=status)
     except AppError as error:
         error.reword(naming)
-        if notes:  # what was ignored may well be why it failed
+        if notes:  # an ignored field may be the reason for the failure
             error.details.setdefault("warnings", notes)
         raise
 
 
-def _take(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | None:
+def _count(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | None:
     subject = principal.rate_limit_key
     if limit.within is not None:
         subject += f"#{limit.within(args)}"
@@ -112,7 +116,7 @@ def _take(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | N
 
 
 def authorize(operation: Operation, principal: Principal) -> None:
-    """Check audience, place in the workspace, plan, scope and role, in this order."""
+    """Check the audience, membership, plan, scope and role, in this order."""
     if principal.audience not in operation.audience:
         raise ForbiddenError("This call is not for this kind of caller.")
     if isinstance(principal, SessionPrincipal):
@@ -131,7 +135,7 @@ def authorize(operation: Operation, principal: Principal) -> None:
 
 
 def require_manager(operation: Operation, principal: SessionPrincipal) -> None:
-    """Refuse changes of a workspace to its plain members, who may look at everything in it."""
+    """Refuse changes of a workspace by its plain members, who can only read."""
     ours = operation.platform or operation.read_only
     if not ours and principal.membership not in MANAGING:
         msg = "Members of a workspace may look, not change. Ask its owner or a manager."
@@ -149,14 +153,18 @@ def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:
 
 
 def require_plan(plan: str) -> None:
-    """Refuse keys, and the making of keys, to workspaces below the Business plan."""
+    """Refuse to use or create keys in workspaces below the Business plan."""
     if plan not in PLANS_WITH_API:
         msg = f"The API needs the Business plan or above; this workspace is on {plan}. Upgrade."
         raise PlanRequiredError(msg)
 
 
 def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
-    """Return whose rows a call works with; never what a key or a session names by itself."""
+    """Return the tenant whose rows a call uses.
+
+    Operations of the platform use its tenant. In others, keys and sessions always use their own
+    workspace, regardless of the input.
+    """
     if operation.platform:
         return PLATFORM
     free = principal.audience in {Audience.PUBLIC, Audience.OPERATOR}
@@ -182,15 +190,15 @@ class _Call:
         return bool(getattr(self.args, "dry_run", False))
 
     def run(self, record: IdempotencyRecord | None) -> bytes:
-        """Run the handler and commit what it staged; after a lost race both happen again."""
+        """Run the handler and commit its writes. After a conflict, both happen again."""
 
         def stage(unit: UnitOfWork) -> bytes:
-            # Warnings of an attempt that was abandoned go with it.
+            # Each attempt starts without the warnings of abandoned attempts.
             ctx = Context(self.principal, unit, self.request_id, list(self.notes), self.naming)
             result = self.operation.handler(ctx, self.args)
             body = _envelope(result, ctx.warnings)
             if record is not None:
-                unit.keep(self._answered(unit, record, result, body))
+                unit.keep(self._record_with_answer(unit, record, result, body))
             return body
 
         return run_unit(
@@ -205,12 +213,12 @@ class _Call:
     def run_once(self, key: str) -> Reply:
         """Run under an idempotency key.
 
-        The answer is committed with the writes, under the condition that the key is unused: of any
-        number of racing calls one commits, and the rest find its answer. So the common, first call
-        costs no extra read. A failed call looks for a stored answer before it reports its failure,
-        or does anything else: it may be the answer of this very call, whose commit was not heard
-        of, and a replay may well fail on what the first call did. Operations with outside effects
-        mark the key before they start, for those must not happen twice.
+        The answer is committed with the writes, under the condition that the key is unused. Of
+        several concurrent calls, one commits and the others find its answer. The common first call
+        therefore costs no extra read. A failed call looks for a stored answer before it reports its
+        failure. The answer may be that of this very call, if the response to its commit was lost. A
+        repeated call may also fail because of the changes that the first call made. Operations with
+        outside effects mark the key before they start, because such effects must not happen twice.
         """
         scope = f"{self.principal.rate_limit_key}#{self.operation.name}"
         record = IdempotencyRecord(scope, key, _fingerprint(self.args))
@@ -237,7 +245,7 @@ class _Call:
             raise UnavailableError
         if self.operation.secret is not None:
             details = from_json(body or b"{}")["data"]
-            for name in ("status", self.operation.secret):  # the secret's place is empty
+            for name in ("status", self.operation.secret):  # the secret's field is empty
                 details.pop(name, None)
             msg = (
                 "This idempotency key has created it already, and its secret was shown then. If it"
@@ -246,10 +254,10 @@ class _Call:
             raise AlreadyCreatedError(msg, details=details)
         return Reply(body or b"", replayed=True)
 
-    def _answered(
+    def _record_with_answer(
         self, unit: UnitOfWork, record: IdempotencyRecord, result: Wire, body: bytes
     ) -> IdempotencyRecord:
-        """Return the record with the answer; without a secret, and a large one as an object."""
+        """Return the record with the answer, without secrets. A large answer becomes an object."""
         if self.operation.secret is not None:
             public = result.model_copy(update={self.operation.secret: None})
             return replace(record, body=_envelope(public, []))
@@ -280,7 +288,7 @@ class _Call:
 
 @job_handler(ANSWER_EXPIRED)
 def remove_answer(job: Job) -> None:
-    """Remove the object of a stored answer that cannot be replayed any more."""
+    """Remove the object of a stored answer that can no longer be replayed."""
     object_store().delete(job.payload["key"])
 
 
@@ -300,7 +308,7 @@ def _canonical(value: Any) -> bytes:  # noqa: ANN401  any JSON value
 
 
 def _envelope(result: Wire, warnings: list[str]) -> bytes:
-    """Return the answer's bytes; the result is written once, straight to JSON.
+    """Return the answer's bytes. The result is serialized once, directly to JSON.
 
     Warnings come first, because AI clients may cut a long answer at its end.
     """
@@ -317,11 +325,14 @@ def _envelope(result: Wire, warnings: list[str]) -> bytes:
 
 
 _GROWTH = 4
-"""How often a byte is repeated at most when text is quoted twice: a quote becomes four bytes."""
+"""The largest growth of a byte when text is quoted twice: a quote becomes four bytes."""
 
 
 def _size_at_most(body: bytes) -> int:
-    """Return how large an answer leaves Lambda at most: as text in a tool's result, in a reply."""
+    """Return the largest size of an answer when it leaves Lambda.
+
+    A tool's result contains it as text, which a JSON response quotes again.
+    """
     if len(body) * _GROWTH <= MAX_ANSWER_BYTES:
         return len(body)
     return len(to_json(to_json(body.decode()).decode()))

@@ -12,9 +12,9 @@ def choose(
     taken: Container[str],
     reserved: Container[str] = frozenset(),
 ) -> str:
-    """Return the first of the ``slugs.candidates`` that is free.
+    """Return the first free slug of ``slugs.candidates``.
 
-    The answer warns when that is not the first one, which is the slug that the title makes.
+    The answer has a warning if that is not the first candidate, which the title produces.
     """
     chosen = slugs.first_free(options, taken, reserved)
     if chosen != options[0]:

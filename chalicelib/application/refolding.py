@@ -1,7 +1,7 @@
-"""Folding again what searches and look-ups compare, after the rule of folding has changed (ADR 42).
+"""Refolding of search texts and look-ups after the folding rule has changed (ADR 42).
 
-A job goes through a workspace, noun by noun, a slice of records at a time. A slice that is done
-again, or by two runners at once, changes nothing more.
+A job processes the records of a workspace noun by noun, in slices. Processing a slice again, or by
+two runners at once, changes nothing more.
 """
 
 import logging
@@ -26,24 +26,24 @@ from chalicelib.engine.tables import ContentRow, Record, Row
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
 REFOLD = "refold"
-"""The scheduled job of folding the texts of a workspace again."""
+"""The kind of job that folds the texts of a workspace again."""
 SLICE = 50
-"""Records that are read at once."""
+"""Records per read."""
 SECONDS = 30.0
-"""How long one job works. What is left is the next job's, a minute later."""
+"""Seconds of work per job. Another job continues a minute later."""
 
 log = logging.getLogger(__name__)
 
 
 def job(workspace_id: str, due: datetime, noun: str = "", after: str = "") -> JobRow:
-    """Return the job of the records of a noun, of all nouns if omitted, and of the nouns after it.
+    """Return the job for a workspace's records, starting at a noun.
 
     Args:
         workspace_id: the workspace.
         due: when the first job of the workspace is due. A slice has the same key whenever it is
-            scheduled, so a slice that is done again adds no second job.
-        noun: the first noun.
-        after: the last record of it that is done.
+            scheduled, so processing a slice again adds no second job.
+        noun: the noun to start at; all nouns if omitted. The job covers the nouns after it, too.
+        after: the last record of the noun that is finished.
     """
     payload = {"noun": noun, "after": after, "due": due.isoformat()}
     return jobs.row(REFOLD, workspace_id, payload, due, job_id=f"{workspace_id}-{noun}-{after}")
@@ -51,7 +51,7 @@ def job(workspace_id: str, due: datetime, noun: str = "", after: str = "") -> Jo
 
 @job_handler(REFOLD)
 def refold(task: Job) -> None:
-    """Fold the texts of a workspace's records again, and schedule what time is too short for."""
+    """Fold the texts of a workspace's records again. Schedules a job for the rest."""
     end = monotonic() + SECONDS
     noun, after = task.payload["noun"] or min(NOUNS), task.payload["after"]
     while following := _fold_slice(task.workspace_id, noun, after):
@@ -63,7 +63,7 @@ def refold(task: Job) -> None:
 
 
 def _fold_slice(workspace_id: str, noun: str, after: str) -> tuple[str, str] | None:
-    """Fold some records of a noun again; return the noun and the record to go on after, if any."""
+    """Fold a slice of a noun's records. Returns the noun and record to continue after, if any."""
     listing = listing_of(noun)
     found = listing.after(workspace_id, after, SLICE)
     for record in found:
@@ -76,9 +76,9 @@ def _fold_slice(workspace_id: str, noun: str, after: str) -> tuple[str, str] | N
 
 
 def _fold_again(unit: UnitOfWork, listing: Listing[Any], record_id: str) -> None:
-    """Stage what differs of a record's index keys, and of the rows that go with it.
+    """Stage the changes of a record's index keys and of the rows that belong to it.
 
-    The record keeps its version: nothing of it has changed that a caller sees.
+    The record keeps its version, because nothing that callers see has changed.
     """
     record = listing.find(unit.tenant, record_id)
     if record is None:
@@ -110,9 +110,9 @@ def _fold_again(unit: UnitOfWork, listing: Listing[Any], record_id: str) -> None
 def _moved_claims(
     workspace_id: str, listing: Listing[Any], record: Record
 ) -> tuple[list[Row], list[Row]]:
-    """Return the rows of unique values that a record lacks, and those under former keys.
+    """Return the unique values' missing rows, and the rows under former keys.
 
-    A value that another record has already is noted as yielded.
+    If another record has a value already, this record stores its own as yielded.
     """
     lacking: list[Row] = []
     gone: list[Row] = []
