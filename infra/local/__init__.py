@@ -1,1 +1,1 @@
-"""``make dev``: the local database, server, demo workspace and made-up records."""
+"""Local development with ``make dev``: the database, the server, the demo and sample data."""

@@ -1,9 +1,9 @@
-"""Autoreload of ``chalice local``: which files are watched, and what a restart leaves running.
+"""Autoreload of ``chalice local``: the watched files, and the restart of the service.
 
-Chalice runs the service in a worker process and starts another worker whenever one exits with
-``RESTART_REQUEST_RC``. Its own watcher requests that for a change of any file in the checkout,
-where the local database, the tests and Python's byte code cache write all the time. The watcher
-here replaces it and watches only what the service is made of.
+Chalice runs the service in a worker process. It starts another worker whenever one exits with
+``RESTART_REQUEST_RC``. Chalice's own watcher would restart for a change of any file in the
+checkout, where the local database, the tests and Python's byte code cache write continually. The
+watcher in this module replaces it and watches only the sources of the service.
 """
 
 import os
@@ -21,7 +21,7 @@ from infra.local import supervisor
 ROOT = Path(__file__).parents[2]
 SOURCES = ("app.py", "chalicelib", "infra", "vendor", ".chalice/config.json")
 LOOK_SECONDS = 0.5
-"""Pause between two looks at the sources."""
+"""Seconds between two checks of the sources."""
 
 Sources = dict[str, tuple[int, int]]
 """Modification time in nanoseconds, and size in bytes, by path."""
@@ -30,8 +30,8 @@ Sources = dict[str, tuple[int, int]]
 def watch_sources() -> None:
     """Restart this worker when a source changes, and end it when its ``chalice local`` ends.
 
-    Called before the service is imported, so that a change during the import counts. Without
-    autoreload there is no worker, and nothing to do.
+    Call it before the service is imported, so that changes during the import count. Without
+    autoreload there is no worker, and the function does nothing.
     """
     if "CHALICE_WORKER" not in os.environ:
         return
@@ -41,18 +41,18 @@ def watch_sources() -> None:
 
 
 def command_pid() -> int:
-    """Return the process that lives as long as the command that the developer started."""
+    """Return the process that runs as long as the command that the developer started."""
     return os.getppid() if "CHALICE_WORKER" in os.environ else os.getpid()
 
 
 def read_sources(root: Path = ROOT) -> Sources:
-    """Return the state of each source file, without byte code and what editors leave beside it."""
+    """Return the state of each source file, without byte code and temporary files of editors."""
     found: Sources = {}
     for source in SOURCES:
         path = root / source
         files = [path] if path.suffix else _files(path)
         for file in files:
-            with suppress(OSError):  # It has just been removed, or is an editor's dangling link.
+            with suppress(OSError):  # It has just been removed, or is a dangling link of an editor.
                 stat = file.stat()
                 found[str(file.relative_to(root))] = (stat.st_mtime_ns, stat.st_size)
     return found
@@ -69,8 +69,8 @@ def _files(folder: Path) -> list[Path]:
 def _parent() -> int:
     """Return the process id of the ``chalice local`` that started this worker.
 
-    If that was killed before this line, another process has inherited the worker. It ends here,
-    because nothing else would end it.
+    If that process was killed before this call, the worker has another parent. The worker then ends
+    itself, because no other process would end it.
     """
     pid = os.getppid()
     if not supervisor.command_line(pid).endswith(" ".join(sys.argv[1:]).strip()):
@@ -79,9 +79,10 @@ def _parent() -> int:
 
 
 def _disable_chalices_watcher() -> None:
-    """Make Chalice's watcher ignore what it finds; it polls files, or uses watchdog if installed.
+    """Make Chalice's watcher ignore the changes that it finds.
 
-    It has been started before ``app.py`` is imported, so it cannot be replaced.
+    The watcher polls files, or uses watchdog if it is installed. Chalice starts it before it
+    imports ``app.py``, so it cannot be replaced.
     """
 
     def ignore(*_: object) -> None:
@@ -97,4 +98,4 @@ def _watch(before: Sources) -> None:
         time.sleep(LOOK_SECONDS)
     changed = sorted(path for path in before.keys() | now if before.get(path) != now.get(path))
     print(f"Restarting, because {changed[0]} has changed.", flush=True)
-    os._exit(RESTART_REQUEST_RC)  # At once: threads may be in the middle of requests, or imports.
+    os._exit(RESTART_REQUEST_RC)  # At once: threads may be in the middle of requests or imports.

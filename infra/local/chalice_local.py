@@ -1,18 +1,18 @@
-"""``chalice local``: what ``app.py`` sets up before it imports the service."""
+"""The set-up of ``chalice local``, which ``app.py`` runs before it imports the service."""
 
 from infra.local import autoreload
 
 
 def start() -> None:
-    """Watch the sources, provide the local database and its settings, and install our server.
+    """Watch the sources, provide the local database and its settings, and install the server.
 
-    Called before the service is imported: imports write byte code, which the watcher must not take
-    for a change, and the service reads its settings once.
+    Call it before the service is imported. Imports write byte code, which the watcher must not
+    count as a change, and the service reads its settings once.
     """
     autoreload.watch_sources()
     from infra.local import dev  # noqa: PLC0415  the watcher comes first
 
     port = dev.use_local_database()
-    from infra.local import devserver  # noqa: PLC0415  the service's modules, after its settings
+    from infra.local import devserver  # noqa: PLC0415  it imports the service, which needs its settings
 
     devserver.install(port=port)

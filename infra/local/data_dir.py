@@ -1,4 +1,4 @@
-"""``DATA_DIR``: what the local stack keeps, and who is using it."""
+"""``DATA_DIR``: the folder of a local stack and the lock on it."""
 
 import fcntl
 import json
@@ -14,8 +14,8 @@ from infra.local.dynamodb_jar import SetupError
 class DataDir:
     """The folder of a local stack.
 
-    ``dev.json`` says where its database is and which processes run it; ``demo.json`` holds the demo
-    workspace's key and password, so only its owner may read it.
+    ``dev.json`` names the database and the processes of the running stack. ``demo.json`` holds the
+    key and the password of the demo workspace, so only the owner of the file may read it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -26,9 +26,9 @@ class DataDir:
         self._demo = self.path / "demo.json"
 
     def hold(self) -> IO[str] | None:
-        """Take the folder for as long as the returned file is open; None if another process has it.
+        """Lock the folder while the returned file is open. Returns None if it is locked already.
 
-        The system frees it when the process ends, even by ``kill -9``.
+        The system releases the lock when the process ends, even after ``kill -9``.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ class DataDir:
 
     @property
     def held(self) -> bool:
-        """Whether another process has the folder."""
+        """Whether another process has locked the folder."""
         lock = self.hold()
         if lock is None:
             return True
@@ -57,7 +57,7 @@ class DataDir:
 
     @property
     def run(self) -> dict[str, Any]:
-        """What the running local stack, or one that was killed, wrote of itself."""
+        """The record of the running local stack, or of one that was killed."""
         return _read(self._run)
 
     @run.setter
@@ -65,12 +65,12 @@ class DataDir:
         _write(self._run, value)
 
     def forget_run(self) -> None:
-        """Remove what the local stack wrote of itself: it has ended in order."""
+        """Remove the record of the local stack after an orderly end."""
         self._run.unlink(missing_ok=True)
 
     @contextmanager
     def hold_demo(self) -> Iterator[None]:
-        """Let one process at a time make the demo; the others wait."""
+        """Allow one process at a time to create the demo. Others wait."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "demo.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -78,7 +78,7 @@ class DataDir:
 
     @property
     def demo(self) -> dict[str, Any]:
-        """What is known of the demo workspace."""
+        """The stored data of the demo workspace."""
         return _read(self._demo)
 
     @demo.setter
@@ -87,7 +87,7 @@ class DataDir:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return a file's object; a missing or damaged file is an empty one."""
+    """Return the JSON object in a file. A missing or damaged file counts as an empty object."""
     with suppress(FileNotFoundError, ValueError):
         value = json.loads(path.read_text())
         if isinstance(value, dict):
@@ -96,7 +96,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:
-    """Replace a file in one step, readable by its owner only."""
+    """Replace a file in one step. Only its owner may read it."""
     draft = path.with_suffix(".new")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:

@@ -1,7 +1,7 @@
-"""The database of a ``chalice local`` run by hand, in a process of its own.
+"""The process that runs the database of a ``chalice local`` started by hand.
 
-Autoreload replaces the process that serves requests after each edit. The database belongs to this
-one instead, which lives as long as the command: ``python -m infra.local.database_keeper PID``.
+Autoreload replaces the process that serves requests after each edit. The database therefore belongs
+to this process, which runs as long as the command: ``python -m infra.local.database_keeper PID``.
 """
 
 import signal
@@ -14,11 +14,11 @@ from infra.local.dynamodb import SetupError
 from infra.local.stack import InUseError, LocalStack, open_database, take_folder
 
 LOOK_SECONDS = 0.5
-"""How often it is checked that the database still runs."""
+"""Seconds between checks that the database still runs."""
 
 
 def main(pid: int) -> int:
-    """Run the database until a process ends; return the exit status."""
+    """Run the database until the process ``pid`` ends. Returns the exit status."""
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.default_int_handler)
     stack = LocalStack.from_environment()
@@ -30,7 +30,7 @@ def main(pid: int) -> int:
             while database.server and database.server.running:
                 time.sleep(LOOK_SECONDS)
         except InUseError:
-            pass  # Another process took the folder first: its database is the one to use.
+            pass  # Another process locked the folder first. Its database is used.
         except SetupError as error:
             print(f"chalice local: {error}", file=sys.stderr, flush=True)
             return 1

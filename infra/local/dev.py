@@ -1,8 +1,8 @@
-"""The local stack: ``make dev``, and the same database for a ``chalice local`` run by hand.
+"""The local stack of ``make dev``, and the same database for a ``chalice local`` started by hand.
 
-Everything that is started ends with what started it (``infra.local.supervisor``,
-``infra.local.database_keeper``), so killing the stack leaves nothing running. The ``chalice local``
-process makes tables and demo, through ``use_local_database``.
+Every process ends with the process that started it (``infra.local.supervisor``,
+``infra.local.database_keeper``), so killing the stack leaves no process behind. The process
+``chalice local`` creates the tables and the demo in ``use_local_database``.
 """
 
 import errno
@@ -39,16 +39,16 @@ from infra.local.stack import (
 __all__ = ["LOCAL_AWS", "banner", "dev", "use_local_database"]
 
 READY_SECONDS = 180
-"""To make tables and the demo in, which takes minutes on a busy machine."""
+"""Time limit for the first answer. Creating tables and demo takes minutes on a busy machine."""
 LOOK_SECONDS = 0.5
-"""How often the stack checks that its parts, and the ``make`` above it, still run."""
+"""Seconds between checks that the parts of the stack, and the ``make`` above it, still run."""
 
 
 def dev() -> None:
-    """Run the stack until Ctrl-C, SIGTERM, the terminal's end, or the end of the ``make`` above.
+    """Run the stack until Ctrl-C, SIGTERM, the end of the terminal, or the end of ``make``.
 
     Raises:
-        SetupError: something is missing or in the way, or a part ended by itself.
+        SetupError: a requirement is missing, a resource is in use, or a part ended by itself.
     """
     stops = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     for name in stops:
@@ -74,14 +74,15 @@ def dev() -> None:
             print("\nStopping.", flush=True)
         finally:
             for name in stops:
-                signal.signal(name, signal.SIG_IGN)  # What follows takes seconds at most.
+                signal.signal(name, signal.SIG_IGN)  # The clean-up takes seconds at most.
 
 
 def use_local_database() -> int | None:
-    """Give ``chalice local`` the local database, with tables and demo, and its settings.
+    """Set up the local database and the settings for ``chalice local``.
 
-    For ``app.py``, before the settings are read. Returns the port to serve on. Chalice's other
-    commands import ``app.py``, too: for those it does nothing, and returns None.
+    Creates the tables and the demo. ``app.py`` calls it before the settings are read. Returns the
+    port to serve on. Chalice's other commands also import ``app.py``; for those the function does
+    nothing and returns None.
     """
     arguments = sys.argv[1:]
     if _chalice_command(arguments) != "local":
@@ -98,8 +99,8 @@ def use_local_database() -> int | None:
     for name in REAL_AWS:
         os.environ.pop(name, None)
     for name in ("botocore", "pynamodb"):
-        logging.getLogger(name).setLevel(logging.WARNING)  # Chalice shows what all loggers say.
-    # Chalice has put the values of its stage there, which are those of the deployed service.
+        logging.getLogger(name).setLevel(logging.WARNING)  # Chalice shows all loggers' records.
+    # Chalice has set the variables of its stage, which are those of the deployed service.
     os.environ.update(stack.environment(database.endpoint))
 
     from chalicelib.core.settings import settings  # noqa: PLC0415  the stack starts without it
@@ -127,7 +128,7 @@ def use_local_database() -> int | None:
 
 
 def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
-    """Return what a developer needs to begin."""
+    """Return the addresses and keys that a developer needs to start."""
     lines = [
         "",
         f"  Base URL  {stack.url}",
@@ -161,7 +162,7 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
 
 
 def _console_lines(stack: LocalStack) -> list[str]:
-    """Return how to sign in to the console, unless the demo is of before there was one."""
+    """Return how to sign in to the console, unless an old demo has no password."""
     demo = stack.data.demo
     known = "email" in demo and "password" in demo
     return [f"            {demo['email']}, password {demo['password']}"] if known else []
@@ -171,7 +172,7 @@ _QUESTION = "Сколько стоит ржаной хлеб?"
 
 
 def _chat_lines(stack: LocalStack) -> list[str]:
-    """Return how to talk to the demo's bot."""
+    """Return the address of the page with the demo's bot."""
     agent = stack.data.demo.get("agentId")
     if not agent:
         return []
@@ -196,7 +197,7 @@ def _mcp_config(stack: LocalStack, key: str) -> dict[str, object]:
 
 def _check_port(stack: LocalStack) -> None:
     with socket.socket() as probe:
-        # As the server will: connections of a stopped one that linger are not in the way.
+        # Like the server, ignore lingering connections of a stopped one.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, stack.port))
@@ -239,7 +240,7 @@ def _wait_until_healthy(stack: LocalStack, server: subprocess.Popen[bytes]) -> N
 
 
 def _status(stack: LocalStack, path: str, key: str = "") -> int:
-    """Return the HTTP status of a GET, 0 if nobody answers."""
+    """Return the HTTP status of a GET request, or 0 if there is no answer."""
     with requests.Session() as session:
         session.trust_env = False
         headers = {"Authorization": f"Bearer {key}"}
@@ -261,7 +262,7 @@ def _check_running(server: subprocess.Popen[bytes], database: OpenDatabase | Non
 
 
 def _chalice_command(arguments: list[str]) -> str | None:
-    """Return which of Chalice's commands the arguments ask for."""
+    """Return the Chalice command that the arguments name."""
     words = iter(arguments)
     for word in words:
         if word == "--project-dir":
@@ -272,7 +273,7 @@ def _chalice_command(arguments: list[str]) -> str | None:
 
 
 def _port_option(arguments: list[str]) -> str | None:
-    """Return the port that ``chalice local`` was told to take, if any."""
+    """Return the port in the arguments of ``chalice local``, if any."""
     for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
         if word == "--port":
             return following

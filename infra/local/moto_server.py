@@ -1,6 +1,6 @@
-"""moto's server, the stand-in for DynamoDB Local: on a free port of loopback, which it prints.
+"""moto's server, the stand-in for DynamoDB Local.
 
-Its data lives in memory.
+It prints its port, a free one on the loopback interface. Data is kept in memory.
 """
 
 from threading import Lock
@@ -12,7 +12,7 @@ from werkzeug.serving import make_server
 
 
 def main() -> None:
-    """Serve until killed, one request at a time: moto's tables are not safe under threads."""
+    """Serve until killed, one request at a time, because moto's tables are not thread-safe."""
     lock, call_action = Lock(), DynamoHandler.call_action
 
     def locked(handler: Any) -> Any:  # noqa: ANN401  moto's types

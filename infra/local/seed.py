@@ -1,4 +1,4 @@
-"""``python -m infra seed``: fill a workspace with made-up records, the same for the same seed."""
+"""``python -m infra seed``: fill a workspace with sample records, reproducible by a seed."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -28,15 +28,15 @@ from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 from chalicelib.lib import slugs
 
 BATCH = 10
-"""Records in one transaction, with their claims and counters; DynamoDB takes a hundred items."""
+"""Records per transaction, with their claims and counters. DynamoDB takes a hundred items."""
 WRITERS = 2
 PATIENCE = 20
-"""How often a batch is begun again: a development database that is busy answers late, for a while.
+"""Attempts per batch, because a busy development database may answer late for a while.
 
-What was written in spite of that is found, and left alone.
+If a lost answer hides a successful write, the next attempt finds the records and keeps them.
 """
 FIRST_MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""When the first record was made, by its id; the next follow a second apart."""
+"""Creation time of the first record, by its id. The others follow one second apart."""
 STATUSES = ("active", "active", "active", "inactive")
 STATUSES_OF_LEADS = ("new", "in_progress", "completed", "completed", "rejected", "archived")
 STATUSES_OF_BOOKINGS = ("confirmed", "completed", "completed", "cancelled", "no_show")
@@ -54,12 +54,12 @@ KINDS = "красный синий малый большой тихий стар
 CATEGORY_COUNT = 40
 SMALL_CATEGORY = CATEGORY_COUNT - 1
 SMALL_SHARE = 0.002
-"""The last category is small: 200 of 100,000 products; the others share the rest."""
+"""Share of the last category: 200 of 100,000 products. The other categories share the rest."""
 WORDS = (THINGS + " " + KINDS).split()
 
 
 def category_id(number: int) -> str:
-    """Return the id of a made-up category of products."""
+    """Return the id of a sample category of products."""
     return f"seeded-category-{number:02}"
 
 
@@ -93,7 +93,7 @@ def _product(number: int, dice: random.Random) -> dict[str, Any]:
 
 
 def form_id(number: int) -> str:
-    """Return the id of a made-up form; the first two are a site's."""
+    """Return the id of a sample form. The first two belong to a site."""
     return f"seeded-form-{number}"
 
 
@@ -126,7 +126,7 @@ def _client_id(number: int) -> str:
 
 
 def _client(workspace_id: str, number: int, *, leads: int = 0, bookings: int = 0) -> ClientRow:
-    """Return the client of so many leads, or bookings, that follow each other."""
+    """Return the client of the given number of consecutive leads or bookings."""
     newest = (number + 1) * (leads + bookings) - 1
     return ClientRow(
         CLIENTS.partition(workspace_id),
@@ -156,12 +156,12 @@ def _lead(number: int, dice: random.Random) -> dict[str, Any]:
 
 
 def service_id(number: int) -> str:
-    """Return the id of a made-up service, which bookings have outlived."""
+    """Return the id of a sample service. It does not exist any more, but bookings refer to it."""
     return f"seeded-service-{number}"
 
 
 def resource_id(number: int) -> str:
-    """Return the id of a made-up resource."""
+    """Return the id of a sample resource."""
     return f"seeded-resource-{number:02}"
 
 
@@ -180,7 +180,7 @@ def _resource(workspace_id: str, number: int) -> ResourceRow:
 
 
 def _booking(number: int, dice: random.Random) -> dict[str, Any]:
-    """Return a booking of the past or not, which takes no time of a calendar: for lists alone."""
+    """Return a past or future booking for lists. It occupies no time in a calendar."""
     service, resource = dice.randrange(SERVICE_COUNT), dice.randrange(RESOURCE_COUNT)
     made = FIRST_MADE_AT + number * _spacing("bookings")
     start = made.replace(minute=0) + timedelta(hours=dice.randrange(1, 14 * 24))
@@ -206,7 +206,7 @@ def _booking(number: int, dice: random.Random) -> dict[str, Any]:
 
 
 def _spacing(noun: str) -> timedelta:
-    """Return the time between two records: 50,000 leads, or bookings, fill almost a year."""
+    """Return the time between two records. 50,000 leads or bookings cover almost a year."""
     return timedelta(minutes=10) if noun in {"leads", "bookings"} else timedelta(seconds=1)
 
 
@@ -218,7 +218,7 @@ NOUNS: dict[str, tuple[Listing[Any], Callable[[int, random.Random], dict[str, An
 
 
 def records(workspace_id: str, noun: str, count: int, seed: int) -> Iterator[Record]:
-    """Yield made-up records; the first ones of a longer run are those of a shorter."""
+    """Yield sample records. A longer run begins with the records of a shorter one."""
     listing, make = NOUNS[noun]
     dice = random.Random(f"{noun} {seed}")  # noqa: S311  repeatable by intent
     for number in range(count):
@@ -230,10 +230,10 @@ def records(workspace_id: str, noun: str, count: int, seed: int) -> Iterator[Rec
 
 
 def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[int]:
-    """Write the records that are not there yet; yield how many each step has dealt with.
+    """Write the records that do not exist yet. Yields the number of records after each step.
 
-    What they refer to is written first. Every step is one transaction with its counters, so that a
-    run that was stopped can be begun again and goes on where it was.
+    Records that they refer to are written first. Each step is one transaction with its counters, so
+    that a run that was stopped can be started again and continues.
     """
     made = records(workspace_id, noun, count, seed)
     last = last_moment(noun, count)
@@ -245,12 +245,12 @@ def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[in
 
 
 def last_moment(noun: str, count: int) -> datetime:
-    """Return when the last of so many records was made."""
+    """Return the creation time of the last of ``count`` records."""
     return FIRST_MADE_AT + count * _spacing(noun)
 
 
 def parents(workspace_id: str, noun: str, count: int) -> Iterator[Record]:
-    """Yield what records refer to: the categories of products, the forms and clients of leads."""
+    """Yield the records that others refer to: categories of products, forms and clients."""
     if noun == "products":
         yield from (_category(workspace_id, number) for number in range(CATEGORY_COUNT))
     if noun == "leads":
@@ -264,7 +264,7 @@ def parents(workspace_id: str, noun: str, count: int) -> Iterator[Record]:
 
 
 def _write(workspace_id: str, batch: Sequence[Record]) -> int:
-    """Write those records that are not there; a write whose answer is lost is sent again."""
+    """Write the records that do not exist yet. A write whose answer is lost is repeated."""
 
     def stage(unit: UnitOfWork) -> None:
         there = {row.sk for row in fetch(Key(type(row), row.pk, row.sk) for row in batch)}

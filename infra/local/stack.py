@@ -1,4 +1,4 @@
-"""What a local stack is: its settings, its data folder and its database."""
+"""The local stack: its settings, its data folder and its database."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from infra.local.dynamodb import Database, DynamoDBLocalMissingError, SetupError
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
 START_SECONDS = 180
-"""How long another local stack may take until its database answers, on a busy machine."""
+"""Seconds that another local stack may take until its database answers, on a busy machine."""
 ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
 LOCAL_AWS = {
     "AWS_ACCESS_KEY_ID": "local",
@@ -24,18 +24,18 @@ LOCAL_AWS = {
     "AWS_DEFAULT_REGION": "eu-central-1",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-"""Credentials that no cloud takes: nothing local can reach a real account."""
+"""Fake credentials, so that no local process can reach a real account."""
 DEMO_BALANCE = "100000"
-"""Kopecks that a new workspace comes with, so that its bots can answer."""
+"""Kopecks in the balance of a new workspace's owner, so that its bots can answer."""
 REAL_AWS = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
-"""What of a developer's shell would stand in their way."""
+"""Variables of a developer's shell that would override the fake credentials."""
 
 
 @dataclass(frozen=True)
 class OpenDatabase:
     """A database that answers.
 
-    ``note`` says where its data is, and ``server`` is it if it was started here.
+    ``note`` says where its data is. ``server`` is its process if this process started it.
     """
 
     endpoint: str
@@ -45,7 +45,7 @@ class OpenDatabase:
 
 @dataclass(frozen=True)
 class LocalStack:
-    """What the environment asks for: ``PORT``, ``DATA_DIR`` and ``DYNAMODB_ENDPOINT``."""
+    """The settings from the environment: ``PORT``, ``DATA_DIR`` and ``DYNAMODB_ENDPOINT``."""
 
     port: int
     data: DataDir
@@ -58,10 +58,10 @@ class LocalStack:
 
     @classmethod
     def from_environment(cls, port: str | None = None) -> "LocalStack":
-        """Read the environment; a port given on a command line wins.
+        """Read the environment. A port from the command line takes precedence.
 
         Raises:
-            SetupError: a value that cannot be used.
+            SetupError: a value is invalid.
         """
         port = port or os.environ.get("PORT") or "8000"
         if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:  # noqa: PLR2004  TCP's range
@@ -78,7 +78,7 @@ class LocalStack:
         return cls(int(port), DataDir(Path(os.environ.get("DATA_DIR") or ".local")), endpoint)
 
     def environment(self, endpoint: str) -> dict[str, str]:
-        """Return the environment that the service runs in."""
+        """Return the environment variables for the service."""
         kept = {name: value for name, value in os.environ.items() if name not in REAL_AWS}
         direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
         return {
@@ -98,7 +98,7 @@ class LocalStack:
 
 
 class InUseError(SetupError):
-    """Another process has the data folder."""
+    """Another process has locked the data folder."""
 
     def __init__(self, stack: LocalStack) -> None:
         port = stack.data.run.get("port")
@@ -110,10 +110,10 @@ class InUseError(SetupError):
 
 
 def take_folder(stack: LocalStack, started: ExitStack) -> None:
-    """Take the data folder, and end what is left of a run that was killed.
+    """Lock the data folder, and end processes of an earlier run that was killed.
 
     Raises:
-        InUseError: another local stack has the folder.
+        InUseError: another local stack has locked the folder.
     """
     lock = stack.data.hold()
     if lock is None:
@@ -125,13 +125,16 @@ def take_folder(stack: LocalStack, started: ExitStack) -> None:
 
 
 def open_database(stack: LocalStack, started: ExitStack) -> OpenDatabase:
-    """Return the database that the environment names, else start one; write it to ``dev.json``."""
+    """Return the database that the environment names. If there is none, start one.
+
+    The database is written to ``dev.json``.
+    """
     if stack.given_endpoint:
         database = _given_database(stack.given_endpoint)
     else:
         database = _start_database(stack.data.path, started)
     record(stack, database)
-    # Before the database stops: nobody is to begin with one that is about to end.
+    # This runs before the database stops, so that no other process starts to use it.
     started.callback(stack.data.forget_run)
     return database
 
@@ -158,10 +161,10 @@ def _start_database(folder: Path, started: ExitStack) -> OpenDatabase:
 
 
 def database_by_hand(stack: LocalStack, command: int) -> OpenDatabase:
-    """Return the database of the data folder, started until ``command`` ends if there is none.
+    """Return the database of the data folder. If none runs, start one until ``command`` ends.
 
-    ``command`` is the process that the developer started. A database that is there belongs to
-    another local stack, or to the worker that this one replaces after an edit.
+    ``command`` is the process that the developer started. A running database belongs to another
+    local stack, or to the worker that this one replaces after an edit.
 
     Raises:
         SetupError: it cannot be started, or another local stack has the folder and does not answer.
@@ -190,12 +193,12 @@ def _start_keeper(stack: LocalStack, command: int) -> subprocess.Popen[bytes]:
         cwd=ROOT,
         env={**os.environ, "DATA_DIR": str(stack.data.path), "PORT": str(stack.port)},
         stdin=subprocess.DEVNULL,
-        process_group=0,  # Ctrl-C reaches only the command, whose end it follows.
+        process_group=0,  # Ctrl-C reaches only the command, which ends this process, too.
     )
 
 
 def _running_database(stack: LocalStack) -> OpenDatabase | None:
-    """Return the database of the local stack that has the folder, None until it answers."""
+    """Return the database of the stack that has locked the folder, or None until it answers."""
     run = stack.data.run
     endpoint = run.get("endpoint", "")
     if endpoint and dynamodb.answers(endpoint):
@@ -204,7 +207,7 @@ def _running_database(stack: LocalStack) -> OpenDatabase | None:
 
 
 def record(stack: LocalStack, database: OpenDatabase, **pids: int) -> None:
-    """Write ``dev.json``: there the operator's commands find the database, the next start us."""
+    """Write ``dev.json``, in which the operator's commands and the next start find the database."""
     if database.server:
         pids["database"] = database.server.pid
     pids["stand"] = os.getpid()

@@ -1,9 +1,9 @@
-"""Processes that end with whoever started them, however that ended.
+"""Child processes that end with the process that started them, even if it was killed.
 
-``spawn`` starts a command supervised: this file, run as a script, which holds the reading end of a
-pipe and kills the command when the writing end closes. The system closes it when the starter goes,
-even by ``kill -9``, so nothing is left behind. Should the supervisor itself be killed, Linux kills
-its command (``PR_SET_PDEATHSIG``).
+``spawn`` starts a command under a supervisor, which is this file run as a script. The supervisor
+holds the reading end of a pipe and kills the command when the writing end closes. The system closes
+that end when the starter ends, even by ``kill -9``, so no process is left behind. If the supervisor
+itself is killed, Linux kills its command (``PR_SET_PDEATHSIG``).
 """
 
 import ctypes
@@ -20,9 +20,9 @@ from typing import IO
 PR_SET_PDEATHSIG = 1
 """``prctl(2)``: the signal a process gets when its parent dies."""
 STOP_SECONDS = 10
-"""How long a process may take to end by itself before it is killed."""
+"""Seconds until a process that does not end by itself is killed."""
 LOOK_SECONDS = 0.5
-"""How often ``end_with`` checks the other process."""
+"""Seconds between checks of the other process in ``end_with``."""
 
 
 def spawn(
@@ -31,10 +31,10 @@ def spawn(
     env: Mapping[str, str] | None = None,
     output: IO[bytes] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a command supervised, in its own process group: Ctrl-C reaches only the starter.
+    """Start a command under a supervisor, in a process group of its own.
 
-    ``label`` marks whose process it is, for ``end_leftover``; ``output`` takes what it prints, the
-    terminal otherwise.
+    Ctrl-C therefore reaches only the starter. ``label`` identifies the process for
+    ``end_leftover``. ``output`` receives its output; the default is the terminal.
     """
     return subprocess.Popen(
         [sys.executable, "-I", __file__, label, *command],
@@ -47,7 +47,7 @@ def spawn(
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Ask a spawned command to end and wait until it has; kill it if it takes too long."""
+    """Stop a spawned command and wait for its end. It is killed after ``STOP_SECONDS``."""
     process.terminate()
     try:
         process.wait(STOP_SECONDS)
@@ -59,7 +59,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_leftover(pid: int, label: str) -> bool:
-    """Kill what an earlier run spawned, if this is still that process; return whether it was."""
+    """Kill a process of an earlier run if its label matches. Returns whether it did."""
     if f" {__file__} {label} " not in command_line(pid):
         return False
     try:
@@ -70,9 +70,9 @@ def end_leftover(pid: int, label: str) -> bool:
 
 
 def end_with(pid: int) -> None:
-    """Send this process SIGTERM once another one has ended, however that ended.
+    """Send this process SIGTERM when another one has ended for any reason.
 
-    For a process that the other one did not ``spawn``.
+    Use it if the other process did not ``spawn`` this one.
     """
     command = command_line(pid)
 
@@ -85,9 +85,9 @@ def end_with(pid: int) -> None:
 
 
 def command_line(pid: int) -> str:
-    """Return a process's command line, empty if it has ended.
+    """Return the command line of a process, or an empty text if it has ended.
 
-    Slim containers lack ``ps``, macOS lacks ``/proc``.
+    Slim containers have no ``ps``, and macOS has no ``/proc``.
     """
     if sys.platform == "linux":
         try:
@@ -106,24 +106,24 @@ def command_line(pid: int) -> str:
     return shown.stdout.strip()
 
 
-def _die_with_the_leash() -> None:
+def _die_with_supervisor() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _kill_without_starter(child: subprocess.Popen[bytes]) -> None:
-    while os.read(0, 1):  # Nobody writes; it returns when the starter's end has closed.
+    while os.read(0, 1):  # The pipe carries no data; reading ends when the starter's end closes.
         pass
     child.kill()
 
 
 def main() -> int:
-    """Run the command that follows the label; pass SIGTERM on to it."""
+    """Run the command that follows the label, and pass SIGTERM on to it."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     child = subprocess.Popen(
         sys.argv[2:],
         stdin=subprocess.DEVNULL,
-        preexec_fn=_die_with_the_leash,  # noqa: PLW1509  there are no threads yet
+        preexec_fn=_die_with_supervisor,  # noqa: PLW1509  there are no threads yet
     )
     try:
         threading.Thread(target=_kill_without_starter, args=(child,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What DynamoDB Local does unlike DynamoDB, cured by botocore events on the store's connection."""
+"""Workarounds for differences between DynamoDB Local and DynamoDB, as botocore events."""
 
 from typing import Any
 
@@ -9,26 +9,26 @@ PAGE_ROWS = 500
 
 
 def apply() -> None:
-    """Cure the connection of this process; do it once, after the endpoint is set."""
+    """Register the workarounds on this process's connection. Call it once the endpoint is set."""
     client = connection().client
     events = client.meta.events
     control = ControlRow.Meta.table_name
 
     def wait_for_commit(**_: object) -> None:
-        """Acknowledge no transaction before it is on disk.
+        """Delay the answer of a transaction until it is on disk.
 
-        TransactWriteItems is answered when SQLite's COMMIT is only queued: about one kill in
-        fifteen lost the last transaction that had been answered. The queue is served in order, so
-        a read that has been answered stands behind the commit. Plain writes commit first.
+        DynamoDB Local answers TransactWriteItems when SQLite's COMMIT is only queued. About one
+        kill in fifteen lost the last transaction that had been answered. The queue is processed in
+        order, so an answered read follows the commit. Plain writes commit before they are answered.
         """
         key = {"pk": {"S": "BARRIER"}, "sk": {"S": "-"}}
         client.get_item(TableName=control, Key=key, ConsistentRead=True)
 
     def end_pages_early(params: dict[str, Any], **_: object) -> None:
-        """Ask for limited pages only.
+        """Add a limit to each page of a Query.
 
-        Without a limit every page of a Query reads the rest of the partition: ten seconds a page
-        at 100,000 rows, instead of a third of one.
+        Without a limit, DynamoDB Local reads the rest of the partition for every page. That takes
+        ten seconds per page at 100,000 rows, instead of a third of a second.
         """
         params.setdefault("Limit", PAGE_ROWS)
 

@@ -1,4 +1,4 @@
-"""What the demo bakery sells and says, in its own language."""
+"""The demo bakery's products, leads and texts, in Russian."""
 
 from dataclasses import dataclass, field
 
@@ -13,12 +13,12 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     "Десерты": ("Торты", "Печенье"),
     "Напитки": (),
 }
-"""The categories of products, and what is below each."""
+"""The categories of products, and the subcategories of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product; ``image`` is a file of ``images``, ``stock`` is None where nobody counts."""
+    """A product. ``image`` is a file in ``images``. ``stock`` is None if it is not counted."""
 
     sku: str
     name: str
@@ -155,14 +155,14 @@ HOURS = """Пекарня «Тёплый хлеб»
 
 
 def rubles(kopecks: int) -> str:
-    """Return a price as people read it."""
+    """Return a price in rubles for readers."""
     whole, rest = divmod(kopecks, 100)
     amount = f"{whole:,}".replace(",", " ")
     return f"{amount},{rest:02} ₽" if rest else f"{amount} ₽"
 
 
 def price_list() -> str:
-    """Return the price list, as spreadsheets read it."""
+    """Return the price list as CSV for spreadsheets."""
     rows = [f"{p.sku};{p.name};{rubles(p.price)}" for p in PRODUCTS]
     return "\r\n".join(["Артикул;Название;Цена", *rows, ""])
 
@@ -193,7 +193,7 @@ FORM = {
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """What a visitor sent in; ``items`` are quantities by SKU, ``source`` is the campaign's."""
+    """A form submission. ``items`` are quantities by SKU, ``source`` is the campaign's source."""
 
     name: str
     phone: str
@@ -237,7 +237,7 @@ LEADS = (
         source="newsletter",
     ),
 )
-"""The first and the last are one person."""
+"""The first and the last lead are of the same client."""
 
 
 AGENT = {
@@ -253,9 +253,9 @@ AGENT = {
     ),
     "welcomeMessage": "Здравствуйте! Я Булочка. Подсказать хлеб к ужину или торт к празднику?",
 }
-"""The bot, which answers everybody."""
+"""The demo's bot."""
 DIALOGS: tuple[tuple[str, ...], ...] = (
     ("Сколько стоит ржаной хлеб?", "А когда вы открываетесь в субботу?"),
     ("Хочу торт на день рождения", "Запишите телефон: +7 916 123-45-67"),
 )
-"""What visitors have asked it: one knows what it costs now, the other is a lead."""
+"""Dialogs of visitors with the bot. One asks for a current price, the other becomes a lead."""

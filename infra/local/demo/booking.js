@@ -1,4 +1,4 @@
-// The booking of a service by the public API: pick a service, a day and a time, leave a name and a phone number.
+// Books a service with the public API: choose a service, a day and a time, then enter a name and a phone number.
 (function () {
   "use strict";
   const form = document.querySelector(".book");
@@ -6,8 +6,8 @@
   const status = form.querySelector("[role=status]"), later = form.querySelector(".later");
   const button = form.querySelector("[type=submit]");
   const key = () => Array.from({ length: 4 }, () => Math.random().toString(36).slice(2)).join("");
-  const say = (text) => { status.textContent = text; };
-  // A time is shown as the clock in the bakery reads: startLocal without its offset.
+  const setStatus = (text) => { status.textContent = text; };
+  // Show times in the time zone of the bakery: startLocal without its offset.
   const local = (slot) => new Date(slot.startLocal.slice(0, 19) + "Z");
   const format = (options) => new Intl.DateTimeFormat("ru", { timeZone: "UTC", ...options });
   const dayName = format({ weekday: "short", day: "numeric", month: "long" });
@@ -38,7 +38,7 @@
   const load = async (from) => {
     const mine = ++asked;
     const query = from ? `?from=${encodeURIComponent(from)}` : "";
-    say("Ищем свободное время…");
+    setStatus("Ищем свободное время…");
     try {
       const answer = await fetch(`/api/public/services/${form.elements.service.value}/slots${query}`);
       const { data } = await answer.json();
@@ -46,10 +46,10 @@
       if (!answer.ok) throw new Error(data.message);
       slots = (from ? slots : []).concat(data.slots);
       next = data.nextFrom || (!data.slots.length && data.nextAvailable && data.nextAvailable.startAt) || null;
-      say(slots.length ? "" : "На ближайшие дни всё занято.");
+      setStatus(slots.length ? "" : "На ближайшие дни всё занято.");
       show();
     } catch {
-      if (mine === asked) say("Не удалось узнать свободное время. Обновите страницу.");
+      if (mine === asked) setStatus("Не удалось узнать свободное время. Обновите страницу.");
     }
   };
 
@@ -64,7 +64,7 @@
     if (button.disabled) return;
     const fields = form.elements;
     button.disabled = true;
-    say("Записываем…");
+    setStatus("Записываем…");
     try {
       const answer = await fetch("/api/public/bookings", {
         method: "POST",
@@ -80,11 +80,11 @@
       attempt = key();
       if (data.code === "slot_unavailable") {
         await load();
-        say("Это время только что заняли. Выберите другое.");
-      } else if (answer.status === 400) say("Проверьте телефон: нужен номер вида +7 916 123-45-67.");
-      else say("Записать не получилось. Позвоните нам: +7 495 000-00-00.");
+        setStatus("Это время только что заняли. Выберите другое.");
+      } else if (answer.status === 400) setStatus("Проверьте телефон: нужен номер вида +7 916 123-45-67.");
+      else setStatus("Записать не получилось. Позвоните нам: +7 495 000-00-00.");
     } catch {
-      say("Нет связи. Попробуйте ещё раз.");
+      setStatus("Нет связи. Попробуйте ещё раз.");
     } finally {
       button.disabled = false;
     }

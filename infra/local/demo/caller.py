@@ -1,4 +1,4 @@
-"""Operations called as the demo's API key may, and the files that it uploads."""
+"""Calls of operations with the demo's API key, and uploads of its files."""
 
 import base64
 import json
@@ -14,23 +14,23 @@ IMAGES = Path(__file__).with_name("images")
 
 
 class Caller:
-    """Calls operations as the demo key may."""
+    """Calls operations with the rights of the demo key."""
 
     def __init__(self, key: str) -> None:
         self._principal = authenticate({"authorization": f"Bearer {key}"}, "")
 
     @property
     def workspace_id(self) -> str:
-        """The workspace that the key is of."""
+        """The workspace of the key."""
         return self._principal.workspace_id
 
     @property
     def is_admin(self) -> bool:
-        """Whether it may write the blog."""
+        """Whether the key may write the blog."""
         return self._principal.role == "admin"
 
     def __call__(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Call an operation and return what is inside the envelope."""
+        """Call an operation. Returns the data of the envelope."""
         reply = invoke(
             REGISTRY[operation], self._principal, lambda: arguments, request_id="seed-demo"
         )
@@ -39,7 +39,7 @@ class Caller:
 
 
 class Folder:
-    """A folder of files, None for the root; what it lacks is made when asked for."""
+    """A folder of files. Without an id it is the root. Missing contents are created on access."""
 
     def __init__(self, do: Caller, folder_id: str | None) -> None:
         self._do, self._id = do, folder_id
@@ -47,14 +47,14 @@ class Folder:
         self.files, self._folders = by_name(found["files"]), by_name(found["folders"])
 
     def folder(self, name: str) -> "Folder":
-        """Return a folder in this one."""
+        """Return a subfolder."""
         if name not in self._folders:
             made = self._do("create_folder", name=name, parentId=self._id)
             self._folders[name] = made["folder"]
         return Folder(self._do, self._folders[name]["id"])
 
     def file(self, name: str, make: Callable[[], bytes]) -> str:
-        """Return a file's URL."""
+        """Return the URL of a file."""
         if name not in self.files:
             content = base64.b64encode(make()).decode()
             made = self._do("upload_file", name=name, content=content, folderId=self._id)
@@ -64,10 +64,10 @@ class Folder:
 
 
 def image(name: str) -> Callable[[], bytes]:
-    """Return what reads a JPEG of ``images``, if it turns out to be needed."""
+    """Return a function that reads a JPEG from ``images``."""
     return (IMAGES / f"{name}.jpg").read_bytes
 
 
 def by_name(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return records by their names."""
+    """Return the records by name."""
     return {record["name"]: record for record in records}

@@ -1,4 +1,4 @@
-"""The ids of the demo's records, which the reference of ``make dev`` shows in its examples."""
+"""The ids of demo records that the reference of ``make dev`` shows in its examples."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def example_ids(do: "Caller") -> dict[str, str]:
-    """Return the id that each word in capitals stands for, such as ``PRODUCT_ID``."""
+    """Return the id for each placeholder in capitals, such as ``PRODUCT_ID``."""
     site = _first(do("list_sites"), "projects")
     product = _first(do("list_products"), "products")
     agent = _first(do("list_agents"), "agents")

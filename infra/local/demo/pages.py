@@ -1,6 +1,6 @@
-"""The pages of the demo bakery's site: small documents with the service's form, booking and widget.
+"""The pages of the demo bakery's site, with the service's form, booking and chat widget.
 
-Everything of the service is named by its path, so that the pages work on whatever port it runs.
+URLs of the service are paths, so that the pages work on any port.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ HOME = "home"
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What the service adds to pages: the bot of the widget, the form's HTML and the services."""
+    """Parts of pages from the service: the widget's bot, the HTML of the form, and the services."""
 
     agent_id: str = ""
     form_html: str = ""
@@ -33,7 +33,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: what stands between the site's header and its footer."""
+    """A page: the content between the site's header and footer."""
 
     slug: str
     title: str
@@ -42,7 +42,7 @@ class Page:
 
     @property
     def link(self) -> str:
-        """The page's address, relative to any page of the site."""
+        """The page's URL, relative to the other pages of the site."""
         return "./" if self.slug == HOME else self.slug
 
     def html(self, site: Iterable["Page"], tools: Tools) -> str:
@@ -80,7 +80,7 @@ class Page:
 
 
 def pages(images: Mapping[str, str], tools: Tools) -> list[Page]:
-    """Return the pages, home first; ``images`` are the URLs of the products' by name."""
+    """Return the pages, the home page first. ``images`` maps products' names to URLs."""
     menu = "\n".join(
         f"<h2>{escape(group)}</h2>\n{_cards(_sold({group, *below}), images)}"
         for group, below in CATEGORIES.items()
@@ -142,7 +142,7 @@ def _form(html: str) -> str:
 
 
 def _booking(services: Iterable[dict[str, Any]]) -> str:
-    """Return cards of the services, and the form that books one of them."""
+    """Return cards of the services, and the form that books one."""
     services = list(services)
     if not services:
         return "<p>Сейчас занятий нет.</p>"

@@ -1,10 +1,10 @@
-"""The demo's posts of the platform's blog."""
+"""The demo's posts for the blog of the platform."""
 
 from typing import NamedTuple
 
 
 class Post(NamedTuple):
-    """A post; ``image`` is its cover, a file of ``images``; empty where there is none."""
+    """A post. ``image`` is its cover, a file in ``images``, or empty."""
 
     slug: str
     title: str
@@ -190,4 +190,4 @@ lists it: `GET /api/forms/collection-list?status=new`.
         status="draft",
     ),
 )
-"""The last is published first: the first stands on top."""
+"""The last post is published first, so that the first one is at the top of the blog."""

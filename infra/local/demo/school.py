@@ -1,4 +1,4 @@
-"""What the demo bakery teaches: master classes and consultations, who gives them, and when."""
+"""The demo bakery's services: master classes and consultations, their staff, and the bookings."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ CATEGORIES = ("Мастер-классы", "Консультации")
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service; ``image`` is a file of ``images``, ``rules`` what else is said of its slots."""
+    """A service. ``image`` is a file in ``images``. ``rules`` are further settings of its slots."""
 
     name: str
     category: str
@@ -56,7 +56,7 @@ SERVICES = (
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """Who gives services; ``hours`` are rules of availability."""
+    """A member of staff who provides services. ``hours`` are rules of availability."""
 
     name: str
     image: str
@@ -98,12 +98,12 @@ MASTERS = (
 )
 
 HOLIDAYS = "Новогодние каникулы"
-"""Why everybody is off from January 1 to 3."""
+"""The reason for the time off from January 1 to 3."""
 
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """Who comes to which service, at which of the slots to come, and what became of it."""
+    """A booking: the client, the service, the number of its next free slots, and the outcome."""
 
     client: str
     phone: str
@@ -120,4 +120,4 @@ BOOKINGS = (
     Booking("Борис", "+7 916 555-01-02", 2, 5, "Свадебный торт на сорок человек."),
     Booking("Диана", "+7 916 555-01-07", 2, 20, status="cancelled"),
 )
-"""Some of them are people who have left leads."""
+"""Some of the clients also have leads."""

@@ -1,8 +1,8 @@
-"""The demo workspace: made in an empty database, its key kept for later starts.
+"""The demo workspace. It is created in an empty database, and later starts reuse its key.
 
-Each noun has a function in ``STEPS``, which makes what is missing of it; ``demo.json`` says which
-of them are through. So a start that was killed is finished by the next one, a demo made before a
-noun was added gets it, and what its developer changed or deleted since stays so.
+Each function in ``STEPS`` creates the missing records of one kind. ``demo.json`` lists the steps
+that are done. The next start therefore continues after a start that was killed, and adds new steps
+to an older demo. Records that the developer has changed or deleted stay that way.
 """
 
 import json
@@ -37,17 +37,17 @@ FRIDAY = 4
 
 
 def seed(data: DataDir) -> str | None:
-    """Make what is missing of the demo and return its key; None if the database belongs to others.
+    """Create the missing parts of the demo. Returns its key, or None in a database of others.
 
-    The password is kept before the account is made, the key before what it makes. One process at a
-    time does so. Should a part of the demo be refused, the service starts all the same.
+    The password is stored before the account, and the key before the records that it creates. One
+    process at a time does so. If a part of the demo is refused, the service still starts.
     """
     load_all()
     with data.hold_demo():
         key = _key(data)
         if key:
             try:
-                _furnish(data, key)
+                _run_steps(data, key)
             except AppError as error:
                 print(f"The demo is not complete: {error.message}", file=sys.stderr)
         return key
@@ -85,7 +85,7 @@ def _is_empty() -> bool:
 
 
 def make_files(do: Caller) -> None:
-    """Make the folders, and the files that are no product's."""
+    """Create the folders, and the files that belong to no product."""
     root = Folder(do, None)
     root.file("Обложка.jpg", image("rye-baguette-bun"))
     papers = root.folder("Документы")
@@ -96,7 +96,7 @@ def make_files(do: Caller) -> None:
 
 
 def make_categories(do: Caller) -> None:
-    """Make the two levels of product categories."""
+    """Create the two levels of product categories."""
     there = by_name(do("list_categories", kind="product")["categories"])
 
     def make(name: str, above: str | None) -> str:
@@ -112,7 +112,7 @@ def make_categories(do: Caller) -> None:
 
 
 def make_products(do: Caller) -> None:
-    """Make the products, each with an image; a SKU that is taken is a product that is there."""
+    """Create the products, each with an image. A product whose SKU is taken exists already."""
     photos = _product_pictures(do)
     categories = by_name(do("list_categories", kind="product")["categories"])
     for product in bakery.PRODUCTS:
@@ -134,15 +134,15 @@ def make_products(do: Caller) -> None:
 
 
 def make_site(do: Caller) -> None:
-    """Make the site. Its pages show what later steps make (``make_pages``)."""
+    """Create the site. Its pages show records of later steps (``make_pages``)."""
     if not do("list_sites", search=bakery.SITE)["projects"]:
         do("create_site", title=bakery.SITE, description=bakery.ABOUT)
 
 
 def make_pages(do: Caller) -> None:
-    """Make the site's pages, with the form, the booking of services and the chat widget.
+    """Create the site's pages, with the form, the booking of services and the chat widget.
 
-    A page that has HTML stays as it is: an older demo gets only the pages that it lacks.
+    A page with HTML stays unchanged. An older demo only gets the pages that it lacks.
     """
     found = do("list_sites", search=bakery.SITE)["projects"]
     if not found:
@@ -154,7 +154,7 @@ def make_pages(do: Caller) -> None:
     wanted = pages.pages(urls, tools)
     for page in wanted:
         if page.slug not in there:
-            there[page.slug] = _made_page(do, site["id"], page)
+            there[page.slug] = _ensure_page(do, site["id"], page)
     for page in wanted:
         made = there[page.slug]
         if not made["htmlBytes"]:
@@ -163,7 +163,7 @@ def make_pages(do: Caller) -> None:
 
 
 def _tools(do: Caller, site_id: str) -> pages.Tools:
-    """Return what the pages show of the service; addresses are paths, the port may change."""
+    """Return the service's parts of the pages. URLs are paths, because the port may change."""
     agents = do("list_agents")["agents"]
     forms = do("list_forms", projectId=site_id)["forms"]
     html = forms[0]["embedHtml"] if forms else ""
@@ -174,27 +174,27 @@ def _tools(do: Caller, site_id: str) -> pages.Tools:
     )
 
 
-def _made_page(do: Caller, site_id: str, page: pages.Page) -> dict[str, Any]:
+def _ensure_page(do: Caller, site_id: str, page: pages.Page) -> dict[str, Any]:
     made: dict[str, Any]
     made = do("create_page", projectId=site_id, title=page.title, slug=page.slug)["page"]
     return made
 
 
 def make_leads(do: Caller) -> None:
-    """Make a form on the site, and what some visitors have sent in with it."""
+    """Create a form on the site, and submissions of some visitors."""
     site = do("list_sites", search=bakery.SITE)["projects"][0]["id"]
     forms = do("list_forms", projectId=site)["forms"]
     form = forms[0] if forms else do("create_form", **bakery.FORM, projectId=site)["form"]
     products = {each["sku"]: each["id"] for each in do("list_products", size=100)["products"]}
     there = {lead["data"]["message"]: lead for lead in do("list_leads", size=500)["collections"]}
     for lead in bakery.LEADS:
-        made = there.get(lead.message) or {"id": _submitted(form["id"], lead, products)}
+        made = there.get(lead.message) or {"id": _submit_form(form["id"], lead, products)}
         if lead.status != "new":
             do("set_lead_status", id=made["id"], status=lead.status)
 
 
-def _submitted(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str:
-    """Submit the form as a visitor; return the lead's id."""
+def _submit_form(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str:
+    """Submit the form as a visitor. Returns the lead's id."""
     items = [{"productId": products[sku], "quantity": n} for sku, n in lead.items.items()]
     values = {
         "name": lead.name,
@@ -217,7 +217,7 @@ def _submitted(form_id: str, lead: bakery.Lead, products: dict[str, str]) -> str
 
 
 def make_posts(do: Caller) -> None:
-    """Write posts of the platform's blog; an older demo's account, no ADMIN, writes none."""
+    """Create posts on the blog of the platform. Skipped if the account is not an ADMIN."""
     if not do.is_admin:
         return
     there = {post["slug"] for post in do("list_blog_posts", size=100)["posts"]}
@@ -232,9 +232,9 @@ def make_posts(do: Caller) -> None:
 
 
 def make_visits(do: Caller) -> None:
-    """Count visits of the site's pages over the last weeks, more at week-ends and on the home page.
+    """Count page views over the last weeks, more at week-ends and on the home page.
 
-    By the store, for who opens a page does so today.
+    They are written to the database directly, because a page view is always counted today.
     """
     site = do("list_sites", search=bakery.SITE)["projects"][0]["id"]
     ids = [page["id"] for page in do("list_pages", projectId=site)["pages"]]
@@ -263,7 +263,7 @@ def make_visits(do: Caller) -> None:
 
 
 def make_agent(do: Caller) -> None:
-    """Make the bot, and see to it that its owner has money for its answers."""
+    """Create the bot, and credit its owner with money for its answers."""
     if not do("list_agents")["agents"]:
         do("create_agent", **bakery.AGENT)
     if not call("get_balance", {"account": EMAIL})["entries"] and settings().demo_balance:
@@ -272,7 +272,7 @@ def make_agent(do: Caller) -> None:
 
 
 def make_dialogs(do: Caller) -> None:
-    """Have visitors talk to the bot, unless its owner has no money for answers."""
+    """Create dialogs of visitors with the bot, unless its owner has no money for answers."""
     if not call("get_balance", {"account": EMAIL})["available"]:
         return
     agent = do("list_agents")["agents"][0]["id"]
@@ -281,22 +281,22 @@ def make_dialogs(do: Caller) -> None:
         session = None
         for question in questions:
             page = f"{settings().public_url}/"
-            said = {"message": question, "sessionId": session, "pageUrl": page}
-            body = {"agentId": agent, "channel": "widget", **said}
-            asked = HttpRequest(
+            fields = {"message": question, "sessionId": session, "pageUrl": page}
+            body = {"agentId": agent, "channel": "widget", **fields}
+            request = HttpRequest(
                 "POST",
                 chat_route.PATH,
                 {},
                 body=json.dumps(body).encode(),
                 client_ip=f"192.0.2.{number}",
             )
-            # The first event is the session's.
-            told = chat_stream.handle(asked).whole_body().partition(b"\n")[0]
-            session = json.loads(told.removeprefix(b"data: "))["sessionId"]
+            # The first event contains the session.
+            first_event = chat_stream.handle(request).whole_body().partition(b"\n")[0]
+            session = json.loads(first_event.removeprefix(b"data: "))["sessionId"]
 
 
 def make_services(do: Caller) -> None:
-    """Make what can be booked: services, the masters who give them, their week, and holidays."""
+    """Create services, the staff who provide them, their working hours, and holidays."""
     kinds = by_name(do("list_categories", kind="service")["categories"])
     for name in school.CATEGORIES:
         if name not in kinds:
@@ -339,20 +339,20 @@ def make_services(do: Caller) -> None:
 
 
 def make_bookings(do: Caller) -> None:
-    """Make some bookings of the coming weeks; a client who has one is left alone."""
+    """Create some bookings in the coming weeks. Clients with a booking are skipped."""
     services = by_name(do("list_services", size=100)["services"])
     there = {each["client"]["name"]: each for each in do("list_bookings", size=100)["bookings"]}
     for booking in school.BOOKINGS:
         service = services.get(school.SERVICES[booking.service].name)
         if service is None:
             continue
-        made = there.get(booking.client) or _booked(do, service["id"], booking)
+        made = there.get(booking.client) or _book_slot(do, service["id"], booking)
         if made and made["status"] != booking.status:
             do("set_booking_status", id=made["id"], status=booking.status)
 
 
-def _booked(do: Caller, service_id: str, booking: school.Booking) -> dict[str, Any] | None:
-    """Book one of a service's slots; return the booking, None if there is no slot."""
+def _book_slot(do: Caller, service_id: str, booking: school.Booking) -> dict[str, Any] | None:
+    """Book a slot of a service. Returns the booking, or None if there is no slot."""
     found = do("get_available_slots", serviceId=service_id, limit=booking.slot + 1)["slots"]
     if not found:
         return None
@@ -380,11 +380,11 @@ STEPS = (
     make_posts,
     make_visits,
 )
-"""What the demo consists of, a function a noun; each leaves alone what is there."""
+"""The steps, one per kind of record. Each keeps existing records."""
 
 
-def _furnish(data: DataDir, key: str) -> None:
-    """Take the steps that were not taken yet."""
+def _run_steps(data: DataDir, key: str) -> None:
+    """Run the steps that are not done yet."""
     steps = [step for step in STEPS if step.__name__ not in data.demo.get("steps", ())]
     if not steps:
         return

@@ -1,9 +1,9 @@
-"""What is missing in ``chalice local``: HTTP as the deployed system speaks it.
+"""The HTTP server of ``chalice local``, which behaves like the deployed system.
 
 Stock Chalice echoes the Authorization header of a request to an unknown path, answers malformed
-requests with HTML or not at all, streams nothing, and delays each answer on a kept-alive connection
-by 44 ms (chalice.md). ``install`` has it run a maintained server instead (cheroot, ADR 12), which
-hands requests to the same ``App`` that runs on Lambda.
+requests with HTML or not at all, cannot stream, and delays each answer on a kept-alive connection
+by 44 ms. ``install`` replaces it with a maintained server (cheroot, ADR 12), which passes requests
+to the same ``App`` that runs on Lambda.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ from infra.local.devserver.server import Server
 __all__ = ["ROUTES", "DevServer", "LocalRoute", "install"]
 
 ROUTES = (*files.ROUTES, *chat.ROUTES, *playground.ROUTES)
-"""What other parts than the API answer on AWS, or only developers see."""
+"""Routes that other parts than the API serve on AWS, and routes for developers only."""
 
 
 class DevServer:
-    """The server that ``chalice local`` runs, with the methods that Chalice calls."""
+    """The server of ``chalice local``, with the methods that Chalice calls."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class DevServer:
         self.server = Server(host, port, ApiGateway(app_object, config, routes).respond)
 
     def serve_forever(self) -> None:
-        """Answer requests, and run jobs in the background, as a schedule does on AWS."""
+        """Serve requests, and run jobs in the background, like the schedule on AWS."""
         schedules.run_in_background()
         host, port = self.server.bind_addr
         print(f"Serving on http://{host}:{port}")
@@ -48,14 +48,14 @@ class DevServer:
             self.server.stop()
 
     def shutdown(self) -> None:
-        """Stop; called from another thread."""
+        """Stop the server. Called from another thread."""
         self.server.stop()
 
 
 def install(routes: Sequence[LocalRoute] = ROUTES, port: int | None = None) -> None:
-    """Have ``chalice local`` run our server; Chalice's other commands never make one.
+    """Make ``chalice local`` use this server. Chalice's other commands do not create a server.
 
-    It serves on ``port``, or on Chalice's, which is 8000 without ``--port``.
+    It serves on ``port``, or on Chalice's port, which is 8000 without ``--port``.
     """
 
     def make(app_object: Chalice, config: Config, host: str, chalices_port: int) -> DevServer:

@@ -1,4 +1,4 @@
-"""Requests to the app as API Gateway would hand them over, and its answers."""
+"""Passes requests to the app in the form of API Gateway, and converts its answers."""
 
 import base64
 import gzip
@@ -24,17 +24,17 @@ _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?]*")
 _GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:[.]0*)?(?:,|$))")
 _BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _UNREADABLE = quote("\N{REPLACEMENT CHARACTER}")
-"""What an escape in a query that is none is decoded to, as bytes are that are no UTF-8."""
+"""The replacement for invalid escapes and invalid UTF-8 in a query."""
 _IN_PATH = "/%:@!$&'()*+,=~"
-"""What API Gateway leaves as it is in a path; the rest it encodes."""
+"""Characters that API Gateway leaves unchanged in a path. It encodes the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalRoute:
-    """A path that another part than the API answers on AWS: the edge, or a function of its own.
+    """A path that another part than the API serves on AWS: the edge, or a function of its own.
 
-    One that ends with a slash stands for all below it; the handler gets the rest of the path as
-    ``proxy``, which is API Gateway's word for that. ``run`` runs the handler, on refusals, too.
+    A path with a trailing slash covers all paths below it. The handler gets the rest of the path as
+    ``proxy``, API Gateway's name for it. ``run`` runs the handler, for refused requests, too.
     """
 
     path: str
@@ -43,12 +43,12 @@ class LocalRoute:
     run: Callable[[HttpRequest, Handler], HttpResponse] = handle
 
     def matches(self, path: str) -> bool:
-        """Whether it answers on a (decoded) path."""
+        """Whether the route serves a decoded path."""
         return path == self.path or (self.path.endswith("/") and path.startswith(self.path))
 
 
 class ApiGateway:
-    """What stands between HTTP and the app: local routes first, then the app's own."""
+    """Dispatches HTTP requests: to local routes first, then to the app."""
 
     def __init__(self, app: Chalice, config: Config, routes: Sequence[LocalRoute]) -> None:
         self._app = app
@@ -57,7 +57,7 @@ class ApiGateway:
         self._minimum_compression_size: int | None = config.minimum_compression_size
 
     def respond(self, request: Request) -> None:
-        """Answer a request: the path is looked at first, then its method, then the body."""
+        """Answer a request. The path is checked first, then the method, then the body."""
         path, _, query = _ORIGIN.sub("", request.uri.decode(), count=1).partition("?")
         path, query = quote(path, safe=_IN_PATH) or "/", _BROKEN_ESCAPE.sub(_UNREADABLE, query)
         try:
@@ -70,7 +70,7 @@ class ApiGateway:
             request.send(response)
 
     def _run(self, request: Request, path: str, query: str) -> HttpResponse | None:
-        """Return a local route's answer, None if none of them has the path."""
+        """Return the answer of a local route, or None if no route has the path."""
         for route in self._routes:
             if route.matches(path):
                 asked = HttpRequest(
@@ -102,7 +102,7 @@ class ApiGateway:
         return self._compressed(response, headers.get("accept-encoding", ""))
 
     def _compressed(self, response: HttpResponse, accepted: str) -> HttpResponse:
-        """Return an answer as the gateway sends it to clients that take gzip, if it is worth it."""
+        """Return an answer, compressed if the client accepts gzip and it saves space."""
         least, body = self._minimum_compression_size, response.body
         if (
             least is None
@@ -115,9 +115,10 @@ class ApiGateway:
         return response._replace(body=gzip.compress(body, mtime=0), headers=headers)
 
     def _event(self, method: str, path: str, query: str, headers: dict[str, str]) -> dict[str, Any]:
-        """Return what Lambda would get, without the body.
+        """Return the event that Lambda would receive, without the body.
 
-        As on API Gateway, a trailing slash is ignored, and an empty segment matches nothing.
+        As on API Gateway, a trailing slash is ignored, and a path with an empty segment matches no
+        route.
         """
         if path.startswith("/") and "//" not in path:
             with suppress(ValueError):  # no such path
@@ -136,7 +137,7 @@ class ApiGateway:
 def _with_body(
     asked: HttpRequest, request: Request, route: LocalRoute
 ) -> tuple[HttpRequest, Handler]:
-    """Return a request with its body and the handler, or with what refuses its body."""
+    """Return the request with its body, and the handler. For a refused body, the handler fails."""
     try:
         return replace(asked, body=request.read_body(route.max_body_bytes)), route.handler
     except AppError as error:
@@ -148,7 +149,7 @@ def _refuse(error: AppError, _: HttpRequest) -> HttpResponse:
 
 
 def _response(reply: dict[str, Any]) -> HttpResponse:
-    """Return what an answer of Lambda's stands for."""
+    """Convert an answer of the app to an HTTP response."""
     body, repeated = reply["body"] or b"", dict(reply["multiValueHeaders"])
     if reply.get("isBase64Encoded"):
         body = base64.b64decode(body)

@@ -1,4 +1,4 @@
-"""The bot chat, which a function of its own answers on AWS."""
+"""The chat of bots, which a separate function serves on AWS."""
 
 from chalicelib.transports.chat import chat_route, stream_runtime
 from chalicelib.transports.http import HttpRequest, HttpResponse
@@ -6,7 +6,7 @@ from infra.local.devserver.api_gateway import LocalRoute
 
 
 def stream(request: HttpRequest) -> HttpResponse:
-    """Answer as the function's handler does."""
+    """Answer with the handler of that function."""
     return stream_runtime.handler()(request)
 
 

@@ -1,4 +1,4 @@
-"""Stored files and signed uploads: what the edge and the bucket do on AWS (contract)."""
+"""Stored files and signed uploads, which the edge and the bucket serve on AWS."""
 
 import re
 
@@ -9,7 +9,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 from infra.local.devserver.api_gateway import LocalRoute
 
 _FILE = re.compile(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
-"""What ``domains.files.flows.rehosting`` gives; no other object of the store is public."""
+"""Keys made by ``domains.files.flows.rehosting``. Other objects of the store are not public."""
 MAX_UPLOAD_BYTES = 20_000_000
 
 
@@ -41,11 +41,11 @@ def read(request: HttpRequest) -> HttpResponse:
 
 
 def _wanted_range(request: HttpRequest, tag: str, size: int) -> range | None:
-    """Return the bytes that a request asks for; None for all of them.
+    """Return the range of bytes that a request selects, or None for the whole file.
 
-    As S3 does, it takes one range; several, and what is no range of bytes, count as none. With
-    ``If-Range``, the client has a part of the file already, and wants all if that was of another
-    one (RFC 9110, 13.1.5). Files have no date to compare, so a date is another one.
+    Like S3, it supports one range. Several ranges or a malformed range return the whole file. With
+    ``If-Range``, the client has a part of the file already and needs the whole file if that part is
+    of another version (RFC 9110, 13.1.5). Files have no date to compare, so a date never matches.
 
     Raises:
         RangeNotSatisfiableError: the file has none of these bytes.
@@ -70,7 +70,7 @@ _RANGE = re.compile(r"bytes=(?=-?[0-9])([0-9]{0,18})-([0-9]{0,18})", re.IGNORECA
 
 
 def upload(request: HttpRequest) -> HttpResponse:
-    """Store a signed upload, as S3 does behind its presigned URL."""
+    """Store a signed upload, like S3 behind a presigned URL."""
     if request.method != "PUT":
         raise MethodNotAllowedError("Uploads are sent with PUT.", headers={"Allow": "PUT"})
     store = object_store()

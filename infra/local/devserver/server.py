@@ -1,4 +1,4 @@
-"""The HTTP part of the development server: cheroot, stricter, and with our words for refusals."""
+"""The HTTP server of development: cheroot with stricter checks and the service's error messages."""
 
 import logging
 import re
@@ -19,14 +19,14 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, body_too_large
 MAX_TARGET_BYTES = 8_192
 """CloudFront's limit on a URL (Amazon CloudFront quotas)."""
 MAX_HEADER_BYTES = 32_768
-"""Of the request line and all headers together, as CloudFront's limit on a request."""
+"""Bytes of the request line and all headers together, CloudFront's limit for a request."""
 MAX_HEADERS = 100
 THREADS = 64
-"""Requests answered at once; what a stream takes as long as it runs."""
+"""Requests that are served at once. A stream occupies one thread while it runs."""
 TIMEOUT_SECONDS = 60
-"""The longest pause within a request, between two, or for a client to take its answer."""
+"""Seconds to wait for more of a request, for the next request, or for the client to read."""
 LINGER_SECONDS = 30.0
-"""How long what a client still sends is read and dropped, so that it gets to see the answer."""
+"""Seconds of reading and dropping further input, so that the client receives the answer."""
 LINGER_PAUSE_SECONDS = 2.0
 _BLOCK = 65_536
 _NO_BODY = frozenset({204, 304})
@@ -67,20 +67,20 @@ _REFUSALS = {
     "500": InternalError(),
     "505": ValidationError("Only HTTP/1.1 and HTTP/1.0 are spoken here."),
 }
-"""What cheroot refuses by itself, by its status; of bodies it refuses none."""
+"""Cheroot's own refusals, by status. It refuses no bodies."""
 
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEADER_LINE = re.compile(rb"(%s):([^\x00-\x08\x0a-\x1f\x7f]*)\r\n" % _TOKEN)
 
 
 class Request(HTTPRequest):
-    """A request as it is read, and its answer as it is sent."""
+    """A request while it is read, and its answer while it is sent."""
 
     method = b""
     status: Any  # bytes, though the stubs say str
 
     def __init__(self, server: HTTPServer, conn: HTTPConnection) -> None:
-        # As a proxy's, a request may name the whole URL, which RFC 9112, 3.2.2 demands of all.
+        # Like a proxy, accept whole URLs, as RFC 9112, 3.2.2 requires of every server.
         super().__init__(server, conn, proxy_mode=True)
         self._awaits_continue = False
         self._unread = False
@@ -92,11 +92,11 @@ class Request(HTTPRequest):
         return {name.decode().lower(): value.decode("latin-1") for name, value in headers}
 
     def read_request_line(self) -> bool:
-        """Read the request line; false if it was refused, or none came."""
+        """Read the request line. Returns False if it was refused or did not arrive."""
         try:
             if not super().read_request_line():  # type: ignore[no-untyped-call]
                 return False
-        except ValueError:  # of urlsplit
+        except ValueError:  # raised by urlsplit
             self.uri = b""
         if len(self.uri) > MAX_TARGET_BYTES:
             raise MaxSizeExceeded
@@ -106,12 +106,12 @@ class Request(HTTPRequest):
         return True
 
     def header_reader(self, rfile: Any, headers: dict[bytes, bytes]) -> None:  # noqa: ANN401  cheroot's
-        """Read the header lines into ``headers``, repetitions joined (RFC 9110, 5.3).
+        """Read the header lines into ``headers``, with repetitions joined (RFC 9110, 5.3).
 
         Raises:
-            ValueError: they are malformed, or do not say where the request ends. A line is not
-                shown: it may well be the Authorization.
-            MaxSizeExceeded: they are too many.
+            ValueError: they are malformed, or the end of the request is unclear. Lines are left out
+                of the error, because one may be the Authorization header.
+            MaxSizeExceeded: they exceed the limit.
         """
         for number, line in enumerate(iter(rfile.readline, b"\r\n"), 1):
             if (match := _HEADER_LINE.fullmatch(line)) is None:
@@ -125,7 +125,7 @@ class Request(HTTPRequest):
         self._check(headers)
 
     def _check(self, headers: dict[bytes, bytes]) -> None:
-        """Settle where the request ends and whether the connection stays (RFC 9112, 3.2, 6, 9)."""
+        """Determine the end of the request and the fate of the connection (RFC 9112, 3.2, 6, 9)."""
         old = self.response_protocol == "HTTP/1.0"
         if b"," in headers.get(b"Host", b"" if old else b","):
             raise ValueError("it must have one Host header")
@@ -136,10 +136,10 @@ class Request(HTTPRequest):
             raise ValueError("a Content-Length comes once and is the body's number of bytes")
         wishes = {wish.strip() for wish in headers.get(b"Connection", b"").lower().split(b",")}
         if b"close" in wishes:
-            headers[b"Connection"] = b"close"  # So cheroot understands it.
+            headers[b"Connection"] = b"close"  # Cheroot understands this form.
         elif b"keep-alive" in wishes:
             headers[b"Connection"] = b"Keep-Alive"
-        # Kept from cheroot, which would ask for the body before anybody has looked at the rest.
+        # Removed, because cheroot would request the body before the other checks.
         self._awaits_continue = headers.pop(b"Expect", b"").lower() == b"100-continue"
         self._unread = coding is not None or bool(int(length or 0))
 
@@ -147,7 +147,7 @@ class Request(HTTPRequest):
         """Return the request's body, of at most ``limit`` bytes.
 
         Raises:
-            PayloadTooLargeError: it is over the limit; if it has a length, not a byte was read.
+            PayloadTooLargeError: it exceeds the limit. If it has a length, nothing was read.
             ValidationError: it is malformed, or the client closed the connection before its end.
         """
         if not self._unread:
@@ -176,7 +176,7 @@ class Request(HTTPRequest):
         return bytes(body)
 
     def _read_chunks(self, limit: int) -> bytes:
-        self.rfile.maxlen = 2 * limit  # with the chunks' own lines; no chunk is read that passes it
+        self.rfile.maxlen = 2 * limit  # includes chunks' own lines; larger chunks are not read
         try:
             body = self._read_blocks(limit)
             for _ in self.rfile.read_trailer_lines():
@@ -192,18 +192,21 @@ class Request(HTTPRequest):
         return body
 
     def simple_response(self, status: str, msg: str = "") -> None:
-        """Answer what cheroot refuses by itself."""
+        """Send the service's error for one of cheroot's own refusals."""
         said = f"This is no valid HTTP request: {msg.rstrip('.')}."
         self.refuse(_REFUSALS.get(status[:3]) or ValidationError(said))
 
     def refuse(self, error: AppError) -> None:
-        """Answer with a failure and close: where the next request would begin is unknown."""
+        """Send an error and close, because the start of the next request is unknown."""
         self.close_connection = True
         asked = HttpRequest(self.method.decode("latin-1") or "-", "refused", {})
         self.send(handle(asked, lambda r: failure(error, r.request_id)))
 
     def send(self, response: HttpResponse) -> None:
-        """Send an answer, a stream as it comes; the connection closes if the body was not read."""
+        """Send an answer. Streams are sent as they arrive.
+
+        If the body was not read, the connection closes.
+        """
         headers = [*response.headers.items(), *(("Set-Cookie", c) for c in response.cookies)]
         body = response.body
         if isinstance(body, bytes) and response.status not in _NO_BODY:
@@ -227,10 +230,10 @@ class Connection(HTTPConnection):
     RequestHandlerClass = Request
 
     def communicate(self) -> bool:
-        """Answer one request; true if another may follow.
+        """Answer one request. Returns whether another may follow.
 
-        Before the connection closes, what still comes is read: closing with unread input would
-        reset it, and the client might never see its answer.
+        Before the connection closes, further input is read and dropped. Closing with unread input
+        would reset the connection, and the client might never receive the answer.
         """
         stays: bool = super().communicate()  # type: ignore[no-untyped-call]
         if not stays:
@@ -243,13 +246,13 @@ class Connection(HTTPConnection):
         return stays
 
     def close(self) -> None:
-        """Close; what could not be sent never will be, or the writer would still try at its end."""
-        self.wfile._write_buf.clear()  # noqa: SLF001  cheroot shows no other way
+        """Close the connection and drop unsent output, which the writer would still try to send."""
+        self.wfile._write_buf.clear()  # noqa: SLF001  cheroot has no public method
         super().close()
 
 
 class Server(HTTPServer):
-    """A server that has ``respond`` answer each request."""
+    """A server that passes each request to ``respond``."""
 
     ConnectionClass = Connection
     request_queue_size = 128
@@ -267,7 +270,7 @@ class Server(HTTPServer):
         self._open: WeakSet[HTTPConnection] = WeakSet()
 
     def process_conn(self, conn: HTTPConnection) -> None:
-        """Answer a connection's request; a new connection takes no thread before it sends one."""
+        """Serve a connection. A new connection takes no thread before its first request arrives."""
         if conn.last_used is None:
             self._open.add(conn)
             self.put_conn(conn)
@@ -275,12 +278,12 @@ class Server(HTTPServer):
             super().process_conn(conn)
 
     def stop(self) -> None:
-        """Stop; what is being read ends at once, and a stream with its next piece."""
+        """Stop the server. Reads end at once, and a stream ends with its next piece."""
         for conn in list(self._open):
             with suppress(OSError):
                 conn.socket.shutdown(socket.SHUT_RDWR)
         super().stop()
 
     def error_log(self, msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:  # noqa: FBT001, FBT002  cheroot's
-        """Log as all of the service does."""
+        """Write cheroot's log records to the service's log."""
         log.log(level, msg, exc_info=traceback)

@@ -1,7 +1,7 @@
-"""A plain page with the chat widget, to see what visitors will: ``/playground?agent=ID``.
+"""A plain page with the chat widget, as visitors see it: ``/playground?agent=ID``.
 
-Its script reads the query and makes the widget's tag, as an owner would write it into a page; what
-the query says never becomes HTML.
+Its script reads the query and creates the widget's tag like the owner of a page would. Values of
+the query never become HTML.
 """
 
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ _HEADERS = {
     "require-trusted-types-for 'script'; trusted-types widget-address",
     "X-Content-Type-Options": "nosniff",
 }
-"""As strict as pages get: the widget must do with it."""
+"""A strict policy. The widget must work under it."""
 
 
 def read(request: HttpRequest) -> HttpResponse:
-    """Return the page, or a part of it."""
+    """Return the page or one of its files."""
     if request.method not in {"GET", "HEAD"}:
         raise MethodNotAllowedError("The page is read with GET.", headers={"Allow": "GET, HEAD"})
     name = request.path["proxy"] or "page.html"

@@ -3,7 +3,7 @@
 const given = new URLSearchParams(location.search);
 const form = document.querySelector("form");
 for (const field of form.elements) if (field.name) field.value = given.get(field.name) || "";
-// What was left empty does not belong into the address.
+// Leave empty fields out of the URL.
 form.addEventListener("formdata", ({ formData }) => {
   for (const [name, value] of [...formData]) if (!value) formData.delete(name);
 });
@@ -17,7 +17,7 @@ if (given.get("agent")) {
   script.async = true;
   for (const name of ["agent", "language", "theme", "position", "color", "title"])
     if (given.get(name)) script.dataset[name] = given.get(name);
-  // Shown from the element itself, so that it is quoted as HTML is.
+  // Show the element's own HTML, so that values are escaped correctly.
   document.querySelector("code").textContent = script.outerHTML.replace(' async=""', " async");
   document.querySelector("section").hidden = false;
   document.body.append(script);
