@@ -1,1 +1,1 @@
-"""How calls arrive: REST, tool server, public routes, console, pages, chat, schedules."""
+"""Entry points: REST, tool server, public routes, console, pages, chat and scheduled jobs."""

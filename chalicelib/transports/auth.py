@@ -1,4 +1,4 @@
-"""From a request to a principal: a key, in one consistent read, or a visitor."""
+"""Authenticates a request: an API key, in one consistent read, or a visitor."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -16,7 +16,7 @@ def bearer_token(headers: Mapping[str, str]) -> str:
     """Return the token of the ``Authorization`` header.
 
     Raises:
-        UnauthorizedError: there is none, or not in the form ``Bearer <API_KEY>``.
+        UnauthorizedError: the header is missing, or not in the form ``Bearer <API_KEY>``.
     """
     value = headers.get("authorization", "")
     scheme, _, token = value.strip().partition(" ")
@@ -30,18 +30,18 @@ def bearer_token(headers: Mapping[str, str]) -> str:
 
 
 def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
-    """Return who calls with a key. Names in ``headers`` are lower-case.
+    """Return the principal of an API key. Names in ``headers`` are lower-case.
 
     Raises:
-        UnauthorizedError: missing, malformed, unknown, revoked or expired key: one answer for all
-        but the first.
+        UnauthorizedError: the key is missing, malformed, unknown, revoked or expired. All cases but
+            the first have the same answer.
     """
     key = api_keys.authenticate(bearer_token(headers))
     if key is None:
         msg = "This API key is not valid: mistyped, revoked or expired. Create one in the console."
         raise UnauthorizedError(msg)
     api_keys.touch(key)
-    stored = key.attribute_values  # PynamoDB's attribute access costs ten times a dictionary's.
+    stored = key.attribute_values  # Attribute access takes ten times as long.
     return ApiKeyPrincipal(
         workspace_id=stored["workspace_id"],
         account_id=stored["account_id"],
@@ -54,7 +54,7 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
 
 
 def identify(operation: Operation, request: HttpRequest) -> Principal:
-    """Return who calls an operation's route: anybody a public one, else the holder of a key.
+    """Return the caller of an operation's route: a visitor if it is public, else the key's holder.
 
     Raises:
         UnauthorizedError: as ``authenticate`` does.
@@ -65,8 +65,8 @@ def identify(operation: Operation, request: HttpRequest) -> Principal:
 
 
 def visitor(request: HttpRequest, day: date | None = None) -> VisitorPrincipal:
-    """Return a visitor; what is known of the client IP is its hash, and the IP goes no further.
+    """Return a visitor, identified by a hash of the client IP. The IP itself goes no further.
 
-    The hash is that of the UTC day, or of the ``day`` that it is where it counts.
+    The hash changes every day: at midnight UTC, or with ``day`` where that is given.
     """
     return VisitorPrincipal(visitor=visitors.visitor_hash(request.client_ip, day))

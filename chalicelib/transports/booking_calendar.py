@@ -1,4 +1,4 @@
-"""A booking's calendar file, as calendars fetch it: its own media type in place of an envelope."""
+"""A booking's calendar file, served with its own media type instead of the envelope."""
 
 from pydantic_core import from_json
 
@@ -10,12 +10,12 @@ MEDIA_TYPE = "text/calendar"
 
 
 def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Answer with the file; with the envelope if there is none.
+    """Return the file, or a failure in the envelope.
 
-    A calendar that subscribes to its address asks again, and hears of what has changed.
+    A calendar that subscribes to this URL fetches it again and receives changes to the booking.
     """
     response = rest.serve(operation, request)
-    if response.status != 200:  # noqa: PLR2004  the one success
+    if response.status != 200:  # noqa: PLR2004  the only success
         return response
     body = from_json(response.whole_body())["data"]["content"].encode()
     headers = {

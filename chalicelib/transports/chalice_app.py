@@ -1,6 +1,6 @@
-"""Chalice as a thin adapter.
+"""Adapter between Chalice and the project's own requests and responses.
 
-Events in, our responses out, and no error body that is not an envelope.
+Every error body is in the envelope.
 """
 
 import re
@@ -33,7 +33,7 @@ MCP_PATH = "/api/mcp"
 WIDGET_PATH = "/widget.js"
 PUBLIC_PREFIX = "/api/public/"
 REFUSING = "refuse_"
-"""Views that answer 405: API Gateway would answer methods without a route by itself (mcp.md)."""
+"""Prefix of views that answer 405. API Gateway has its own answer for methods without a route."""
 
 _current_request: ContextVar[Request | None] = ContextVar("current_request", default=None)
 
@@ -73,16 +73,16 @@ _CONSOLE_REFUSAL: Lazy[[AppError, HttpRequest], HttpResponse] = Lazy(
 
 
 class App(Chalice):
-    """Chalice, with unknown paths, wrong methods and crashes answered in the envelope.
+    """A Chalice app that returns unknown paths, wrong methods and crashes in the envelope.
 
-    Stock Chalice answers an unknown path with 405 and adds it to its routes (chalice.md). It also
-    keeps the request that it is answering in one attribute of the app. Lambda runs one request at a
-    time, but ``make dev`` runs many, each of which must see its own.
+    Stock Chalice answers an unknown path with 405 and adds it to its routes. It also stores the
+    current request in one attribute of the app. Lambda runs one request at a time, but ``make dev``
+    runs many, and each thread must read its own.
     """
 
     @property
     def current_request(self) -> Request | None:
-        """The request that this thread answers."""
+        """The request of the current thread."""
         return _current_request.get()
 
     @current_request.setter
@@ -113,9 +113,9 @@ class App(Chalice):
 
 
 def _failing(place: str, error: AppError) -> Handler:
-    """Return what answers with a failure: below /console with a page, elsewhere the envelope.
+    """Return a handler that raises a failure: a page below /console, elsewhere the envelope.
 
-    Who comes around the edge gets no page.
+    Requests that bypass the edge never get a page.
     """
     is_console = f"{place}/".startswith(f"{routes.PREFIX}/")
     if isinstance(error, ForbiddenError) or not is_console:
@@ -125,7 +125,10 @@ def _failing(place: str, error: AppError) -> Handler:
 
 
 def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> AppError | None:
-    """Return why a request gets no further than here, if it does not: by the edge alone it does."""
+    """Return the error of a request that Chalice must not dispatch, or None for all others.
+
+    A request must come through the edge, and its path must accept its method.
+    """
     try:
         edge.check(_lower_case(event.get("headers") or {}))
     except ForbiddenError as error:
@@ -136,18 +139,18 @@ def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> App
 
 
 def unknown_path() -> NotFoundError:
-    """Return the error for a path that nothing answers on."""
+    """Return the error for an unknown path."""
     return NotFoundError(
         "No such path. /api/docs shows all there are, GET /api/openapi.json lists them."
     )
 
 
 def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowedError:
-    """Return the error for a known path's wrong method."""
+    """Return the error for a method that a known path does not accept."""
     taken = (
         name
         for name, entry in methods.items()
-        # Browsers alone send OPTIONS, on their own behalf.
+        # Only browsers send OPTIONS, without being asked by the page.
         if name != "OPTIONS" and not entry.view_name.startswith(REFUSING)
     )
     allowed = ", ".join(sorted(taken))
@@ -157,15 +160,15 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
 
 
 def create() -> App:
-    """Return the application with all its routes.
+    """Create the application with all its routes.
 
     Raises:
-        RuntimeError: a function has no stage.
-        ValueError: a setting has a value that it cannot have.
+        RuntimeError: a deployed function has no stage.
+        ValueError: a setting has an invalid value.
     """
-    if not logs.are_configured():  # ``chalice local`` has configured its own form.
+    if not logs.are_configured():  # ``chalice local`` configures its own log format.
         logs.configure()
-    settings()  # A function without its settings ends here, not at its first request.
+    settings()  # A function with missing settings fails here, not at its first request.
     if not manifest().digest:
         load_all()
     app = App(app_name="workspace-api", configure_logs=False)
@@ -174,11 +177,11 @@ def create() -> App:
 
 
 def mount(app: App) -> None:
-    """Give every operation, and the few public routes, its Chalice route.
+    """Add a Chalice route for every operation, and for the few other public paths.
 
-    What answers on a route is imported when it is first called (ADR 22).
+    A route imports its handler at the first call (ADR 22).
     """
-    # Nothing else comes or goes as bytes; Chalice looks through the list with each answer.
+    # No other type is binary, and Chalice searches the list for each response.
     app.api.binary_types[:] = [form_data.MULTIPART]
     for entry in filter(lambda each: each.path, REGISTRY.entries()):
         if Audience.PUBLIC in entry.audience:
@@ -205,10 +208,10 @@ def mount(app: App) -> None:
     _share(app, "widget_js", "GET", WIDGET_PATH, _WIDGET, cors.PUBLIC)
 
 
-def _share(  # noqa: PLR0913, PLR0917  as below, and with whom
+def _share(  # noqa: PLR0913, PLR0917  as ``_route``, and the policy
     app: App, name: str, method: str, path: str, handler: Handler, policy: cors.Policy
 ) -> None:
-    """Give a path that pages of other origins may call its routes, preflight and refusals too."""
+    """Add a route that pages of other origins may call, with its preflight and its refusals."""
     _route(app, name, method, path, handler, policy.handle)
     _route(app, f"{name}_preflight", "OPTIONS", path, policy.preflight, policy.handle)
     for refused in filter(lambda each: each != method, ("GET", "POST", "DELETE")):
@@ -224,7 +227,7 @@ def _refusing(app: App) -> Handler:
 
 
 def _serving(entry: Entry, serve: Callable[[Operation, HttpRequest], HttpResponse]) -> Handler:
-    """Return what runs an operation, which is imported with the first request."""
+    """Return a handler that runs an operation and imports it at the first request."""
     return lambda request: serve(REGISTRY[entry.name], request)
 
 
@@ -236,13 +239,13 @@ def _console_refusing(app: App) -> Handler:
     return refuse
 
 
-def _route(  # noqa: PLR0913, PLR0917  what a route is
+def _route(  # noqa: PLR0913, PLR0917  the parts of a route
     app: App, name: str, method: str, path: str, handler: Handler, run: Runner = handle
 ) -> None:
-    """Give a path a route, and one for HEAD beside that for GET.
+    """Add a route to a path, and a HEAD route next to each GET route.
 
-    HEAD is answered as GET is, and the server in front sends no body (RFC 9110, 9.3.2): from a body
-    it computes the headers that describe it.
+    HEAD runs the same handler as GET, and the server in front drops the body (RFC 9110, 9.3.2). The
+    server computes the headers that describe the body, so it needs one.
     """
 
     def view(**path_values: str) -> Response:

@@ -1,7 +1,7 @@
-"""CORS: which web pages may call some routes, and read their answers (Fetch, 3.2).
+"""CORS: which web pages may call a route and read its answers (Fetch, 3.2).
 
-Programs that are no browsers send no origin. There are no cookies, so nothing is allowed to carry
-credentials.
+Programs other than browsers send no origin. These routes use no cookies, so no credentials are
+allowed.
 """
 
 from collections.abc import Callable
@@ -14,16 +14,17 @@ from chalicelib.transports import http
 from chalicelib.transports.http import HttpRequest, HttpResponse
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""Names of this machine; a server on one of them answers to all."""
+"""Names of this machine. A server on one of them accepts all of them."""
 _MAX_AGE = "7200"
 _EXPOSED = "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is shared with which origins.
+    """A CORS policy: methods, headers and allowed origins.
 
-    ``admits`` decides by the origin; None shares with all, sandboxed frames (``null``) included.
+    ``admits`` decides by the origin. None allows every origin, including sandboxed frames
+    (``null``).
     """
 
     methods: str
@@ -32,10 +33,10 @@ class Policy:
     admits: Callable[[str], bool] | None = None
 
     def check_origin(self, request: HttpRequest) -> None:
-        """Refuse browsers on other sites (DNS rebinding); command-line clients send no origin.
+        """Refuse browsers on other sites (DNS rebinding). Command-line clients send no origin.
 
         Raises:
-            ForbiddenError: the origin is not admitted.
+            ForbiddenError: the origin is not allowed.
         """
         origin = request.headers.get("origin")
         if origin is not None and self.admits is not None and not self.admits(origin):
@@ -43,7 +44,7 @@ class Policy:
             raise ForbiddenError(msg)
 
     def preflight(self, request: HttpRequest) -> HttpResponse:
-        """Answer what a browser asks before a call that it would not let a page make otherwise."""
+        """Answer the preflight request of a browser."""
         self.check_origin(request)
         allowed = {
             "Access-Control-Allow-Methods": self.methods,
@@ -55,7 +56,7 @@ class Policy:
     def handle(
         self, request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse]
     ) -> HttpResponse:
-        """Run a handler as all are run; admitted pages may read whatever it answers."""
+        """Run a handler as ``http.handle`` does, and let allowed pages read its answer."""
         response = http.handle(request, handler)
         headers = {**response.headers, **self._shared(request)}
         return response._replace(
@@ -84,9 +85,9 @@ def _own_origins() -> set[str]:
 
 
 TOOL_SERVER = Policy(
-    # GET and DELETE are answered with 405, which clients that try them want to see.
+    # GET and DELETE are answered with 405. Clients that try them need to read that answer.
     methods="POST, GET, DELETE",
-    # Named one by one: a wildcard does not stand for Authorization.
+    # Listed one by one, because a wildcard does not cover Authorization.
     headers=(
         "Authorization, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, "
         "Last-Event-ID, X-MCP-Toolsets, X-MCP-Tools, X-MCP-Exclude-Tools, X-MCP-Readonly"
@@ -94,6 +95,6 @@ TOOL_SERVER = Policy(
     exposed=f"{_EXPOSED}, WWW-Authenticate",
     admits=_admitted,
 )
-"""The server's own origin and the configured ones (``ALLOWED_ORIGINS``; mcp.md)."""
+"""Allows the server's own origin and the configured ones (``ALLOWED_ORIGINS``)."""
 PUBLIC = Policy(methods="GET, POST", headers="Content-Type, Idempotency-Key", exposed=_EXPOSED)
-"""What visitors use from whichever page they are on."""
+"""Allows visitors' pages of any origin."""

@@ -1,7 +1,7 @@
-"""What the edge says of a request, and how it is known that it was the edge.
+"""Headers that the edge (CloudFront) adds to a request, and the proof that the edge added them.
 
-Anyone may find an origin's own address and send any header to it. So the edge adds a secret, and
-nothing is believed, or answered, without it where one is configured (``EDGE_SECRET``).
+Anyone may find the origin's own address and send any header to it. So the edge adds a secret
+(``EDGE_SECRET``). Where a secret is configured, requests without it are refused.
 """
 
 import hmac
@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.settings import settings
 
-SECRET_HEADER = "x-origin-secret"  # noqa: S105  a name
-"""CloudFront adds no headers that begin with ``X-Edge-`` (developer guide, Add custom headers)."""
+SECRET_HEADER = "x-origin-secret"  # noqa: S105  a header's name
+"""Not ``X-Edge-…``: CloudFront cannot add such headers (developer guide, Add custom headers)."""
 VIEWER_HEADER = "x-viewer-address"
-"""The visitor's IP address, which the edge sets over whatever the visitor has sent."""
+"""The visitor's IP address. The edge overwrites any value that the visitor sent."""
 HOST_HEADER = "x-forwarded-host"
-"""The host that the visitor asked; the edge sets it likewise."""
+"""The host that the visitor requested. The edge overwrites any other value."""
 
 
 def check(headers: Mapping[str, str]) -> None:
-    """Refuse a request that did not come by the edge, where there is one.
+    """Refuse a request that bypassed the edge, if an edge is configured.
 
     Raises:
-        ForbiddenError: it lacks the secret.
+        ForbiddenError: the secret is missing or wrong.
     """
     secret = settings().edge_secret
     given = headers.get(SECRET_HEADER, "").encode(errors="replace")
@@ -31,17 +31,18 @@ def check(headers: Mapping[str, str]) -> None:
 
 
 def client_ip(headers: Mapping[str, str], peer: str) -> str:
-    """Return the visitor's address: the edge's word behind the edge, else who connects.
+    """Return the visitor's IP address: the edge's header behind an edge, else the peer's address.
 
-    To be believed only once ``check`` has let the request pass.
+    The value is trustworthy only after ``check``.
     """
     return headers.get(VIEWER_HEADER, "").strip() if settings().edge_secret else peer
 
 
 def host(headers: Mapping[str, str]) -> str:
-    """Return the host that was asked, in lower case: the edge's word behind the edge, else ours.
+    """Return the requested host, in lower case: the edge's header behind an edge, else ``Host``.
 
-    CloudFront asks an origin by the origin's own host. To be believed as ``client_ip`` is.
+    CloudFront calls an origin by the origin's own host name. The value is trustworthy only after
+    ``check``.
     """
     name = headers.get(HOST_HEADER if settings().edge_secret else "host", "")
     return name.partition(":")[0].strip().rstrip(".").lower()

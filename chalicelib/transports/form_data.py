@@ -1,4 +1,4 @@
-"""Bodies of HTML forms: ``multipart/form-data`` (RFC 7578) and the urlencoded ones."""
+"""Parses bodies of HTML forms: ``multipart/form-data`` (RFC 7578) and urlencoded."""
 
 import base64
 import logging
@@ -15,7 +15,7 @@ MULTIPART = "multipart/form-data"
 URLENCODED = "application/x-www-form-urlencoded"
 TYPES = (URLENCODED, MULTIPART)
 NAME_FIELD = "name"
-"""The input that is the file's name unless the form has it."""
+"""The input field that gets the file's name, unless the form has this field."""
 MAX_FIELDS = 100
 MAX_FIELD_BYTES = 20_000
 
@@ -24,7 +24,7 @@ Fields = list[tuple[str, str]]
 _EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*\"?([\w-]*)'[^']*'([^;\"\s]+)", re.IGNORECASE)
 """``filename*=UTF-8''%D0%B0.txt`` (RFC 5987, 3.2)."""
 
-# A malformed body is told to who sent it, not logged.
+# Callers receive the error of a malformed body, so the parser does not log it.
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
 
 
@@ -32,7 +32,7 @@ def read_fields(request: HttpRequest) -> dict[str, list[str]]:
     """Return the values of a form without files, by field and in their order.
 
     Raises:
-        ValidationError: a malformed body, a file, or beyond the limits.
+        ValidationError: the body is malformed, has a file, or exceeds the limits.
     """
     if media_type(request) == URLENCODED:
         fields = _urlencoded(request.body)
@@ -47,7 +47,7 @@ def read_fields(request: HttpRequest) -> dict[str, list[str]]:
 
 
 def last_values(request: HttpRequest) -> dict[str, str]:
-    """Return a form without files whose fields have one value each: of a repeated one, the last.
+    """Return a form without files, with one value for each field: the last if it is repeated.
 
     Raises:
         ValidationError: as ``read_fields`` does.
@@ -56,12 +56,12 @@ def last_values(request: HttpRequest) -> dict[str, str]:
 
 
 def read_file(request: HttpRequest, file_field: str) -> dict[str, str]:
-    """Return a multipart form's texts, and its one file in base64 as ``file_field``.
+    """Return a multipart form's texts, and its only file in base64 as ``file_field``.
 
     The file part may have any name; its file name is the default of the field ``name``.
 
     Raises:
-        ValidationError: a malformed body, no file, more than one, or beyond the limits.
+        ValidationError: the body is malformed, has no file or more than one, or exceeds the limits.
     """
     fields, files = _multipart(request)
     if len(files) != 1:
@@ -83,17 +83,17 @@ def _urlencoded(body: bytes) -> Fields:
 
 
 class _Part:
-    """A part of a multipart body, as it is parsed."""
+    """A part of a multipart body while it is parsed."""
 
     def __init__(self) -> None:
         self.headers: dict[bytes, bytes] = {}
         self.content = bytearray()
 
     def body(self) -> bytes:
-        """Return the content, decoded as its Content-Transfer-Encoding says.
+        """Return the content, decoded according to its Content-Transfer-Encoding.
 
         Raises:
-            ValueError: it is not what that says.
+            ValueError: the content does not match that encoding.
         """
         match self.headers.get(b"content-transfer-encoding", b"").lower():
             case b"base64":
@@ -105,7 +105,7 @@ class _Part:
 
 
 def _multipart(request: HttpRequest) -> tuple[Fields, list[tuple[str, bytes]]]:
-    from python_multipart.exceptions import FormParserError  # noqa: PLC0415  only uploads pay it
+    from python_multipart.exceptions import FormParserError  # noqa: PLC0415  only uploads need it
 
     fields: Fields = []
     files: list[tuple[str, bytes]] = []
@@ -126,7 +126,7 @@ def _multipart(request: HttpRequest) -> tuple[Fields, list[tuple[str, bytes]]]:
 
 
 def _parts(request: HttpRequest) -> list[_Part]:
-    """Return the parts of a body, which must be whole.
+    """Return the parts of a body, which must be complete.
 
     The parser's own form parser would drop file names in the form of RFC 5987.
     """
@@ -176,13 +176,13 @@ def _parts(request: HttpRequest) -> list[_Part]:
 
 
 def _names(disposition: bytes) -> tuple[str, str | None]:
-    """Return a part's field and its file's name, or None if it is no file.
+    """Return a part's field and its file name; the name is None if the part is not a file.
 
-    Names are UTF-8 (RFC 7578, 5.1), in which browsers escape a quote (WHATWG HTML, multipart);
-    some clients send ``filename*`` all the same (RFC 5987), which then counts.
+    Names are UTF-8 (RFC 7578, 5.1), and browsers escape quotes in them (WHATWG HTML, multipart).
+    Some clients also send ``filename*`` (RFC 5987), which then takes precedence.
 
     Raises:
-        ValueError: a part without a name.
+        ValueError: the part has no name.
     """
     from python_multipart.multipart import parse_options_header  # noqa: PLC0415  as above
 

@@ -1,4 +1,4 @@
-"""HTTP without a framework: a request, a response, and the rules every one of ours follows."""
+"""HTTP without a framework: a request, a response, and the rules that every response follows."""
 
 import hashlib
 import logging
@@ -30,11 +30,11 @@ from chalicelib.core.errors import (
 from chalicelib.transports.json_faults import fault_of
 
 MAX_BODY_BYTES = 5_000_000
-"""Lambda takes 6 MB, base64 included (contract, Envelope)."""
+"""Largest request body in bytes. Lambda accepts 6 MB, base64 encoding included."""
 MAX_PUBLIC_BODY_BYTES = 32_768
-"""What a visitor may send: a form, a booking."""
+"""Largest body that a visitor may send, in bytes: a form or a booking."""
 CSRF_HEADER = "x-csrf-token"
-"""Carries the token of the console's forms in requests that a script of its pages makes."""
+"""Header with the token of the console's forms, in requests that a page's script sends."""
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain"
 HTML_TYPE = "text/html; charset=utf-8"
@@ -46,8 +46,8 @@ log = logging.getLogger(__name__)
 class HttpRequest:
     """A request.
 
-    Header names are lower-case; query values keep their repetitions; path values are decoded.
-    ``has_trailing_slash`` says whether the path ends with a slash, which routes ignore.
+    Header names are lower-case. Query values keep repetitions. Path values are decoded.
+    ``has_trailing_slash`` is true if the path ends with a slash, which routes ignore.
     """
 
     method: str
@@ -67,7 +67,7 @@ class HttpRequest:
 
     @property
     def cookies(self) -> dict[str, str]:
-        """The cookies; the first of a name wins, which is the most specific one (RFC 6265, 5.4)."""
+        """The cookies by name. The first of a name wins: the most specific one (RFC 6265, 5.4)."""
         cookies: dict[str, str] = {}
         for pair in self.headers.get("cookie", "").split(";"):
             name, mark, value = pair.partition("=")
@@ -77,19 +77,19 @@ class HttpRequest:
 
 
 class HttpResponse(NamedTuple):
-    """A response. Without headers on caching no cache may keep it (``handle``)."""
+    """A response. Without caching headers, no cache may store it (``handle``)."""
 
     status: int
     body: bytes | Iterator[bytes]
-    """A stream goes out piece by piece where the server can do that; API Gateway sends it whole."""
+    """A stream is sent piece by piece if the server can do that. API Gateway buffers it."""
     headers: Mapping[str, str] = MappingProxyType({})
     log: Mapping[str, Any] = MappingProxyType({})
-    """What the request's log line says beyond method, route and status."""
+    """Fields of the request's log line besides method, route and status."""
     cookies: Sequence[str] = ()
     """Values of ``Set-Cookie`` headers, as ``set_cookie`` makes them."""
 
     def noting(self, **about: object) -> Self:
-        """Return the response whose log line says more."""
+        """Return the response with more fields in its log line."""
         return self._replace(log={**self.log, **about})
 
     def whole_body(self) -> bytes:
@@ -102,28 +102,28 @@ class HttpResponse(NamedTuple):
             self.close()
 
     def close(self) -> None:
-        """End a stream, read or not, as a client that leaves does."""
+        """Close a stream, whether it was read to its end or not, as when a client disconnects."""
         close = getattr(self.body, "close", None)
         if close is not None:
             close()
 
 
 def redirect(location: str, cookies: Sequence[str] = ()) -> HttpResponse:
-    """Return a redirect that is followed with a GET, whatever the request's method was."""
+    """Return a redirect that clients follow with GET, whatever the request's method was."""
     headers = {"Location": quote(location, safe=_IN_LOCATION)}
     return HttpResponse(303, b"", headers, cookies=cookies)
 
 
 _IN_LOCATION = string.punctuation
-"""What stays as it is; line breaks, which would begin another header, do not."""
+"""Characters that are not escaped. Line breaks are: one would begin another header."""
 
 
 def set_cookie(name: str, value: str, max_age: int) -> str:
     """Return the ``Set-Cookie`` value of a cookie that scripts cannot read; age 0 deletes it.
 
-    It comes back over TLS (or from a browser on this machine), on every path, and with no request
-    that another site makes, but for links that are followed. So it may be called ``__Host-…``,
-    which no other host can set (RFC 6265bis, 4.1.3).
+    Browsers return it on every path, and only over TLS (or to their own machine). Requests from
+    other sites carry it only when a visitor follows a link. It can therefore be named ``__Host-…``,
+    and no other host can set it (RFC 6265bis, 4.1.3).
 
     Raises:
         ValueError: a name or value with characters that a cookie cannot have (RFC 6265, 4.1.1).
@@ -139,14 +139,14 @@ _COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+=[!#-+\--:<-\[\]-~]*", re.ASCII)
 def etag(body: bytes, *, strong: bool = False) -> str:
     """Return the entity tag of a body.
 
-    It is weak, because the gateway and the edge send the same body compressed or not. A ``strong``
-    one, which ranges need, is for what is never compressed (RFC 9110, 8.8.1).
+    It is weak, because the gateway and the edge may compress the body. Ranges need a ``strong``
+    tag, which only bodies that are never compressed may have (RFC 9110, 8.8.1).
     """
     return f'{"" if strong else "W/"}"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def varying(headers: Mapping[str, str], name: str) -> dict[str, str]:
-    """Return the headers of an answer that depends on a request's header as well."""
+    """Return the headers with one more request header in ``Vary``."""
     names = [each.strip() for each in headers.get("Vary", "").split(",") if each.strip()]
     return {**headers, "Vary": ", ".join(dict.fromkeys([*names, name]))}
 
@@ -165,9 +165,9 @@ def failure(error: AppError, request_id: str, **headers: str) -> HttpResponse:
 def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse]) -> HttpResponse:
     """Run a handler.
 
-    Whatever happens, the answer comes in time and has a request id, a failure is in the envelope,
-    and one line is logged. What the client already has, by the ``ETag`` of a 200, is answered with
-    a 304. Nothing is cached but what sets ``Cache-Control`` or ``ETag`` itself.
+    The response has a request id, failures are in the envelope, and one line is logged. If the
+    client already has the ``ETag`` of a 200, the response is a 304. Responses without
+    ``Cache-Control`` and ``ETag`` are never cached.
     """
     started = time.perf_counter()
     try:
@@ -192,7 +192,7 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
         },
     )
     headers = {**response.headers, "X-Request-Id": request.request_id}
-    if isinstance(response.body, bytes):  # which is what the gateway and the edge compress
+    if isinstance(response.body, bytes):  # the gateway and the edge compress these
         headers = varying(headers, "Accept-Encoding")
     if headers.keys().isdisjoint({"Cache-Control", "ETag"}):
         headers["Cache-Control"] = "no-store"
@@ -224,13 +224,14 @@ def check_body(
     limit: int = MAX_BODY_BYTES,
     if_too_large: str | None = None,
 ) -> None:
-    """Refuse bodies that are too large or not JSON, before anything else is looked at.
+    """Refuse bodies that are too large or not JSON, before any other check.
 
-    ``others`` are content types that are taken, too; ``if_too_large`` says what to do then.
+    ``others`` are further accepted content types. ``if_too_large`` is advice for the error of a
+    body over the limit.
 
     Raises:
-        PayloadTooLargeError: more than ``limit`` bytes.
-        UnsupportedMediaTypeError: another content type; none at all counts as JSON.
+        PayloadTooLargeError: the body has more than ``limit`` bytes.
+        UnsupportedMediaTypeError: the content type is another one. A missing type counts as JSON.
     """
     check_size(request, limit, if_too_large)
     coding = request.headers.get("content-encoding", "identity").strip().lower()
@@ -249,12 +250,12 @@ def check_body(
 
 
 def media_type(request: HttpRequest) -> str:
-    """Return the type of a request's body without parameters; none counts as JSON."""
+    """Return the content type of a request without parameters. A missing type counts as JSON."""
     return request.headers.get("content-type", JSON_TYPE).partition(";")[0].strip().lower()
 
 
 def prefers_html(request: HttpRequest) -> bool:
-    """Whether a page is wanted: that is what browsers accept when they follow a link or a form."""
+    """Whether the client prefers a page, as browsers do that follow a link or send a form."""
     accepted = {
         part.partition(";")[0].strip().lower()
         for part in request.headers.get("accept", "").split(",")
@@ -268,7 +269,7 @@ def check_size(
     """Refuse a body over the limit.
 
     Raises:
-        PayloadTooLargeError: more than ``limit`` bytes.
+        PayloadTooLargeError: the body has more than ``limit`` bytes.
     """
     if len(request.body) > limit:
         raise body_too_large(len(request.body), limit, if_too_large)
@@ -277,21 +278,21 @@ def check_size(
 def body_too_large(
     size: int, limit: int = MAX_BODY_BYTES, instead: str | None = None
 ) -> PayloadTooLargeError:
-    """Return the error for a body over the limit, and say what to do."""
+    """Return the error for a body over the limit, with advice to the caller."""
     instead = instead or "Send less at once."
     return PayloadTooLargeError(f"The body has {size:,} bytes; the limit is {limit:,}. {instead}")
 
 
 _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")
-"""What a number too large for a float looks like; bodies without it need no second look."""
+"""Matches any number too large for a float. Bodies without a match need no further check."""
 
 
 def parse_json(body: bytes) -> Any:  # noqa: ANN401  any JSON value
     """Parse JSON, after a byte order mark if there is one (RFC 8259, 8.1).
 
     Raises:
-        ValueError: malformed, or outside of what is taken (``json_faults``); the text goes on from
-            "The body".
+        ValueError: the JSON is malformed, or not supported (``json_faults``). Its text continues a
+            sentence that begins with "The body".
     """
     try:
         value = from_json(body.removeprefix(BOM_UTF8), allow_inf_nan=False)
@@ -316,10 +317,10 @@ def _finite(value: object) -> bool:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Parse a body that must be a JSON object; an empty one counts as ``{}``.
+    """Parse a body that must be a JSON object. An empty body counts as ``{}``.
 
     Raises:
-        ValidationError: malformed JSON, JSON that is not taken, or another kind of value.
+        ValidationError: the JSON is malformed, not supported, or another kind of value.
     """
     if not body.strip():
         return {}

@@ -1,24 +1,24 @@
-"""Why a body that is not taken as JSON is refused, in words that say what to change.
+"""Explains why a body is refused as JSON, and how to change it.
 
-The parser that bodies are read with names a syntax error for much that is valid JSON but outside
-of what this service takes. The body is therefore read once more, leniently, when it was refused.
+The parser reports a syntax error for much that is valid JSON but not supported here. A refused body
+is therefore parsed again, with a more lenient parser.
 """
 
 import json
 import re
 
 LEVELS = 200
-"""Arrays and objects within each other; the parser takes no more."""
+"""Deepest nesting of arrays and objects that the parser accepts."""
 MOST_DIGITS = 4_300
-"""Digits of an integer; longer ones take quadratic time to read."""
+"""Largest number of digits in an integer. Longer integers take quadratic time to parse."""
 _PLACE = re.compile(r"line ([0-9]+) column ([0-9]+)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def fault_of(body: bytes, error: ValueError) -> str:
-    """Return why a body was refused, as the rest of a sentence that begins with "The body".
+    """Return the reason as the rest of a sentence that begins with "The body".
 
-    ``error`` is what the parser raised.
+    ``error`` is the exception that the parser raised.
     """
     if b"\0" in body:
         return "has NUL bytes, as UTF-16 and UTF-32 have; send JSON as UTF-8, in which none occur"
@@ -32,7 +32,7 @@ def fault_of(body: bytes, error: ValueError) -> str:
 
 
 def _beyond_syntax(text: str) -> str | None:
-    """Return what else than its syntax is wrong with a text, or None if its syntax is."""
+    """Return the fault of a text with valid JSON syntax; None if its syntax is the fault."""
     constants: list[str] = []
     longest = [0]
 
@@ -41,7 +41,7 @@ def _beyond_syntax(text: str) -> str | None:
         return 0
 
     try:
-        # Objects as lists of pairs, so that a name that comes twice hides nothing.
+        # Lists of pairs keep names that occur twice in an object.
         value = json.loads(
             text, parse_constant=constants.append, parse_int=measure, object_pairs_hook=list
         )

@@ -12,7 +12,7 @@ R = TypeVar("R")
 class Lazy(Generic[P, R]):
     """A function by its module and name, such as ``chalicelib.transports.rest:health``.
 
-    ``tests/transports/test_lazy_routes.py`` imports each and compares its signature.
+    ``tests/transports/test_lazy_routes.py`` imports each function and compares its signature.
     """
 
     def __init__(self, target: str) -> None:
@@ -30,6 +30,6 @@ class Lazy(Generic[P, R]):
 
 
 @cache
-def _module(name: str) -> Any:  # noqa: ANN401  whatever it has
-    """Import a module once. Finding one that is already imported takes its time, too."""
+def _module(name: str) -> Any:  # noqa: ANN401  any attribute
+    """Import a module once. Even the lookup of an imported module takes time."""
     return import_module(name)

@@ -1,7 +1,9 @@
-"""The tool server: ``POST /api/mcp``, stateless JSON-RPC 2.0, in both eras (mcp.md).
+"""The tool server: ``POST /api/mcp``, stateless JSON-RPC 2.0.
 
-``respond`` dispatches by era and method. It knows no HTTP framework;
-``serve`` puts the checks before it that are answered in the failure envelope.
+It supports both eras of MCP: clients that begin with a handshake (``initialize``), and modern
+clients, whose requests are self-contained. ``respond`` dispatches by era and method, and uses no
+HTTP framework. ``serve`` first makes the checks whose failures are returned in the failure
+envelope.
 """
 
 import base64
@@ -64,20 +66,20 @@ _STATUS = {
         METHOD_NOT_FOUND: 404,
     },
 }
-"""HTTP status of a JSON-RPC error, by era; 200 where none is named."""
+"""HTTP status of a JSON-RPC error, by era. Errors not listed have status 200."""
 
 TTL_MS = 300_000
-"""How long a client may keep the list: what a key may call changes only with its plan or role."""
+"""Cache time of the list in milliseconds. A key's tools change only with its plan or role."""
 _CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
 _SERVER_INFO = {"name": "workspace-automation", "title": SERVICE, "version": VERSION}
 _CAPABILITIES: dict[str, Any] = {"tools": {}}
 
 Answer = tuple[int, bytes, dict[str, Any]]
-"""HTTP status, body, and what the log line says beyond the usual."""
+"""HTTP status, body, and further fields of the log line."""
 
 
 class Raw(NamedTuple):
-    """JSON bytes that stand in a result as they are."""
+    """JSON bytes that are inserted into a result unchanged."""
 
     name: str
     body: bytes
@@ -93,7 +95,7 @@ class RpcError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One JSON-RPC request, after its envelope was checked."""
+    """A JSON-RPC request with a valid envelope."""
 
     id: str | int
     method: str
@@ -112,7 +114,7 @@ class Call:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The request's ``_meta``; empty unless it is an object."""
+        """The request's ``_meta``, or an empty mapping if that is not an object."""
         meta = self.params.get("_meta")
         return meta if isinstance(meta, Mapping) else {}
 
@@ -154,7 +156,7 @@ def respond(request: HttpRequest, principal: ApiKeyPrincipal) -> Answer:
 
 
 def _read(request: HttpRequest, principal: ApiKeyPrincipal) -> Call | None:
-    """Read the JSON-RPC envelope; None for what needs no answer: notifications and responses."""
+    """Read the JSON-RPC envelope; None for notifications and responses, which need no answer."""
     try:
         message = parse_json(request.body)
     except ValueError as error:
@@ -187,7 +189,7 @@ def _read(request: HttpRequest, principal: ApiKeyPrincipal) -> Call | None:
 
 
 def _check_modern(call: Call) -> None:
-    """Check what a stateless request carries: ``_meta``, headers that agree, a known version."""
+    """Check ``_meta`` of a stateless request, its matching headers, and its protocol version."""
     if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in call.meta]:
         raise RpcError(INVALID_PARAMS, f"params._meta lacks {', '.join(missing)}.")
     version = call.meta[VERSION_KEY]
@@ -203,7 +205,7 @@ def _check_modern(call: Call) -> None:
 
 
 def _decoded(value: str | None) -> str | None:
-    """Return a header's value, trimmed, and out of its base64 envelope if it came in one."""
+    """Return a header's value, trimmed and, if it is in base64, decoded."""
     text = (value or "").strip()
     if text.startswith("=?base64?") and text.endswith("?="):
         try:

@@ -1,8 +1,8 @@
 """The routes of visitors' operations: no key, any origin, small bodies.
 
-Most take and answer JSON, as ``rest.serve`` does for any operation. Those that declare
-``served_as`` have a handler here. The handler of HTML forms answers a browser without script with
-pages.
+Most accept and return JSON, as ``rest.serve`` does for any operation. Operations that declare
+``served_as`` have a handler here. The handler of HTML forms returns pages to browsers without
+script.
 """
 
 import re
@@ -40,20 +40,20 @@ from chalicelib.transports.http import (
 )
 
 MINIMUM_FILL_MS = 2_000
-"""What a person needs at least for a form; programs need less."""
+"""Shortest time, in milliseconds, in which a person can fill in a form."""
 _CAMPAIGN = ("source", "medium", "campaign", "term", "content")
 _SAID_AS_IS = frozenset({400, 415})
-"""Statuses whose messages are for who reads them: the visitor, or the author of a program."""
+"""Statuses whose messages are shown unchanged, because visitors or developers can act on them."""
 
 
 class PublicHandler(NamedTuple):
-    """Answers a public operation that does not simply take its input as JSON."""
+    """Handler of a public operation whose input or answer is not plain JSON."""
 
     serve: Callable[[Operation, HttpRequest], HttpResponse]
     responses: Mapping[str, Any]
-    """Further answers, or other ones, as OpenAPI describes them."""
+    """Responses in the OpenAPI document, added to the usual ones or replacing them."""
     body: Mapping[str, Any] | None = None
-    """What it takes, if that is not the operation's own input."""
+    """Schema of the body, if it is not the operation's own input."""
 
 
 def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
@@ -63,14 +63,15 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
 
 
 def handler_of(operation: Operation) -> PublicHandler | None:
-    """Return the handler of an operation that is not served as JSON, None for all others."""
+    """Return the handler of an operation that is not served as JSON; None for all others."""
     return HANDLERS[operation.served_as] if operation.served_as else None
 
 
 def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Answer to a form: JSON, or pages for a browser that has sent it without script.
+    """Answer a form: with JSON, or with pages for a browser that sent it without script.
 
-    What fills in the field that no person sees is told that all went well, and nothing is kept.
+    Robots fill in the honeypot, a field that people do not see. Such a submission gets the usual
+    answer, but is not stored.
     """
     sent: Mapping[str, Any] | None = None
     try:
@@ -89,10 +90,10 @@ def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
 
 
 def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Answer to readers of the blog, but not to keys, who have a list of their own.
+    """List posts for readers of the blog. Keys have a list of their own.
 
     Raises:
-        ForbiddenError: there is an ``Authorization`` header (spec, Blog).
+        ForbiddenError: the request has an ``Authorization`` header.
     """
     if "authorization" in request.headers:
         msg = "This list is for readers without a key. With one, GET /api/admin/blog/list."
@@ -101,10 +102,10 @@ def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
 
 
 def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Answer to the line in a site's page that reports a visit; a bot's is not counted.
+    """Count a page view that a script in a site's page reports. Visits of bots are not counted.
 
-    A visitor is known by a hash of the day that it is where the site is, so that nobody counts
-    twice on one day of its statistics.
+    A visitor is identified by a hash that changes at midnight in the site's time zone. So each
+    visitor counts once for each day of the site's statistics.
     """
     rest.check_input(operation, request)
     sent = json_object(request.body)
@@ -120,7 +121,7 @@ def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
 
 
 def _sent(request: HttpRequest) -> Mapping[str, Any]:
-    """Return the values by name, ours included.
+    """Return the sent values by name, including the fields that our script adds.
 
     Raises:
         ValidationError: the body is malformed.
@@ -131,10 +132,10 @@ def _sent(request: HttpRequest) -> Mapping[str, Any]:
 
 
 def _check_haste(sent: Mapping[str, Any]) -> None:
-    """Refuse a form that was filled in faster than people do, if our script says how fast.
+    """Refuse a form that was filled in faster than a person can, if our script sent the time.
 
     Raises:
-        TooFastError: it was; the same, sent again after a moment, is taken.
+        TooFastError: the form took too little time. The same form is accepted a moment later.
     """
     elapsed = _whole(sent.get(form_html.ELAPSED))
     if elapsed is not None and elapsed < MINIMUM_FILL_MS:
@@ -152,9 +153,9 @@ _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 def _input(request: HttpRequest, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the operation's input: what the visitor typed, separate from where they came from.
+    """Return the operation's input: the values that the visitor typed, and the visit's origin.
 
-    Without script the page is what the browser names itself, often no more than its origin.
+    Without script, the page is the ``Referer`` header, which is often only an origin.
     """
 
     def said(name: str) -> str | None:
@@ -181,7 +182,7 @@ def _query(url: str) -> dict[str, str]:
 
 
 def _made_up(form: PublicForm) -> Reply:
-    """Return what looks like the answer to a submission."""
+    """Return an answer that looks like the answer to a stored submission."""
     result = SubmissionResult(
         id=new_id(), message=form.success_message, redirect_url=form.redirect_url
     )
@@ -199,7 +200,7 @@ def _success(request: HttpRequest, reply: Reply) -> HttpResponse:
 
 
 def _failure(request: HttpRequest, sent: Mapping[str, Any] | None, error: AppError) -> HttpResponse:
-    """Return what a visitor is told, in the form's language; programs have the code."""
+    """Return the failure in the form's language; JSON answers also have the error code."""
     form = _known(request)
     spoken = form.language if form else _language(request)
     message = form_texts.for_failure(spoken, error.code)
@@ -223,7 +224,7 @@ def _failure(request: HttpRequest, sent: Mapping[str, Any] | None, error: AppErr
 
 
 def _known(request: HttpRequest) -> PublicForm | None:
-    """Return the form that was meant, if there is one and the database can say so."""
+    """Return the requested form; None if it does not exist or the database is unavailable."""
     try:
         return public_form(request.path["id"])
     except AppError:
@@ -237,7 +238,7 @@ def _page(status: int, html: str, **headers: str) -> HttpResponse:
 
 
 def _language(request: HttpRequest) -> str:
-    """Return the language of a visitor whose form is not known."""
+    """Return the visitor's language for a form that is not known."""
     wanted = request.headers.get("accept-language", "").strip().lower()
     return "ru" if wanted.startswith("ru") else "en"
 

@@ -1,4 +1,4 @@
-"""The registry as REST routes: each operation answers on its own route, in the common envelope."""
+"""REST routes of the registry: each operation has its own route and uses the common envelope."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -33,7 +33,7 @@ from chalicelib.transports.http import (
 def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     """Answer a request to an operation's route.
 
-    Checks in the contract's order: body size and type, key; ``invoke`` does the rest.
+    The body's size and type are checked first, then the key. ``invoke`` does the rest.
     """
     check_input(operation, request)
     principal = identify(operation, request)
@@ -49,20 +49,20 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
 
 
 def _call_publicly(operation: Operation, principal: Principal, request: HttpRequest) -> Reply:
-    """Run an operation for a visitor, whose page may send an idempotency key in the body.
+    """Run an operation for a visitor. The body may contain an idempotency key.
 
-    There is no access to be checked first, and the body is small.
+    There is no access to check first, and the body is small.
     """
     given, key = idempotency_keys.split(operation, _input(operation, request))
     return call(operation, principal, request, lambda: given, key)
 
 
 def check_input(operation: Operation, request: HttpRequest) -> None:
-    """Refuse a body that an operation does not take, by its size or type.
+    """Refuse a body of a size or type that the operation does not accept.
 
     Raises:
-        PayloadTooLargeError: it is over the limit, which is lower for visitors.
-        UnsupportedMediaTypeError: it is of another type.
+        PayloadTooLargeError: the body is over the limit, which is lower for visitors.
+        UnsupportedMediaTypeError: the body has another type.
     """
     if operation.reads_query:
         return
@@ -79,10 +79,12 @@ def call(
     read: Callable[[], Mapping[str, Any]],
     key: str | None = None,
 ) -> Reply:
-    """Run an operation for a request, under the idempotency key of its header or another.
+    """Run an operation for a request.
+
+    The idempotency key is ``key``, or by default that of the request's header.
 
     Raises:
-        AppError: any failure a client can see.
+        AppError: any failure that a client can see.
     """
     return invoke(
         operation,
@@ -94,7 +96,7 @@ def call(
 
 
 def success(reply: Reply) -> HttpResponse:
-    """Return the answer to a call that succeeded."""
+    """Return the response to a successful call."""
     headers = {"Content-Type": JSON_TYPE}
     if reply.rate_limit is not None:
         headers.update(reply.rate_limit.headers)
@@ -104,7 +106,7 @@ def success(reply: Reply) -> HttpResponse:
 
 
 def _input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
-    """Read the query or the body; path parameters win over both."""
+    """Read the input from the query or the body. Path parameters override both."""
     given: dict[str, Any]
     if operation.reads_query:
         _check_encoding(request.query)
@@ -125,7 +127,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 def _check_encoding(query: Mapping[str, Sequence[str]]) -> None:
     """Refuse a query whose percent-encoding could not be decoded.
 
-    The gateway decodes it, and puts a replacement character where bytes are not UTF-8.
+    The gateway decodes it, and inserts a replacement character for bytes that are not UTF-8.
 
     Raises:
         ValidationError: names the parameter.
@@ -137,9 +139,9 @@ def _check_encoding(query: Mapping[str, Sequence[str]]) -> None:
 
 
 def body_types(operation: Operation) -> tuple[str, ...]:
-    """Return the types of bodies that an operation takes beside ``application/json``.
+    """Return the content types that an operation accepts besides ``application/json``.
 
-    Visitors' JSON may be sent as plain text, which a page may do without asking first (Fetch).
+    Visitors' JSON may be sent as plain text, which needs no preflight request (Fetch).
     """
     forms = _form_types(operation)
     return (TEXT_TYPE, *forms) if Audience.PUBLIC in operation.audience else forms
@@ -152,7 +154,7 @@ def _form_types(operation: Operation) -> tuple[str, ...]:
 
 
 def health(_request: HttpRequest) -> HttpResponse:
-    """Say that the service is up."""
+    """Report that the service is running."""
     now = iso(clock.now())
     data = {"status": True, "service": SERVICE, "version": VERSION, "time": now}
     return HttpResponse(200, to_json({"data": data}), {"Content-Type": JSON_TYPE})

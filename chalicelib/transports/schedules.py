@@ -1,4 +1,4 @@
-"""The runner of scheduled jobs: a scheduled Lambda on AWS, a thread under ``chalice local``."""
+"""Runs scheduled jobs: in a scheduled Lambda on AWS, in a thread under ``chalice local``."""
 
 import logging
 import threading
@@ -10,25 +10,25 @@ from chalicelib.engine import jobs
 
 PERIOD_SECONDS = 60
 TIME_LIMIT_SECONDS = 240
-"""Well inside the function's five minutes; what is left waits for the next run."""
+"""Well below the function's timeout of five minutes. Remaining jobs wait for the next run."""
 
 log = logging.getLogger(__name__)
 
 
 def run_jobs() -> dict[str, int]:
-    """Do what is due now; return how much of each kind was done."""
+    """Run the jobs that are due, and return the number of jobs done of each kind."""
     end = time.monotonic() + TIME_LIMIT_SECONDS
     done = jobs.run(JOB_HANDLERS, stop=lambda: time.monotonic() > end)
     oldest = jobs.oldest_due()
     if any(done.values()) or oldest:
         waited = (clock.now() - oldest).total_seconds() if oldest else 0
-        # The alarm on a backlog reads the number (``infra.deploy.stacks.alarms``).
+        # The backlog alarm reads this number (``infra.deploy.stacks.alarms``).
         log.info("scheduled jobs", extra={"done": done, "oldestSeconds": round(waited)})
     return done
 
 
 def run_in_background() -> None:
-    """Run what is due every minute for as long as the process lives."""
+    """Start a thread that runs due jobs every minute until the process ends."""
 
     def forever() -> None:
         while True:

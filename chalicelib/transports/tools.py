@@ -1,7 +1,7 @@
-"""The tool list: each operation as an MCP tool, and which of them a caller sees.
+"""The tool list: each operation as an MCP tool, filtered for the caller.
 
-A tool's bytes are made once, by the packager or the process, and a list's bytes once per distinct
-set of tools and process. To list tools, no operation is imported that the manifest knows.
+The packager or the process encodes each tool once. A process encodes each distinct list once.
+Listing tools imports no operation that the manifest contains.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,26 +19,26 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.text import nearest
 
 WORKSPACE = areas.WORKSPACE.name
-"""The toolset of the tools that need no scope; always listed unless excluded by name."""
+"""The toolset of tools that need no scope. It is always listed unless excluded by name."""
 EVERYTHING = "all"
 MOST_NAMED = 5
-"""Unknown names in the headers that the instructions warn of."""
+"""Number of unknown names in the headers that the instructions warn about."""
 _SHOWN = 60
 
 _IDEMPOTENCY_KEY_SCHEMA = {"type": "string", "description": "Replays 24 h."}
 _OF_AN_ID = {"minLength": 1, "maxLength": 64}
 _FAR_OFF = {"minimum": 10**9, "maximum": 10**9, "maxLength": 1000}
-"""Bounds that no call comes near."""
+"""Bounds so large that calls never reach them."""
 
 
 @cache
 def by_name() -> Mapping[str, Entry]:
-    """Return what is known of every operation by the name of its tool."""
+    """Return every operation's manifest entry by the name of its tool."""
     return {entry.tool: entry for entry in REGISTRY.entries() if entry.tool}
 
 
 def toolset(entry: Entry) -> str:
-    """Return the toolset a tool belongs to: the area of its scope."""
+    """Return the toolset of a tool: the area of its scope."""
     return entry.scope.area if entry.scope else WORKSPACE
 
 
@@ -63,10 +63,11 @@ def tool(operation: Operation) -> dict[str, Any]:
 
 
 def _brief(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
-    """Return a schema without what is no news to a model, which reads the list before all it does.
+    """Return a schema without details that a model does not need.
 
-    How long ids are (they come from lists) and keys of its own choice, that nested objects are
-    closed, and bounds that no call comes near. All are enforced, and the reference has them.
+    Models read the whole list before every task, so the list must be short. Removed are the lengths
+    of ids and idempotency keys, ``additionalProperties``, and bounds that calls never reach. All of
+    them are enforced, and the reference documents them.
     """
     if isinstance(schema, list):
         return [_brief(each) for each in schema]
@@ -83,10 +84,10 @@ def _brief(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
 
 
 def _in_words(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema whose description says what Gemini's API does not read as a keyword.
+    """Move keywords that Gemini's API does not support into the schema's description.
 
-    It refuses enumerations of other values than texts, and every format of a text but
-    ``date-time``; with one tool it refuses the request that offers them all.
+    The API supports enumerations of texts only, and no text format but ``date-time``. One tool with
+    an unsupported keyword makes it refuse the whole request.
     """
     words = []
     kept = dict(schema)
@@ -118,9 +119,10 @@ def list_bytes(names: tuple[str, ...]) -> bytes:
 
 
 class Selection(NamedTuple):
-    """What a caller trims the list to, by headers or query (mcp.md, The list).
+    """The caller's filter of the list, from headers or query parameters.
 
-    ``toolsets`` and ``tools`` add up; ``exclude`` wins over both; ``read_only`` hides every write.
+    ``toolsets`` and ``tools`` add up. ``exclude`` overrides both. ``read_only`` hides all tools
+    that write.
     """
 
     toolsets: frozenset[str] = frozenset()
@@ -130,7 +132,7 @@ class Selection(NamedTuple):
 
     @classmethod
     def read(cls, headers: Mapping[str, str], query: Mapping[str, Sequence[str]]) -> "Selection":
-        """Read ``X-MCP-*`` headers, or the query parameters that stand for them."""
+        """Read ``X-MCP-*`` headers, or the equivalent query parameters."""
         if not query and not any(name.startswith("x-mcp-") for name in headers):
             return cls()
 
@@ -147,7 +149,7 @@ class Selection(NamedTuple):
         )
 
     def unknown(self) -> list[tuple[str, str, Sequence[str]]]:
-        """Return each name that there is no toolset or tool of: of which, and the known names."""
+        """Return each unknown name with its kind, toolset or tool, and the known names."""
         toolsets = [WORKSPACE, *areas.SCOPED, EVERYTHING]
         return [
             (kind, name, known)
@@ -159,7 +161,7 @@ class Selection(NamedTuple):
         ]
 
     def admits(self, entry: Entry) -> bool:
-        """Whether the selection keeps a tool."""
+        """Whether the selection includes a tool."""
         if entry.tool in self.exclude or (self.read_only and not entry.read_only):
             return False
         if not self.toolsets and not self.tools:
@@ -169,7 +171,7 @@ class Selection(NamedTuple):
 
 
 def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ...]:
-    """Return the tools that a caller sees, in the registry's order."""
+    """Return the names of the tools that the caller may use and has selected, in registry order."""
     return tuple(
         name
         for name, entry in by_name().items()
@@ -178,9 +180,10 @@ def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ..
 
 
 def instructions(principal: ApiKeyPrincipal, selection: Selection) -> str:
-    """Return what a model should know before it calls: the units, and what its key hides.
+    """Return the text that a model reads before its first call.
 
-    And which names of the selection there are none of, for that hides tools as well.
+    It has the units, the scopes that the key lacks, and unknown names in the selection. Each of the
+    last two hides tools.
     """
     tools = by_name().values()
     hidden = sorted({str(o.scope) for o in tools if o.scope and not may_use(o, principal)})

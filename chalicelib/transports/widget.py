@@ -9,7 +9,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 _SOURCE = Path(__file__).with_name("static") / "widget.js"
 _HEADERS = {
     "Content-Type": "text/javascript; charset=utf-8",
-    # A new version reaches every page in ten minutes, and no page waits for it.
+    # A new version reaches every page within ten minutes; no page waits for it.
     "Cache-Control": "public, max-age=600, stale-while-revalidate=86400",
     "Cross-Origin-Resource-Policy": "cross-origin",
     "X-Content-Type-Options": "nosniff",
@@ -17,7 +17,7 @@ _HEADERS = {
 
 
 def script(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  it is the same for all
-    """Return the script, which has all in it: styles, words and icons."""
+    """Return the script, which contains its styles, texts and icons."""
     body, tag = _read()
     return HttpResponse(200, body, {**_HEADERS, "ETag": tag})
 
@@ -29,4 +29,4 @@ def _read() -> tuple[bytes, str]:
 
 
 _UNREAD = re.compile(rb"(?m)^[ ]+(//.*\n|/\*\*.*\*/\n)?|^\n")
-"""What only readers of the source need: indentation, and lines that are comments."""
+"""Matches indentation and comment lines, which browsers do not need."""

@@ -1,5 +1,6 @@
-"""The API reference, made of the OpenAPI document alone: what its pages and docs/reference.md say.
+"""The API reference: its pages and ``docs/reference.md``, built from the OpenAPI document alone.
 
-``model`` reads the document, ``samples`` writes calls in curl, Python and MCP, ``prose`` turns the
-guides' Markdown into HTML, ``search`` finds things. ``web.docs`` serves it all as pages.
+``model`` reads the document. ``samples`` writes example calls in curl, Python and MCP. ``prose``
+converts the guides' Markdown to HTML. ``search`` searches the reference. ``web.docs`` serves the
+result as pages.
 """

@@ -14,11 +14,11 @@ _LIMITS = (
     ("minimum", "maximum", ""),
 )
 _ENVELOPE = frozenset({"status", "warnings"})
-"""What every success has beside its own fields."""
+"""Fields that every successful answer has, next to its own."""
 
 
 class TypePart(NamedTuple):
-    """A piece of a type's name; ``record`` is the component that it names, if it is one."""
+    """A part of a type's name; ``record`` is the component that it names, if any."""
 
     text: str
     record: str | None = None
@@ -26,7 +26,7 @@ class TypePart(NamedTuple):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of an input, an answer or a record. ``place`` of inputs: path, query or body."""
+    """A field of an input, an answer or a record. ``place`` of an input is path, query or body."""
 
     name: str
     type: tuple[TypePart, ...]
@@ -36,16 +36,16 @@ class Field:
     """Bounds, values and the default, as Markdown."""
     place: str = ""
     fields: tuple["Field", ...] = ()
-    """Those of an object that is no record."""
+    """Fields of an object that is not a named record."""
 
     @property
     def type_text(self) -> str:
-        """The type in words."""
+        """The type as text."""
         return "".join(part.text for part in self.type)
 
 
 class Failure(NamedTuple):
-    """A status that a call may fail with, what it means and which codes it comes with."""
+    """An HTTP status that a call may fail with, its meaning and its error codes."""
 
     status: str
     description: str
@@ -53,7 +53,7 @@ class Failure(NamedTuple):
 
 
 class RateLimit(NamedTuple):
-    """How often one caller may call."""
+    """The number of calls that one caller may make in a period."""
 
     requests: int
     seconds: int
@@ -80,10 +80,10 @@ class OperationDoc:
     outputs: tuple[Field, ...]
     failures: tuple[Failure, ...]
     body_types: tuple[str, ...]
-    """What it takes beside JSON."""
+    """Content types that the operation accepts besides JSON."""
     answer_type: str
     example: Mapping[str, Any]
-    """The values of path, query and body together, as a tool takes them."""
+    """The values of path, query and body together, in the form that the tool accepts."""
     answer: Any
 
     @cached_property
@@ -98,7 +98,7 @@ class OperationDoc:
 
 @dataclass(frozen=True)
 class Area:
-    """Operations of one scope's area, or of visitors."""
+    """Operations of one scope's area, or the operations for visitors."""
 
     name: str
     title: str
@@ -107,7 +107,7 @@ class Area:
 
 
 class Code(NamedTuple):
-    """A stable code of failures."""
+    """A stable error code."""
 
     code: str
     status: int
@@ -116,7 +116,7 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class Record:
-    """A named object, or a text of a few values; its ``facts`` say which."""
+    """A named object, or a text that has a few allowed values; ``facts`` lists these values."""
 
     name: str
     description: str
@@ -157,7 +157,7 @@ class Reference:
 
     @cached_property
     def limits(self) -> dict[RateLimit, list[OperationDoc]]:
-        """Which operations count against which limit of a caller."""
+        """The operations that share each rate limit of a caller."""
         found: dict[RateLimit, list[OperationDoc]] = {}
         for operation in self.operations:
             if operation.limit is not None:
@@ -165,22 +165,22 @@ class Reference:
         return found
 
     def taking(self, name: str) -> dict[OperationDoc, Field]:
-        """Return the operations with an input of a name, and the input."""
+        """Return the operations that have an input of this name, each with that input."""
         pairs = ((o, field) for o in self.operations for field in o.inputs if field.name == name)
         return dict(pairs)
 
     @cached_property
     def paged(self) -> dict[OperationDoc, Field]:
-        """The lists that go by pages, and the input that says how many fit one."""
+        """The paginated lists, each with the input that sets the page size."""
         inputs = {o: {field.name: field for field in o.inputs} for o in self.operations}
         return {o: named["size"] for o, named in inputs.items() if {"page", "size"} <= named.keys()}
 
     def area(self, name: str) -> Area | None:
-        """Return the area of a name."""
+        """Return the area of this name."""
         return next((area for area in self.areas if area.name == name), None)
 
     def records(self, area: Area) -> list[Record]:
-        """Return the records that an area's operations take and answer with, by name."""
+        """Return the records that an area's operations accept and return, sorted by name."""
         found: dict[str, Record] = {}
 
         def visit(fields: Iterable[Field]) -> None:
@@ -199,7 +199,7 @@ class Reference:
         return [found[name] for name in sorted(found)]
 
     def _operation(self, method: str, path: str, entry: Mapping[str, Any]) -> OperationDoc:
-        # Generic viewers know no extensions: the last paragraph says scope and tool once more.
+        # The last paragraph repeats scope and tool for OpenAPI viewers that ignore extensions.
         description = entry["description"].rpartition("\n\n")[0]
         (answer_type, success), *_ = entry["responses"]["200"]["content"].items()
         contents = entry.get("requestBody", {}).get("content", {})
@@ -278,12 +278,12 @@ class Reference:
 
 
 def _values(parameters: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the parameters of path and query; what is in headers is explained once for all."""
+    """Yield the parameters of path and query. A guide explains the headers once."""
     return (parameter for parameter in parameters if parameter["in"] != "header")
 
 
 def _sorted(area: str, operations: Iterable[OperationDoc]) -> list[OperationDoc]:
-    """Return operations by the noun of their path, the area's own noun first; reads first."""
+    """Sort operations by the noun of their path, with the area's own noun first and reads first."""
 
     def noun(operation: OperationDoc) -> str:
         return operation.path.split("/")[2]
@@ -313,9 +313,10 @@ def _type(schema: Mapping[str, Any]) -> Iterator[TypePart]:
 
 
 def _without_omitting_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a field's schema without a ``null`` that only stands for the field's omission.
+    """Return a field's schema without a ``null`` that only means that the field is omitted.
 
-    The guide says so once; where ``null`` clears a field, the field says so.
+    The guide explains this meaning once. Where ``null`` clears a field, the field's description
+    says so.
     """
     if not schema.get("x-null-omits"):
         return schema
@@ -332,7 +333,7 @@ def _without_omitting_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a schema says of values beyond their type."""
+    """Yield the constraints that a schema adds to the type of a value."""
     if "enum" in schema:
         yield "one of " + ", ".join(f"`{_shown(value)}`" for value in schema["enum"])
     if "const" in schema:
@@ -362,5 +363,5 @@ def _range(least: float | None, most: float | None) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value as JSON has it; texts without their quotes."""
+    """Return a value as JSON; texts have no quotes."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1, generated from the registry; inputs and records are named components."""
+"""OpenAPI 3.1 document, generated from the registry; inputs and records are named components."""
 
 import json
 from collections.abc import Mapping
@@ -42,26 +42,27 @@ _FILE = {
     "description": "The file; its file name is the default of name.",
 }
 _FORM_FILE = "file"
-"""What documentation calls the part with the file; any name is taken."""
+"""The documented name of the file part. Any name is accepted."""
 
 
 ANSWERS = Path(__file__).parents[3] / "docs" / "recorded_answers.json"
-"""The answers to the operations' examples, which ``make reference`` records.
+"""Recorded answers to the operations' examples; ``make reference`` writes them.
 
-The deployed service has the finished document instead."""
+The deployed service has the finished document instead.
+"""
 
 
 def _shown() -> list[Operation]:
-    """Return the operations that programs and visitors' pages call, which have a route."""
+    """Return the operations with a route that programs and visitors' pages call."""
     return [each for each in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if each.path]
 
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation; ``SERVER`` stands for the base URL.
 
-    Beyond the standard it says of an operation ``x-tool``, ``x-scope``, ``x-error-codes`` (by
-    status), ``x-rate-limit`` and ``x-destructive``, and what all codes mean (``x-errors``). The
-    reference is made of it and of nothing else.
+    Each operation has the extensions ``x-tool``, ``x-scope``, ``x-error-codes`` (by status),
+    ``x-rate-limit`` and ``x-destructive``. The document's ``x-errors`` describes all error codes.
+    The reference is built from this document alone.
     """
     operations = _shown()
     codes = openapi_failures.catalogue(operations)
@@ -170,7 +171,7 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
 
 
 def _extensions(operation: Operation) -> dict[str, Any]:
-    """Return what there is to say of an operation that OpenAPI has no words for."""
+    """Return the facts about an operation that OpenAPI has no keywords for."""
     said: dict[str, Any] = {
         "x-tool": operation.tool,
         "x-scope": operation.scope and str(operation.scope),
@@ -196,7 +197,7 @@ def _answers() -> dict[str, Any]:
 
 
 def _with_answer(entry: dict[str, Any]) -> dict[str, Any]:
-    """Add what the example is answered with, where it has been recorded."""
+    """Add the example's recorded answer, if there is one."""
     if (answer := _answers().get(entry["operationId"])) is not None:
         for content in entry["responses"]["200"]["content"].values():
             content["example"] = answer
@@ -219,7 +220,7 @@ No key: pages of any origin may call it."""
 
 
 def _chat(body: str) -> dict[str, Any]:
-    """Return the entry of the chat, which is no operation of the registry: it streams."""
+    """Return the entry of the chat. It streams, so it is not an operation of the registry."""
     event_stream = {
         "schema": {
             "type": "string",
@@ -258,7 +259,7 @@ CHAT_EXAMPLE = {"agentId": "AGENT_ID", "message": "Do you sell bread?"}
 
 
 def _has_named_body(operation: Operation) -> bool:
-    """Whether an operation's body is a component; what is read from forms is described in place."""
+    """Whether an operation's body is a component. Bodies that are read from forms are inlined."""
     in_place = operation.path_parameters and operation.served_as
     return not (operation.reads_query or in_place)
 
@@ -290,7 +291,7 @@ def _takes_key_in_body(operation: Operation) -> bool:
 
 
 def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:
-    """Return the form that an operation takes in place of JSON: a file, and its other fields."""
+    """Return the form that an operation accepts instead of JSON: a file and its other fields."""
     rest = _without(schema, (file_field,))
     required = [name for name in rest.pop("required", ()) if name != form_data.NAME_FIELD]
     properties = {_FORM_FILE: _FILE, **rest["properties"]}
@@ -307,7 +308,7 @@ def _without(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _schema(operation: Operation) -> dict[str, Any]:
-    """Return the schema of an operation's input without components, as parameters are described."""
+    """Return the schema of an operation's input without components, for use as parameters."""
     return json_schema(operation.input, document=True)
 
 
@@ -341,7 +342,7 @@ _WARNINGS = {
 
 
 def _add_envelope(schema: dict[str, Any]) -> None:
-    """Add to a result what ``data`` has beside it."""
+    """Add the common fields of ``data`` to a result."""
     status = {"type": "boolean", "const": True, "description": "true: it succeeded."}
     schema["required"] = ["status", *schema.get("required", ())]
     schema["properties"] = {

@@ -1,4 +1,4 @@
-"""How calls fail, as the OpenAPI document says it: statuses, codes, and which call has which."""
+"""Failures in the OpenAPI document: statuses, error codes, and the codes of each operation."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -53,11 +53,11 @@ CHAT: tuple[type[errors.AppError], ...] = (
     InsufficientBalanceError,
     errors.NotConfiguredError,
 )
-"""What the bot chat answers with before its first byte (chat.md)."""
+"""Errors that the bot chat returns before the first byte of its stream."""
 
 
 def errors_of(operation: Operation) -> Iterator[type[errors.AppError]]:
-    """Yield what an operation may fail with: what its declaration implies, and what it names."""
+    """Yield the errors of an operation: those its declaration implies, and those it lists."""
     yield from _ALWAYS
     if Audience.KEY in operation.audience:
         yield from (errors.UnauthorizedError, errors.PlanRequiredError)
@@ -75,7 +75,7 @@ def errors_of(operation: Operation) -> Iterator[type[errors.AppError]]:
 
 
 def codes(which: Iterator[type[errors.AppError]]) -> dict[str, list[str]]:
-    """Return the codes of some errors by their HTTP status, both in ascending order."""
+    """Return the codes of these errors by their HTTP status, both in ascending order."""
     found: dict[str, set[str]] = {}
     for error in which:
         found.setdefault(str(error.status), set()).add(error.code)
@@ -83,7 +83,7 @@ def codes(which: Iterator[type[errors.AppError]]) -> dict[str, list[str]]:
 
 
 def catalogue(operations: Iterable[Operation]) -> list[dict[str, Any]]:
-    """Return every code that the API and the chat answer with, and what it means, by status."""
+    """Return every error code of the API and the chat with its meaning, sorted by status."""
     every: set[type[errors.AppError]] = {*CHAT, *_REFUSALS}
     every.update(*map(errors_of, operations))
     listed = sorted(every, key=lambda error: (error.status, error.code))
@@ -93,7 +93,7 @@ def catalogue(operations: Iterable[Operation]) -> list[dict[str, Any]]:
 
 
 _REFUSALS = (errors.UnauthorizedError, errors.ForbiddenError)
-"""What paths answer with that no operation stands behind."""
+"""Errors that paths without an operation return."""
 
 
 def _meaning(error: type[errors.AppError]) -> str:
@@ -101,9 +101,9 @@ def _meaning(error: type[errors.AppError]) -> str:
 
 
 def schema(warnings: dict[str, Any], known: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the schema of the failure envelope; ``warnings`` is that of its field.
+    """Return the schema of the failure envelope; ``warnings`` is the schema of that field.
 
-    ``known`` is the catalogue of codes.
+    ``known`` is the catalogue of error codes.
     """
     text = {"type": "string"}
     field = {

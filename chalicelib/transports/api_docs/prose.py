@@ -1,6 +1,6 @@
-"""The reference's own texts: Markdown as HTML, and code with a little colour.
+"""The reference's own texts: Markdown to HTML, and code highlighting.
 
-All of it is ours, written in the sources; what callers send never gets here.
+All texts come from the sources. Input from callers is never rendered here.
 """
 
 import re
@@ -26,11 +26,11 @@ _TOKEN = re.compile(
     r"""|^(?P<w>import|from|for|if|async|await|curl|claude|npx|data)\b""",
     re.MULTILINE,
 )
-"""What of code gets a colour: keys, strings, numbers and constants, and first words of lines."""
+"""The parts of code that are highlighted: keys, strings, numbers, constants and first words."""
 
 
 class Guide(NamedTuple):
-    """A page of prose: the name of its file is that of its page."""
+    """A page of prose; its file has the same name as the page."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ GUIDES = (
     Guide("limits", "Limits", "Rates, sizes, and what counts them."),
     Guide("tool-server", "Tool server", "The same operations for AI clients, by MCP."),
 )
-"""In the order of the navigation, after the start page."""
+"""Guides in the order of the navigation, after the start page."""
 
 
 class Heading(NamedTuple):
@@ -59,19 +59,19 @@ class Heading(NamedTuple):
 
 
 def slug(text: str) -> str:
-    """Return the anchor of a heading, as GitHub makes it of plain words."""
+    """Return the anchor of a heading, built as GitHub does for plain words."""
     return _NOT_SLUG.sub("-", text.lower()).strip("-")
 
 
 @lru_cache(maxsize=32)
 def guide(name: str, reference: "Reference") -> str:
-    """Return a guide's Markdown, with what it says of the registry."""
+    """Return a guide's Markdown, with the values of the registry filled in."""
     text: str = _guides().get_template(f"{name}.md").render(reference=reference)
     return text.strip() + "\n"
 
 
 def has_guide(name: str) -> bool:
-    """Whether there is a text of this name."""
+    """Whether there is a guide of this name."""
     return (GUIDES_FOLDER / f"{name}.md").is_file()
 
 
@@ -88,14 +88,14 @@ def _guides() -> "Environment":
 
 @lru_cache(maxsize=64)
 def to_html(markdown: str) -> str:
-    """Return the HTML of a text; headings have anchors, code has colours."""
+    """Return a text as HTML, with anchors for headings and highlighted code."""
     html: str = _parser().render(markdown)
     return html
 
 
 @lru_cache(maxsize=4096)
 def inline(markdown: str) -> str:
-    """Return the HTML of a line of Markdown."""
+    """Return a line of Markdown as HTML."""
     html: str = _parser().renderInline(markdown)
     return html
 
@@ -106,7 +106,7 @@ def headings(markdown: str) -> Iterator[Heading]:
 
 
 def sections(markdown: str) -> Iterator[tuple[Heading | None, str]]:
-    """Yield what a text says below each heading, as Markdown; first, below None, its beginning."""
+    """Yield each heading with the Markdown below it. The introduction comes first, under None."""
     heading: Heading | None = None
     said: list[str] = []
     tokens = _parser().parse(markdown)
@@ -120,7 +120,7 @@ def sections(markdown: str) -> Iterator[tuple[Heading | None, str]]:
 
 
 def coloured(code: str) -> str:
-    """Return code as HTML."""
+    """Return highlighted code as HTML."""
     parts, end = [], 0
     for found in _TOKEN.finditer(code):
         parts.append(escape(code[end : found.start()], quote=False))
@@ -143,7 +143,7 @@ def _parser() -> "MarkdownIt":
     return parser
 
 
-def _heading(_self: Any, tokens: Any, at: int, *_: object) -> str:  # noqa: ANN401  markdown-it's
+def _heading(_self: Any, tokens: Any, at: int, *_: object) -> str:  # noqa: ANN401  a type of markdown-it
     return f'<{tokens[at].tag} id="{slug(tokens[at + 1].content)}">'
 
 

@@ -1,4 +1,4 @@
-"""The reference: the OpenAPI document, from the manifest or made here, as it is answered."""
+"""Serves the OpenAPI document: the manifest's copy, or one that is generated here."""
 
 from functools import cache, lru_cache
 
@@ -9,18 +9,18 @@ from chalicelib.core.settings import settings
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 
 SERVER = "https://server.invalid"
-"""Stands for the server's base URL where that is not known: in the manifest, and in examples."""
+"""Placeholder for the server's base URL, in the manifest and in examples."""
 
 EXAMPLE_IDS: dict[str, str] = {}
 """Ids that examples show in place of words such as ``PRODUCT_ID``.
 
-Empty where it is not known what there is. Local development fills in the ids of its demo, so that
-each example runs there as it is pasted.
+Empty unless the server's data is known. Local development fills in the ids of its demo, so that
+each example runs there unchanged.
 """
 
 
 def openapi_json(_request: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI document, made once per process; a copy is asked after before each use."""
+    """Return the OpenAPI document, built once per process. Clients revalidate copies before use."""
     return _response(document())
 
 
@@ -39,7 +39,7 @@ def _document(base_url: str) -> bytes:
 
 @cache
 def _made_here() -> bytes:
-    from chalicelib.transports.api_docs import openapi  # noqa: PLC0415  it imports all there is
+    from chalicelib.transports.api_docs import openapi  # noqa: PLC0415  it imports every operation
 
     return to_json(openapi.document())
 

@@ -1,6 +1,6 @@
-"""An operation's example as calls that run as they are written: curl, Python and MCP.
+"""Renders an operation's example as calls that run unchanged: curl, Python and MCP.
 
-They take the key from the environment, as ``API_KEY``; words in capitals stand for ids.
+The calls read the key from the environment variable ``API_KEY``. Words in capitals stand for ids.
 """
 
 import json
@@ -13,11 +13,11 @@ from chalicelib.transports.api_docs.model import OperationDoc
 _STREAM = "text/event-stream"
 _INDENT = "    "
 _SHORT = 60
-"""Values up to this many characters stay on one line."""
+"""Longest value, in characters, that stays on one line."""
 
 
 def curl(base_url: str, operation: OperationDoc) -> str:
-    """Return the call as a shell's command."""
+    """Return the call as a shell command."""
     path, query, body = operation.call
     flags = " -N" if operation.answer_type == _STREAM else ""
     flags += " -G" if query else ""
@@ -70,7 +70,7 @@ def tool_call(operation: OperationDoc) -> str | None:
 
 
 def answer(operation: OperationDoc) -> str:
-    """Return what the call is answered with."""
+    """Return the recorded answer to the call."""
     if operation.answer is None:
         return ""
     return operation.answer if isinstance(operation.answer, str) else _json(operation.answer)
@@ -87,12 +87,12 @@ def _quoted(text: str) -> str:
 
 
 def _json(value: object) -> str:
-    """Return indented JSON; what is short stays on a line of its own."""
+    """Return indented JSON; short values stay on one line."""
     return _written(value, 0, lambda scalar: json.dumps(scalar, ensure_ascii=False), "  ", "")
 
 
 def _python(value: object, depth: int) -> str:
-    """Return a value as a Python literal, as formatters write it."""
+    """Return a value as a Python literal, formatted as a code formatter would."""
 
     def scalar(value: object) -> str:
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
@@ -100,7 +100,7 @@ def _python(value: object, depth: int) -> str:
     return _written(value, depth, scalar, _INDENT, ",")
 
 
-def _written(value: Any, depth: int, scalar: Any, indent: str, last: str) -> str:  # noqa: ANN401  any JSON value, and what writes one
+def _written(value: Any, depth: int, scalar: Any, indent: str, last: str) -> str:  # noqa: ANN401  any JSON value, and its formatter
     if not isinstance(value, Mapping | list) or not value:
         return "{}" if value == {} else "[]" if value == [] else str(scalar(value))
     inner = indent * (depth + 1)

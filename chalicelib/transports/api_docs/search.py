@@ -1,6 +1,7 @@
-"""Search over the reference: what there is to find, and in which order.
+"""Search over the reference: the entries and their ranking.
 
-``static/docs.js`` ranks the same entries by the same rule, so that results do not depend on script.
+``static/docs.js`` ranks the same entries by the same rule, so results are the same with and without
+JavaScript.
 """
 
 from collections.abc import Iterator
@@ -12,11 +13,11 @@ from chalicelib.transports.api_docs.model import Field, Reference
 PATH = "/api/docs"
 MAX_QUERY = 100
 MAX_RESULTS = 40
-"""On a page; it says how many there are."""
+"""Results on a page. The page also shows the total."""
 
 
 class Entry(NamedTuple):
-    """Something to find; ``words`` are all the words it is found by, in lower case."""
+    """An entry of the search index; ``words`` are all words that match it, in lower case."""
 
     title: str
     about: str
@@ -25,12 +26,12 @@ class Entry(NamedTuple):
 
 
 def entries(reference: Reference) -> list[Entry]:
-    """Return everything there is to find: operations first, then guides, sections and records."""
+    """Return all entries: operations first, then guides, sections and records."""
     return [*_operations(reference), *_guides(reference), *_records(reference)]
 
 
 def find(all_entries: list[Entry], query: str) -> list[Entry]:
-    """Return all entries that have every word of a query, those first whose title has them."""
+    """Return all entries that have every word of a query. Matches in the title come first."""
     words = query[:MAX_QUERY].lower().split()
     if not words:
         return []
@@ -77,7 +78,7 @@ def _guides(reference: Reference) -> Iterator[Entry]:
 
 
 def _sections(reference: Reference, name: str, title: str, about: str = "") -> Iterator[Entry]:
-    """Yield a text and its sections, each found by what it says."""
+    """Yield a guide and its sections; the words of its text match each."""
     url = f"{PATH}/{name}"
     for heading, said in prose.sections(prose.guide(name, reference)):
         if heading is None:
@@ -104,5 +105,5 @@ def _names(fields: tuple[Field, ...]) -> Iterator[str]:
 
 
 def _tidy(words: str) -> str:
-    """Return words once each, in lower case."""
+    """Return the distinct words, in lower case."""
     return " ".join(dict.fromkeys(words.lower().replace("`", "").split()))

@@ -1,6 +1,6 @@
-"""The events of the chat's stream as schemas, for the OpenAPI document.
+"""Schemas of the chat stream's events, for the OpenAPI document.
 
-``chat_stream.encode`` writes them.
+``chat_stream.encode`` writes the events.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""The path of the bot chat: preflight, refusals, and an answer that pages of any origin may read.
+"""Route of the bot chat: preflight, refusals, and CORS headers for pages of any origin.
 
-The chat is no route of the API: API Gateway sends whole answers only. On AWS a function of its own
-answers (``function_url``), locally the development server; both do it through ``serve``.
+The chat is not an API Gateway route, because API Gateway buffers answers. On AWS a separate
+function serves it (``function_url``); locally, the development server does. Both call ``serve``.
 """
 
 from collections.abc import Callable
@@ -12,22 +12,22 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, check_size
 
 PATH = "/api/agents/public/chat-stream"
 MAX_CHAT_BODY_BYTES = 160_000
-"""A message has 10,000 characters, and JSON may spell each with twelve bytes."""
+"""A message has up to 10,000 characters, and JSON may escape each in twelve bytes."""
 POLICY = cors.Policy(
     methods="POST",
     headers="Content-Type, Idempotency-Key",
     exposed="Retry-After, X-Request-Id",
 )
-"""Widgets stand on any page, those in sandboxes included."""
+"""Widgets run on any page, including pages in sandboxed frames."""
 
 Handler = Callable[[HttpRequest], HttpResponse]
 Admit = Callable[[HttpRequest], None]
 
 
 def serve(request: HttpRequest, handler: Handler, admit: Admit | None = None) -> HttpResponse:
-    """Answer a request. The handler answers to POST; what it raises becomes an envelope.
+    """Answer a request. The handler runs for POST; its errors are returned in the envelope.
 
-    ``admit`` looks at every request first, and raises for those that get no further.
+    ``admit`` checks every request first, and raises an error for requests that it refuses.
     """
     return POLICY.handle(request, lambda asked: _answer(asked, handler, admit))
 

@@ -1,8 +1,8 @@
-"""The chat of a bot, as a stream of server-sent events: one handler, however it is run (ADR 25).
+"""The bot chat as a stream of server-sent events: one handler for every server (ADR 25).
 
-What is refused is refused before the first byte, in the envelope. Behind a function URL, in the
-development server and in tests this is the same function from a request to a response whose body is
-an iterator; whoever sends it closes it.
+Refusals are returned before the first byte, in the envelope. The handler takes a request and
+returns a response whose body is an iterator. The function URL, the development server and the tests
+all call it. Each of them closes the body after sending it.
 """
 
 from collections.abc import Iterator
@@ -46,10 +46,10 @@ PING = b": ping\n\n"
 
 
 def handle(request: HttpRequest) -> HttpResponse:
-    """Answer a message of a visitor, or of one of the bot's own people who tries it in the console.
+    """Answer a message from a visitor, or from a workspace member who tries the bot in the console.
 
     Raises:
-        AppError: it is refused (``domains.chat.flows.chat.take``).
+        AppError: the message is refused (``domains.chat.flows.chat.take``).
     """
     check_body(request, TEXT_TYPE, limit=MAX_CHAT_BODY_BYTES)
     args = parsing.parse(ChatRequest, json_object(request.body))
@@ -66,16 +66,19 @@ def handle(request: HttpRequest) -> HttpResponse:
 
 
 def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
-    """Whether it is a try in the console; what only says so counts as a program's (chat.md)."""
+    """Whether the request is a trial in the console.
+
+    A request that only claims the test channel counts as a program's.
+    """
     if args.channel != TEST or not {"cookie", CSRF_HEADER} & request.headers.keys():
         return False
-    from chalicelib.transports.console import door  # noqa: PLC0415  visitors have no use for it
+    from chalicelib.transports.console import door  # noqa: PLC0415  visitors do not need it
 
     return door.may_try(request, args.agent_id)
 
 
 def _replayed(replay: Replay) -> Iterator[ChatEvent]:
-    """Yield what was answered before: the text at once."""
+    """Yield the stored answer of a repeated request, with its text in one piece."""
     yield Start(replay.session_token)
     if replay.text:
         yield Chunk(replay.text)
@@ -83,7 +86,7 @@ def _replayed(replay: Replay) -> Iterator[ChatEvent]:
 
 
 class EventStream:
-    """Events as bytes; closing it closes what they come from."""
+    """Encodes events as bytes. Closing it also closes the source of the events."""
 
     def __init__(self, events: Iterator[ChatEvent], caller: Caller) -> None:
         self._events = events
@@ -98,7 +101,7 @@ class EventStream:
         return encode(next(self._events))
 
     def close(self) -> None:
-        """End it, read or not."""
+        """Close the stream, whether it was read to its end or not."""
         close = getattr(self._events, "close", None)
         try:
             if close is not None:
@@ -108,7 +111,7 @@ class EventStream:
 
 
 def encode(event: ChatEvent) -> bytes:
-    """Return an event as it goes out: ``data:`` with one line of JSON, and a blank line."""
+    """Encode an event for sending: ``data:`` with one line of JSON, and a blank line."""
     data: dict[str, Any]
     match event:
         case Start(session_id):
@@ -125,11 +128,11 @@ def encode(event: ChatEvent) -> bytes:
 
 
 _LINE_ENDS = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\u0085\u2028\u2029"}
-"""Characters that end a line for Unicode, but not for JSON or event streams."""
+"""Characters that end a line in Unicode, but not in JSON or in event streams."""
 
 
 def _one_line(text: bytes) -> bytes:
-    """Return JSON whose text has no line ends of Unicode's: some clients split events there."""
+    """Escape Unicode line ends in JSON, because some clients split events there."""
     for end, escaped in _LINE_ENDS.items():
         text = text.replace(end, escaped)
     return text

@@ -1,4 +1,4 @@
-"""A Lambda function's URL: its events as requests, answered by a handler that may stream."""
+"""Adapter for a Lambda function URL: converts events to requests for a handler that may stream."""
 
 import base64
 from http import HTTPStatus
@@ -13,10 +13,10 @@ from chalicelib.transports.http import HttpRequest, HttpResponse
 
 
 def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
-    """Return the answer to an event (Lambda developer guide, payload format 2.0).
+    """Return the response to an event (Lambda developer guide, payload format 2.0).
 
-    It always has a body: CloudFront has been seen to wait for that of a streamed 204 until the
-    function's time was up (nitro issue 4417, aws-lambda-web-adapter issue 499).
+    The response always has a body. CloudFront has been observed to wait for the body of a streamed
+    204 until the function timed out (nitro issue 4417, aws-lambda-web-adapter issue 499).
     """
 
     def admit(request: HttpRequest) -> None:
@@ -29,7 +29,7 @@ def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
 
 
 def buffered(event: dict[str, Any], handler: Handler) -> dict[str, Any]:
-    """Return the whole answer to an event, for a function that Lambda's own runtime runs."""
+    """Return the complete response to an event, for Lambda's own runtime, which cannot stream."""
     response = respond(event, handler)
     return {
         "statusCode": response.status,

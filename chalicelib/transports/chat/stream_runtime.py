@@ -1,8 +1,8 @@
-"""A Lambda function that streams: the loop that takes events and sends answers as they come.
+"""Lambda runtime that streams: receives events and sends responses piece by piece.
 
-Lambda's managed Python runtime sends whole answers only. ``vendor/stream_bootstrap`` starts this
-module in its place; it needs the standard library alone, so that whatever goes wrong with the
-service's own code is reported as Lambda wants it (Lambda developer guide, Runtime API).
+Lambda's managed Python runtime buffers responses. ``vendor/stream_bootstrap`` starts this module
+instead of it. The module imports only the standard library, so that any failure of the service's
+own code is reported in Lambda's format (Lambda developer guide, Runtime API).
 """
 
 import base64
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from chalicelib.transports.http import HttpResponse
 
 HANDLER = "chalicelib.transports.chat.chat_stream:handle"
-"""What answers, unless ``STREAM_HANDLER`` names another."""
+"""The default handler; ``STREAM_HANDLER`` overrides it."""
 BASE = "/2018-06-01/runtime"
 PRELUDE_TYPE = "application/vnd.awslambda.http-integration-response"
 DELIMITER = bytes(8)
-"""Between the prelude, which has the status and the headers, and the body."""
+"""Separates the prelude, which has the status and the headers, from the body."""
 ERROR_TYPE = "Lambda-Runtime-Function-Error-Type"
 ERROR_BODY = "Lambda-Runtime-Function-Error-Body"
 
@@ -36,20 +36,20 @@ log = logging.getLogger(__name__)
 
 
 class Invocation(NamedTuple):
-    """An event to answer."""
+    """An event to process, with its request id."""
 
     id: str
     event: bytes
 
 
 class RuntimeApi:
-    """Lambda's side, by its address. Each call takes a connection of its own."""
+    """Client of the Lambda Runtime API at an address. Each call opens its own connection."""
 
     def __init__(self, address: str) -> None:
         self._address = address
 
     def next(self) -> Invocation:
-        """Wait for the next event; the process is frozen meanwhile."""
+        """Wait for the next event. Lambda freezes the process meanwhile."""
         with closing(HTTPConnection(self._address)) as connection:
             connection.request("GET", f"{BASE}/invocation/next")
             answer = connection.getresponse()
@@ -62,17 +62,17 @@ class RuntimeApi:
             return Invocation(answer.headers["Lambda-Runtime-Aws-Request-Id"], answer.read())
 
     def report(self, where: str, error: BaseException) -> None:
-        """Report a failure to begin (``init``), or to answer (``invocation/<id>``)."""
+        """Report a failure at start (``init``), or of an event (``invocation/<id>``)."""
         with closing(HTTPConnection(self._address)) as connection:
             headers = {"Content-Type": "application/json", ERROR_TYPE: _type(error)}
             connection.request("POST", f"{BASE}/{where}/error", _described(error), headers)
             connection.getresponse().read()
 
     def send(self, id_: str, response: "HttpResponse") -> None:
-        """Send an answer piece by piece. One that breaks off ends with trailers that say so.
+        """Send a response piece by piece. If its body fails, the trailers report the error.
 
         Raises:
-            OSError: Lambda takes no more of it.
+            OSError: Lambda no longer accepts the response.
         """
         with closing(HTTPConnection(self._address)) as connection:
             connection.putrequest("POST", f"{BASE}/invocation/{id_}/response")
@@ -96,11 +96,11 @@ class RuntimeApi:
 
 
 class _BrokenOffError(Exception):
-    """An answer's body failed; the cause says why."""
+    """A response's body failed; the cause is the original error."""
 
 
 def _pieces(response: "HttpResponse") -> Iterator[bytes]:
-    """Yield the prelude, then the body, without the empty piece that would end it."""
+    """Yield the prelude, then the body. Empty pieces are skipped: one would end the body."""
     prelude = {
         "statusCode": response.status,
         "headers": dict(response.headers),
@@ -133,14 +133,14 @@ def _type(error: BaseException) -> str:
 
 
 def _described(error: BaseException) -> bytes:
-    """Return a failure as Lambda's JSON. Its message stays in our log: it may hold anything."""
+    """Encode a failure as Lambda's JSON. Only the log has its message, which may be private."""
     return json.dumps(
         {"errorMessage": "see the log", "errorType": _type(error), "stackTrace": []}
     ).encode()
 
 
 def run(api: RuntimeApi, serve: Serve) -> None:
-    """Answer events for as long as Lambda sends any."""
+    """Process events for as long as Lambda sends them."""
     while True:
         invocation = api.next()
         try:
@@ -151,32 +151,32 @@ def run(api: RuntimeApi, serve: Serve) -> None:
             continue
         try:
             api.send(invocation.id, response)
-        except Exception:  # The next answer is not to suffer from this one.
+        except Exception:  # One failed response must not affect the next.
             log.warning("the answer was not taken to its end", exc_info=True)
 
 
 def load() -> Serve:
-    """Import what answers events: the service's code, as far as the handler needs it."""
-    from chalicelib.core import logs  # noqa: PLC0415  what fails here is reported to Lambda
+    """Import the code that processes events; only the modules that the handler needs."""
+    from chalicelib.core import logs  # noqa: PLC0415  import errors are reported to Lambda
     from chalicelib.core.settings import settings  # noqa: PLC0415
     from chalicelib.transports.chat import function_url  # noqa: PLC0415
 
     logs.configure()
-    settings()  # A function without its settings ends here, not at its first request.
+    settings()  # A function with missing settings fails here, not at its first request.
     answering = handler()
     return lambda event: function_url.respond(event, answering)
 
 
 def handler() -> "Handler":
-    """Import and return what answers requests."""
+    """Import and return the handler of requests."""
     module, _, name = os.environ.get("STREAM_HANDLER", HANDLER).partition(":")
     found: Handler = getattr(importlib.import_module(module), name)
     return found
 
 
 def main() -> None:
-    """Run the function that the environment describes."""
-    gc.disable()  # As in app.py: what is imported stays.
+    """Run the function that the environment variables configure."""
+    gc.disable()  # As in app.py: imported modules are never freed.
     api = RuntimeApi(os.environ["AWS_LAMBDA_RUNTIME_API"])
     try:
         serve = load()

@@ -1,5 +1,6 @@
-"""The console: where owners make keys, watch money and see what came in.
+"""The console: owners create keys, watch spending, and read leads and bookings.
 
-``routes`` says what is where; ``door`` lets people in, and keeps keys and other sites' forms out;
-``console_request`` has what a page works with. Each page calls operations of the session audience.
+``routes`` lists the paths. ``door`` checks sessions and forms, and refuses API keys and other
+sites' forms. ``console_request`` provides the context of a page. Pages call operations of the
+session audience.
 """

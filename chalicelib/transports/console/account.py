@@ -1,4 +1,4 @@
-"""Signing in and out, and a person's own account."""
+"""Signing in, signing out, and the account page."""
 
 from contextlib import suppress
 
@@ -13,21 +13,21 @@ NEXT = "next"
 
 
 def home(visit: ConsoleRequest) -> HttpResponse:
-    """Lead to the first workspace, or to the account where there is none."""
+    """Redirect to the first workspace, or to the account page if there is none."""
     return redirect(visit.places[0].path if visit.places else ACCOUNT)
 
 
 def ask(visit: ConsoleRequest) -> HttpResponse:
-    """Ask who it is; who is signed in already is led in."""
+    """Show the sign-in form; redirect accounts that are signed in already."""
     if visit.account is not None:
         return redirect(PREFIX)
     return _sign_in_page(visit, 200, visit.asked(NEXT))
 
 
 def sign_in(visit: ConsoleRequest) -> HttpResponse:
-    """Begin a session, always a new one, and lead to the page that was asked for.
+    """Start a new session and redirect to the requested page.
 
-    Who is signed in already is so as a visitor, too: the session until now ends.
+    A session that the browser already has ends.
     """
     try:
         made = ConsoleRequest(visit.request, visit.csrf).call(
@@ -37,7 +37,7 @@ def sign_in(visit: ConsoleRequest) -> HttpResponse:
             browser=visit.request.headers.get("user-agent", ""),
         )
     except ValidationError as error:
-        # What no account can have: the answer is that of any other wrong pair.
+        # No account can have this input, so the answer is that of a wrong password.
         problem = Problem(visit.say("error_unauthorized"))
         return _sign_in_page(visit, error.status, visit.text(NEXT), problem)
     except AppError as error:
@@ -66,12 +66,12 @@ def sign_out(visit: ConsoleRequest) -> HttpResponse:
 
 
 def show(visit: ConsoleRequest) -> HttpResponse:
-    """Show the account: its workspaces, its password, where it is signed in."""
+    """Show the account: its workspaces, its password and its sessions."""
     return _account_page(visit, 200)
 
 
 def change_password(visit: ConsoleRequest) -> HttpResponse:
-    """Change the password; every other session ends."""
+    """Change the password and end every other session."""
     try:
         made = visit.call(
             "change_password", current=visit.text("current"), password=visit.text("password")
@@ -94,19 +94,19 @@ def sign_out_everywhere(visit: ConsoleRequest) -> HttpResponse:
 
 
 def _end(visit: ConsoleRequest, session_id: str) -> None:
-    """End a session, which may have been ended meanwhile, in another tab or by a second click."""
+    """End a session. Another tab or a second click may have ended it already."""
     with suppress(NotFoundError):
         visit.call("end_session", id=session_id)
 
 
 def browser_name(told: str) -> str:
-    """Return what people call the browser and the system of a ``User-Agent``; "" if unknown."""
+    """Return the common names of browser and system in a ``User-Agent``; "" if unknown."""
     browser = next((name for mark, name in _BROWSERS.items() if mark in told), "")
     system = next((name for mark, name in _SYSTEMS.items() if mark in told), "")
     return ", ".join(filter(None, (browser, system)))
 
 
-# In this order: each browser also says that it is the ones below it.
+# The order matters: each browser also claims to be the ones below it.
 _BROWSERS = {
     "YaBrowser/": "Yandex Browser",
     "SamsungBrowser/": "Samsung Internet",

@@ -1,4 +1,4 @@
-"""The audit log: who has changed what, with which key, and when."""
+"""The audit log page: changes, their actors, keys and times."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ FILTERS = ("actor", "from", "to")
 
 
 def show(visit: ConsoleRequest) -> HttpResponse:
-    """Show a page of the log, newest first; a filter that makes no sense is said, and not used."""
+    """Show a page of the log, newest first. An invalid filter is reported and ignored."""
     chosen = {name: visit.asked(name).strip() for name in FILTERS}
     wanted = {name: value for name, value in chosen.items() if value}
     before = {"before": visit.asked("before")} if visit.asked("before") else {}

@@ -1,4 +1,4 @@
-"""The balance and its ledger, for the account whose they are."""
+"""The balance and its ledger; only the account that owns them sees them."""
 
 import re
 
@@ -6,11 +6,11 @@ from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
 
 ENTRIES = 50
-"""Of the ledger on a page."""
+"""Ledger entries on a page."""
 
 
 def show(visit: ConsoleRequest) -> HttpResponse:
-    """Show what the account has, and the last entries of its ledger; to the owner alone."""
+    """Show the balance and the latest ledger entries. Only the owner sees them."""
     if not visit.here.owns:
         return visit.page("balance", statement=None)
     before = visit.asked("before")

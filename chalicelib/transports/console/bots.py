@@ -1,4 +1,4 @@
-"""Bots: their keys, limits, a chat to try them with, and the code that puts them on a site."""
+"""Pages of bots: keys, limits, a test chat, and the code that embeds a bot in a site."""
 
 import re
 from contextlib import suppress
@@ -31,7 +31,7 @@ FAILURES = (
     "session_busy",
     "not_configured",
 )
-"""Codes of the chat that the page has words of its own for; the others speak English."""
+"""Error codes of the chat that the page has its own texts for. The others appear in English."""
 _RUBLES = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?", re.ASCII)
 _SPACES = re.compile(r"[\s\u00a0\u202f]")
 
@@ -52,17 +52,17 @@ def index(visit: ConsoleRequest) -> HttpResponse:
 
 
 def show(visit: ConsoleRequest) -> HttpResponse:
-    """Lead to the first of a bot's pages."""
+    """Redirect to the first page of a bot."""
     return redirect(f"{_path(visit, _bot(visit))}/keys")
 
 
 def keys(visit: ConsoleRequest) -> HttpResponse:
-    """List a bot's keys, with the form of another."""
+    """List a bot's keys, with a form to create one."""
     return _keys_page(visit, 200)
 
 
 def create_key(visit: ConsoleRequest) -> HttpResponse:
-    """Make a key of a bot and show its token, this once."""
+    """Create a bot's key and show its token once."""
     bot = _bot(visit)
     try:
         made = visit.call_once("create_bot_key", agentId=bot["id"], name=visit.text("name"))
@@ -86,7 +86,7 @@ def create_key(visit: ConsoleRequest) -> HttpResponse:
 
 
 def ask_to_delete_key(visit: ConsoleRequest) -> HttpResponse:
-    """Ask whether a bot's key shall be deleted, by its name; of one that is gone, say that."""
+    """Show the confirmation to delete a bot's key; redirect to the list if the key is gone."""
     bot = _bot(visit)
     try:
         key = _key(visit, bot, visit.request.path["key"])
@@ -96,7 +96,7 @@ def ask_to_delete_key(visit: ConsoleRequest) -> HttpResponse:
 
 
 def delete_key(visit: ConsoleRequest) -> HttpResponse:
-    """Delete a key of a bot, which a second click may have done already."""
+    """Delete a bot's key. A second click may have deleted it already."""
     bot = _bot(visit)
     with suppress(NotFoundError):
         visit.call("delete_bot_key", agentId=bot["id"], keyId=visit.request.path["key"])
@@ -108,12 +108,12 @@ def _deleted(visit: ConsoleRequest, bot: dict[str, object]) -> HttpResponse:
 
 
 def limits(visit: ConsoleRequest) -> HttpResponse:
-    """Show what a bot may spend, and what it has spent."""
+    """Show a bot's spending limits, and its spending."""
     return _limits_page(visit, 200)
 
 
 def set_limits(visit: ConsoleRequest) -> HttpResponse:
-    """Set what a bot may spend; an empty field lifts a limit, one that is not sent leaves it."""
+    """Set a bot's spending limits. An empty field removes a limit; a missing one keeps it."""
     bot = _bot(visit)
     try:
         visit.call("set_bot_limits", agentId=bot["id"], **_amounts(visit))
@@ -123,7 +123,7 @@ def set_limits(visit: ConsoleRequest) -> HttpResponse:
 
 
 def chat(visit: ConsoleRequest) -> HttpResponse:
-    """Show a chat with the bot."""
+    """Show a test chat with the bot."""
     bot = _bot(visit)
     return visit.page(
         "bot_chat",
@@ -137,7 +137,7 @@ def chat(visit: ConsoleRequest) -> HttpResponse:
 
 
 def embed(visit: ConsoleRequest) -> HttpResponse:
-    """Show the code that puts the bot on a site."""
+    """Show the code that embeds the bot in a site."""
     bot = _bot(visit)
     code = (
         f'<script src="{settings().public_url}/widget.js" data-agent="{bot["id"]}" async></script>'
@@ -146,10 +146,10 @@ def embed(visit: ConsoleRequest) -> HttpResponse:
 
 
 def _amounts(visit: ConsoleRequest) -> dict[str, int | None]:
-    """Return the limits of the form.
+    """Return the limits of the form, in kopecks.
 
     Raises:
-        ValidationError: some are no amounts; it names each of them.
+        ValidationError: some fields are not amounts; it names each of them.
     """
     amounts: dict[str, int | None] = {}
     wrong: list[FieldError] = []
@@ -164,10 +164,10 @@ def _amounts(visit: ConsoleRequest) -> dict[str, int | None]:
 
 
 def kopecks(field: str, text: str) -> int | None:
-    """Return an amount that somebody has typed in rubles; None if nothing.
+    """Convert an amount in rubles to kopecks; None if the text is empty.
 
     Raises:
-        ValidationError: it is no amount.
+        ValidationError: the text is not an amount.
     """
     compact = _SPACES.sub("", text)
     if not compact:
@@ -240,7 +240,7 @@ def _limits_page(
 
 
 def _rubles(kopecks_of: int | None) -> str:
-    """Return an amount as one types it."""
+    """Return an amount in rubles, as a person would type it."""
     if kopecks_of is None:
         return ""
     whole, rest = divmod(kopecks_of, 100)

@@ -1,4 +1,4 @@
-"""What a page of the console works with: who asks, where, and the operations they may call."""
+"""Context of a console page: the account, the workspace, and calls of operations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,40 +23,40 @@ from chalicelib.transports.http import HttpRequest, HttpResponse
 from chalicelib.transports.web import render, texts
 
 ONCE = "once"
-"""The field of a form that makes it count once, however often it is sent."""
+"""The form field with the idempotency key: a form sent twice takes effect once."""
 SESSION_OVER = "session_over"
-"""What is said on the page to sign in to who has sent a form after the session's end."""
+"""Reason shown on the sign-in page after a form was sent with an expired session."""
 MAX_FIELDS = 200
 SEARCH_FROM = 20
-"""Lists longer than this can be searched (ui.md, Habits)."""
+"""Lists longer than this have a search field."""
 
 
 class Membership(NamedTuple):
-    """A workspace of the account, and the role of the account in it."""
+    """A workspace of the account, and the account's role in it."""
 
     workspace: WorkspaceRow
     membership: MembershipRow
 
     @property
     def path(self) -> str:
-        """Where its pages are."""
+        """Path of the workspace's pages."""
         return f"{PREFIX}/w/{self.workspace.slug}"
 
     @property
     def manages(self) -> bool:
-        """Whether the account may change it."""
+        """Whether the account may change the workspace."""
         return self.membership.role in {"owner", "manager"}
 
     @property
     def owns(self) -> bool:
-        """Whether it is the account's own."""
+        """Whether the account owns the workspace."""
         return self.membership.role == "owner"
 
 
 class Problem(NamedTuple):
-    """Why a form was not taken: a summary, and a sentence for each field that is at fault.
+    """The reason why a form was refused: a summary, and a sentence for each wrong field.
 
-    ``headers`` are those of the failure, such as when to try again.
+    ``headers`` are the headers of the failure, such as ``Retry-After``.
     """
 
     summary: str = ""
@@ -84,7 +84,7 @@ class ConsoleRequest:
         """The account.
 
         Raises:
-            UnauthorizedError: nobody is signed in.
+            UnauthorizedError: the visitor is not signed in.
         """
         if self.account is None:
             raise UnauthorizedError("Sign in first.")
@@ -95,17 +95,18 @@ class ConsoleRequest:
         """The workspace of the page.
 
         Raises:
-            NotFoundError: the page has none.
+            NotFoundError: the page is not in a workspace.
         """
         if self.place is None:
             raise _no_workspace()
         return self.place
 
     def enter(self, slug: str) -> None:
-        """Go into a workspace of the account.
+        """Select a workspace of the account.
 
         Raises:
-            NotFoundError: it belongs to none of that slug, whether there is one or not.
+            NotFoundError: the account is not a member of a workspace with this slug. The same error
+                is raised whether the workspace exists or not.
         """
         self.place = next((p for p in self.places if p.workspace.slug == slug), None)
         if self.place is None:
@@ -113,7 +114,7 @@ class ConsoleRequest:
 
     @cached_property
     def principal(self) -> Principal:
-        """Who calls operations."""
+        """The principal that calls operations."""
         if self.account is None:
             return auth.visitor(self.request)
         outside = SessionPrincipal(
@@ -132,19 +133,19 @@ class ConsoleRequest:
         )
 
     def call(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
-        """Call an operation and return what is inside the envelope.
+        """Call an operation and return ``data`` of its envelope.
 
         Raises:
-            AppError: as the operation says.
+            AppError: as the operation documents.
         """
         return self._call(operation, arguments, None)
 
     def call_once(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
-        """Call one under the idempotency key of the form, so that a double click does no harm.
+        """Call an operation under the form's idempotency key, so that a double click is harmless.
 
         Raises:
-            AlreadyCreatedError: the form was sent before, and what it made was shown then.
-            AppError: as the operation says.
+            AlreadyCreatedError: the form was sent before, and its result was shown then.
+            AppError: as the operation documents.
         """
         return self._call(operation, arguments, self.text(ONCE) or None)
 
@@ -163,7 +164,7 @@ class ConsoleRequest:
 
     @cached_property
     def form(self) -> dict[str, list[str]]:
-        """The fields of the form that was sent, each with its values."""
+        """The fields of the submitted form, each with its values."""
         fields: dict[str, list[str]] = {}
         body = self.request.body.decode(errors="replace")
         try:
@@ -175,16 +176,16 @@ class ConsoleRequest:
         return fields
 
     def text(self, name: str) -> str:
-        """Return the last value of a field, "" without one."""
+        """Return the last value of a form field, or "" if it is missing."""
         return (self.form.get(name) or [""])[-1]
 
     def asked(self, name: str) -> str:
-        """Return the last value of a query parameter, "" without one."""
+        """Return the last value of a query parameter, or "" if it is missing."""
         return (list(self.request.query.get(name, ())) or [""])[-1]
 
     @cached_property
     def language(self) -> texts.Language:
-        """The language that the pages speak."""
+        """The language of the page."""
         return render.language(self.request)
 
     def say(self, key: str, **values: object) -> str:
@@ -192,7 +193,7 @@ class ConsoleRequest:
         return texts.say(self.language, key, **values)
 
     def problem(self, error: AppError) -> Problem:
-        """Return what a page says of a failure, in its own words where it has some."""
+        """Return the page's texts for a failure: its own where the catalogue has them."""
 
         def own(key: str, otherwise: str) -> str:
             return self.say(key) if texts.has(self.language, key) else otherwise
@@ -209,7 +210,7 @@ class ConsoleRequest:
         problem: Problem | None = None,
         **values: object,
     ) -> HttpResponse:
-        """Return a page of the console, in its frame."""
+        """Return a page of the console, with the common layout."""
         zone = self.place.workspace.timezone if self.place else render.ZONE
         problem = problem or Problem()
         shown = {
@@ -238,7 +239,7 @@ class ConsoleRequest:
         return response._replace(headers={**response.headers, **problem.headers})
 
     def _done(self) -> str:
-        """Return the text of what was just done, if the page was opened after that."""
+        """Return the text that confirms the last action, if ``done`` names one."""
         key = f"done_{self.asked('done')}"
         return self.say(key) if texts.has(self.language, key) else ""
 

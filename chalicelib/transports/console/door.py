@@ -1,7 +1,8 @@
-"""Who gets into the console: people with a session, by forms of the console's own (security.md).
+"""Access to the console: sessions, and forms that only the console's own pages can send.
 
-A session is a random token in a cookie that scripts cannot read. Every form carries a token made of
-it, so that no other site's form is taken; and what a browser says of where a form stands is heard.
+A session is a random token in a cookie that scripts cannot read. Every form carries a token that is
+derived from the session's token, so forms of other sites are refused. The ``Sec-Fetch-Site`` and
+``Origin`` headers of a browser are checked, too.
 """
 
 import hashlib
@@ -34,16 +35,16 @@ from chalicelib.transports.http import (
 from chalicelib.transports.web import render
 
 COOKIE = "__Host-session"
-"""The token of a session; of one that has yet to begin, on the page to sign in, too."""
+"""Cookie of the session token. The sign-in page sets one before the session begins."""
 CSRF_FIELD = "csrf"
 MAX_FORM_BYTES = 64_000
 SIGN_IN = f"{PREFIX}/sign-in"
 _VARIABLE, _SEGMENT = re.compile(r"{\w+}"), "[A-Za-z0-9_-]+"
-"""Ids and slugs need no other characters; dots would lead out of /console again."""
+"""Ids and slugs have no other characters. A dot in a path could lead out of /console."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
-"""What ``token_urlsafe`` makes of 32 bytes."""
+"""The format of ``token_urlsafe(32)``."""
 _KEY = re.compile(f"({tokens.PREFIX}|{tokens.BOT_PREFIX})[0-9A-Za-z]{{20}}")
-"""What is long enough to be a secret: people name keys after the prefix."""
+"""Matches texts long enough to be a secret. Shorter ones may be names that begin like a key."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -52,27 +53,28 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
     "X-Robots-Tag": "noindex",
 }
-"""Of every answer below /console; the policy of pages forbids frames and foreign scripts, too."""
+"""Headers of every answer below /console. Pages also have a Content-Security-Policy of their own.
+"""
 _IF_NO_PAGE = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
-"""Of those that are no pages, which have no policy of their own."""
+"""Headers of answers that are not pages and have no policy of their own."""
 
 
 class StaleFormError(ForbiddenError):
-    """A form that is not the console's, or was made for a session that is over."""
+    """The form is not the console's own, or its session has ended."""
 
     code = "stale_form"
 
 
 def serve(page: Page, view: View, request: HttpRequest) -> HttpResponse:
-    """Answer on a path of the console with the view of the request's method."""
+    """Answer a request to a console path with the view of its method."""
     return _guarded(request, lambda asked: _answer(page, view, asked))
 
 
 def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
-    """Answer below /console where nothing is, or nothing that takes the request's method."""
+    """Return the failure page for an unknown console path, or for a method it does not accept."""
 
     def fail(_: HttpRequest) -> HttpResponse:
         raise error
@@ -89,7 +91,7 @@ def _guarded(request: HttpRequest, answer: render.Handler) -> HttpResponse:
 
 
 def _refuse_key(request: HttpRequest) -> HttpResponse:
-    """Refuse a program; or a person who has pasted a key, in words for people."""
+    """Refuse a request with an API key: programs get the envelope, people get a page."""
     if "authorization" not in request.headers and prefers_html(request):
         title, about, link = "refused", "key_in_console", (PREFIX, "to_console")
         return render.notice(
@@ -100,9 +102,9 @@ def _refuse_key(request: HttpRequest) -> HttpResponse:
 
 
 def _carries_a_key(request: HttpRequest) -> bool:
-    """Whether a request carries a key, wherever (contract, Keys and scopes).
+    """Whether a request carries an API key in any of its parts.
 
-    In a form, too: a key that somebody gives as a name would be kept, and shown to others.
+    Form fields count, too: a key that is typed as a name would be stored and shown to others.
     """
     if "authorization" in request.headers:
         return True
@@ -113,12 +115,12 @@ def _carries_a_key(request: HttpRequest) -> bool:
 
 
 def csrf_token(session_token: str) -> str:
-    """Return what a form of a session must carry."""
+    """Return the token that the forms of a session must carry."""
     return hmac.new(session_token.encode(), b"console form", hashlib.sha256).hexdigest()
 
 
 def visit_of(request: HttpRequest) -> ConsoleRequest | None:
-    """Return the visit of who is signed in, None without a live session."""
+    """Return the console request of a live session; None without one."""
     found = _signed_in(request)
     if found is None:
         return None
@@ -138,13 +140,14 @@ def _signed_in(request: HttpRequest) -> tuple[ConsoleSessionRow, AccountRow] | N
 
 
 def may_try(request: HttpRequest, agent_id: str) -> bool:
-    """Whether a request to a bot's chat comes from a page of the console of the bot's workspace.
+    """Whether a request to the chat comes from a console page of the bot's workspace.
 
-    The chat's function reads a session and a membership, and may write neither: no use is noted.
+    The chat's function may read sessions and memberships but not write them, so the session's last
+    use is not recorded.
 
     Raises:
-        UnauthorizedError: it comes from a page of a session that is over.
-        StaleFormError: it does not come from a page of this session.
+        UnauthorizedError: the session of the page has ended.
+        StaleFormError: the request does not come from a page of this session.
         ForbiddenError: the person is a plain member, who may not spend the owner's money.
     """
     found = _signed_in(request)
@@ -167,7 +170,7 @@ def check_form(request: HttpRequest, given: str) -> None:
     """Refuse a form that is not one of the console's own, made for this session.
 
     Raises:
-        StaleFormError: it stands on another site, or lacks the token.
+        StaleFormError: the form is on another site, or its token is missing or wrong.
     """
     token = _token(request)
     same = token and hmac.compare_digest(csrf_token(token).encode(), given.encode())
@@ -176,24 +179,27 @@ def check_form(request: HttpRequest, given: str) -> None:
 
 
 def _token(request: HttpRequest) -> str:
-    """Return the token in the cookie, "" if there is none that could be of ours."""
+    """Return the session token of the cookie, or "" if it has another format."""
     token = request.cookies.get(COOKIE, "")
     return token if _TOKEN.fullmatch(token) else ""
 
 
 def cookie(token: str) -> str:
-    """Return what sets the cookie of a session."""
+    """Return the ``Set-Cookie`` value of a session."""
     return set_cookie(COOKIE, token, int(console_sessions.LONGEST.total_seconds()))
 
 
 def inside(path: str) -> str:
-    """Return a path of the console with a page: nobody is sent elsewhere after signing in."""
+    """Return a console page's path unchanged, and the console's start for any other path.
+
+    Redirects after signing in therefore never leave the console.
+    """
     return path if any(page.fullmatch(path) for page in _pages()) else PREFIX
 
 
 @cache
 def _pages() -> list[re.Pattern[str]]:
-    """Return what paths of pages look like; the forms' own, which are only sent, are none."""
+    """Return patterns of the paths that have a page. Paths that only accept forms are excluded."""
     shown = (path for path, page in ROUTES.items() if page.get)
     return [re.compile(_VARIABLE.sub(_SEGMENT, path), re.ASCII) for path in shown]
 
@@ -222,9 +228,9 @@ def _answer(page: Page, view: View, request: HttpRequest) -> HttpResponse:
 
 
 def _to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
-    """Send somebody to sign in, and back here afterwards where that is a page to be read.
+    """Redirect to the sign-in page, and back afterwards if the path has a page.
 
-    Who sent a form is told why it was not taken.
+    After a form was refused, the sign-in page shows the reason.
     """
     done = "signed_out" if page.signs_out else SESSION_OVER
     about = {"done": done} if request.method == "POST" else {}
@@ -237,7 +243,7 @@ def _to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
 
 
 def _same_site(request: HttpRequest) -> bool:
-    """Whether a browser says that the form stands on this host, or says nothing of it."""
+    """Whether the browser's headers name this host as the form's origin, or are missing."""
     if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         return False
     origin = request.headers.get("origin")
@@ -246,5 +252,5 @@ def _same_site(request: HttpRequest) -> bool:
     hosts = {urlsplit(settings().public_url).netloc, request.headers.get("host", "")}
     try:
         return urlsplit(origin).netloc in hosts - {""}
-    except ValueError:  # no URL
+    except ValueError:  # not a URL
         return False

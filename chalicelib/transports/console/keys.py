@@ -1,4 +1,4 @@
-"""API keys: made with a grid of rights, shown once, revoked by name."""
+"""Pages of API keys: created with a grid of rights, shown once, revoked by name."""
 
 import re
 from datetime import date, datetime, time, timedelta
@@ -22,11 +22,11 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 PRESETS = ("read", "agent", "everything")
 GONE = 20
-"""Of keys that no longer work the latest are shown; a page has its bounds (ui.md)."""
+"""Revoked and expired keys on the page, the latest first."""
 
 
 def index(visit: ConsoleRequest) -> HttpResponse:
-    """List the keys, those that work first."""
+    """List the keys. Active keys come first."""
     listed = visit.call("list_keys")
     wanted = search_fold(visit.asked("q").strip())
     keys = [
@@ -50,7 +50,7 @@ def index(visit: ConsoleRequest) -> HttpResponse:
 
 
 def ask(visit: ConsoleRequest) -> HttpResponse:
-    """Show the form of a new key; where none can be made, the list says why."""
+    """Show the form for a new key, or the list if no key can be created."""
     listed = visit.call("list_keys")
     if _gated(visit) or listed["live"] >= listed["most"]:
         return redirect(f"{visit.here.path}/keys")
@@ -58,7 +58,7 @@ def ask(visit: ConsoleRequest) -> HttpResponse:
 
 
 def create(visit: ConsoleRequest) -> HttpResponse:
-    """Make a key and show its token, this once; or tick a preset's boxes."""
+    """Create a key and show its token once; or only tick the boxes of a preset."""
     if chosen := visit.text("preset"):
         return _form(visit, 200, ticked=preset(chosen, admin=_admin(visit)))
     ticked = frozenset(visit.form.get("scopes", ()))
@@ -86,7 +86,7 @@ def create(visit: ConsoleRequest) -> HttpResponse:
 
 
 def ask_to_revoke(visit: ConsoleRequest) -> HttpResponse:
-    """Ask whether a key shall stop working, by its name."""
+    """Show the confirmation to revoke a key."""
     key = _key(visit, visit.request.path["id"])
     if key["state"] == "revoked":
         return redirect(f"{visit.here.path}/keys?done=key_revoked")
@@ -100,7 +100,7 @@ def revoke(visit: ConsoleRequest) -> HttpResponse:
 
 
 def preset(name: str, *, admin: bool) -> frozenset[str]:
-    """Return the scopes that a preset ticks; the blog's only for ADMIN accounts."""
+    """Return the scopes of a preset. Only ADMIN accounts get the blog's scopes."""
     scopes = [scope for scope in Scope if admin or not scope.admin_only]
     reads = {str(scope) for scope in scopes if scope.endswith(":read")}
     match name:
@@ -115,7 +115,7 @@ def preset(name: str, *, admin: bool) -> frozenset[str]:
 
 
 def rights(scopes: list[str]) -> list[tuple[str, str]]:
-    """Return what a key may do by the key of the area's text: ``read``, ``write`` or ``both``."""
+    """Return the rights of a key by the text key of an area: ``read``, ``write`` or ``both``."""
     held: dict[str, set[str]] = {}
     for scope in scopes:
         area, _, right = scope.partition(":")
@@ -153,15 +153,15 @@ def _admin(visit: ConsoleRequest) -> bool:
 
 
 def _gated(visit: ConsoleRequest) -> bool:
-    """Whether the workspace's plan is without the API."""
+    """Whether the workspace's plan excludes the API."""
     return visit.here.workspace.plan not in PLANS_WITH_API
 
 
 def _end_of_day(text: str, timezone: str) -> str | None:
-    """Return the end of a day where the workspace is; None if none was chosen.
+    """Return the end of a day in the workspace's time zone; None if the text is empty.
 
     Raises:
-        ValidationError: it is no day.
+        ValidationError: the text is not a date.
     """
     if not text.strip():
         return None
@@ -175,7 +175,7 @@ def _end_of_day(text: str, timezone: str) -> str | None:
 
 
 def _probe(scopes: list[str]) -> str:
-    """Return a path that a key may read, for a first call with it."""
+    """Return a path that the key may read, for an example call."""
     for scope in scopes:
         area, _, right = scope.partition(":")
         if right == "read" and area in SCOPED and SCOPED[area].example:

@@ -1,4 +1,4 @@
-"""A workspace at a glance: what came in, what is next, and what there is to spend."""
+"""The overview of a workspace: new leads, coming bookings and the balance."""
 
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
@@ -7,7 +7,7 @@ MEASURES = ("leads", "bookings", "dialogs", "visitors")
 
 
 def show(visit: ConsoleRequest) -> HttpResponse:
-    """Show the numbers first, then the newest of what they count."""
+    """Show the counts first, then the latest records behind them."""
     found = visit.call("get_overview")
     days = [{"date": day["date"], **day["income"]} for day in found["days"]]
     return visit.page("overview", found=found, days=days, measures=MEASURES)

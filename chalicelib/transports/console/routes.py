@@ -6,7 +6,7 @@ from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.lazy import Lazy
 
 if TYPE_CHECKING:
-    from chalicelib.transports.console.console_request import ConsoleRequest  # noqa: F401  ruff does not find it below
+    from chalicelib.transports.console.console_request import ConsoleRequest  # noqa: F401  ruff does not see its use below
 
 View = Lazy[["ConsoleRequest"], HttpResponse]
 
@@ -16,16 +16,16 @@ BOT = f"{WORKSPACE}/bots/{{id}}"
 
 
 def _view(target: str) -> View:
-    """Return a function of a module of this package."""
+    """Return a function of a module of this package, imported at the first call."""
     return Lazy(f"{__package__}.{target}")
 
 
 class Page(NamedTuple):
-    """What answers on a path: the functions for GET and POST.
+    """Handlers of a path: the functions for GET and POST.
 
-    Visitors who are not signed in may open a ``guest`` page. In a workspace, forms are taken from
-    managers alone. A page ``for_managers`` is one that plain members, who may only look, have no
-    use for. A form that ``signs_out`` is not missed when the session is already over.
+    Visitors who are not signed in may open a ``guest`` page. Within a workspace, only managers may
+    send forms. Plain members, who have read access, cannot open a page ``for_managers``. A form
+    that ``signs_out`` succeeds even if the session has already ended.
     """
 
     get: View | None = None

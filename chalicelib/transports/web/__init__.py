@@ -1,5 +1,5 @@
-"""Pages for people: the base that the blog, the console and the reference share, and public ones.
+"""Web pages: the base that blog, console and reference share, and the public pages.
 
-``assets`` are the style sheets and icons, ``texts`` what pages say, ``render`` makes pages of
+``assets`` has style sheets and icons, ``texts`` has the texts of pages, and ``render`` renders
 templates.
 """

@@ -1,8 +1,8 @@
-"""Style sheets, scripts and icons: text of ours and of kept projects, served by the service itself.
+"""Style sheets, scripts and icons, served by the service itself.
 
-A style sheet is one request: the vendored base, the tokens, what all pages share, and what its
-pages add. A script only adds to pages that are whole without it. The name of either holds a hash
-of its content, so that browsers keep it for good. Icons are put into the pages.
+A style sheet is one request. It consists of the vendored base, the tokens, the common rules, and
+the rules of the page's kind. Pages work without their script. The file name of a style sheet or
+script contains a hash of its content, so browsers cache it indefinitely. Icons are inlined.
 """
 
 import hashlib
@@ -24,9 +24,9 @@ STYLE_SHEETS = {
     "docs": (*_SHARED, "docs"),
     "home": (*_SHARED, "home"),
 }
-"""What each style sheet consists of; one for each kind of pages."""
+"""The parts of each style sheet. Each kind of page has one style sheet."""
 SCRIPTS = frozenset({"console", "docs"})
-"""Those in ``static``, for pages that name one (``render.page``)."""
+"""Scripts in ``static``. A page may name one (``render.page``)."""
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _CACHED = {
     True: "public, max-age=31536000, immutable",
@@ -38,19 +38,19 @@ _SPACE = re.compile(r"\s+")
 
 @cache
 def style_sheet(name: str) -> bytes:
-    """Return a style sheet."""
+    """Return a style sheet, minified."""
     return minified(*STYLE_SHEETS[name])
 
 
 def minified(*names: str) -> bytes:
-    """Return parts of style sheets as one, without comments and needless white space."""
+    """Join parts of style sheets, without comments and superfluous white space."""
     parts = [(_FOLDER / "static" / f"{name}.css").read_text() for name in names]
     return css.minify("\n".join(parts)).encode()
 
 
 @cache
 def script(name: str) -> bytes:
-    """Return a script as it is written."""
+    """Return a script unchanged."""
     return (_FOLDER / "static" / f"{name}.js").read_bytes()
 
 
@@ -73,7 +73,7 @@ def _url(name: str, kind: str, body: bytes) -> str:
 
 @cache
 def icon(name: str) -> str:
-    """Return an icon's SVG, which says nothing to a screen reader: a text stands beside it."""
+    """Return an icon's SVG. Screen readers skip it, so a text must stand next to it."""
     svg = _SPACE.sub(" ", (_FOLDER / "icons" / f"{name}.svg").read_text())
     shape = svg.partition(">")[2] if svg.startswith("<!--") else svg
     shape = shape[shape.index("<svg") :].replace("> <", "><")
@@ -81,10 +81,10 @@ def icon(name: str) -> str:
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Answer with a style sheet or a script; one of another version is served as it is now.
+    """Return a style sheet or a script. A URL of another version returns the current version.
 
     Raises:
-        NotFoundError: there is none of the name.
+        NotFoundError: no file has this name.
     """
     found = _NAME.fullmatch(request.path["name"])
     if found is None or found[1] not in {"css": STYLE_SHEETS, "js": SCRIPTS}[found[3]]:

@@ -1,4 +1,4 @@
-"""The blog's public pages: index, posts, feed and sitemap; complete without script."""
+"""The blog's public pages: index, posts, feed and sitemap. They work without script."""
 
 import re
 from datetime import timedelta
@@ -20,10 +20,10 @@ POSTS_A_PAGE = 10
 FEED_POSTS = 30
 OTHER_POSTS = 3
 SITEMAP_URLS = 50_000
-"""Of one sitemap (sitemaps.org)."""
+"""Largest number of URLs in a sitemap (sitemaps.org)."""
 TAGS_SHOWN = 16
 UPDATED_AFTER = timedelta(days=1)
-"""A post that was changed later than this after its publication says so."""
+"""A post that was changed later than this after its publication shows the date of the change."""
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold (XML 1.0, 2.2)."""
 _SLOWLY = "public, max-age=600"
@@ -31,7 +31,7 @@ _SLOWLY = "public, max-age=600"
 
 @render.with_pages
 def index(request: HttpRequest) -> HttpResponse:
-    """Show a page of the published posts, the latest first; those with a tag if one is named."""
+    """Show a page of the published posts, latest first; with a tag, only the posts that have it."""
     number, tag = _page_number(request), _one(request, "tag") or None
     if number is None:
         return _missing(request)
@@ -63,7 +63,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @render.with_pages
 def post(request: HttpRequest) -> HttpResponse:
-    """Show a published post; one that had another slug is where it is now."""
+    """Show a published post. A former slug redirects to the current one."""
     found = reading.find(request.path["slug"])
     if found is None:
         return _missing(request)
@@ -77,7 +77,7 @@ def post(request: HttpRequest) -> HttpResponse:
         request,
         "blog/post.html",
         post=row,
-        text=Markup(markdown.to_html(content)),  # noqa: S704  cleaned (``lib.markdown``)
+        text=Markup(markdown.to_html(content)),  # noqa: S704  sanitised (``lib.markdown``)
         post_lang=texts.language_of(f"{row.title} {content[:2000]}"),
         updated=row.published_at + UPDATED_AFTER < row.updated_at,
         others=_others(row.id),
@@ -94,13 +94,13 @@ def rss(request: HttpRequest) -> HttpResponse:
 
 
 def sitemap(_request: HttpRequest) -> HttpResponse:
-    """Return the addresses of the blog and its posts (sitemaps.org)."""
+    """Return the sitemap with the URLs of the blog and its posts (sitemaps.org)."""
     rows = islice(posts.every_published(), SITEMAP_URLS - 1)
     return _xml(render.document("en", "blog/sitemap.xml", posts=rows), "application/xml", _SLOWLY)
 
 
 def robots(_request: HttpRequest) -> HttpResponse:
-    """Return what crawlers may read, and where the sitemap is (RFC 9309: the longest path wins)."""
+    """Return ``robots.txt`` with the sitemap's URL (RFC 9309: the longest matching path wins)."""
     lines = ("User-agent: *", "Disallow: /api/", "Allow: /api/docs", "Disallow: /console", "")
     body = "\n".join([*lines, f"Sitemap: {settings().public_url}/sitemap.xml", ""]).encode()
     headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _SLOWLY}
@@ -128,7 +128,7 @@ def _language(row: PostRow) -> Language:
 
 
 def _page_number(request: HttpRequest) -> int | None:
-    """Return the number of the page asked for, None if it is none."""
+    """Return the requested page's number; None if it is not a valid number."""
     text = _one(request, "page") or "1"
     return int(text) if re.fullmatch("[1-9][0-9]{0,8}", text, re.ASCII) else None
 

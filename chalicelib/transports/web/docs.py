@@ -1,6 +1,7 @@
-"""The API reference as pages: a start page, guides, and a page an area; search; no script needed.
+"""The API reference as pages: a start page, guides, a page for each area, and search.
 
-All is made of the OpenAPI document, which the packager has written: no operation is imported.
+The pages work without script. They are built from the OpenAPI document that the packager wrote, so
+no operation is imported.
 """
 
 from functools import lru_cache
@@ -18,7 +19,7 @@ SCRIPT = "docs"
 
 @render.with_pages
 def start(request: HttpRequest) -> HttpResponse:
-    """Show the start page; with ``q``, what is found."""
+    """Show the start page, or the search results for ``q``."""
     query = (request.query.get("q") or [""])[-1].strip()[: search.MAX_QUERY]
     known = _reference()
     if not query:
@@ -49,7 +50,7 @@ def section(request: HttpRequest) -> HttpResponse:
 
 
 def index(_request: HttpRequest) -> HttpResponse:
-    """Return what the script searches in."""
+    """Return the search index for the page's script."""
     body = _index(_reference())
     headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": render.CACHED}
     return HttpResponse(200, body, headers)
@@ -79,7 +80,7 @@ def _page(request: HttpRequest, known: Reference, template: str, **values: Any) 
         "here": "",
         "query": "",
         "area": None,
-        "prose": lambda text: Markup(prose.to_html(text)),  # noqa: S704  texts of ours, escaped
+        "prose": lambda text: Markup(prose.to_html(text)),  # noqa: S704  the project's own texts, escaped
         "inline": lambda text: Markup(prose.inline(text)),  # noqa: S704  as above
         "samples": lambda operation: _samples(known, operation),
         "answer_of": samples.answer,
@@ -91,7 +92,7 @@ def _page(request: HttpRequest, known: Reference, template: str, **values: Any) 
 
 
 def _samples(known: Reference, operation: OperationDoc) -> list[tuple[str, str]]:
-    """Return the calls of an operation by the language's name."""
+    """Return the sample calls of an operation by the name of the language."""
     made = {
         "cURL": samples.curl(known.base_url, operation),
         "Python": samples.python(known.base_url, operation),

@@ -1,4 +1,4 @@
-"""The start page of the service: what it is, and where its console, reference and blog are."""
+"""The start page of the service, with links to the console, the reference and the blog."""
 
 from chalicelib.transports import chalice_app
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, prefers_html
@@ -7,7 +7,7 @@ from chalicelib.transports.web import render
 
 @render.with_pages
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the start page to a browser. Other clients get the JSON of an unknown path."""
+    """Show the start page to a browser. Other clients get the JSON answer of an unknown path."""
     if not prefers_html(request):
         return failure(chalice_app.unknown_path(), request.request_id, Vary="Accept")
     response = render.page(request, "home.html")

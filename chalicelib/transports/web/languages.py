@@ -1,4 +1,4 @@
-"""The languages that pages speak."""
+"""The languages of the pages."""
 
 from typing import Final, Literal, get_args
 

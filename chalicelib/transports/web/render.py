@@ -1,6 +1,6 @@
-"""Pages of templates: one frame, escaped throughout, in the reader's language.
+"""Renders pages from templates: one layout, escaped throughout, in the reader's language.
 
-They are whole without script; one of ours may add to a page, and nothing else runs in it.
+Pages work without script. A page may load one of the project's scripts; no other script runs in it.
 """
 
 import base64
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 ZONE = "Europe/Moscow"
-"""Where the platform is: the dates of its own pages are told in this time zone."""
+"""Time zone of the dates on the platform's own pages."""
 CACHED = "public, max-age=60"
-"""For pages that all readers share: an edit is seen within a minute (chalice.md)."""
+"""For pages that all readers share. An edit is visible within a minute."""
 _POLICY = (
     "default-src 'none'; style-src {style}; img-src 'self' https: data:; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
@@ -42,26 +42,26 @@ log = logging.getLogger(__name__)
 
 @cache
 def environment() -> "Environment":
-    """Return what makes pages of templates; it escapes everything that is not ``Markup``."""
+    """Return the template environment. It escapes every value that is not ``Markup``."""
     from markupsafe import Markup  # noqa: PLC0415  it comes with Jinja, which only pages need
 
     made = templates.environment(Path(__file__).parent / "templates")
-    made.globals["icon"] = lambda name: Markup(assets.icon(name))  # noqa: S704  an icon of ours
+    made.globals["icon"] = lambda name: Markup(assets.icon(name))  # noqa: S704  the project's own icon
     made.globals["style_url"] = assets.style_url
     made.globals["script_url"] = assets.script_url
-    made.globals["style"] = lambda name: Markup(_style(name))  # noqa: S704  a style sheet of ours
+    made.globals["style"] = lambda name: Markup(_style(name))  # noqa: S704  the project's own style sheet
     made.filters["iso"] = iso
     made.filters["urlquote"] = partial(quote, safe="")
     return made
 
 
 def language(request: HttpRequest) -> Language:
-    """Return the language in which a page speaks to who asks for it."""
+    """Return the page's language for a request."""
     return texts.preferred(request.headers.get("accept-language", ""))
 
 
 def document(spoken: Language, template: str, **values: object) -> str:
-    """Return a document made of a template, which speaks a language."""
+    """Render a template in a language."""
     own = {
         "lang": spoken,
         "say": partial(texts.say, spoken),
@@ -82,9 +82,9 @@ def page(
     script: str | None = None,
     **values: object,
 ) -> HttpResponse:
-    """Return a page; a ``cached`` one is what everybody sees who speaks the reader's language.
+    """Return a page. A ``cached`` page is the same for all readers of a language.
 
-    ``script`` names one of ``assets.SCRIPTS``, which adds to it.
+    ``script`` names one of ``assets.SCRIPTS``, which the page loads.
     """
     body = document(language(request), template, script=script, **values).encode()
     headers = {"Content-Type": HTML_TYPE, "Vary": "Accept-Language", **_guard("'self'")}
@@ -95,7 +95,7 @@ def page(
     return HttpResponse(status, body, headers)
 
 
-def notice(  # noqa: PLR0913  what a page of a few words has
+def notice(  # noqa: PLR0913  the parts of a notice
     request: HttpRequest,
     status: int,
     *,
@@ -105,7 +105,7 @@ def notice(  # noqa: PLR0913  what a page of a few words has
     link: tuple[str, str] | None = None,
     **values: object,
 ) -> HttpResponse:
-    """Return a page of a few words that brings its style with it: it may be shown on any host.
+    """Return a short page with an inline style sheet, so it can be shown on any host.
 
     ``title``, ``about`` and the text of ``link`` (a URL and a text) are keys of the catalogue.
     """
@@ -122,7 +122,7 @@ def notice(  # noqa: PLR0913  what a page of a few words has
 
 
 def with_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Handler:
-    """Let a handler's failures be told to people; ``link``, as in ``notice``, leads on."""
+    """Return a handler whose failures are shown as pages, with ``link`` as in ``notice``."""
 
     def run(request: HttpRequest) -> HttpResponse:
         try:
@@ -163,7 +163,7 @@ def _style(name: str) -> str:
 
 
 def _guard(style: str) -> dict[str, str]:
-    """Return the headers of a page that runs nothing and is in nobody's frame."""
+    """Return security headers for a page: no scripts, no framing, no type sniffing."""
     return {
         "Content-Security-Policy": _POLICY.format(style=style),
         "X-Content-Type-Options": "nosniff",

@@ -1,4 +1,4 @@
-"""Sites for their visitors: pages as their authors wrote them, away from everything of ours."""
+"""Customers' sites: pages as their authors wrote them, isolated from the platform's own."""
 
 from urllib.parse import quote, urlencode
 
@@ -10,7 +10,7 @@ from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, eta
 from chalicelib.transports.web import render
 
 SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
-"""For pages on our own host: their scripts run in an origin of their own, without our cookies."""
+"""For pages on the platform's own host: their scripts get an opaque origin without cookies."""
 
 _NOTICES: dict[State, tuple[str, str, str]] = {
     "no site": ("file-question", "not_found", "site_not_found"),
@@ -19,12 +19,12 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
     "suspended": ("ban", "site_suspended", "site_suspended_about"),
     "empty": ("clock", "site_empty", "site_empty_about"),
 }
-"""Icon, title and text of what is shown in a page's place; all of them are 404."""
+"""Icon, title and text of each notice shown in place of a page. All have status 404."""
 
 
 @render.with_pages
 def page(request: HttpRequest) -> HttpResponse:
-    """Show a page of a site, or why there is none."""
+    """Show a page of a site, or a notice with the reason if it cannot be shown."""
     slug = request.path["site"]
     domain = settings().sites_domain
     if domain and edge.host(request.headers) != f"{slug}.{domain}":
@@ -48,7 +48,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def _moved(request: HttpRequest, path: str) -> HttpResponse:
-    """Lead to the path whose relative links stay in the site: only the home page ends with /."""
+    """Redirect to the path that relative links need: only the home page's ends with a slash."""
     query = urlencode(request.query, doseq=True, quote_via=quote)
     location = quote(path) + (f"?{query}" if query else "")
     return HttpResponse(301, b"", {"Location": location, "Cache-Control": render.CACHED})

@@ -1,8 +1,8 @@
-"""Texts of pages in Russian and English, and how dates, numbers and money are written there.
+"""Texts of pages in Russian and English, and the formats of dates, numbers and money.
 
 The texts and their plural forms are in the PO files of ``locale`` (ADR 47). Names of months and
-signs of currencies are those of the CLDR, by Babel, of which the Lambda zip has these two languages
-only. Babel is imported when a page first needs it.
+currency signs come from the CLDR through Babel. The Lambda zip contains Babel's data for these two
+languages only. Babel is imported when a page first needs it.
 """
 
 import re
@@ -23,7 +23,7 @@ _LATIN = re.compile("[a-z]", re.IGNORECASE)
 
 
 def preferred(header: str, default: Language = "en") -> Language:
-    """Return the language that an ``Accept-Language`` header asks for first, of those spoken."""
+    """Return the first supported language of an ``Accept-Language`` header."""
     asked: list[tuple[float, Language]] = []
     for part in header.split(","):
         found = _RANGE.fullmatch(part)
@@ -41,13 +41,13 @@ def _weight(text: str | None) -> float:
 
 
 def language_of(text: str) -> Language:
-    """Return the language that a text of somebody's is probably in, by its script."""
+    """Guess the language of a text by its script."""
     return "ru" if len(_CYRILLIC.findall(text)) > len(_LATIN.findall(text)) else "en"
 
 
 @cache
 def catalogue(language: Language) -> po_files.Catalogue:
-    """Return the texts of pages in a language, by key."""
+    """Return the texts of a language, by key."""
     return po_files.read(LOCALE, language, "public", "console")
 
 
@@ -57,7 +57,7 @@ def _changes(language: Language) -> po_files.Catalogue:
 
 
 def say(language: Language, key: str, **values: object) -> str:
-    """Return a text of the catalogue; of several plural forms that of ``n``."""
+    """Return a text of the catalogue. ``n`` selects the plural form."""
     text = catalogue(language).texts[key]
     if isinstance(text, str):
         return text.format(**values)
@@ -70,12 +70,12 @@ def say(language: Language, key: str, **values: object) -> str:
 
 
 def has(language: Language, key: str) -> bool:
-    """Return whether the catalogue has a text of this key."""
+    """Whether the catalogue has a text of this key."""
     return key in catalogue(language).texts
 
 
 def change(language: Language, operation: str, title: str | None) -> str:
-    """Return in words what an entry of the audit log did; ``title`` is the operation's own.
+    """Describe an entry of the audit log; ``title`` is the title of its operation.
 
     The catalogue has no English texts of operations, because their titles are English.
     """
@@ -83,14 +83,14 @@ def change(language: Language, operation: str, title: str | None) -> str:
 
 
 def number(language: Language, n: int) -> str:
-    """Return a whole number with its thousands separated."""
+    """Format a whole number with thousands separators."""
     from babel.numbers import format_decimal  # noqa: PLC0415  as above
 
     return format_decimal(n, locale=language)
 
 
 def money(language: Language, kopecks: int) -> str:
-    """Return an amount in rubles, such as ``1 234,50 ₽``."""
+    """Format an amount in rubles, such as ``1 234,50 ₽``."""
     from decimal import Decimal  # noqa: PLC0415  as above
 
     from babel.numbers import format_currency  # noqa: PLC0415  as above
@@ -101,16 +101,16 @@ def money(language: Language, kopecks: int) -> str:
 
 
 def day(language: Language, when: date) -> str:
-    """Return a date, such as ``22 November 2026``."""
+    """Format a date, such as ``22 November 2026``."""
     from babel.dates import format_date  # noqa: PLC0415  as above
 
     return format_date(when, "d MMMM y", locale=language)
 
 
 def moment(language: Language, when: datetime, timezone: str) -> str:
-    """Return a moment in an IANA time zone, such as ``22 Nov 2026, 14:05``.
+    """Format a moment in an IANA time zone, such as ``22 Nov 2026, 14:05``.
 
-    In UTC if it is so near an end of the calendar that the zone cannot tell it.
+    Moments at the very end of the calendar, which the zone cannot convert, are shown in UTC.
     """
     from babel.dates import format_datetime  # noqa: PLC0415  as above
 
@@ -118,13 +118,13 @@ def moment(language: Language, when: datetime, timezone: str) -> str:
 
 
 def offset(when: datetime, timezone: str) -> int:
-    """Return the minutes from UTC to the time that ``moment`` shows; negative in the west."""
+    """Return the UTC offset of the time that ``moment`` shows, in minutes; negative in the west."""
     ahead = _local(when, timezone).utcoffset() or timedelta()
     return int(ahead.total_seconds()) // 60
 
 
 def zone(minutes: int) -> str:
-    """Return an offset as people read it, such as ``UTC+5:30``."""
+    """Format an offset from UTC, such as ``UTC+5:30``."""
     if not minutes:
         return "UTC"
     sign, (hours, rest) = "+" if minutes > 0 else "\u2212", divmod(abs(minutes), 60)
