@@ -1,7 +1,8 @@
-"""Ask for known vulnerabilities of everything that ``constraints.txt`` pins: ``make audit``.
+"""Checks every package in ``constraints.txt`` for known vulnerabilities: ``make audit``.
 
-pip-audit, with two of its answers told from each other: it fails alike when it finds something and
-when it cannot ask, and finds nothing where a package mirror knows no advisories.
+pip-audit exits with the same status for a vulnerability and for an unreachable service. It also
+reports no vulnerability if a package mirror has no advisories. This module distinguishes these
+cases.
 """
 
 import json
@@ -12,11 +13,11 @@ from pathlib import Path
 
 PINS = Path(__file__).parents[2] / "constraints.txt"
 UNREACHABLE = re.compile(r"requests\.exceptions\.|ServiceError|vulnerability feed|not redirecting")
-"""What pip-audit ends with when the advisory service does not answer, or not as it should."""
+"""Errors of pip-audit when the advisory service is unreachable or its answer is not usable."""
 
 
 def report(printed: str, errors: str) -> tuple[bool, str]:
-    """Return whether pip-audit's output lets a build pass, and what it says in a few words."""
+    """Return whether pip-audit's output lets a build pass, with a short message."""
     try:
         packages = json.loads(printed)["dependencies"]
     except ValueError:
@@ -40,7 +41,7 @@ def report(printed: str, errors: str) -> tuple[bool, str]:
 
 
 def main() -> None:
-    """Exit with 1 if anything pinned has a known vulnerability."""
+    """Exit with 1 if a pinned package has a known vulnerability."""
     command = [sys.executable, "-m", "pip_audit", "--requirement", str(PINS), "--no-deps"]
     options = ["--disable-pip", "--format", "json", "--progress-spinner", "off"]
     done = subprocess.run([*command, *options], check=False, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""``python -m infra deploy`` and its kin: one JSON object on stdout, words on stderr."""
+"""``python -m infra deploy`` and related commands: a JSON object on stdout, messages on stderr."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _PYTHON = click.option("--python", help="The Python to package with. Default: th
 
 
 def _deployment(stage: str, region: str | None) -> "Deployment":
-    from infra.deploy.aws.account import sign_in  # noqa: PLC0415  the help needs no boto3, no store
+    from infra.deploy.aws.account import sign_in  # noqa: PLC0415  the help needs neither boto3 nor the store
     from infra.deploy.deployment import Deployment  # noqa: PLC0415  as above
 
     account = sign_in(region)
@@ -35,10 +35,10 @@ def _deployment(stage: str, region: str | None) -> "Deployment":
 
 
 def _ask(question: str) -> None:
-    """Go on only if somebody says so.
+    """Ask for confirmation.
 
     Raises:
-        click.ClickException: nobody is there to ask.
+        click.ClickException: stdin is not a terminal.
         click.Abort: the answer is no.
     """
     if not sys.stdin.isatty():
@@ -55,10 +55,10 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _look(result: dict[str, Any]) -> None:
-    """Look at what was deployed, if its name leads there yet; say what does not hold.
+    """Run the smoke test on a deployed stage, if its host name resolves; print the failures.
 
     Raises:
-        click.ClickException: something does not.
+        click.ClickException: a check failed.
     """
     from infra.deploy import smoke  # noqa: PLC0415  as above
 
@@ -111,7 +111,7 @@ def _look(result: dict[str, Any]) -> None:
 @_BREAK
 @_PYTHON
 @_YES
-def deploy(  # noqa: PLR0913  an option each
+def deploy(  # noqa: PLR0913  one for each option
     stage: str,
     region: str | None,
     python: str | None,
@@ -121,10 +121,10 @@ def deploy(  # noqa: PLR0913  an option each
     yes: bool,
     **choices: str | None,
 ) -> None:
-    """Deploy the checkout: data, then code, then the edge; then look at it.
+    """Deploy the checkout: data, then code, then the edge; then run the smoke test.
 
-    Options that are left out stay as they were deployed before. A deployment that was stopped is
-    finished by running it again.
+    Options that are left out keep their deployed values. To finish a deployment that was
+    interrupted, run it again.
     """
     from infra.deploy import doctor  # noqa: PLC0415  as above
     from infra.deploy.deployment import DeployOptions  # noqa: PLC0415  as above
@@ -148,7 +148,7 @@ def deploy(  # noqa: PLR0913  an option each
 def rollback(
     stage: str, region: str | None, release: str | None, python: str | None, *, break_lock: bool
 ) -> None:
-    """Put an earlier release's code into the functions. Data and edge stay as they are."""
+    """Deploy an earlier release's code to the functions. Data and edge stay as they are."""
     deployment = _deployment(stage, region)
     click.echo("The code goes back; data stays as it is.", err=True)
     _look(deployment.rollback(release, break_lock=break_lock, python=python))
@@ -158,7 +158,7 @@ def rollback(
 @_STAGE
 @_REGION
 def list_releases(stage: str, region: str | None) -> None:
-    """List the releases that are kept, newest first."""
+    """List the stored releases, newest first."""
     from infra.deploy import releases  # noqa: PLC0415  as above
 
     _, store = _deployment(stage, region).deployed()
@@ -179,7 +179,7 @@ def list_releases(stage: str, region: str | None) -> None:
 )
 @_BREAK
 @_YES
-def destroy(  # noqa: PLR0913  an option each
+def destroy(  # noqa: PLR0913  one for each option
     stage: str,
     region: str | None,
     yes_delete_the_data_of: str | None,
@@ -220,7 +220,7 @@ def _typed(stage: str) -> str:
 @click.option("--bot-key", help="A key of the bot, if it is private.")
 @click.option("--origin", "origins", multiple=True, help="An address that only the edge may call.")
 def smoke(url: str | None, origins: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  the rest of ``Target``
-    """Look at a running service from outside: whether each of its surfaces answers."""
+    """Check from outside whether each surface of a running service answers."""
     from infra.deploy import smoke as outside  # noqa: PLC0415  as above
     from infra.local.stack import LocalStack  # noqa: PLC0415  as above
 
@@ -241,7 +241,7 @@ def smoke(url: str | None, origins: tuple[str, ...], **options: Any) -> None:  #
 @click.option("--stage", default="dev", show_default=True, help="As in .chalice/config.json.")
 @_REGION
 def doctor(stage: str, region: str | None) -> None:
-    """Say what this machine or AWS account lacks for a deployment, and what to do about it."""
+    """List what this machine or AWS account lacks for a deployment, with advice."""
     from infra.deploy import doctor as look  # noqa: PLC0415  as above
     from infra.deploy.package.build import ROOT  # noqa: PLC0415  as above
 

@@ -1,7 +1,7 @@
-"""The deployment of a stage: data, then code, then the edge, then a look at the result (ADR 36).
+"""The deployment of a stage: data, then code, then the edge, then a smoke test (ADR 36).
 
-Each step finds out what there is and makes it what it should be, so that a deployment which was
-killed anywhere is finished by running it again.
+Each step reads the current state and changes it to the wanted state. To finish a deployment that
+was killed at any point, run it again.
 """
 
 import base64
@@ -30,17 +30,17 @@ from infra.deploy.stage_config import StageFacts
 from infra.operator import refolding
 
 UPLOAD_SECONDS = "300"
-"""For a zip of 26 MiB to Lambda; Chalice would give up after a minute."""
+"""Timeout for the upload of a zip of 26 MiB to Lambda. Chalice's default is one minute."""
 CHANGES = ("Creating", "Updating", "Deleting")
-"""How Chalice's lines begin that name a resource."""
+"""First words of the lines in which Chalice names a resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeployOptions:
-    """Options of one run of ``deploy``; nothing of them is kept but ``choices``.
+    """Options of one run of ``deploy``. Only ``choices`` are stored.
 
-    ``choices`` change fields of ``OperatorChoices``, by their names. None leaves a field as it was
-    deployed before; an empty text removes a host or the e-mail address of alarms.
+    ``choices`` change fields of ``OperatorChoices``, by their names. None keeps a field's deployed
+    value. An empty text removes a host or the e-mail address of alarms.
     """
 
     stage: str
@@ -52,7 +52,7 @@ class DeployOptions:
 
 @dataclass
 class Deployment:
-    """A stage in an account, and what may be done with it."""
+    """A stage in an account, with the actions on it."""
 
     account: Account
     stage: str
@@ -61,11 +61,11 @@ class Deployment:
     confirm: Callable[[list[Change]], None] = lambda _: None
 
     def deploy(self, options: DeployOptions) -> dict[str, Any]:
-        """Deploy what the checkout holds; return what there is now.
+        """Deploy the checkout; return the state of the stage.
 
         Raises:
-            click.ClickException: something is missing, refused or failed; what was done stays, and
-                running it again goes on from there.
+            click.ClickException: something is missing, refused or failed. Completed steps stay, and
+                the next run continues from there.
         """
         source = self._source(allow_dirty=options.allow_dirty)
         self._refuse_another_region()
@@ -77,12 +77,13 @@ class Deployment:
             with self.progress.step(f"Stack {data.name}"):
                 outputs = data.apply(self._data_parameters(), self.confirm, keep=True)
             store = self.store(outputs)
-            if not before:  # The bucket of the lock was made just now.
+            if not before:  # The bucket of the lock was just created.
                 self.lock(held, store, break_lock=options.break_lock)
             choices = self._choose(store, options)
             facts = self._learn(outputs, choices)
             with self.progress.step("Zip"):
-                # It needs nothing of what is known, and its template lies where others can read.
+                # The build needs none of the facts, and its template is readable by other users of
+                # the machine.
                 built = package.build(
                     self.stage, self.root / "build" / "package", options.python, self.root
                 )
@@ -99,12 +100,12 @@ class Deployment:
         return self._result(release, resources, edge, facts)
 
     def rollback(self, name: str | None, *, break_lock: bool, python: str | None) -> dict[str, Any]:
-        """Put an earlier release's code into the functions; data and edge stay as they are.
+        """Deploy an earlier release's code to the functions; data and edge stay as they are.
 
-        Without a name it is the one before that which runs.
+        The default is the release before the current one.
 
         Raises:
-            click.ClickException: there is no such release, or it could not be deployed.
+            click.ClickException: the release does not exist, or could not be deployed.
         """
         outputs, store = self.deployed()
         edge = self.stack("edge").outputs() or {}
@@ -112,7 +113,7 @@ class Deployment:
             self.lock(held, store, break_lock=break_lock)
             release = releases.find(store, name) if name else releases.previous(store)
             facts = self._learn(outputs, OperatorChoices.of(store))
-            # The earlier code may fold texts differently: the next deployment looks after that.
+            # The earlier code may fold texts differently, so the next deployment must check this.
             refolding.forget(self.account.client("dynamodb"), f"{facts.table_prefix}-{self.stage}")
             with self.progress.step(f"Release {release.id}"):
                 project = package.project_of(self.stage, self.root)
@@ -133,10 +134,10 @@ class Deployment:
         return Store(self.account, outputs["BucketName"])
 
     def deployed(self) -> tuple[dict[str, str], Store]:
-        """Return the data stack's outputs and the store of a stage that is deployed.
+        """Return the data stack's outputs and the store of a deployed stage.
 
         Raises:
-            click.ClickException: it is not, or in another region.
+            click.ClickException: the stage is not deployed, or is in another region.
         """
         if outputs := self.stack("data").outputs():
             return outputs, self.store(outputs)
@@ -157,10 +158,10 @@ class Deployment:
         return source
 
     def _refuse_another_region(self) -> None:
-        """Refuse to deploy a stage where it is not: its names are the whole account's.
+        """Refuse to deploy a stage to a second region, because its names are unique in the account.
 
         Raises:
-            click.ClickException: its bucket is in another region.
+            click.ClickException: the stage's bucket is in another region.
         """
         ours = f"{StageFacts().table_prefix}-{self.stage}-{self.account.id}-"
         pages = self.account.client("s3").get_paginator("list_buckets").paginate(Prefix=ours)
@@ -174,7 +175,7 @@ class Deployment:
             raise click.ClickException(msg)
 
     def lock(self, held: ExitStack, store: Store, *, break_lock: bool) -> None:
-        """Hold the lock until all is done, and begin no step once it is lost."""
+        """Hold the lock until the end, and start no further step once it is lost."""
         lock = held.enter_context(locked(store, break_lock=break_lock))
         self.progress.before_step = lock.check
         held.callback(setattr, self.progress, "before_step", lambda: None)
@@ -183,7 +184,7 @@ class Deployment:
         return {"Stage": self.stage, "TablePrefix": StageFacts().table_prefix}
 
     def _choose(self, store: Store, options: DeployOptions) -> OperatorChoices:
-        """Keep what is wanted, before any of it is made: whoever goes on must find it."""
+        """Store the choices before any of them is applied, so that the next run finds them."""
         choices = OperatorChoices.of(store).changed(options.choices)
         with self.progress.step(f"Tables {choices.table_prefix}-{self.stage}-*"):
             tables.look_after(self.account, self.stage, choices.table_prefix, self.progress)
@@ -205,10 +206,10 @@ class Deployment:
         return facts
 
     def _configure(self, project: Path, facts: StageFacts, release: Release | None = None) -> None:
-        """Write the stage's config, which holds secrets, for Chalice to deploy by.
+        """Write the stage's config, which contains secrets, for Chalice.
 
-        An earlier release keeps its own policies, for its code may do what today's does not; but
-        those are for today's tables.
+        An earlier release keeps its own policies, because its code may need other rights than the
+        current code. They are adapted to the current tables.
         """
         folder = project / ".chalice"
         folder.chmod(0o700)
@@ -223,7 +224,7 @@ class Deployment:
     def _put_code(
         self, store: Store, release: Release, python: package.Python, project: Path
     ) -> list[chalice_state.Resource]:
-        """Have Chalice make or update functions, routes, roles and schedules."""
+        """Run Chalice to create or update functions, routes, roles and schedules."""
         with self.progress.step("Functions and API (chalice deploy)"):
             before = chalice_state.existing(self.account, store, self.stage)
             chalice_state.put_into(project, self.stage, before)
@@ -243,7 +244,7 @@ class Deployment:
         return resources
 
     def _verify(self, resources: list[chalice_state.Resource], zipped: Path) -> None:
-        """Make sure that the functions have the very zip that was checked."""
+        """Check that the functions run exactly the zip that was checked."""
         ours = base64.b64encode(hashlib.sha256(zipped.read_bytes()).digest()).decode()
         client = self.account.client("lambda")
         for function in _functions(resources):
@@ -255,7 +256,7 @@ class Deployment:
                 raise click.ClickException(msg)
 
     def _refold(self, choices: OperatorChoices) -> None:
-        """Have texts folded again that were stored by an older version's rule."""
+        """Schedule jobs that fold texts again which an older version's rule has folded."""
         with self.progress.step("Search texts"):
             client = self.account.client("dynamodb")
             if jobs := refolding.schedule(client, f"{choices.table_prefix}-{self.stage}"):
@@ -299,15 +300,15 @@ class Deployment:
             return stack.apply({"Stage": self.stage, **parameters})
 
     def _publish(self, facts: StageFacts) -> None:
-        """Say to operators' machines where the stage and its tables are."""
+        """Publish the addresses and tables of the stage for operators' machines."""
         config = stage_config.load(self.root)
         variables = stage_config.environment(config, self.stage, facts)
         published_settings.publish(self.account, self.stage, variables)
 
     def _tell(self, resources: list[chalice_state.Resource], facts: StageFacts) -> None:
-        """Tell functions and operators the base URL, which is known only once the edge stands.
+        """Set the base URL of functions and operators, which the edge stack determines.
 
-        A first deployment made the functions without it; any later one with it.
+        Only a first deployment creates the functions without it.
         """
         client = self.account.client("lambda")
         with self.progress.step("Base URL"):
@@ -343,7 +344,7 @@ class Deployment:
         }
 
     def _records(self, edge: Mapping[str, str]) -> list[dict[str, str]]:
-        """Return the DNS records that lead to the edge and that no hosted zone of AWS's gets."""
+        """Return the DNS records of the edge that Route 53 does not create."""
         given = self.stack("edge").parameters()
         domains = (
             ("Domain", "HostedZoneId", "DistributionDomain", ""),

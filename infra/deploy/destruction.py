@@ -1,6 +1,6 @@
-"""The end of a stage: edge and code go; what it knows stays, unless that is asked for, too.
+"""Destruction of a stage: deletes edge and code, and keeps the data by default.
 
-Everything is looked up first, so that what was killed half-way is finished by running it again.
+Every resource is looked up first, so an interrupted run can be finished by running it again.
 """
 
 import time
@@ -31,13 +31,13 @@ GONE = {
 
 
 def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dict[str, Any]:
-    """Delete a stage's edge, alarms, API and functions; return what is left.
+    """Delete a stage's edge, alarms, API and functions; return the resources that are left.
 
-    The data stack stays, for it holds what cannot be made again; ``with_data`` deletes that, too,
-    after a backup of every table.
+    The data stack stays, because its data cannot be recreated. ``with_data`` deletes that stack,
+    too, after a backup of every table.
 
     Raises:
-        click.ClickException: the stage is not deployed, or something could not be deleted.
+        click.ClickException: the stage is not deployed, or a resource could not be deleted.
     """
     progress, account = deployment.progress, deployment.account
     outputs, store = deployment.deployed()
@@ -52,7 +52,7 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
             left["kept"] += others
             _delete_stacks(deployment, "alarms", "edge")
             _delete_code(deployment)
-            # AWS takes its time to see that a certificate is used no more.
+            # AWS needs time to notice that a certificate is no longer used.
             _delete_stacks(deployment, "edge-global")
             published_settings.unpublish(account, deployment.stage)
             store.delete(releases.CURRENT)
@@ -62,7 +62,7 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
             left["backups"] = _back_up(account, kept, progress)
         with progress.step("Tables, secrets and logs"):
             _delete_kept(account, kept, progress)
-    # The lock lies in the bucket, and was released just now.
+    # The lock is an object in this bucket, and has just been released.
     with progress.step(f"Bucket {outputs['BucketName']}"):
         _delete_bucket(account, outputs["BucketName"])
     with progress.step(f"Stack {data.name}"):
@@ -71,7 +71,7 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
 
 
 def _tables_of_others(deployment: Deployment, store: Store) -> list[str]:
-    """Return the tables that functions work with and that are not the data stack's to delete."""
+    """Return the tables that functions use but that are not in the data stack."""
     prefix = OperatorChoices.of(store).table_prefix
     if prefix == OperatorChoices().table_prefix:
         return []
@@ -104,7 +104,7 @@ def _delete_code(deployment: Deployment) -> None:
 
 
 def _physical(account: Account, stack: str) -> dict[str, str]:
-    """Return the types of a stack's resources by what AWS calls them."""
+    """Return the types of a stack's resources by their physical ids."""
     pages = account.client("cloudformation").get_paginator("list_stack_resources")
     return {
         each["PhysicalResourceId"]: f"{each['ResourceType']} {each['PhysicalResourceId']}"
@@ -129,7 +129,7 @@ def _bucket_stands(account: Account, bucket: str) -> bool:
 
 
 def _back_up(account: Account, kept: dict[str, str], progress: Progress) -> list[str]:
-    """Back up each table that is still there, and wait for it: until then none can be deleted.
+    """Back up each existing table, and wait: a table cannot be deleted during its backup.
 
     DynamoDB keeps backups of deleted tables.
     """
@@ -157,12 +157,12 @@ def _delete_kept(account: Account, kept: dict[str, str], progress: Progress) -> 
     for table in _of(kept, "AWS::DynamoDB::Table"):
         with suppress(dynamodb.exceptions.ResourceNotFoundException):
             dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
-            dynamodb.get_waiter("table_exists").wait(TableName=table)  # until it is not UPDATING
+            dynamodb.get_waiter("table_exists").wait(TableName=table)  # no longer UPDATING
             progress.note(f"{table}: its deletion protection is off, and it is deleted")
             dynamodb.delete_table(TableName=table)
             dynamodb.get_waiter("table_not_exists").wait(TableName=table)
     for secret in _of(kept, "AWS::SecretsManager::Secret"):
-        # A secret that may be restored would keep its name from the next deployment.
+        # A secret in its recovery window would block its name for the next deployment.
         with suppress(secrets.exceptions.ResourceNotFoundException):
             secrets.delete_secret(SecretId=secret, ForceDeleteWithoutRecovery=True)
     for group in _of(kept, "AWS::Logs::LogGroup"):
@@ -171,7 +171,7 @@ def _delete_kept(account: Account, kept: dict[str, str], progress: Progress) -> 
 
 
 def _delete_bucket(account: Account, bucket: str) -> None:
-    """Delete a bucket with all versions of what is in it, a thousand a request (S3's limit)."""
+    """Delete a bucket with all versions of its objects, 1,000 in a request (S3's limit)."""
     client = account.client("s3")
     try:
         pages = client.get_paginator("list_object_versions").paginate(

@@ -1,4 +1,4 @@
-"""What this machine or AWS account lacks for a deployment, each with what to do about it."""
+"""Checks of this machine and the AWS account before a deployment, with advice."""
 
 import os
 import re
@@ -31,7 +31,7 @@ ABSENT = {"404", "NoSuchBucket"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found: ``ok`` is None where it could not tell, or where it is as you like."""
+    """The result of a check. ``ok`` is None if the result is unknown or does not matter."""
 
     name: str
     ok: bool | None
@@ -39,7 +39,7 @@ class Finding:
 
 
 def examine(stage: str, region: str | None, root: Path = package.ROOT) -> Iterator[Finding]:
-    """Yield everything that a deployment of a stage needs, beginning with this machine."""
+    """Yield the results of all checks for a stage, those of this machine first."""
     for check in (
         partial(git, root),
         partial(bootstrap, root),
@@ -58,14 +58,14 @@ def examine(stage: str, region: str | None, root: Path = package.ROOT) -> Iterat
 
 
 def examine_machine(stage: str, root: Path) -> Iterator[Finding]:
-    """Yield what can be found out about this machine at once."""
+    """Yield the results of the fast checks of this machine."""
     yield git(root)
     yield bootstrap(root)
     yield known_stage(stage, root)
 
 
 def examine_account(account: Account, stage: str, root: Path) -> Iterator[Finding]:
-    """Yield what the account has and lacks; what may not be asked about is said to be unknown."""
+    """Yield the results of the account's checks. A check without permission is unknown."""
     for name, check in (
         ("bucket", partial(_bucket, account, stage)),
         ("concurrency", partial(_concurrency, account, stage)),
@@ -78,17 +78,17 @@ def examine_account(account: Account, stage: str, root: Path) -> Iterator[Findin
 
 
 def require(findings: Iterator[Finding]) -> None:
-    """Go on only if nothing that was found is in the way.
+    """Raise an error if any check failed.
 
     Raises:
-        click.ClickException: something is; it says what to do.
+        click.ClickException: a check failed; the message has the advice.
     """
     if faults := [finding.says for finding in findings if finding.ok is False]:
         raise click.ClickException(" ".join(faults))
 
 
 def git(root: Path) -> Finding:
-    """Whether there is a checkout whose commit can name a release."""
+    """Whether the checkout has a commit, which names the release."""
     try:
         source = Source.of(root)
     except click.ClickException as error:
@@ -98,7 +98,7 @@ def git(root: Path) -> Finding:
 
 
 def bootstrap(root: Path) -> Finding:
-    """Whether the program that streams the chat may be run: Lambda gets the file's own right."""
+    """Whether the chat's bootstrap is executable. Lambda uses the file mode of the zip."""
     if os.access(root / BOOTSTRAP, os.X_OK):
         return Finding("bootstrap", ok=True, says=f"{BOOTSTRAP} may be run")
     says = f"{BOOTSTRAP} may not be run. chmod +x it, and git update-index --chmod=+x it."
@@ -117,7 +117,7 @@ def known_stage(stage: str, root: Path) -> Finding:
 
 
 def python(root: Path) -> Finding:
-    """Whether there is a Python to package with, and whether its pip is one that Chalice takes."""
+    """Whether a Python for packaging is installed, with a version of pip that Chalice supports."""
     try:
         found = package.find_python()
     except package.PackageError as error:
@@ -135,7 +135,7 @@ def python(root: Path) -> Finding:
 
 
 def wheels(stage: str, root: Path) -> Finding:
-    """Whether everything required has a wheel that runs on the stage's Lambda functions."""
+    """Whether every requirement has a wheel for the stage's Lambda functions."""
     try:
         found = package.find_python()
         chosen = stage_config.architecture(
@@ -172,7 +172,7 @@ def wheels(stage: str, root: Path) -> Finding:
 
 
 def _bucket(account: Account, stage: str) -> tuple[bool, str]:
-    """Whether the name of the data bucket is free, or ours: names are the whole world's."""
+    """Whether the name of the data bucket is free or ours. Names are unique in all of AWS."""
     prefix = stage_config.StageFacts().table_prefix
     name = f"{prefix}-{stage}-{account.id}-{account.region}"
     try:
@@ -201,7 +201,7 @@ def _concurrency(account: Account, stage: str) -> tuple[bool | None, str]:
 
 
 def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]:
-    """Whether Bedrock serves the model that drafts cards here, to this account."""
+    """Whether this account can use the Bedrock model that drafts product cards, in this region."""
     variables = stage_config.environment(
         stage_config.load(root), stage, stage_config.StageFacts(bucket="none")
     )
@@ -223,7 +223,7 @@ def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]
 
 
 def table(findings: list[Finding]) -> str:
-    """Return the findings as a table."""
+    """Return the results as a table."""
     marks = {True: "ok", False: "MISSING", None: "note"}
     width = max(len(finding.name) for finding in findings)
     return "\n".join(f"{marks[f.ok]:7}  {f.name:{width}}  {f.says}" for f in findings)

@@ -1,4 +1,4 @@
-"""The lock on a stage: an object that only one can create, and that lapses by itself."""
+"""Lock of a stage: an object that only one process can create, and that expires."""
 
 import getpass
 import json
@@ -20,19 +20,19 @@ from infra.deploy.stacks.data import STATE
 
 KEY = f"{STATE}lock.json"
 LEASE = timedelta(minutes=5)
-"""How long a lock holds whose owner does not renew it: a machine that died frees it by itself."""
+"""Lifetime of a lock without renewal. A lock of a machine that died expires after this time."""
 RENEW_SECONDS = 60.0
 
 
 class LockedError(click.ClickException):
-    """Someone else deploys this stage, or has taken the lock over."""
+    """Another process deploys this stage, or has taken over the lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds the lock, and until when unless renewed; ``pid`` is of ``host``.
+    """The holder of the lock and its expiry time; ``pid`` is a process on ``host``.
 
-    ``run`` tells one holding from every other.
+    ``run`` identifies one acquisition of the lock.
     """
 
     user: str
@@ -44,13 +44,13 @@ class Holder:
 
     @classmethod
     def me(cls, since: datetime, run: str) -> "Holder":
-        """Return this process as the holder, from now on for a lease."""
+        """Return this process as the holder, for a lease that begins now."""
         until = clock.now() + LEASE
         return cls(_user(), socket.gethostname(), os.getpid(), _iso(since), _iso(until), run)
 
     @property
     def gone(self) -> bool:
-        """Whether the lock holds no longer: it has lapsed, or its process here has ended."""
+        """Whether the lock is no longer valid: it has expired, or its process here has ended."""
         if datetime.fromisoformat(self.until) < clock.now():
             return True
         return self.host == socket.gethostname() and not _runs(self.pid)
@@ -58,7 +58,7 @@ class Holder:
 
 @dataclass
 class Lock:
-    """The stage's lock, held: a thread renews it, and ``check`` says when it was lost."""
+    """The acquired lock of a stage. A thread renews it, and ``check`` raises once it is lost."""
 
     store: Store
     since: datetime
@@ -68,10 +68,10 @@ class Lock:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def check(self) -> None:
-        """Go on only while the lock is ours.
+        """Raise an error if the lock is lost.
 
         Raises:
-            LockedError: someone has taken it over.
+            LockedError: another process has taken over the lock.
         """
         if self._lost:
             raise LockedError(
@@ -80,7 +80,7 @@ class Lock:
             )
 
     def renew(self) -> None:
-        """Hold the lock for another lease, unless it is not ours any more."""
+        """Renew the lock for another lease, unless it is lost."""
         mine = Holder.me(self.since, self.run)
         etag = self.store.put_if(KEY, asdict(mine), IfMatch=self.etag) or _unheard(self.store, mine)
         if etag is None:
@@ -89,24 +89,24 @@ class Lock:
             self.etag = etag
 
     def keep(self) -> None:
-        """Renew until stopped; a network that fails is tried again until the lease ends."""
+        """Renew the lock until stopped. After a network error, the next renewal tries again."""
         while not self._stop.wait(RENEW_SECONDS) and not self._lost:
             with suppress(BotoCoreError, ClientError):
                 self.renew()
 
     def stop(self) -> None:
-        """Renew no more."""
+        """Stop renewing."""
         self._stop.set()
 
     def release(self) -> None:
-        """Let the next one in, unless the lock is not ours any more."""
+        """Delete the lock, unless it is lost."""
         if not self._lost:
             self.store.delete(KEY, IfMatch=self.etag)
 
 
 @contextmanager
 def locked(store: Store, *, break_lock: bool = False) -> Iterator[Lock]:
-    """Hold the stage's lock: nobody else deploys, rolls back or destroys meanwhile.
+    """Hold the stage's lock, so that no other process deploys, rolls back or destroys the stage.
 
     Raises:
         LockedError: another process holds it, and ``break_lock`` is not given.
@@ -118,14 +118,14 @@ def locked(store: Store, *, break_lock: bool = False) -> Iterator[Lock]:
         yield lock
     finally:
         lock.stop()
-        thread.join()  # A renewal under way would leave a lock that nobody holds.
+        thread.join()  # A renewal after the release would leave a lock without a holder.
         lock.release()
 
 
 def _unheard(store: Store, mine: Holder) -> str | None:
-    """Return the ETag of a lock that is ours though S3 refused it; None if it is another's.
+    """Return the ETag of a lock that this process holds although S3 refused the write, or None.
 
-    An answer may be lost after S3 did what it was asked: botocore asks again, and that is refused.
+    The response to a successful write may be lost. botocore then retries, and S3 refuses the retry.
     """
     found = store.get(KEY)
     if found is None or json.loads(found[0])["run"] != mine.run:
@@ -138,7 +138,7 @@ def _acquire(store: Store, *, break_lock: bool, run: str | None = None) -> Lock:
     mine = Holder.me(since, run)
     if etag := store.put_if(KEY, asdict(mine), IfNoneMatch="*") or _unheard(store, mine):
         return Lock(store, since, run, etag)
-    if (found := store.get(KEY)) is None:  # released between the two
+    if (found := store.get(KEY)) is None:  # released in the meantime
         return _acquire(store, break_lock=break_lock, run=run)
     holder = as_record(json.loads(found[0]), Holder)
     if not (break_lock or holder.gone):
@@ -156,7 +156,7 @@ def _acquire(store: Store, *, break_lock: bool, run: str | None = None) -> Lock:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user need not have a name
+    except (KeyError, OSError):  # the user of a container may have no name
         return str(os.getuid())
 
 

@@ -1,11 +1,11 @@
-"""What a stage's things on AWS are called, where more than one module has to know."""
+"""Names of a stage's AWS resources that several modules use."""
 
 from infra.deploy.policies import API
 
 APP = "workspace-api"
-"""``app_name`` of .chalice/config.json, and what the REST API is called."""
+"""``app_name`` of .chalice/config.json; also the name of the REST API."""
 
 
 def function_name(stage: str, function: str) -> str:
-    """Return the name that Chalice gives a function: the stage's own, or with the function's."""
+    """Return Chalice's name of a function: the stage's name, followed by the function's own."""
     return f"{APP}-{stage}" + ("" if function == API else f"-{function}")

@@ -1,7 +1,7 @@
-"""What operators have decided of a stage, kept with its data: what is left out stays as it was.
+"""Operators' choices for a stage, stored with its data. An omitted choice keeps its value.
 
-Stacks remember their parameters, too, but each its own: a deployment that was stopped between two
-of them would go on with the domain of one and the certificate of the other.
+Stacks store their own parameters, but each stack separately. A deployment that was interrupted
+between two stacks would otherwise continue with the domain of one and the certificate of the other.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ KEY = f"{STATE}choices.json"
 
 @dataclass(frozen=True, slots=True)
 class OperatorChoices:
-    """Hosts, where alarms go, and the tables that functions work with; empty where there is none.
+    """Hosts, the e-mail address of alarms, and the prefix of the tables; empty if not set.
 
-    They are kept until an operator changes them, by ``DeployOptions.choices``. ``StageFacts`` are
-    read anew by each run. A file of an earlier or a later version is read, too: a missing field has
-    its default, and an unknown one is ignored.
+    Choices are stored until an operator changes them with ``DeployOptions.choices``. In contrast,
+    each run reads ``StageFacts`` again. Files of earlier and later versions can be read: a missing
+    field has its default, and an unknown field is ignored.
 
-    ``table_prefix`` is the data stack's own, or leads to other tables, such as restored ones.
+    ``table_prefix`` is the data stack's own, or that of other tables, such as restored ones.
     """
 
     domain: str = ""
@@ -35,20 +35,20 @@ class OperatorChoices:
 
     @classmethod
     def of(cls, store: Store) -> Self:
-        """Return what was decided so far."""
+        """Return the stored choices."""
         return store.get_record(KEY, cls) or cls()
 
     def changed(self, given: Mapping[str, str | None]) -> Self:
-        """Return these with what is given now; None leaves a choice as it is."""
+        """Return the choices with these changes; None keeps a choice."""
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def keep(self, store: Store) -> None:
-        """Remember them for every deployment to come, also after the stage was destroyed."""
+        """Store the choices for all later deployments, including those after ``destroy``."""
         store.put_json(KEY, asdict(self))
 
     @property
     def hosts(self) -> dict[str, str]:
-        """The parameters of both edge stacks."""
+        """The host parameters of both edge stacks."""
         return {
             "Domain": self.domain,
             "HostedZoneId": self.hosted_zone,

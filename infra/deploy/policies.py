@@ -1,7 +1,7 @@
-"""IAM policies, one a function, generated from the tables, the stage and its bucket (ADR 17).
+"""IAM policies, one for each function, generated from tables, stage and bucket (ADR 17).
 
-``stage_config`` writes them into the stage's copy of the project: for ``make package`` with
-placeholders for region and account, for a deployment with those of whoever is signed in.
+``stage_config`` writes them into the stage's copy of the project. ``make package`` uses
+placeholders for region and account; a deployment uses those of the signed-in user.
 """
 
 import json
@@ -13,28 +13,32 @@ from typing import Any
 from chalicelib.core.settings import Settings, read
 
 API = "api_handler"
-"""What Chalice calls the function behind all routes."""
+"""Chalice's name of the function behind all routes."""
 
 FILES, HTML, UPLOADS, ANSWERS = "files/*", "*/sites/*", "*/uploads/*", "*/answers/*"
-"""What is kept in the bucket, by its keys: public files, pages, what is being uploaded, and long
-answers kept for who asks again. Beside them lies what deployments keep (ADR 35)."""
+"""Keys of objects: public files, pages, uploads in progress, and long answers.
+
+A long answer is stored for requests that are repeated under its idempotency key. Deployments store
+other objects in the same bucket (ADR 35).
+"""
 
 Actions = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a function may do: the actions on rows of each table, and on each kind of object.
+    """Rights of a function: the actions on rows of each table, and on each kind of object.
 
-    ``indexes`` are those of ``content`` that it queries; ``models`` lets it ask Bedrock's.
+    ``indexes`` are the indexes of ``content`` that it queries. ``models`` allows it to call
+    Bedrock.
 
-    All is measured: ``tests/support/policy_check.py`` says which right is missing, or not needed.
-    A write
-    in a transaction needs the right to that write, and a check its own; there is none to the
-    transaction itself (DynamoDB developer guide, Using IAM with DynamoDB transactions).
+    The rights are measured: ``tests/support/policy_check.py`` reports each right that is missing or
+    not needed. A write in a transaction needs the right to that write, and a condition check needs
+    its own right. There is no right to the transaction itself (DynamoDB developer guide, Using IAM
+    with DynamoDB transactions).
 
-    The audit log is append-only: never ``UpdateItem`` or ``DeleteItem``. Nothing in the ledger is
-    ever deleted.
+    The audit log is append-only, so no function has ``UpdateItem`` or ``DeleteItem`` on it. No
+    function may delete from the ledger.
     """
 
     tables: Mapping[str, Actions]
@@ -59,7 +63,7 @@ FUNCTIONS: Mapping[str, Access] = {
             "content": _EVERY,
             "conversations": ("GetItem", "PutItem", "Query", "UpdateItem"),
             "control": ("DeleteItem", "GetItem", "PutItem", "UpdateItem"),
-            # Balance, entries and limits; it charges nothing.
+            # Balance, entries and limits. This function charges nothing.
             "ledger": ("GetItem", "Query", "UpdateItem"),
             "audit": ("PutItem", "Query"),
         },
@@ -105,19 +109,20 @@ FUNCTIONS: Mapping[str, Access] = {
         models=True,
     ),
 }
-"""By the names in .chalice/config.json. Without a policy, Chalice refuses to package a function."""
+"""Rights by function name in .chalice/config.json. Chalice packages no function without a policy.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a stage is deployed; placeholders until that is known."""
+    """Region and account of a deployment; placeholders until they are known."""
 
     region: str = "${AWS::Region}"
     account: str = "${AWS::AccountId}"
 
 
 def file_name(function: str) -> str:
-    """Return the name of a function's policy in ``.chalice``, as config.json has it."""
+    """Return the file name of a function's policy in ``.chalice``, as config.json has it."""
     return f"policy-{function}.json"
 
 
@@ -134,7 +139,7 @@ def write(project: Path, stage: str, place: Place) -> list[Path]:
 
 
 def lead_to(project: Path, stage: str, before: str, now: str) -> None:
-    """Lead the policies of a copy of the project from the tables of one prefix to another's."""
+    """Replace the table prefix in the policies of a copy of the project."""
     for function in FUNCTIONS:
         file = project / ".chalice" / file_name(function)
         text = file.read_text().replace(f":table/{before}-{stage}-", f":table/{now}-{stage}-")
@@ -142,11 +147,11 @@ def lead_to(project: Path, stage: str, before: str, now: str) -> None:
 
 
 def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> dict[str, Any]:
-    """Return the policy of a function in a stage, by the stage's generated config."""
+    """Return the policy of a stage's function, based on the stage's generated config."""
     settings = read(config["stages"][stage]["environment_variables"])
     access = FUNCTIONS[function]
     bucket = f"arn:aws:s3:::{settings.object_store.removeprefix('s3://')}"
-    # A bucket's ARN names neither region nor account, and its name is free once it is deleted.
+    # A bucket's ARN has no account, and other accounts can take its name after it is deleted.
     ours = {"StringEquals": {"aws:ResourceAccount": place.account}}
     name = f"{config['app_name']}-{stage}" + ("" if function == API else f"-{function}")
     logs = f"arn:aws:logs:{place.region}:{place.account}:log-group:/aws/lambda/{name}"
@@ -158,9 +163,9 @@ def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> d
             for table, arn in tables.items()
         ),
         _allow("Indexes", "dynamodb", ["Query"], indexes),
-        # Lambda writes what is printed; the data stack has made the group, with its retention.
+        # Lambda writes the output. The data stack creates the log group, with its retention.
         _allow("Logs", "logs", ["CreateLogStream", "PutLogEvents"], [f"{logs}:*"]),
-        # Lambda's X-Ray daemon sends what it has seen; X-Ray knows no resources.
+        # Lambda's X-Ray daemon sends traces. X-Ray has no resource-level permissions.
         _allow("Traces", "xray", ["PutTelemetryRecords", "PutTraceSegments"], ["*"]),
     ]
     statements += [
@@ -168,14 +173,14 @@ def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> d
         for number, (keys, actions) in enumerate(access.objects.items())
     ]
     if access.objects:
-        # Without it S3 answers 403 instead of 404 for an object that is not there.
+        # Without this right, S3 answers 403 instead of 404 for a missing object.
         statements.append(
             _allow("ObjectNames", "s3", ["ListBucket"], [bucket]) | {"Condition": ours}
         )
     if access.models:
         models, profiles = _models(place)
         statements += [
-            # What ConverseStream needs (Bedrock user guide, Prerequisites for inference).
+            # Rights for ConverseStream (Bedrock user guide, Prerequisites for inference).
             _allow("Models", "bedrock", ["InvokeModelWithResponseStream"], [models, profiles]),
             _allow("Profiles", "bedrock", ["GetInferenceProfile"], [profiles]),
         ]
@@ -183,7 +188,7 @@ def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> d
 
 
 def _models(place: Place) -> tuple[str, str]:
-    """Return Bedrock's models, of any region, and the inference profiles that lead to them."""
+    """Return the ARNs of Bedrock's models in any region, and of inference profiles for them."""
     return (
         "arn:aws:bedrock:*::foundation-model/*",
         f"arn:aws:bedrock:{place.region}:{place.account}:inference-profile/*",

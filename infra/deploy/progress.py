@@ -1,4 +1,4 @@
-"""What is being done, line by line on stderr, with how long it took."""
+"""Progress messages on stderr, with the duration of each step."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,15 +14,15 @@ def _to_stderr(line: str) -> None:
 
 @dataclass
 class Progress:
-    """Says what begins, what happens meanwhile, and how long each step took."""
+    """Prints the start of each step, notes, and the duration of the step."""
 
     say: Callable[[str], None] = _to_stderr
     before_step: Callable[[], None] = field(default=lambda: None)
-    """Called before every step: raises if there must not be another one."""
+    """Called before every step. It raises an error if no further step may start."""
 
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
-        """Say that a step begins, and that it is done; of one that fails, the error says so."""
+        """Print the start and the end of a step. If the step fails, only its error is printed."""
         self.before_step()
         self.say(f"{what} …")
         began = time.monotonic()
@@ -30,5 +30,5 @@ class Progress:
         self.say(f"{what}: done in {time.monotonic() - began:.1f} s")
 
     def note(self, line: str) -> None:
-        """Say something of the step that is being done."""
+        """Print a detail of the current step."""
         self.say(f"  {line}")

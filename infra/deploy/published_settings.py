@@ -1,14 +1,14 @@
-"""Settings of a deployed stage in Parameter Store, where operators' machines find the stage."""
+"""Settings of a deployed stage in Parameter Store, for operators' machines."""
 
 from infra.deploy.aws.account import Account
 from infra.deploy.names import APP
 
 FOR_OPERATORS = ("TABLE_PREFIX", "OBJECT_STORE", "PUBLIC_URL", "SITES_DOMAIN")
-"""The variables that ``admin --stage`` needs; none is a secret."""
+"""The variables that ``admin --stage`` needs. None is a secret."""
 
 
 def publish(account: Account, stage: str, variables: dict[str, str]) -> None:
-    """Tell operators' machines where the stage is: a parameter for each variable."""
+    """Store each variable as a parameter, for operators' machines."""
     client, before = account.client("ssm"), published(account, stage)
     for name in FOR_OPERATORS:
         if value := variables.get(name):
@@ -21,12 +21,12 @@ def publish(account: Account, stage: str, variables: dict[str, str]) -> None:
 
 
 def unpublish(account: Account, stage: str) -> None:
-    """Forget where the stage was."""
+    """Delete the parameters of a stage."""
     publish(account, stage, {})
 
 
 def published(account: Account, stage: str) -> dict[str, str]:
-    """Return the variables that a deployed stage has for operators; nothing if there is none."""
+    """Return the variables that a deployed stage has for operators; empty if it is not deployed."""
     pages = account.client("ssm").get_paginator("get_parameters_by_path")
     path = _path(stage)
     return {

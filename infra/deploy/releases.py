@@ -1,8 +1,8 @@
-"""Releases: what each deployment put into the functions, kept so that it can be put back.
+"""Releases: the code of each deployment, stored for rollbacks.
 
-A release is the very zip and the copy of the project that Chalice deploys it with: its routes,
-schedules and policies are those of its code. Secrets and addresses are not in it; they are looked
-up again.
+A release is the zip and the copy of the project from which Chalice deployed it. Routes, schedules
+and policies therefore match the code. Secrets and addresses are not part of a release; they are
+looked up again.
 """
 
 import shutil
@@ -21,26 +21,26 @@ from infra.deploy.stage_config import StageFacts
 
 CURRENT = f"{STATE}current.json"
 KEPT = 20
-"""Releases; what is deleted can be restored for as long as the bucket keeps versions."""
+"""Number of releases. Deleted ones can be restored while the bucket keeps old versions."""
 CONFIG = Path(".chalice", "config.json")
 DEPLOYMENTS = Path(".chalice", "deployments")
 PACKAGER = "requirements-packager.txt"
-"""The requirements with Chalice itself, whose version is part of the name of its cached zip."""
+"""The requirements including Chalice, whose version is part of the name of its cached zip."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The commit that is deployed, and whether the checkout differs from it."""
+    """The deployed commit, and whether the checkout has uncommitted changes."""
 
     commit: str
     dirty: bool
 
     @classmethod
     def of(cls, root: Path = ROOT) -> "Source":
-        """Return what a checkout is at.
+        """Return the commit of a checkout.
 
         Raises:
-            click.ClickException: it is no git checkout, or has no commit.
+            click.ClickException: it is not a git checkout, or has no commit.
         """
         try:
             commit = _git(root, "rev-parse", "--short=12", "HEAD")
@@ -57,7 +57,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What is known of a release; ``package`` is what Chalice calls its zip."""
+    """The record of a release; ``package`` is Chalice's name of its zip."""
 
     id: str
     commit: str
@@ -67,27 +67,27 @@ class Release:
     python: str
     package: str
     table_prefix: str = StageFacts().table_prefix
-    """That of the tables its policies are for."""
+    """Prefix of the tables that its policies allow."""
 
     @property
     def version(self) -> tuple[int, int]:
-        """The Python that its zip is for."""
+        """The Python version of its zip."""
         major, minor = self.python.split(".")
         return int(major), int(minor)
 
     @property
     def folder(self) -> str:
-        """Where its objects are."""
+        """Prefix of its objects."""
         return f"{RELEASES}{self.id}/"
 
 
 def keep(
     store: Store, made: Package, source: Source, table_prefix: str, root: Path = ROOT
 ) -> Release:
-    """Put a built package into the bucket as a release, before any function has it."""
+    """Store a package in the bucket as a release, before any function runs it."""
     at = clock.now()
     mark = "-dirty" if source.dirty else ""
-    # Chalice has one of these for a runtime.
+    # Chalice caches one zip for each runtime.
     (cached,) = (made.project / DEPLOYMENTS).glob("*.zip")
     release = Release(
         id=f"{at:%Y%m%dT%H%M%SZ}-{source.commit}{mark}",
@@ -109,13 +109,13 @@ def keep(
         tar.add(root / "requirements.txt", PACKAGER)
     store.upload(f"{release.folder}project.tar.gz", archive)
     store.upload(f"{release.folder}deployment.zip", made.zip)
-    # Written last: a release without it is none.
+    # Written last: without this file, a release does not exist.
     store.put_json(f"{release.folder}release.json", asdict(release))
     return release
 
 
 def unpack(store: Store, release: Release, project: Path) -> Path:
-    """Make a release's copy of the project, so that Chalice takes its zip; return that."""
+    """Recreate a release's copy of the project, so that Chalice deploys its zip; return the zip."""
     shutil.rmtree(project, ignore_errors=True)
     archive = project.with_suffix(".tar.gz")
     store.download(f"{release.folder}project.tar.gz", archive)
@@ -127,10 +127,10 @@ def unpack(store: Store, release: Release, project: Path) -> Path:
 
 
 def find(store: Store, name: str) -> Release:
-    """Return a release by its id, or by the beginning of its commit if one alone has that.
+    """Return the release with this id, or the only one whose commit begins with the name.
 
     Raises:
-        click.ClickException: there is none, or several.
+        click.ClickException: no release matches, or several do.
     """
     found = [each for each in listed(store) if name == each.id or each.commit.startswith(name)]
     if len(found) == 1:
@@ -142,9 +142,9 @@ def find(store: Store, name: str) -> Release:
 
 
 def previous(store: Store) -> Release:
-    """Return the newest release that is older than the one that runs.
+    """Return the newest release that is older than the current one.
 
-    Of two that change over, and have not been seen to end, it is the older one.
+    If a deployment was interrupted, two releases may be in use. The older one is returned.
 
     Raises:
         click.ClickException: there is none.
@@ -161,7 +161,7 @@ def previous(store: Store) -> Release:
 
 
 def listed(store: Store) -> list[Release]:
-    """Return the releases that are kept, newest first."""
+    """Return the stored releases, newest first."""
     found = (
         store.get_record(f"{RELEASES}{folder}/release.json", Release)
         for folder in store.folders(RELEASES)
@@ -170,18 +170,18 @@ def listed(store: Store) -> list[Release]:
 
 
 def set_deploying(store: Store, release: Release) -> None:
-    """Remember that functions begin to get a release: until that ends, any may have either."""
+    """Record that functions are changing to a release. Until that ends, each may run either one."""
     store.put_json(CURRENT, {"release": None, **_current(store), "deploying": release.id})
 
 
 def set_current(store: Store, release: Release) -> None:
-    """Remember which release the functions have."""
+    """Record the release that all functions run."""
     at = clock.now().isoformat(timespec="seconds")
     store.put_json(CURRENT, {"release": release.id, "at": at, "by": store.account.user})
 
 
 def current(store: Store) -> str | None:
-    """Return the id of the release that the functions have; None before the first."""
+    """Return the id of the current release; None before the first deployment."""
     running: str | None = _current(store).get("release")
     return running
 
@@ -191,7 +191,7 @@ def _current(store: Store) -> dict[str, str | None]:
 
 
 def prune(store: Store) -> None:
-    """Delete releases beyond the newest ones, never the one that runs."""
+    """Delete all but the newest releases. The current release always stays."""
     running = current(store)
     for release in listed(store)[KEPT:]:
         if release.id != running:

@@ -1,7 +1,7 @@
-"""A look at a running service from outside: does each of its surfaces answer as it should.
+"""Smoke test of a running service from outside: checks the answers of each of its surfaces.
 
-Works against any base URL, ``make dev`` or a deployed stage, and changes nothing there; only a bot
-that is named is asked something, which its owner pays for.
+It works with any base URL, such as that of ``make dev`` or of a deployed stage, and changes no
+data. Only if a bot is given, it sends one question, and the bot's owner pays for the answer.
 """
 
 import json
@@ -17,24 +17,24 @@ import requests
 
 CHAT = "/api/agents/public/chat-stream"
 TIMEOUT = (5.0, 35.0)
-"""Seconds to connect, and between two pieces of an answer: API Gateway gives up after 29."""
+"""Timeouts in seconds: to connect, and between two pieces. API Gateway ends requests after 29."""
 HEALTHY_SECONDS = 120.0
-"""How long a new distribution's name may take to reach this machine."""
+"""Longest time, in seconds, until a new distribution's name resolves on this machine."""
 AT_ONCE = 0.1
-"""Seconds: an answer that is whole so soon cannot be seen to stream, or not to."""
+"""Seconds. Streaming cannot be judged from an answer that is complete this soon."""
 UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-"""An id that nothing has: that of the ULID specification's example."""
+"""An id that no record has: the example of the ULID specification."""
 
 
 class FailedError(Exception):
-    """What was expected did not come; says both."""
+    """An answer differs from the expected one; the message has both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is looked at: ``url`` without a slash at its end, and what more there is to try.
+    """The service to check: ``url`` without a trailing slash, and optional inputs.
 
-    ``origins`` are addresses behind the edge that must refuse whoever comes without its secret.
+    ``origins`` are URLs behind the edge that must refuse requests without its secret.
     """
 
     url: str
@@ -46,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The outcome of one check: None if there was nothing to try it with."""
+    """The result of a check; ``ok`` is None if its input is missing."""
 
     name: str
     ok: bool | None
@@ -54,7 +54,7 @@ class Check:
 
 
 def run(target: Target) -> Iterator[Check]:
-    """Yield the outcome of every check as it comes."""
+    """Yield the result of each check once it is known."""
     for name, check in CHECKS.items():
         try:
             note = check(target)
@@ -63,12 +63,12 @@ def run(target: Target) -> Iterator[Check]:
         except FailedError as error:
             yield Check(name, ok=False, why=str(error))
         except requests.RequestException as error:
-            # Its text would end in an object's address.
+            # The error's own text ends in an object's memory address.
             yield Check(name, ok=False, why=f"no answer: {type(error).__name__}")
 
 
 def is_in_dns(url: str) -> bool:
-    """Whether the host of a URL has an address."""
+    """Whether the host of a URL resolves."""
     try:
         return bool(socket.getaddrinfo(urlsplit(url).hostname, None))
     except socket.gaierror:
@@ -76,7 +76,7 @@ def is_in_dns(url: str) -> bool:
 
 
 def wait_until_healthy(url: str, pause: float = 3.0) -> None:
-    """Wait until a new service's name resolves and it answers; give up silently in time."""
+    """Wait until a new service answers. Return silently after the time limit."""
     ends = time.monotonic() + HEALTHY_SECONDS
     while time.monotonic() < ends:
         try:
@@ -102,19 +102,19 @@ def _type(answer: requests.Response) -> str:
 
 
 def _data(answer: requests.Response) -> dict[str, Any]:
-    """Return what is inside the envelope of a JSON answer."""
+    """Return ``data`` of a JSON answer's envelope."""
     _need("JSON", _type(answer) == "application/json", f"{answer.status_code} {_type(answer)}")
     try:
         data = answer.json()["data"]
     except (ValueError, KeyError, TypeError):
         data = None
     _need("the envelope", isinstance(data, dict) and "status" in data, answer.text)
-    assert isinstance(data, dict)  # noqa: S101  for the type checker: just seen
+    assert isinstance(data, dict)  # noqa: S101  for the type checker
     return data
 
 
 def _failure(answer: requests.Response, statuses: set[int], codes: set[str]) -> dict[str, Any]:
-    """Return a refusal's data, which is whole and of one of these kinds."""
+    """Return the data of a refusal, after checking its status, code and fields."""
     about = " or ".join(str(status) for status in sorted(statuses))
     _need(f"status {about}", answer.status_code in statuses, f"{answer.status_code} {answer.text}")
     data = _data(answer)
@@ -143,14 +143,15 @@ def _health(target: Target) -> str:
 def _unknown_path(target: Target) -> None:
     url = f"{target.url}/api/no-such-path-{uuid4().hex[:8]}"
     _failure(_ask("GET", url), {404}, {"not_found"})
-    # API Gateway takes a key on such a path for a signature of its own, and repeats it.
+    # On such a path, API Gateway takes a key for an AWS signature, and its default answer repeats
+    # it.
     answer = _ask("GET", url, headers={"Authorization": "Bearer svc_live_0"})
     _failure(answer, {404, 403}, {"not_found", "forbidden"})
     _need("the key not to be repeated", "svc_live_0" not in answer.text, answer.text)
 
 
 def _wrong_method(target: Target) -> None:
-    # API Gateway knows no path by another method.
+    # API Gateway answers this itself: it does not know the path with this method.
     answer = _ask("DELETE", f"{target.url}/api/health")
     _failure(answer, {404, 405}, {"not_found", "method_not_allowed"})
 
@@ -160,7 +161,7 @@ def _no_key(target: Target) -> None:
         answer = _ask("GET", f"{target.url}/api/workspaces/list", headers=headers)
         _failure(answer, {401}, {"unauthorized"})
         given = {name.lower() for name in answer.headers}
-        # API Gateway renames it.
+        # API Gateway renames this header.
         named = {"www-authenticate", "x-amzn-remapped-www-authenticate"} & given
         _need("WWW-Authenticate", named, sorted(given))
 
@@ -270,7 +271,7 @@ def _files(target: Target) -> None:
     answer = _ask("GET", f"{target.url}/files/{UNKNOWN}/none.svg")
     _need("status 404", answer.status_code == requests.codes.not_found, answer.status_code)
     policy = answer.headers.get("Content-Security-Policy", "none")
-    if _type(answer) != "application/json":  # The bucket's own answer; ours runs nothing anyway.
+    if _type(answer) != "application/json":  # the bucket's own answer
         _need("a sandbox as Content-Security-Policy", "sandbox" in policy, policy)
 
 
@@ -298,11 +299,11 @@ CHECKS: dict[str, Callable[[Target], str | None]] = {
     "files are sandboxed": _files,
     "origins refuse": _origins,
 }
-"""By the name that the table shows."""
+"""Checks by their name in the table."""
 
 
 def table(checks: list[Check]) -> str:
-    """Return the outcomes as a table."""
+    """Return the results as a table."""
     marks = {True: "ok", False: "FAILED", None: "-"}
     width = max(len(check.name) for check in checks)
     return "\n".join(

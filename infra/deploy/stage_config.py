@@ -1,9 +1,9 @@
-"""The Chalice config of one stage: what ``.chalice/config.json`` says, and what a deployment knows.
+"""Chalice config of one stage: ``.chalice/config.json``, with the facts of a deployment.
 
-The checkout's file holds what is decided for every stage, and nothing that only an account can
-tell: no bucket, address or secret. ``generate`` adds those as ``StageFacts`` and leaves the other
-stages out. ``make package`` has no facts, and the zip needs none; a deployment writes the stage's
-copy of the project together with those of the data and edge stacks.
+The checkout's file has the settings that are the same in every account, without buckets, addresses
+or secrets. ``generate`` adds those from ``StageFacts`` and removes the other stages. ``make
+package`` has no facts, and the zip needs none. A deployment generates the config of the stage's
+copy with the facts of the data and edge stacks.
 """
 
 import json
@@ -19,34 +19,35 @@ from infra.deploy import policies
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURES = ("x86_64", "arm64")
-"""As Lambda names them; the first is its default."""
+"""Lambda's names of the architectures; the first is its default."""
 DEPLOYED = {
     "LLM_PROVIDER": "bedrock",
     "LLM_MODEL": "nova-lite",
     "PYDANTIC_DISABLE_PLUGINS": "__all__",
 }
-"""Variables of every deployed stage, unless its config says otherwise.
+"""Variables of every deployed stage; its config may override them.
 
-They are not in the checkout's config: ``chalice local`` puts what stands there over the shell's.
+They are not in the checkout's config, because ``chalice local`` would let them override the shell's
+variables.
 """
 JOBS = "run-jobs"
-"""The function of the scheduled jobs."""
+"""The function that runs scheduled jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageFacts:
     """Values of a stage that its Chalice config needs and the checkout does not have.
 
-    ``stage_facts.read`` reads them from AWS at each deployment and adds what ``OperatorChoices``
-    say. Nothing of them is kept; ``DeployOptions`` are the input of the run itself.
+    ``stage_facts.read`` reads them from AWS at each deployment and adds the ``OperatorChoices``.
+    They are never stored. ``DeployOptions`` are the input of a single run.
 
-    ``bucket`` is the data stack's; the one that stands here until it is known is refused by IAM.
-    ``public_url`` and ``sites_domain`` are the edge stack's, empty until that stands.
-    ``reserve_jobs`` says that the account's quota lets the scheduled jobs reserve their one
-    concurrent run; without, overlapping runs share the work (ADR 13). ``stopped`` are functions
-    that an operator keeps from running, which no deployment undoes. ``architecture`` overrides the
-    config's. ``variables`` are the operator's further variables of the service
-    (docs/configuration.md), such as ``LLM_API_KEY``; they override the config's.
+    ``bucket`` is the data stack's bucket; IAM refuses the placeholder. ``public_url`` and
+    ``sites_domain`` come from the edge stack and are empty until it exists. ``reserve_jobs`` is
+    true if the account's quota allows the scheduled jobs to reserve their one concurrent run.
+    Without a reservation, overlapping runs share the work (ADR 13). ``stopped`` are functions that
+    an operator has stopped; deployments keep them stopped. ``architecture`` overrides the config's.
+    ``variables`` are the operator's further variables of the service (docs/configuration.md), such
+    as ``LLM_API_KEY``; they override the config's.
     """
 
     bucket: str = "${Bucket}"
@@ -80,12 +81,12 @@ def write(
 
 
 def generate(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dict[str, Any]:
-    """Return the config of one stage, made from the checkout's.
+    """Return the config of one stage, based on the checkout's.
 
-    Functions and variables are all in the stage: Chalice reads a function's variables there only.
+    All functions and variables are within the stage, where Chalice reads a function's variables.
 
     Raises:
-        click.ClickException: the config has no such stage, or a setting a value it cannot have.
+        click.ClickException: the config lacks the stage, or a setting has an invalid value.
     """
     own = {**_stage(config, stage), "api_gateway_stage": stage}
     own["lambda_architecture"] = architecture(config, stage, facts)
@@ -96,7 +97,7 @@ def generate(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dict[s
     }
     if facts.reserve_jobs:
         functions[JOBS]["reserved_concurrency"] = 1
-    for name in facts.stopped:  # Chalice would take a reservation away that is not in its config.
+    for name in facts.stopped:  # Chalice removes a reservation that is not in its config.
         functions[name]["reserved_concurrency"] = 0
     shared = {name: value for name, value in config.items() if name not in own}
     return {**shared, "stages": {stage: own}}
@@ -135,7 +136,7 @@ def architecture(config: Mapping[str, Any], stage: str, facts: StageFacts) -> st
     """Return the architecture of a stage's functions, such as ``arm64``.
 
     Raises:
-        click.ClickException: there is no such stage, or Lambda has no such architecture.
+        click.ClickException: the stage or the architecture does not exist.
     """
     settings = {**config, **_stage(config, stage)}
     chosen = facts.architecture or settings.get("lambda_architecture", ARCHITECTURES[0])
@@ -146,7 +147,7 @@ def architecture(config: Mapping[str, Any], stage: str, facts: StageFacts) -> st
 
 
 def _stage(config: Mapping[str, Any], stage: str) -> Mapping[str, Any]:
-    """Return a stage's part; Chalice would take an unknown stage without a word."""
+    """Return a stage's part of the config. Chalice would silently accept an unknown stage."""
     stages: Mapping[str, Mapping[str, Any]] = config["stages"]
     if stage not in stages:
         msg = f'No stage "{stage}" in .chalice/config.json; it has {", ".join(stages)}.'

@@ -1,4 +1,4 @@
-"""Reads the facts of a stage from AWS: outputs of stacks, secrets, reserved runs of functions."""
+"""Reads the facts of a stage from AWS: stack outputs, secrets and reserved concurrency."""
 
 from botocore.exceptions import ClientError
 
@@ -12,15 +12,15 @@ from infra.deploy.progress import Progress
 from infra.deploy.stage_config import JOBS, StageFacts
 
 MINIMUM_UNRESERVED = 100
-"""What Lambda leaves to functions without a reservation (developer guide, Reserved concurrency)."""
+"""Concurrency that must stay unreserved (Lambda developer guide, Reserved concurrency)."""
 
 
 def read(
     account: Account, stage: str, data: dict[str, str], choices: OperatorChoices
 ) -> StageFacts:
-    """Return the facts of a stage whose data stack stands.
+    """Return the facts of a stage whose data stack exists.
 
-    Without a domain, the base URL is CloudFront's, known once the edge stack stands without one.
+    Without a domain, the base URL is CloudFront's, which is known once the edge stack exists.
     """
     edge = Stack(account, stage, "edge", Progress())
     same = edge.parameters().get("Domain", "") == choices.domain
@@ -39,12 +39,12 @@ def read(
 
 
 def may_reserve(account: Account, stage: str) -> bool:
-    """Whether the jobs have a reserved run of their own, or the account's quota lets them."""
+    """Whether the jobs have reserved concurrency, or the account's quota allows it."""
     return bool(_reserved(account, stage, JOBS)) or unreserved(account) > MINIMUM_UNRESERVED
 
 
 def _reserved(account: Account, stage: str, name: str) -> int | None:
-    """Return how many runs at once a function has for itself; None if it shares the account's."""
+    """Return the reserved concurrency of a function; None if it has none."""
     client, function = account.client("lambda"), function_name(stage, name)
     try:
         answer = client.get_function_concurrency(FunctionName=function)
@@ -57,13 +57,13 @@ def _reserved(account: Account, stage: str, name: str) -> int | None:
 
 
 def unreserved(account: Account) -> int:
-    """Return how many runs at once the account has that no function has reserved."""
+    """Return the account's unreserved concurrency."""
     limits = account.client("lambda").get_account_settings()["AccountLimit"]
     return int(limits["UnreservedConcurrentExecutions"])
 
 
 def _secret(account: Account, arn: str) -> str:
-    """Return a secret's value; nothing if nobody has put one in."""
+    """Return a secret's value; "" if it has none."""
     try:
         answer = account.client("secretsmanager").get_secret_value(SecretId=arn)
     except ClientError as error:

@@ -1,1 +1,1 @@
-"""AWS, as the deployment calls it."""
+"""AWS services that the deployment uses."""

@@ -1,4 +1,4 @@
-"""Whose AWS account it is, and where: what every command begins with."""
+"""The AWS account and region of a command."""
 
 import os
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from botocore.config import Config
 from botocore.exceptions import NoRegionError
 
 RETRIES = Config(retries={"mode": "standard", "max_attempts": 6})
-"""API Gateway lets an account make some of these calls once in a few seconds."""
+"""API Gateway limits some calls of an account to one every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An AWS account that credentials lead to, one of its regions, and who is signed in."""
+    """The AWS account of the credentials, a region, and the signed-in user."""
 
     id: str
     region: str
@@ -30,13 +30,13 @@ class Account:
 
 
 def sign_in(region: str | None = None) -> Account:
-    """Return the account that the credentials in use lead to.
+    """Return the account of the credentials in use.
 
-    ``AWS_REGION`` counts as in the other SDKs; Python's reads ``AWS_DEFAULT_REGION`` only.
+    ``AWS_REGION`` is read as in the other SDKs; Python's SDK reads only ``AWS_DEFAULT_REGION``.
 
     Raises:
-        BotoCoreError, ClientError: there are none, or AWS does not take them; ``aws_errors`` says
-            what that means.
+        BotoCoreError, ClientError: the credentials are missing, or AWS refuses them; ``aws.errors``
+            explains these errors.
     """
     session = boto3.Session(region_name=region or os.environ.get("AWS_REGION"))
     if session.region_name is None:

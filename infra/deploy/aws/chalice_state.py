@@ -1,8 +1,9 @@
-"""What Chalice has deployed of a stage: what it remembers, checked against what there is.
+"""The resources that Chalice has deployed for a stage: its record, checked against AWS.
 
-Chalice writes ``deployed/<stage>.json`` when it is done, next to the checkout. A deployment that
-was killed, or one from another machine, would make a second REST API or leave functions behind; so
-the file is kept in the bucket, and everything that has a known name is looked up.
+Chalice writes ``deployed/<stage>.json`` next to the checkout at the end of a deployment. If a
+deployment is killed, or the next one runs on another machine, Chalice does not find that file. It
+would then create a second REST API or leave functions behind. The file is therefore kept in the
+bucket, and every resource with a known name is looked up.
 """
 
 import json
@@ -27,12 +28,12 @@ Resource = dict[str, str]
 
 
 def file_of(project: Path, stage: str) -> Path:
-    """Return where Chalice reads and writes the file, in a copy of the project."""
+    """Return the path of Chalice's file in a copy of the project."""
     return project / ".chalice" / "deployed" / f"{stage}.json"
 
 
 def put_into(project: Path, stage: str, resources: list[Resource]) -> None:
-    """Have Chalice find these resources, in this order, as what it has deployed."""
+    """Write these resources, in this order, as the ones that Chalice has deployed."""
     file = file_of(project, stage)
     file.parent.mkdir(parents=True, exist_ok=True)
     whole = {"resources": resources, "schema_version": "2.0", "backend": "api"}
@@ -40,7 +41,7 @@ def put_into(project: Path, stage: str, resources: list[Resource]) -> None:
 
 
 def save(store: Store, project: Path, stage: str) -> list[Resource]:
-    """Keep what Chalice has written in the bucket; return its resources."""
+    """Store the file that Chalice has written in the bucket; return its resources."""
     whole = json.loads(file_of(project, stage).read_text())
     store.put_json(KEY, whole)
     resources: list[Resource] = whole["resources"]
@@ -53,11 +54,12 @@ def value(resources: list[Resource], name: str, field: str) -> str:
 
 
 def existing(account: Account, store: Store, stage: str) -> list[Resource]:
-    """Return what is deployed of a stage, in Chalice's words and order; nothing that is gone."""
+    """Return the resources of a stage that exist, in Chalice's format and order."""
     remembered: list[Resource] = (store.get_json(KEY) or {}).get("resources", [])
     expected = list(_expected(account, stage))
     known = {each["name"] for each in expected}
-    # What the code has no more comes first: Chalice deletes from the end, roles after functions.
+    # Resources that the code no longer has come first: Chalice deletes from the end, and roles
+    # after their functions.
     candidates = [each for each in remembered if each["name"] not in known] + expected
     apis = [each for each in candidates if each["resource_type"] == "rest_api"]
     found = [each for each in candidates if each not in apis and _exists(account, each)]
@@ -65,11 +67,15 @@ def existing(account: Account, store: Store, stage: str) -> list[Resource]:
 
 
 def _expected(account: Account, stage: str) -> Iterator[Resource]:
-    """Yield what Chalice makes of our functions, but for the REST API, whose id AWS chooses."""
+    """Yield the resources that Chalice creates for the functions, without the REST API.
+
+    AWS chooses the id of the REST API.
+    """
     partition = account.user.split(":")[1]
     for name in FUNCTIONS:
         full = function_name(stage, name)
-        # Chalice names roles after the function, and that of all routes once more.
+        # Chalice names a role after its function. For the function of all routes, it appends that
+        # function's name again.
         role = f"{full}-{API}" if name == API else full
         yield {
             "name": f"{name}_role",

@@ -1,4 +1,4 @@
-"""Stacks by change sets: what would change is known, and may be refused, before it changes."""
+"""Updates stacks by change sets, so that changes can be reviewed and refused before they happen."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,28 +17,28 @@ from infra.deploy.stacks import build as stacks
 
 POLL_SECONDS = 3.0
 REVIEW = "REVIEW_IN_PROGRESS"
-"""Of a stack that is no more than a change set which was never executed."""
+"""Status of a stack that has only a change set which was never executed."""
 MADE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"}
 UNMADE = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
-"""Of a stack whose creation failed: all that it can is be deleted."""
+"""Statuses of a stack whose creation failed. Such a stack can only be deleted."""
 STUCK = {
     "UPDATE_ROLLBACK_FAILED": "Continue its rollback in CloudFormation's console",
     "IMPORT_ROLLBACK_FAILED": "Continue its rollback in CloudFormation's console",
     "DELETE_FAILED": "See there what could not be deleted, and delete the stack",
 }
 NO_CHANGES = ("didn't contain changes", "No updates are to be performed")
-"""How CloudFormation says that a change set is empty; it has no code for it."""
+"""CloudFormation's messages for an empty change set. It has no error code for this case."""
 
 
 class StackError(click.ClickException):
-    """A stack could not be made, changed or deleted; the message says why."""
+    """A stack could not be created, changed or deleted; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a change set does to a resource: Add, Modify, Remove, Import or Dynamic.
+    """A change to a resource: Add, Modify, Remove, Import or Dynamic.
 
-    ``replacement`` is True, False or Conditional, in CloudFormation's words.
+    ``replacement`` is CloudFormation's value: True, False or Conditional.
     """
 
     action: str
@@ -48,11 +48,11 @@ class Change:
 
     @property
     def loses(self) -> bool:
-        """Whether what the resource held may be gone, or out of the stack's sight, afterwards."""
+        """Whether the change may lose the resource's data or remove the resource from the stack."""
         return self.action == "Remove" or self.replacement != "False"
 
     def __str__(self) -> str:
-        """Return it as an operator reads it."""
+        """Return the change as text for the operator."""
         how = {"True": " (replaced)", "Conditional": " (perhaps replaced)"}
         return f"{self.action} {self.kind} {self.name}{how.get(self.replacement, '')}"
 
@@ -67,21 +67,21 @@ class Stack:
     progress: Progress
 
     def __post_init__(self) -> None:
-        """Find out what it is called, and where it is."""
+        """Set the name and region of the stack."""
         self.name = stacks.stack_name(self.stage, self.stack)
         self.region = stacks.region_of(self.stack, self.account.region)
         self._client = self.account.client("cloudformation", self.region)
         self._change_set = f"deploy-{uuid4().hex}"
 
     def outputs(self) -> dict[str, str] | None:
-        """Return the outputs of the stack; None if there is no such stack, or it was never made."""
+        """Return the outputs of the stack; None if it does not exist or was never created."""
         found = self._found()
         if found is None or found["StackStatus"] in {REVIEW, *UNMADE}:
             return None
         return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())}
 
     def parameters(self) -> dict[str, str]:
-        """Return what the stack was last given; secrets as asterisks."""
+        """Return the stack's current parameters; secrets are masked with asterisks."""
         found = self._found() or {}
         return {p["ParameterKey"]: p["ParameterValue"] for p in found.get("Parameters", ())}
 
@@ -92,14 +92,14 @@ class Stack:
         *,
         keep: bool = False,
     ) -> dict[str, str]:
-        """Make the stack, or change it to what its template says; return its outputs.
+        """Create the stack, or update it to its template; return its outputs.
 
-        ``confirm`` sees the changes first, and raises to leave it all as it is. With ``keep``,
-        changes that could lose a resource are refused, and what is there under its name already,
-        since it is never deleted, is taken into the stack.
+        ``confirm`` receives the changes first, and raises an error to cancel them. With ``keep``,
+        changes that could lose a resource are refused. Existing resources that have a name of the
+        template are imported, because they are never deleted.
 
         Raises:
-            StackError: they are, or CloudFormation failed.
+            StackError: the changes are refused, or CloudFormation failed.
         """
         exists = self._ready()
         try:
@@ -126,15 +126,15 @@ class Stack:
         return self.outputs() or {}
 
     def delete(self) -> bool:
-        """Delete the stack; return whether there was one.
+        """Delete the stack; return whether it existed.
 
         Raises:
-            StackError: something of it could not be deleted.
+            StackError: a resource of the stack could not be deleted.
         """
         if (found := self._found()) is None:
             return False
         before = self._event_ids()
-        # By its id, a deleted stack can still be asked about.
+        # A deleted stack can be described only by its id.
         self._client.delete_stack(StackName=found["StackId"])
         status = self._settled(before, found["StackId"])
         if status not in {None, "DELETE_COMPLETE"}:
@@ -162,9 +162,9 @@ class Stack:
         return found
 
     def _ready(self) -> bool:
-        """Wait until nothing else changes the stack; return whether there is one to update.
+        """Wait until no other change is in progress; return whether the stack can be updated.
 
-        One that an earlier deployment began and did not make is cleared away.
+        A stack whose creation failed in an earlier deployment is deleted.
         """
         status = self._settled(self._event_ids())
         if status in STUCK:
@@ -181,10 +181,10 @@ class Stack:
     def _propose(
         self, parameters: Mapping[str, str], *, update: bool, adopt: bool
     ) -> list[Change] | None:
-        """Make a change set and return what it would change; None if that is nothing at all.
+        """Create a change set and return its changes; None if there are none at all.
 
-        Resources may stay as they are while outputs or tags change. Parameters that the stack has
-        and that are not given keep their values.
+        The list is empty if only outputs or tags change. Existing parameters that are not given
+        keep their values.
         """
         body = stacks.template(self.stack)
         if adopt:
@@ -219,9 +219,9 @@ class Stack:
             time.sleep(POLL_SECONDS)
 
     def _faults(self) -> list[str]:
-        """Return what CloudFormation found wrong before it tried, such as names that are taken.
+        """Return the faults that CloudFormation found before it began, such as names in use.
 
-        The change set's own reason only says that there is something.
+        The change set's own reason has no details.
         """
         try:
             found = self._client.describe_events(
@@ -236,7 +236,7 @@ class Stack:
         ]
 
     def _taken(self, body: str) -> set[str]:
-        """Return which parameters a template takes."""
+        """Return the names of a template's parameters."""
         told = self._client.get_template_summary(TemplateBody=body)
         return {each["ParameterKey"] for each in told.get("Parameters", ())}
 
@@ -257,14 +257,14 @@ class Stack:
             )
 
     def _forget(self) -> None:
-        """Leave no trace of changes that are not made, nor of a stack that is nothing else."""
+        """Delete the change set, and the stack if it consists only of that change set."""
         with suppress(ClientError):
             self._client.delete_change_set(StackName=self.name, ChangeSetName=self._change_set)
         if (found := self._found()) and found["StackStatus"] == REVIEW:
             self._client.delete_stack(StackName=self.name)
 
     def _settled(self, before: set[str], name: str | None = None) -> str | None:
-        """Wait until the stack is not being changed, saying what happens; return its status."""
+        """Wait until the stack is stable and report its events meanwhile; return its status."""
         seen = set(before)
         while True:
             found = self._found(name)
@@ -281,7 +281,7 @@ class Stack:
         return {event["EventId"] for event in self._events()}
 
     def _events(self, name: str | None = None) -> list[dict[str, Any]]:
-        """Return what happened lately, newest first."""
+        """Return recent events, newest first."""
         try:
             answer = self._client.describe_stack_events(StackName=name or self.name)
         except ClientError:
@@ -290,7 +290,7 @@ class Stack:
         return events
 
     def _failure(self, before: set[str]) -> str:
-        """Return the first reason that CloudFormation has given since for failing."""
+        """Return the first reason of a failure among the events that are not in ``before``."""
         for event in reversed(self._events()):
             if event["EventId"] not in before and event["ResourceStatus"].endswith("_FAILED"):
                 reason = event.get("ResourceStatusReason", "no reason was given")

@@ -1,4 +1,4 @@
-"""What AWS refuses, in words that say what to do."""
+"""Explains errors of AWS, with advice to the operator."""
 
 from botocore import exceptions
 
@@ -17,12 +17,12 @@ NO_REGION = "No AWS region is chosen. Give --region, or set AWS_REGION."
 
 
 def code(error: exceptions.ClientError) -> str:
-    """Return the code by which AWS names an error, such as ``AccessDenied``."""
+    """Return AWS's code of an error, such as ``AccessDenied``."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def explain(error: Exception) -> str | None:
-    """Return what an error of the AWS SDK means and what to do; None if it is none of them."""
+    """Return an explanation of an AWS SDK error, with advice; None if the error is not known."""
     if isinstance(error, exceptions.ClientError):
         return _refused(error)
     if isinstance(error, exceptions.ProfileNotFound):

@@ -1,6 +1,6 @@
-"""What API Gateway answers by itself, and how much it lets through: applied after Chalice.
+"""API Gateway's own responses and its throttle, applied after Chalice.
 
-Chalice imports the whole API on every deployment, which puts back the stock answers (chalice.md).
+Chalice imports the whole API at every deployment, which restores the default responses.
 """
 
 import json
@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 RATE, BURST = 500, 1000
-"""Requests a second that a stage takes, and at once; an account has 10,000 and 5,000 for all."""
+"""Requests per second of a stage, and its burst. The account's limits are 10,000 and 5,000."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of the gateway's own: code and message of the envelope.
+    """A response of the gateway itself, with the code and message of the envelope.
 
-    ``status`` is None where AWS's own status stays.
+    ``status`` is None to keep AWS's own status.
     """
 
     code: str
@@ -40,7 +40,8 @@ _BUSY = Answer(
     (("Retry-After", "1"),),
 )
 ANSWERS: dict[str, Answer] = {
-    # An unknown path, or method of a known one; with a key, AWS takes that for its own signature.
+    # An unknown path, or a wrong method. If such a request has a key, AWS takes the key for an AWS
+    # signature.
     "MISSING_AUTHENTICATION_TOKEN": _NOT_FOUND,
     "INVALID_SIGNATURE": _NOT_FOUND,
     "RESOURCE_NOT_FOUND": _NOT_FOUND,
@@ -59,17 +60,17 @@ ANSWERS: dict[str, Answer] = {
     "DEFAULT_4XX": _FORBIDDEN,
     "DEFAULT_5XX": _BROKEN,
 }
-"""By the types that API Gateway distinguishes (developer guide, Gateway response types).
+"""Responses by API Gateway's response types (developer guide, Gateway response types).
 
-Its own messages are never shown: one of them repeats the Authorization header.
+Its own messages are never shown, because one of them repeats the Authorization header.
 """
 
 
 def apply(client: Any, api: str, stage: str, about: str) -> None:  # noqa: ANN401  boto3's own
-    """Give a REST API our answers and its stage the throttle, and deploy that."""
+    """Set the responses of a REST API and the throttle of its stage, and deploy them."""
     for kind, answer in ANSWERS.items():
         client.put_gateway_response(restApiId=api, responseType=kind, **_response(answer))
-    # As Chalice does: a deployment that says nothing of tracing may turn it off.
+    # As Chalice does. A deployment without this option may turn tracing off.
     client.create_deployment(restApiId=api, stageName=stage, description=about, tracingEnabled=True)
     client.update_stage(
         restApiId=api,
@@ -82,7 +83,7 @@ def apply(client: Any, api: str, stage: str, about: str) -> None:  # noqa: ANN40
 
 
 def find(client: Any, name: str, function: str) -> str | None:  # noqa: ANN401  boto3's own
-    """Return the REST API of a name whose requests go to a function; None if there is none.
+    """Return the id of the REST API with this name that calls a function; None if there is none.
 
     Raises:
         click.ClickException: there are several.
@@ -103,7 +104,7 @@ def find(client: Any, name: str, function: str) -> str | None:  # noqa: ANN401  
 
 
 def _calls(client: Any, api: str, function: str) -> bool:  # noqa: ANN401  boto3's own
-    """Whether any method of an API leads to a function: all of ours lead to the same."""
+    """Whether any method of an API calls a function. All methods of ours call the same function."""
     pages = client.get_paginator("get_resources").paginate(restApiId=api, embed=["methods"])
     for page in pages:
         for resource in page["items"]:
@@ -116,7 +117,7 @@ def _calls(client: Any, api: str, function: str) -> bool:  # noqa: ANN401  boto3
 
 
 def _response(answer: Answer) -> dict[str, Any]:
-    """Return what API Gateway is told; it fills in ``$context…`` and keeps the rest."""
+    """Return the response as parameters for API Gateway, which replaces ``$context…``."""
     headers = {
         "Access-Control-Allow-Origin": "*",
         "Access-Control-Expose-Headers": "X-Request-Id, Retry-After",

@@ -1,4 +1,4 @@
-"""What a stage's bucket keeps of its deployments, read and written with conditions."""
+"""Objects in a stage's bucket that deployments read and write, with conditional writes."""
 
 import json
 from collections.abc import Mapping
@@ -18,25 +18,27 @@ if TYPE_CHECKING:
 Record = TypeVar("Record", bound="DataclassInstance")
 MISSING = {"404", "NoSuchKey"}
 CONFLICTS = {"412", "PreconditionFailed", "409", "ConditionalRequestConflict"}
-"""How S3 refuses a conditional write; of an object that is gone, ``If-Match`` finds it missing (S3
-user guide, Conditional writes)."""
+"""Error codes of a refused conditional write.
+
+With ``If-Match``, a deleted object counts as missing (S3 user guide, Conditional writes).
+"""
 
 
 def as_record(found: Mapping[str, Any], kind: type[Record]) -> Record:
-    """Return a record of what was kept, passing over what a newer checkout has added to it."""
+    """Return stored JSON as a record, without fields that a newer version has added."""
     known = {each.name for each in fields(kind)}
     return kind(**{name: value for name, value in found.items() if name in known})
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Objects of the data bucket, of no other account's."""
+    """Objects of the data bucket, which must belong to this account."""
 
     account: Account
     bucket: str
 
     def get(self, key: str) -> tuple[bytes, str] | None:
-        """Return an object and its ETag; None if there is none."""
+        """Return an object and its ETag; None if it does not exist."""
         try:
             answer = self._s3.get_object(Key=key, **self._where)
         except ClientError as error:
@@ -46,21 +48,21 @@ class Store:
         return answer["Body"].read(), answer["ETag"]
 
     def get_json(self, key: str) -> Any:  # noqa: ANN401  JSON
-        """Return an object's JSON; None if there is no such object."""
+        """Return an object's JSON; None if the object does not exist."""
         found = self.get(key)
         return found and json.loads(found[0])
 
     def get_record(self, key: str, kind: type[Record]) -> Record | None:
-        """Return an object's JSON as a record; None if there is no such object."""
+        """Return an object's JSON as a record; None if the object does not exist."""
         found = self.get_json(key)
         return None if found is None else as_record(found, kind)
 
     def put_json(self, key: str, value: object) -> None:
-        """Keep JSON under a key."""
+        """Store JSON under a key."""
         self.put_if(key, value)
 
     def put_if(self, key: str, value: object, **condition: str) -> str | None:
-        """Keep JSON if ``IfMatch`` or ``IfNoneMatch`` holds; return its ETag, else None."""
+        """Store JSON if ``IfMatch`` or ``IfNoneMatch`` holds; return its ETag, or None if not."""
         body = json.dumps(value, indent=2).encode()
         try:
             answer = self._s3.put_object(
@@ -74,7 +76,7 @@ class Store:
         return str(answer["ETag"])
 
     def upload(self, key: str, path: Path) -> None:
-        """Keep a file under a key."""
+        """Store a file under a key."""
         self._s3.upload_file(
             str(path), self.bucket, key, ExtraArgs={"ExpectedBucketOwner": self.account.id}
         )
@@ -89,7 +91,7 @@ class Store:
         path.write_bytes(found[0])
 
     def delete(self, key: str, **condition: str) -> None:
-        """Delete an object, which may be gone already; with ``IfMatch``, no other version of it."""
+        """Delete an object if it exists; with ``IfMatch``, only that version."""
         try:
             self._s3.delete_object(Key=key, **condition, **self._where)
         except ClientError as error:
@@ -97,7 +99,7 @@ class Store:
                 raise
 
     def folders(self, prefix: str) -> list[str]:
-        """Return the names right below a prefix, which ends with a slash, in order."""
+        """Return the names directly below a prefix that ends with a slash, in order."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(
             Prefix=prefix, Delimiter="/", **self._where
         )

@@ -1,8 +1,9 @@
-"""The tables that functions work with: all there, and kept as safe as the data stack makes its own.
+"""Checks and protects the tables that the functions use.
 
-A table that was restored has no recovery of its own, no protection and no time-to-live (DynamoDB
-API reference, RestoreTableToPointInTime), and is in no stack. A protection that was turned off by
-hand, or by a destruction that did not end, comes back here, too.
+A restored table has no point-in-time recovery, no deletion protection and no time-to-live (DynamoDB
+API reference, RestoreTableToPointInTime), and it is in no stack. Each deployment enables these
+settings. It also enables a deletion protection that was turned off by hand, or by a destruction
+that was interrupted.
 """
 
 from typing import Any
@@ -17,21 +18,21 @@ READY = {"ACTIVE", "UPDATING"}
 
 
 def names(stage: str, prefix: str) -> list[str]:
-    """Return what the tables of a prefix are called."""
+    """Return the names of the tables with a prefix."""
     return [f"{prefix}-{stage}-{name}" for name in TABLES]
 
 
 def standing(account: Account, stage: str, prefix: str) -> list[str]:
-    """Return those of them that there are."""
+    """Return the names of those tables that exist."""
     client = account.client("dynamodb")
     return [name for name in names(stage, prefix) if _about(client, name)]
 
 
 def look_after(account: Account, stage: str, prefix: str, progress: Progress) -> None:
-    """See to it that every table can be restored, is not deleted by mistake, and forgets in time.
+    """Enable recovery, deletion protection and time-to-live for every table.
 
     Raises:
-        click.ClickException: a table is missing, or still being restored.
+        click.ClickException: a table is missing, or is still being restored.
     """
     client = account.client("dynamodb")
     found = {name: _about(client, name) for name in names(stage, prefix)}
@@ -51,7 +52,7 @@ def look_after(account: Account, stage: str, prefix: str, progress: Progress) ->
             on = {"PointInTimeRecoveryEnabled": True}
             client.update_continuous_backups(TableName=name, PointInTimeRecoverySpecification=on)
             progress.note(f"{name}: restorable to any moment from now on")
-        model: Any = row  # PynamoDB has no public name for what follows.
+        model: Any = row  # PynamoDB has no public name for the next call.
         expires = model._ttl_attribute()  # noqa: SLF001  as above
         if expires is not None and not _forgets(client, name):
             on = {"AttributeName": expires.attr_name, "Enabled": True}

@@ -1,1 +1,1 @@
-"""The Lambda zip: how it is built, trimmed and checked."""
+"""The Lambda zip: building, trimming and checking."""

@@ -1,8 +1,8 @@
-"""Build and check the zip that Lambda runs.
+"""Builds and checks the Lambda zip.
 
-``chalice package`` does the packing, in a clean copy of the project under ``build/`` and with a
-Python that Lambda's current images have; what it leaves out or gets wrong is done or refused here.
-``chalice(..., "deploy")`` in that copy takes the very same zip.
+``chalice package`` builds the zip in a clean copy of the project under ``build/``, with a Python
+version that Lambda's current images have. This module then corrects or refuses its result.
+``chalice(..., "deploy")`` in that copy deploys the same zip.
 """
 
 import json
@@ -27,20 +27,26 @@ from infra.deploy.package.unused import is_used, trimmed
 ROOT = stage_config.ROOT
 SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt", "constraints.txt")
 RECORDED = "docs/recorded_answers.json"
-"""A part of the OpenAPI document, which is made in the copy of the project. The zip has only the
-document."""
+"""A source of the OpenAPI document, which is built in the copy. The zip has only the document."""
 PIP = "pip<26.3"
 """Chalice's own limit."""
 OLDEST, NEWEST = (3, 12), (3, 14)
-"""Lambda's images on Amazon Linux 2023. That of 3.11 has glibc 2.26, too old for many wheels."""
+"""Python versions of Lambda's images on Amazon Linux 2023.
+
+The image of 3.11 has glibc 2.26, which is too old for many wheels.
+"""
 PREFERRED = ("3.13", "3.12", "3.14")
-"""As in the Makefile; 3.14, which the suite is not run on, only where there is nothing else."""
+"""As in the Makefile. The tests do not run on 3.14, so it is the last resort."""
 PACKAGER_ONLY = {"chalice"}
-"""Chalice packs its own runtime; as a requirement it would bring pip, setuptools, PyYAML … too."""
+"""Requirements for packaging only.
+
+Chalice adds its own runtime to the zip. As a requirement it would also add pip, setuptools and
+PyYAML.
+"""
 MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
-"""Lambda's names of the architectures, and those that wheels use."""
+"""Lambda's names of the architectures, with the names that wheels use."""
 UNKNOWN = stage_config.StageFacts()
-"""Of a stage that is packaged to be looked at, not deployed."""
+"""Facts of a stage that is packaged without a deployment."""
 NO_ANSWER = re.compile(
     r"NewConnectionError|ConnectTimeout|ProxyError|failure in name resolution|Connection refused"
 )
@@ -48,12 +54,12 @@ UNREACHABLE = re.compile(rf"{NO_ANSWER.pattern}|from versions: none")
 
 
 class PackageError(click.ClickException):
-    """The zip could not be built, or must not be deployed; the message says why and what to do."""
+    """The zip could not be built or must not be deployed; the message has the reason and advice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """A Python that runs, by its path."""
+    """A working Python, by its path."""
 
     path: str
     version: tuple[int, int]
@@ -61,7 +67,7 @@ class Python:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A checked zip, the copy of the project it is made from, and the Python that packed it."""
+    """A checked zip, the copy of the project, and the Python that built it."""
 
     zip: Path
     project: Path
@@ -77,13 +83,13 @@ def build(
 ) -> Package:
     """Build the stage's zip and template in ``out`` and check the zip.
 
-    Of the facts, only the architecture decides what is in the zip.
+    Of the facts, only the architecture affects the zip.
 
-    A refused zip is left as ``refused.zip``, for inspection, where nothing deploys it.
+    A refused zip is kept for inspection as ``refused.zip``, which no command deploys.
 
     Raises:
         click.ClickException: as ``stage_config.generate`` does.
-        PackageError: no fitting Python, no package index, a fault of the zip.
+        PackageError: no suitable Python, no package index, or a fault of the zip.
     """
     architecture = stage_config.architecture(stage_config.load(root), stage, facts)
     builder, project = prepare(stage, python, root, facts)
@@ -111,7 +117,7 @@ def prepare(
     root: Path = ROOT,
     facts: stage_config.StageFacts = UNKNOWN,
 ) -> tuple[Python, Path]:
-    """Make the stage's fresh copy of the project, and what runs Chalice in it; return both.
+    """Create the stage's copy of the project and the environment of Chalice; return both.
 
     Raises:
         PackageError, click.ClickException: as ``build`` does.
@@ -123,15 +129,15 @@ def prepare(
 
 
 def project_of(stage: str, root: Path = ROOT) -> Path:
-    """Return where the copy of the project is that a stage is packaged from."""
+    """Return the path of the copy of the project for a stage."""
     return root / "build" / f"project-{stage}"
 
 
 def find_python(wanted: str | None = None, exactly: tuple[int, int] | None = None) -> Python:
-    """Return ``wanted`` or the first Python found that Lambda has and chalice can package with.
+    """Return ``wanted``, or the first Python that both Lambda and Chalice support.
 
-    Each is run, because a shim of pyenv may be there and not work. ``exactly`` is the version that
-    a zip is made for already.
+    Each candidate is run, because a shim of pyenv may exist without working. ``exactly`` is the
+    version of an existing zip.
 
     Raises:
         PackageError: there is none.
@@ -158,12 +164,12 @@ def _dotted(version: tuple[int, int]) -> str:
 
 def _candidates(preferred: tuple[str, ...]) -> Iterator[str]:
     yield sys.executable
-    with suppress(subprocess.CalledProcessError):  # it found none
+    with suppress(subprocess.CalledProcessError):  # not found
         yield _output(str(ROOT / "infra" / "local" / "find-python"), *preferred).strip()
 
 
 def _version(python: str) -> tuple[int, int] | None:
-    """Return a Python's version, or None if it does not run."""
+    """Return a Python's version; None if it does not run."""
     try:
         major, minor = _output(python, "-c", "import sys; print(*sys.version_info[:2])").split()
     except (OSError, ValueError, subprocess.SubprocessError):
@@ -176,10 +182,10 @@ def _output(*command: str) -> str:
 
 
 def environment(python: Python, work: Path, requirements: Path) -> Python:
-    """Make the environment that packages, or bring it up to date; chalice imports the app in it.
+    """Create or update the environment for packaging, in which Chalice imports the app.
 
     Raises:
-        PackageError: the package index does not answer, or lacks what is required.
+        PackageError: the package index is unreachable, or lacks a requirement.
     """
     venv = environment_of(python, work)
     inside = Python(str(venv / "bin" / "python"), python.version)
@@ -191,12 +197,12 @@ def environment(python: Python, work: Path, requirements: Path) -> Python:
 
 
 def environment_of(python: Python, work: Path) -> Path:
-    """Return where the environment is that packages for a Python's version."""
+    """Return the path of the packaging environment for a Python's version."""
     return work / f"venv-{_dotted(python.version)}"
 
 
 def _copy(root: Path, project: Path) -> Path:
-    """Copy what git knows of the project, so that nothing lying around is shipped."""
+    """Copy the files that git tracks, so that no other file of the checkout is shipped."""
     known = ("git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     try:
         names = _output(*known, "--", *SHIPPED, RECORDED).split("\0")
@@ -208,18 +214,18 @@ def _copy(root: Path, project: Path) -> Path:
         if (source := root / name).is_file():
             target = project / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, target)  # with the right to run
+            shutil.copy(source, target)  # keeps the executable bit
     (project / "requirements.txt").write_text("".join(shipped_requirements(project)))
     return project
 
 
 def write_manifest(python: Python, project: Path) -> None:
-    """Write what a function finds its modules by; the copy is fresh, and so is the manifest."""
+    """Write the manifest of operations, which functions find modules by, into a fresh copy."""
     _run(python, "-P", str(Path(__file__).with_name("manifest.py")), str(project.resolve()))
 
 
 def shipped_requirements(root: Path) -> list[str]:
-    """Return the lines of a checkout's requirements that its zip is packed by."""
+    """Return the requirements of a checkout that its zip contains."""
     lines = (root / "requirements.txt").read_text().splitlines(keepends=True)
     named = [(line, re.match(r"[\w.-]+", line)) for line in lines]
     return [
@@ -230,7 +236,10 @@ def shipped_requirements(root: Path) -> list[str]:
 
 
 def _resolve(python: Python, project: Path) -> set[tuple[str, str]]:
-    """Return the names and versions that the zip must hold; chalice only warns of a missing one."""
+    """Return the names and versions that the zip must contain: Chalice may leave some out.
+
+    Chalice only prints a warning then.
+    """
     requirements = str(project / "requirements.txt")
     options = ("--quiet", "--dry-run", "--ignore-installed", "--report", "-")
     report = json.loads(_pip(python, "install", *options, "-r", requirements))
@@ -239,9 +248,10 @@ def _resolve(python: Python, project: Path) -> set[tuple[str, str]]:
 
 
 def chalice(python: Python, project: Path, *arguments: str, region: str | None = None) -> str:
-    """Run a chalice command in a copy of the project and return what it printed.
+    """Run a Chalice command in a copy of the project and return its output.
 
-    It writes no bytecode: compiled modules below ``chalicelib`` would make chalice pack again.
+    No bytecode is written, because compiled modules below ``chalicelib`` would make Chalice package
+    again.
     """
     program = str(Path(python.path).with_name("chalice"))
     return _run(python, program, *arguments, cwd=project, region=region)
@@ -259,7 +269,7 @@ def _chalice_package(python: Python, project: Path, stage: str, out: Path) -> No
 
 
 def _drop_unused(package: Path) -> None:
-    """Leave out what libraries bring for AWS services and languages that nothing here speaks of."""
+    """Remove libraries' data for AWS services and languages that the project does not use."""
     whole = package.with_suffix(".whole.zip")
     package.rename(whole)
     with ZipFile(whole) as source, ZipFile(package, "w", ZIP_DEFLATED) as kept:
@@ -270,10 +280,11 @@ def _drop_unused(package: Path) -> None:
 
 
 def _add_bytecode(python: Python, package: Path) -> None:
-    """Add compiled modules: Lambda's code folder is read-only, so each cold start compiled again.
+    """Add compiled modules, because Lambda's code folder is read-only.
 
-    Measured, that halves the time to import the app. The modules are never compared with their
-    sources, whose times a deployment may change (PEP 552, unchecked).
+    Without them, each cold start compiles again; with them, importing the app takes half the time.
+    Python never compares these modules with their sources, because a deployment may change file
+    times (PEP 552, unchecked).
     """
     with tempfile.TemporaryDirectory() as folder, ZipFile(package, "a", ZIP_DEFLATED) as archive:
         archive.extractall(folder)
@@ -290,10 +301,10 @@ def _pip(python: Python, *arguments: str) -> str:
 def _run(
     python: Python, *arguments: str, cwd: Path | None = None, region: str | None = None
 ) -> str:
-    """Run a Python outside the checkout and return what it printed."""
+    """Run a Python outside the checkout and return its output."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    # Chalice asks for a region, though nothing of it gets into the zip or the template.
+    # Chalice requires a region, although neither the zip nor the template contains it.
     variables["AWS_DEFAULT_REGION"] = region or variables.get("AWS_DEFAULT_REGION", "us-east-1")
     command = [python.path, *arguments]
     done = subprocess.run(
@@ -329,7 +340,7 @@ def _say(text: str) -> None:
     help="Default: the stage's in .chalice/config.json.",
 )
 def main(stage: str, out: Path, python: str | None, architecture: str | None) -> None:
-    """Build the Lambda zip and its template, check them and say what takes the room."""
+    """Build the Lambda zip and its template, check them and list the largest parts."""
     package = build(stage, out, python, facts=stage_config.StageFacts(architecture=architecture))
     size = package.zip.stat().st_size / zipcheck.MIB
     click.echo(f"{package.zip}: {size:.1f} MiB. The largest parts, in KiB:")

@@ -1,7 +1,8 @@
-"""What must be true of a Lambda zip before it is deployed.
+"""Checks of a Lambda zip before its deployment.
 
-``chalice package`` exits 0 with a wheel missing, or with a source build in its place that Lambda
-cannot load. So the zip itself is examined: what it holds, and whether Lambda can load it.
+``chalice package`` exits with 0 even if a wheel is missing, or if it was built from source and
+Lambda cannot load it. The zip itself is therefore checked: its contents, and whether Lambda can
+load them.
 """
 
 import io
@@ -22,16 +23,16 @@ from chalicelib.core import manifest
 
 MIB = 1024 * 1024
 MAX_ZIP = 40 * MIB
-"""Ours. Lambda takes 50 MB directly; beyond that a deployment needs a bucket."""
+"""The project's own limit. Lambda accepts 50 MB directly; larger zips need a bucket."""
 MAX_UNPACKED = 250 * MIB
 """Lambda's limit (Lambda quotas, "Deployment package size")."""
 
 REQUIRED = ("app.py", "chalice/app.py", "chalicelib/__init__.py", "stream_bootstrap")
 ANYBODY_RUNS = 0o111
 RUN = ("stream_bootstrap",)
-"""What Lambda starts as a program."""
+"""Files that Lambda executes."""
 PRIVATE = {".chalice", ".env", ".git", ".local", ".venv", "build", "docs", "infra", "tests"}
-"""Top-level names of the checkout that have no business in production."""
+"""Top-level names of the checkout that must not be deployed."""
 OURS = ("app.py", "chalicelib/")
 SECRETS = re.compile(
     rb"svc_(?:live|bot)_\w{32,}|AKIA[0-9A-Z]{16}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
@@ -41,30 +42,30 @@ SHARED_OBJECT = re.compile(r"\.so(\.\d+)*$")
 SYSTEM_LIBRARIES = re.compile(
     r"(libc|libm|libdl|librt|libpthread|libutil|libgcc_s|libstdc\+\+|libz|ld-linux-[\w-]+)\.so\.\d+"
 )
-"""What Amazon Linux brings; any other library must be in the zip."""
+"""Libraries of Amazon Linux. Any other library must be in the zip."""
 ELF_MACHINES = {"x64": "x86_64", "AArch64": "aarch64"}
-"""What pyelftools calls the machines."""
+"""Names of the architectures in pyelftools."""
 GLIBC = (2, 34)
-"""Amazon Linux 2023, under every Lambda runtime from Python 3.12 on."""
+"""Version in Amazon Linux 2023, the base of every Lambda runtime from Python 3.12 on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The Lambda runtime that the zip is for; ``machine`` is ``x86_64`` or ``aarch64``."""
+    """The Lambda runtime of the zip; ``machine`` is ``x86_64`` or ``aarch64``."""
 
     python: tuple[int, int]
     machine: str = "x86_64"
 
     @property
     def extension(self) -> str:
-        """How a compiled module for exactly this Python ends."""
+        """File name suffix of a compiled module for exactly this Python."""
         return f".cpython-{self.python[0]}{self.python[1]}-{self.machine}-linux-gnu.so"
 
 
 def faults(path: Path, target: Target, resolved: set[tuple[str, str]]) -> list[str]:
-    """Return what is wrong with a zip, one sentence each; nothing when it may be deployed.
+    """Return the faults of a zip, one sentence each; empty if it may be deployed.
 
-    ``resolved`` are the normalised names and the versions that pip resolves the requirements to.
+    ``resolved`` has the normalised names and the versions that pip resolves the requirements to.
     """
     with ZipFile(path) as archive:
         return [
@@ -78,12 +79,12 @@ def faults(path: Path, target: Target, resolved: set[tuple[str, str]]) -> list[s
 
 
 def normalised(name: str) -> str:
-    """Return a distribution's name as PEP 503 compares it."""
+    """Return a distribution's name, normalised as in PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def largest(path: Path, count: int = 10) -> list[tuple[str, int, int]]:
-    """Return the top-level names that take most of a zip, with their bytes zipped and unpacked."""
+    """Return the largest top-level names of a zip, with their compressed and unpacked bytes."""
     sizes: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     with ZipFile(path) as archive:
         for entry in archive.infolist():
@@ -110,7 +111,7 @@ def _layout(archive: ZipFile) -> Iterator[str]:
 
 
 def _manifest(archive: ZipFile) -> Iterator[str]:
-    """Check that the manifest is there, and was made from the very modules in the zip."""
+    """Check that the manifest exists and was built from exactly the modules in the zip."""
     package = "chalicelib/"
     names = [name for name in archive.namelist() if name.startswith(package)]
     for name in (manifest.MODULE, manifest.OPENAPI):
@@ -150,9 +151,9 @@ def _wheels(archive: ZipFile, target: Target) -> Iterator[str]:
 
 
 def _fits(platform: str, target: Target) -> bool:
-    """Tell whether a wheel of this platform tag loads on the target; PEP 600 explains the tags.
+    """Whether a wheel with this platform tag (PEP 600) loads on the target.
 
-    A ``linux_*`` tag means a build on this very machine, whose libraries Lambda may not have.
+    A ``linux_*`` tag means a build on this machine, whose libraries Lambda may not have.
     """
     manylinux = re.fullmatch(r"manylinux(?:1|2010|2014|_(\d+)_(\d+))_(\w+)", platform)
     if manylinux is None:
@@ -195,7 +196,7 @@ def _libraries(elf: ELFFile) -> set[str]:
 
 
 def _glibc(elf: ELFFile) -> tuple[int, int]:
-    """Return the newest glibc whose symbols a shared object uses."""
+    """Return the newest glibc version whose symbols a shared object uses."""
     versions = [
         re.fullmatch(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?", version.name)
         for section in elf.iter_sections()

@@ -1,7 +1,7 @@
-"""Write the manifest of a copy of the project: what its modules declare, and where (ADR 22).
+"""Writes the manifest of a copy of the project: its modules' declarations and places (ADR 22).
 
-It runs with the Python that packages, which has no more than what is shipped; so it is a script,
-and imports nothing but the copy.
+It runs as a script with the packaging Python, which has only the shipped packages. It therefore
+imports nothing but the copy.
 """
 
 import sys
@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 def write(project: Path) -> None:
-    """Write the manifest of a copy of the project, which is imported.
+    """Import a copy of the project and write its manifest.
 
     Raises:
-        ValueError: there is one already.
+        ValueError: the copy already has a manifest.
     """
     sys.path.insert(0, str(project))
-    from pydantic_core import to_json  # noqa: PLC0415  found beside the copy
+    from pydantic_core import to_json  # noqa: PLC0415  imported from the copy's environment
 
     from chalicelib.core import jobs, manifest, operations  # noqa: PLC0415
 
@@ -23,7 +23,7 @@ def write(project: Path) -> None:
         if (manifest.PACKAGE / name).exists():
             msg = f"{manifest.PACKAGE / name} is there already; only a fresh copy gets a manifest."
             raise ValueError(msg)
-    operations.load_all()  # Before anything else imports a domain, for the order is kept.
+    operations.load_all()  # first: the manifest keeps the order of imports
     from chalicelib.engine.listing import registry  # noqa: PLC0415
     from chalicelib.transports import tools  # noqa: PLC0415
     from chalicelib.transports.api_docs import openapi  # noqa: PLC0415
@@ -38,7 +38,7 @@ def write(project: Path) -> None:
     )
     head = "What is where, as ``infra.deploy.package.manifest`` found it."
     digest, entries, *others = made
-    values = (digest, tuple(map(tuple, entries)), *others)  # plain ones, which need no import
+    values = (digest, tuple(map(tuple, entries)), *others)  # plain values need no import
     text = f'"""{head}"""\n\nMANIFEST = {values!r}\n'
     (manifest.PACKAGE / manifest.MODULE).write_text(text)
     (manifest.PACKAGE / manifest.OPENAPI).write_bytes(document)

@@ -1,7 +1,7 @@
-"""What libraries bring into the zip that nothing here speaks of: services, languages, manuals.
+"""Removes libraries' data that the project does not use: AWS services, languages, documentation.
 
-botocore reads its data as JSON when a client is made, and walks all its services' folders: whole,
-that is a third of what making the client of DynamoDB takes, and twelve of the zip's megabytes.
+botocore parses JSON data when it creates a client, and searches the folders of all services. Its
+complete data takes a third of the time to create the DynamoDB client, and 12 MB of the zip.
 """
 
 import gzip
@@ -14,19 +14,19 @@ from chalicelib.transports.web.languages import LANGUAGES
 BOTOCORE_DATA = "botocore/data/"
 SERVICE_DATA = re.compile(rf"{BOTOCORE_DATA}([^/]+)/")
 ENDPOINTS = f"{BOTOCORE_DATA}endpoints.json"
-"""Where all services are, in every region."""
+"""Endpoints of all services, in every region."""
 SERVICES = {"bedrock-runtime", "dynamodb", "s3", "sts"}
-"""Of the 400 services that botocore describes; clients of others cannot be made."""
+"""The services in use, of 400 that botocore describes. Clients of others cannot be created."""
 MANUAL = "documentation"
 MANUAL_IS_READ = "clientContextParams"
-"""botocore looks up the texts of these, and fails without: with the first call to S3."""
+"""botocore requires the documentation of these parameters at the first call to S3."""
 LOCALE_DATA = "babel/locale-data"
 SPOKEN = {"root.dat", *(f"{language}.dat" for language in LANGUAGES)}
-"""What Babel reads for a language: its own data, and what all have in common."""
+"""Babel's data of the languages, and the data that all languages share."""
 
 
 def is_used(name: str) -> bool:
-    """Whether the zip needs a file of this name: of libraries' data, only what we speak."""
+    """Whether the zip needs a file of this name. Only libraries' data may be unused."""
     if (service := SERVICE_DATA.match(name)) is not None:
         return service[1] in SERVICES
     folder, _, file = name.rpartition("/")
@@ -34,7 +34,7 @@ def is_used(name: str) -> bool:
 
 
 def trimmed(name: str, content: bytes) -> bytes:
-    """Return what the zip needs of a file: of botocore's data, no manuals and no other services."""
+    """Return a file without botocore's documentation and without endpoints of other services."""
     if not name.startswith(BOTOCORE_DATA) or not name.endswith((".json", ".json.gz")):
         return content
     packed = name.endswith(".gz")
@@ -44,12 +44,12 @@ def trimmed(name: str, content: bytes) -> bytes:
             found = partition["services"].items()
             partition["services"] = {key: value for key, value in found if key in SERVICES}
     brief = json.dumps(_without_manuals(data), separators=(",", ":")).encode()
-    # Without the time, so that the same sources make the same zip.
+    # A fixed time makes the zip reproducible.
     return gzip.compress(brief, mtime=0) if packed else brief
 
 
 def _without_manuals(node: Any) -> Any:  # noqa: ANN401  any JSON value
-    """Return JSON without texts for readers; a member that is called so is an object, and stays."""
+    """Remove documentation texts from JSON. An object named ``documentation`` is data and stays."""
     if isinstance(node, list):
         return [_without_manuals(each) for each in node]
     if isinstance(node, dict):

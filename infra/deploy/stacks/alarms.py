@@ -1,6 +1,6 @@
-"""The stack that wakes somebody up: alarms on AWS's metrics and on lines of our own logs.
+"""The stack of alarms: on metrics of AWS, and on lines of the service's logs.
 
-Functions and tables are those of ``policies`` and of the store; none is named twice.
+The functions are those of ``policies``, and the tables are those of the store.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ Metric = dict[str, Any]
 
 PERIOD = 300
 NAMESPACE = {"Fn::Sub": f"{APP}/${{Stage}}"}
-"""Of the metrics that are made of log lines."""
+"""Namespace of the metrics that are computed from log lines."""
 CHAT, JOBS = "chat-stream", "run-jobs"
 LINES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "ErrorLines": ('$.level = "error"', tuple(FUNCTIONS), "1"),
@@ -33,12 +33,14 @@ LINES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
         "$.oldestSeconds",
     ),
 }
-"""Metrics of log lines: which lines, of which functions, and what each of them counts for
-(CloudWatch Logs user guide, Filter pattern syntax)."""
+"""Metrics of log lines: the filter, the functions, and the value of each matching line.
+
+For the filters see CloudWatch Logs user guide, Filter pattern syntax.
+"""
 
 
 def template() -> dict[str, Any]:
-    """Return the template; parameters and outputs are described in ``stacks``."""
+    """Return the template. ``stacks.build`` documents its parameters and outputs."""
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Workspace API: what wakes somebody up.",
@@ -64,9 +66,9 @@ def template() -> dict[str, Any]:
 
 
 def _alarms() -> Iterable[tuple[Any, ...]]:
-    """Yield name, meaning, limit and metrics of each alarm, and for how many periods it must be.
+    """Yield the name, description, limit, metrics and number of periods of each alarm.
 
-    One rings when the sum of its metrics reaches the limit.
+    An alarm is raised when the sum of its metrics reaches the limit.
     """
     functions = [_function(each) for each in FUNCTIONS]
     jobs, chat = _function(JOBS), _function(CHAT)
@@ -82,7 +84,7 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         "FunctionThrottles",
         "Lambda refused to run a function: all that may run at once do.",
         1,
-        # A run of jobs that outlasts its minute holds up the next, as it should.
+        # Throttling of the jobs is normal: a run of over a minute delays the next one.
         [_metric("AWS/Lambda", "Throttles", each) for each in functions if each != jobs],
     )
     yield (
@@ -171,7 +173,7 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
 def _alarm(
     name: str, about: str, limit: int | None, metrics: list[Metric], periods: int = 1
 ) -> Resource:
-    """Return an alarm; without a limit it rings when nothing is counted, which is no data."""
+    """Return an alarm. Without a limit, it is raised when there is no data."""
     queries: list[dict[str, Any]] = [
         {"Id": f"m{number}", "MetricStat": metric, "ReturnData": len(metrics) == 1}
         for number, metric in enumerate(metrics)
@@ -201,7 +203,7 @@ def _alarm(
 
 
 def _metric(
-    namespace: Any,  # noqa: ANN401  a text, or what becomes one
+    namespace: Any,  # noqa: ANN401  a text or an intrinsic function
     name: str,
     dimensions: list[Resource] | None = None,
     statistic: str = "Sum",
@@ -211,7 +213,7 @@ def _metric(
 
 
 def _filters() -> dict[str, Resource]:
-    """Return what makes metrics of log lines, one a metric and function."""
+    """Return metric filters for log lines, one for each metric and function."""
     return {
         f"{metric}Of{function.title().replace('-', '').replace('_', '')}": {
             "Type": "AWS::Logs::MetricFilter",
@@ -229,7 +231,7 @@ def _filters() -> dict[str, Resource]:
 
 
 def _telling() -> dict[str, Resource]:
-    """Return the topic, who may publish to it, and what it reports besides the alarms."""
+    """Return the topic, its publishers, and the budget that also reports to it."""
     account = {"StringEquals": {"aws:SourceAccount": _ref("AWS::AccountId")}}
     publish = {
         "Sid": "AlarmsAndBudgets",
@@ -286,7 +288,7 @@ def _function(name: str) -> list[Resource]:
     return _dimensions(FunctionName=_sub(function_name("${Stage}", name)))
 
 
-def _dimensions(**values: Any) -> list[Resource]:  # noqa: ANN401  texts, or what becomes one
+def _dimensions(**values: Any) -> list[Resource]:  # noqa: ANN401  texts or intrinsic functions
     return [{"Name": name, "Value": value} for name, value in values.items()]
 
 

@@ -1,37 +1,37 @@
 """The CloudFormation stacks of a stage: their names, places and templates (ADR 35).
 
 They are deployed in this order, with ``chalice deploy`` between the second and the third. An
-optional parameter is left out, or empty. Everything else is named after the stage.
+optional parameter may be left out or empty. All other names are derived from the stage.
 
 ======================  =======================================================================
-stack and region        what it takes, and its outputs
+stack and region        parameters and outputs
 ======================  =======================================================================
 ``data``                Parameters: Stage; TablePrefix ("workspace").
-                        Outputs: BucketName; EdgeSecretArn, a secret that AWS has made up, for
+                        Outputs: BucketName; EdgeSecretArn, a secret that AWS generates, for
                         ``EDGE_SECRET`` and the stack ``edge``; LlmKeySecretArn, a secret without
-                        a value until the operator puts in a key of the model provider;
-                        ReleasesPrefix and StatePrefix, under which the bucket keeps the zips
-                        of the releases and what Chalice remembers of its deployment.
+                        a value until the operator stores a key of the model provider;
+                        ReleasesPrefix and StatePrefix, prefixes in the bucket of the releases
+                        and of Chalice's record of its deployment.
 ``edge-global``         Parameters: Stage; optional: Domain, HostedZoneId, SitesDomain,
-(always us-east-1)      SitesHostedZoneId. A certificate without a hosted zone is issued once its
-                        owner has made the DNS record that the stack's events name; until then the
-                        stack is not done.
+(always us-east-1)      SitesHostedZoneId. Without a hosted zone, the domain's owner must
+                        create the DNS record that the stack's events name. The stack waits
+                        for it.
                         Outputs: WebAclArn; CertificateArn with a Domain; SitesCertificateArn with
                         a SitesDomain.
 ``edge``                Parameters: Stage, ApiId, ApiStage, BucketName, EdgeSecret (its value;
                         NoEcho); optional: WebAclArn, Domain, CertificateArn, HostedZoneId,
                         SitesDomain, SitesCertificateArn, SitesHostedZoneId.
                         Outputs: BaseUrl, for ``PUBLIC_URL``; DistributionId; DistributionDomain,
-                        where the Domain's record leads; SitesDistributionDomain, where that of
-                        ``*.<SitesDomain>`` leads, with a SitesDomain; ChatFunctionUrl, which
-                        answers 403 without the secret.
+                        the target of the Domain's record; SitesDistributionDomain, the target
+                        of the record of ``*.<SitesDomain>``, with a SitesDomain;
+                        ChatFunctionUrl, which answers 403 without the secret.
 ``alarms``              Parameters: Stage, ApiStage; TablePrefix ("workspace"); ApiName
                         ("workspace-api"); optional: AlarmEmail (AWS asks it to confirm),
                         MonthlyBudget (USD; of the whole account).
                         Outputs: TopicArn.
 ======================  =======================================================================
 
-``data`` is never deleted: whatever is in it is retained, and would be in the way of the next one.
+``data`` is never deleted. Its resources would be retained, and their names would block a new one.
 """
 
 import json
@@ -45,12 +45,12 @@ from infra.deploy.stacks import alarms as alarms_stack
 from infra.deploy.stacks import data as data_stack
 
 STACKS = ("data", "edge-global", "edge", "alarms")
-"""In the order of their deployment; they are deleted in the opposite one, ``data`` never."""
+"""In the order of deployment. They are deleted in reverse order, but ``data`` never is."""
 GLOBAL_REGION = "us-east-1"
-"""Where AWS wants certificates and rules for CloudFront (ACM and WAF developer guides)."""
+"""CloudFront requires this region for certificates and WAF rules (ACM and WAF developer guides)."""
 _FOLDER = Path(__file__).parent / "templates"
 _MADE = {"data": data_stack.template, "alarms": alarms_stack.template}
-"""Those that are made of the models' tables and of the functions; the others are files."""
+"""Templates that are generated from tables and functions. The others are files."""
 
 
 def stack_name(stage: str, stack: str) -> str:
@@ -59,21 +59,21 @@ def stack_name(stage: str, stack: str) -> str:
 
 
 def region_of(stack: str, region: str) -> str:
-    """Return where a stack is deployed, of a service that is in ``region``."""
+    """Return the region of a stack, for a service in ``region``."""
     return GLOBAL_REGION if stack == "edge-global" else region
 
 
 def template(stack: str) -> str:
-    """Return a stack's template, as CloudFormation takes it; it is the same for all stages."""
+    """Return a stack's template for CloudFormation. It is the same for all stages."""
     if stack in _MADE:
         return json.dumps(_MADE[stack](), indent=1)
     return (_FOLDER / f"{stack}.yaml").read_text()
 
 
 def with_literal_names(template: str, values: Mapping[str, str]) -> str:
-    """Return a JSON template with the values of parameters where ``Fn::Sub`` names them.
+    """Return a JSON template with parameters inserted for ``Fn::Sub``.
 
-    CloudFormation takes existing resources into a stack only under names that no function makes
+    CloudFormation imports existing resources only if their names contain no intrinsic functions
     (user guide, Import AWS resources into a CloudFormation stack automatically).
     """
 

@@ -1,7 +1,7 @@
-"""The stack that keeps what the service knows: tables, bucket, secrets and log groups.
+"""The stack of the service's data: tables, bucket, secrets and log groups.
 
-The tables are those of the store's models: there is no second list of them. All of it is retained
-when the stack goes or a resource is taken out of it, and the tables refuse to be deleted besides.
+The tables are generated from the store's models. Every resource is retained when the stack is
+deleted or the resource is removed from it. The tables also have deletion protection.
 """
 
 from typing import Any
@@ -13,17 +13,19 @@ from infra.deploy.policies import FUNCTIONS
 RELEASES = "releases/"
 STATE = "state/"
 LOG_DAYS = 90
-"""Logs hold no personal data; as long as the audit log is kept, they tell what happened."""
+"""Days that logs are kept, as long as the audit log. They contain no personal data."""
 KEPT_DAYS = 35
-"""How long replaced and deleted objects can be restored: as long as a table's past moments."""
+"""Days that replaced and deleted objects can be restored, as with tables' point-in-time recovery.
+"""
 UNFINISHED_DAYS = 1
-"""After which the parts of a broken multipart upload go; presigned uploads have none."""
+"""Days until parts of an incomplete multipart upload are deleted. Presigned uploads have no parts.
+"""
 
 Resource = dict[str, Any]
 
 
 def template() -> dict[str, Any]:
-    """Return the template; parameters and outputs are described in ``stacks``."""
+    """Return the template. ``stacks.build`` documents its parameters and outputs."""
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Workspace API: tables, objects, secrets and logs of a stage. All retained.",
@@ -32,7 +34,7 @@ def template() -> dict[str, Any]:
             "TablePrefix": {
                 "Type": "String",
                 "Default": "workspace",
-                # The bucket's name begins with it.
+                # The bucket's name contains the stage.
                 "AllowedPattern": "[a-z][a-z0-9-]{0,15}",
             },
         },
@@ -63,14 +65,15 @@ def template() -> dict[str, Any]:
 
 
 def table(name: str, row: type[Row]) -> Resource:
-    """Return the table of a model as CloudFormation's resource, as ``ensure_tables`` makes it.
+    """Return a model's table as a CloudFormation resource, with the keys of ``ensure_tables``.
 
-    And as only AWS needs it: restorable to any moment of 35 days, and not to be deleted.
+    It also has settings that only AWS needs: recovery to any moment of the last 35 days, and
+    deletion protection.
 
     Raises:
-        ValueError: the model has a global index, which nothing here makes.
+        ValueError: the model has a global index, which this function does not support.
     """
-    model: Any = row  # PynamoDB makes the table from these, which it has no public names for.
+    model: Any = row  # PynamoDB has no public names for the next calls.
     schema, expires = model._get_schema(), model._ttl_attribute()  # noqa: SLF001  as above
     if schema["global_secondary_indexes"]:
         msg = f"{name} has a global index: say here how CloudFormation makes it"
@@ -102,7 +105,7 @@ def table(name: str, row: type[Row]) -> Resource:
 
 
 def _hash_first(keys: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return a key's parts as DynamoDB demands them (API reference, KeySchemaElement)."""
+    """Return a key's parts in DynamoDB's order (API reference, KeySchemaElement)."""
     return sorted(keys, key=lambda key: key["KeyType"])
 
 
@@ -124,7 +127,7 @@ def _bucket() -> Resource:
         ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"),
         True,
     )
-    # A presigned URL is all that an upload needs, whichever page it is sent from.
+    # Uploads from any page are allowed, because they need a presigned URL.
     uploads = {"AllowedMethods": ["PUT"], "AllowedOrigins": ["*"], "AllowedHeaders": ["*"]}
     encryption = {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
     return _retained(
@@ -140,7 +143,7 @@ def _bucket() -> Resource:
 
 
 def _log_group(function: str) -> Resource:
-    """Return a function's log group: Lambda would make one that never forgets."""
+    """Return a function's log group. Lambda would create one without retention."""
     name = function_name("${Stage}", function)
     return _retained(
         "AWS::Logs::LogGroup", LogGroupName=_sub(f"/aws/lambda/{name}"), RetentionInDays=LOG_DAYS
@@ -152,7 +155,7 @@ def _logical(function: str) -> str:
     return "".join(word.title() for word in words) + "Logs"
 
 
-def _retained(kind: str, **properties: Any) -> Resource:  # noqa: ANN401  as CloudFormation has them
+def _retained(kind: str, **properties: Any) -> Resource:  # noqa: ANN401  properties as in CloudFormation
     return {
         "Type": kind,
         "DeletionPolicy": "Retain",
