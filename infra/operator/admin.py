@@ -14,7 +14,7 @@ from infra.operator.operation_commands import FILE, call
 
 
 def connect(stage: str | None, region: str | None = None) -> None:
-    """Point the stores at a deployed stage, or at what ``make dev`` keeps."""
+    """Connect the stores to a deployed stage, or to the data of ``make dev``."""
     if stage:
         _connect_to_deployed(stage, region)
         return
@@ -40,10 +40,10 @@ def connect(stage: str | None, region: str | None = None) -> None:
 
 
 def _connect_to_deployed(stage: str, region: str | None) -> None:
-    """Point the stores at a stage, where its deployment said that it is.
+    """Connect the stores to a stage, with the settings that its deployment published.
 
     Raises:
-        click.ClickException: it was not deployed, or in another region.
+        click.ClickException: the stage is not deployed, or is in another region.
     """
     from infra.deploy.aws.account import sign_in  # noqa: PLC0415  the command line starts without boto3
     from infra.deploy.published_settings import published  # noqa: PLC0415
@@ -60,14 +60,14 @@ def _connect_to_deployed(stage: str, region: str | None) -> None:
 
 
 class AdminCommands(OneLineErrors):
-    """The commands below, and one for each operation of the operator."""
+    """The commands below, and one for each of the operator's operations."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         return sorted([*super().list_commands(ctx), *operation_commands.commands()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; operations are imported only for those that are made from them."""
+        """Return a command. Operations are imported only if the command is generated from one."""
         declared = super().get_command(ctx, cmd_name)
         return declared or operation_commands.commands().get(cmd_name)
 
@@ -77,7 +77,7 @@ class AdminCommands(OneLineErrors):
 @click.option("--region", help="The stage's. Default: that of the shell.")
 @click.pass_context
 def admin(ctx: click.Context, stage: str | None, region: str | None) -> None:
-    """Operate accounts, workspaces, keys, money, bots, files, sites and products."""
+    """Manage accounts, workspaces, keys, money, bots, files, sites and products."""
     ctx.obj = partial(connect, stage, region)
 
 
@@ -98,7 +98,7 @@ def admin(ctx: click.Context, stage: str | None, region: str | None) -> None:
 )
 @printing.AS_JSON
 @click.pass_context
-def import_products(  # noqa: PLR0913  an option each
+def import_products(  # noqa: PLR0913  one for each option
     ctx: click.Context,
     *,
     workspace: str,
@@ -109,13 +109,20 @@ def import_products(  # noqa: PLR0913  an option each
     report: Path | None,
     as_json: bool,
 ) -> None:
-    """Create or update products by SKU from a table; what is left empty stays as it is.
+    """Create or update products by SKU from a table; empty cells leave fields unchanged.
 
-    Columns go by their Russian or English headers: артикул / sku, название / name, цена / price,
-    остаток / stock, штрихкод / barcode, категория / category (a name, or a path such as A / B),
-    описание / description, изображения / images (addresses separated by |), статус / status.
-    Refused rows are reported with the reason; put right, the report can be imported itself. Safe to
-    repeat. A table that export-products has written is taken as it is.
+    Columns have Russian or English headers: артикул
+    sku, название
+    name, цена
+    price, остаток
+    stock, штрихкод
+    barcode, категория
+    category (a name, or a path such as A
+    B), описание
+    description, изображения
+    images (URLs separated by |), статус
+    status. Refused rows are reported with the reason; once corrected, the report itself can be
+    imported. Safe to repeat. A table written by export-products is imported unchanged.
     """
     ctx.obj()
     from infra.operator import product_import  # noqa: PLC0415  the command line starts without it
@@ -144,12 +151,12 @@ def import_products(  # noqa: PLR0913  an option each
 )
 @click.pass_context
 def export_products(ctx: click.Context, *, workspace: str, path: Path) -> None:
-    """Write all products of a workspace into a table, for import-products.
+    """Write all products of a workspace to a table, for import-products.
 
-    Every field is there and whole. Imported into the same workspace unchanged, the table changes
-    nothing; into another one it makes equal products, with --create-categories their categories,
-    too. A product without an SKU keeps its id there, so that it is found again. Prices are in
-    kopecks, and images are URLs.
+    Every field is complete. Importing the unchanged table into the same workspace changes nothing.
+    Importing it into another workspace creates equal products and, with --create-categories, their
+    categories. A product without an SKU is identified by its id. Prices are in kopecks, and images
+    are URLs.
     """
     ctx.obj()
     from infra.operator import product_export  # noqa: PLC0415  the command line starts without it
@@ -171,10 +178,11 @@ def export_products(ctx: click.Context, *, workspace: str, path: Path) -> None:
 @printing.AS_JSON
 @click.pass_context
 def export_workspace(ctx: click.Context, *, workspace: str, path: Path, as_json: bool) -> None:
-    """Write everything of a workspace into a zip file, for import.
+    """Write a complete workspace to a zip file, for import.
 
-    Accounts, keys, money, audit log and blog stay behind. The file holds personal data in clear:
-    keep it as you keep the database. The workspace works on meanwhile, so it is no snapshot.
+    The file does not contain accounts, keys, money, audit log and blog. It contains unencrypted
+    personal data: protect it as you protect the database. The workspace stays in use during the
+    export, so the file is not a snapshot.
     """
     ctx.obj()
     from infra.operator.transfer import export  # noqa: PLC0415  the command line starts without it
@@ -205,9 +213,9 @@ def import_workspace(
     ids: Any,  # noqa: ANN401  one of the choices
     as_json: bool,
 ) -> None:
-    """Make a workspace of a file that export wrote; safe to repeat after an interruption.
+    """Create a workspace from a file that export wrote; safe to repeat after an interruption.
 
-    Nothing is written over, and nothing is written before the whole file was checked. Members who
+    Nothing is overwritten, and nothing is written before the whole file is checked. Members who
     have an account here join; keys are not copied.
     """
     ctx.obj()

@@ -1,4 +1,4 @@
-"""A click group whose failures are one line on stderr and exit 1 (contract)."""
+"""A click group that prints each failure as one line on stderr and exits with 1."""
 
 import sys
 from typing import Any
@@ -7,11 +7,11 @@ import click
 
 
 class OneLineErrors(click.Group):
-    """Says what went wrong in one line, mistyped calls and surprises included."""
+    """Prints every failure in one line, including wrong usage and unexpected exceptions."""
 
     def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  as click's own
         """Run the command line and exit."""
-        from chalicelib.core.errors import AppError  # noqa: PLC0415  the help needs no service
+        from chalicelib.core.errors import AppError  # noqa: PLC0415  the help does not need the service
 
         try:
             status = super().main(*args, **{**options, "standalone_mode": False})
@@ -22,7 +22,7 @@ class OneLineErrors(click.Group):
             line = "Stopped."
         except AppError as error:
             line = error.message
-        except Exception as error:  # noqa: BLE001  an operator reads a line, not a traceback
+        except Exception as error:  # noqa: BLE001  operators read one line, not a traceback
             from infra.deploy.aws.errors import explain  # noqa: PLC0415  botocore takes a while to import
 
             line = explain(error) or f"{type(error).__name__}: {error}"

@@ -1,9 +1,9 @@
-"""The operator's commands that are made from the declarations of operations.
+"""Commands that are generated from the declarations of operations.
 
-An operation that the operator may call, and an API key may not, is a command. Its help is the
-handler's docstring; the options with their types, choices, defaults and help are the fields of the
-input model: ``workspaceId`` is ``--workspace``, ``isActive`` is ``--active``, ``dryRun`` is
-``--dry-run``. ``DIFFERENCES`` has what a declaration does not say.
+Each operation that the operator may call, and an API key may not, is a command. The command's help
+is the handler's docstring. Its options have the types, choices, defaults and help of the input
+model's fields. ``workspaceId`` becomes ``--workspace``, ``isActive`` becomes ``--active``,
+``dryRun`` becomes ``--dry-run``. ``DIFFERENCES`` lists deviations from the declarations.
 """
 
 import base64
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 def call(
     operation: str, arguments: dict[str, Any], *, workspace: str | None = None
 ) -> dict[str, Any]:
-    """Run an operation as the operator; return what is inside the envelope.
+    """Run an operation as the operator; return ``data`` of its envelope.
 
-    In a workspace's place, if one is named, where the operation is for keys as well. Warnings go to
-    stderr.
+    ``workspace`` selects a workspace for an operation that is also for keys. Warnings are printed
+    on stderr.
 
     Raises:
         AppError: any failure.
     """
-    from uuid import uuid4  # noqa: PLC0415  the help needs no service
+    from uuid import uuid4  # noqa: PLC0415  the help does not need the service
 
     from chalicelib.application.invoke import invoke  # noqa: PLC0415
     from chalicelib.core.operations import REGISTRY, load_all  # noqa: PLC0415
@@ -57,7 +57,7 @@ def call(
 
 
 def _credit_demo_balance(workspace: dict[str, Any]) -> None:
-    """Credit the owner of a new workspace, where DEMO_BALANCE gives an amount."""
+    """Credit the owner of a new workspace with the amount in DEMO_BALANCE, if that is set."""
     from chalicelib.core.settings import settings  # noqa: PLC0415  the command line starts without it
 
     if kopecks := settings().demo_balance:
@@ -68,12 +68,12 @@ def _credit_demo_balance(workspace: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """How a command differs from what its operation's declaration says.
+    """Deviations of a command from its operation's declaration.
 
-    ``options`` names inputs otherwise. ``prompt`` is an input that is asked for if it is left out.
-    ``file`` is an input that takes a file's bytes in base64: the option is ``--path``, and the
-    input ``name`` is the file's. ``table`` returns what a terminal shows in place of the result.
-    ``then`` runs with the arguments and the result.
+    ``options`` renames inputs. ``prompt`` is an input that the command prompts for if it is
+    omitted. ``file`` is an input for a file's bytes in base64: the option is ``--path``, and the
+    input ``name`` is the file's name. ``table`` returns the output for a terminal, in place of the
+    result. ``then`` is called with the arguments and the result.
     """
 
     command: str | None = None
@@ -99,19 +99,19 @@ DIFFERENCES = {
     "suspend_site": Differences(options={"id": "--site"}),
 }
 NO_COMMANDS = {"upsert_products_by_id"}
-"""Operations with inputs that no option can hold; ``import-products`` calls them."""
+"""Operations whose inputs do not fit into options; ``import-products`` calls them."""
 ACCOUNTS = {"owner": "--account --owner", "email": "--account --email"}
-"""Options for inputs that name an account: one option is the same in all commands."""
+"""Options for inputs that identify an account, with the same option in all commands."""
 SUPPLIED_BY_SESSIONS = {
     "workspaceId": "Workspace id.",
     "account": "E-mail address of the account.",
 }
-"""Inputs that a session may leave out, and the operator may not, with their help."""
+"""Inputs that are optional in a session but required from the operator, with their help."""
 
 
 def commands() -> dict[str, click.Command]:
-    """Return the commands by their names. All operations are imported."""
-    from chalicelib.core.operations import REGISTRY, load_all  # noqa: PLC0415  the help of infra needs none
+    """Return the commands by name. All operations are imported."""
+    from chalicelib.core.operations import REGISTRY, load_all  # noqa: PLC0415  the help of infra does not need it
     from chalicelib.core.principals import Audience  # noqa: PLC0415  as above
 
     load_all()
@@ -162,7 +162,7 @@ def _run(
 
 
 def _flat(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a result's fields; a record wrapped by its noun is printed without the wrapper."""
+    """Return a result's fields. A record within a field of its noun is unwrapped."""
     values = list(data.values())
     return values[0] if len(values) == 1 and isinstance(values[0], dict) else data
 
@@ -178,7 +178,7 @@ def _options(operation: "Operation", differences: Differences) -> list[click.Opt
 def _option(
     name: str, declared: "FieldInfo", schema: Mapping[str, Any], differences: Differences
 ) -> click.Option:
-    """Return the option for an input, named as in JSON."""
+    """Return the option for an input, which is named as in JSON."""
     if name == differences.file:
         return click.Option(["--path", name], type=FILE, required=True, help="The file.")
     names = differences.options.get(name) or ACCOUNTS.get(name) or _option_name(name)
@@ -205,7 +205,8 @@ def _option_name(name: str) -> str:
 
 
 NULL = object()
-"""What the word ``none`` stands for: null, while an option that is not given is omitted."""
+"""The value of the word ``none``: null. An omitted option, in contrast, is left out of the input.
+"""
 
 
 class _IntegerOrNull(click.ParamType[Any]):
@@ -238,7 +239,7 @@ _TYPES: Mapping[str, click.ParamType[Any]] = {
 
 
 def _type(schema: Mapping[str, Any]) -> click.ParamType[Any]:
-    """Return the type of an option by the JSON Schema of its input."""
+    """Return the type of an option from the JSON Schema of its input."""
     if "enum" in schema:
         return click.Choice(schema["enum"])
     if schema["type"] == ["integer", "null"]:

@@ -1,4 +1,4 @@
-"""Output of the operator's commands: tables on a terminal, one JSON object anywhere else."""
+"""Output of the operator's commands: tables on a terminal, otherwise one JSON object."""
 
 import json
 import sys
@@ -12,11 +12,11 @@ from rich.table import Table
 AS_JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on a terminal, too, as into a pipe."
 )
-"""Adds the option of commands that print a result, to a function or to a command."""
+"""Decorator that adds ``--json`` to a function or a command."""
 
 
 def show(data: Mapping[str, Any], *, as_json: bool, table: Mapping[str, Any] | None = None) -> None:
-    """Print a result. ``table`` is what a terminal shows instead of the data, if it differs."""
+    """Print a result. ``table`` replaces the data on a terminal."""
     if as_json or not on_terminal():
         click.echo(json.dumps(data, ensure_ascii=False))
         return
@@ -31,14 +31,15 @@ def show(data: Mapping[str, Any], *, as_json: bool, table: Mapping[str, Any] | N
 
 
 def on_terminal() -> bool:
-    """Return whether a person reads the output as it is printed."""
+    """Return whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 
 def one_row_an_answer(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a ledger with one row for each answer of a bot instead of its reserve and its end.
+    """Return a ledger with one row for each answer of a bot, in place of reserve and settlement.
 
-    ``amount`` and ``held`` are the sums of the answer's entries; ``kind`` is its newest entry's.
+    ``amount`` and ``held`` are the sums of the answer's entries; ``kind`` is that of the newest
+    entry.
     """
     rows: dict[str, dict[str, Any]] = {}
     for entry in data["entries"]:

@@ -1,6 +1,6 @@
-"""Products in a spreadsheet's CSV, whatever its headers, encoding and delimiter are.
+"""Products as CSV of a spreadsheet, with various headers, encodings and delimiters.
 
-Nothing here reads or writes a file: bytes come in, rows and texts go out.
+This module does not access files. It converts bytes to rows and text.
 """
 
 import csv
@@ -31,42 +31,50 @@ HEADERS: Mapping[str, str] = {
     **dict.fromkeys(("images", "image", "photos", "photo", "image urls"), "images"),
     **dict.fromkeys(("статус", "status"), "status"),
 }
-"""What a column holds, by its header as it compares (``_header``)."""
+"""The field of a column, by its normalised header (``_header``)."""
 STATUSES: Mapping[str, str] = {
     **dict.fromkeys(("active", "активен", "активный", "да", "1"), "active"),
     **dict.fromkeys(("inactive", "неактивен", "неактивный", "скрыт", "нет", "0"), "inactive"),
     **dict.fromkeys(("draft", "archived", "unlisted"), "inactive"),
 }
 REPORT_COLUMNS = ("row", "sku", "reason")
-"""What a report of refused rows puts before the columns of the table, and a table may begin with:
-a report whose rows have been put right is read like the table it came from."""
+"""Columns that a report of refused rows adds before those of the table.
+
+An import accepts them, so a corrected report can be imported like the original table.
+"""
 DELIMITERS = ";,\t"
 EXPORT_COLUMNS = (
     *("id", "sku", "name", "price (kopecks)", "description", "stock", "barcode"),
     *("category", "category id", "images", "status", "sort order", "created at", "updated at"),
 )
-"""The header of an exported table. A table with exactly this header is read as it was written:
-cells keep their spaces, prices are in kopecks, and products without an SKU go by their ids."""
+"""The header of an exported table.
+
+A table with exactly this header is read unchanged: cells keep their spaces, prices are in kopecks,
+and products without an SKU are identified by their ids.
+"""
 ESCAPE = "\\"
-"""Begins a cell of an exported text that is empty, for an empty cell stands for no text at all; and
-one that begins with it anyway."""
+"""First character of an exported cell that holds an empty text.
+
+An empty cell means no text at all. Texts that begin with this character are escaped with it, too.
+"""
 
 
 class TableError(ValueError):
-    """The whole table cannot be read; the message says why."""
+    """The whole table cannot be read; the message has the reason."""
 
 
 class CellError(ValueError):
-    """A cell cannot be read; the message says what was expected."""
+    """A cell cannot be read; the message has the expected format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of the table.
 
-    ``number`` is as spreadsheets count, the header being row 1; ``item`` is what an upsert takes,
-    with ``category`` as it stands there; ``fault`` says why it cannot be taken, and ``note`` what
-    was read as something else. A row of an exported table also has ``id`` and ``categoryId``.
+    ``number`` counts as spreadsheets do: the header is row 1. ``item`` is the input of an upsert,
+    but with ``category`` as in the table. ``fault`` is the reason to refuse the row. ``note``
+    describes a value that was read differently. A row of an exported table also has ``id`` and
+    ``categoryId``.
     """
 
     number: int
@@ -77,15 +85,15 @@ class Row:
 
     @property
     def sku(self) -> str:
-        """The SKU, "" if there is none."""
+        """The SKU, or "" if there is none."""
         return str(self.item.get("sku", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of products; ``ignored`` are the headers that mean nothing here.
+    """A table of products; ``ignored`` are the unknown headers.
 
-    ``exported`` if it is one that ``export-products`` has written.
+    ``exported`` is true if ``export-products`` has written the table.
     """
 
     header: Sequence[str]
@@ -96,10 +104,10 @@ class Table:
 
 
 def read(raw: bytes, unit: Unit | None) -> Table:
-    """Read a table whose prices are in rubles or in kopecks; an exported one needs no unit.
+    """Read a table with prices in rubles or kopecks; an exported table needs no unit.
 
     Raises:
-        TableError: there is no header with an SKU, two columns say the same, or the unit is missing
+        TableError: the header has no SKU, two columns have the same meaning, or the unit is missing
             or contradicts the header.
     """
     text = decode(raw)
@@ -132,9 +140,9 @@ def read(raw: bytes, unit: Unit | None) -> Table:
 
 
 def exported(product: Mapping[str, Any], category: Sequence[str]) -> list[str]:
-    """Return the cells of a product, as every answer shows it, in the order of the columns.
+    """Return the cells of a product in the order of the columns.
 
-    ``category`` are the names of its category and those above it, from the top.
+    ``category`` has the names of its category and of the categories above, from the top.
     """
     values = [
         product["id"],
@@ -153,7 +161,7 @@ def exported(product: Mapping[str, Any], category: Sequence[str]) -> list[str]:
 
 
 def path_text(names: Iterable[str]) -> str:
-    """Return the path of a category: its names between slashes, those in the names escaped."""
+    """Return the path of a category: its names, separated by slashes and escaped."""
     return " / ".join(re.sub(r"[\\/]", r"\\\g<0>", name) for name in names)
 
 
@@ -168,7 +176,7 @@ def _escaped(text: str | None) -> str | None:
 
 
 def report(table: Table, refused: Sequence[tuple[Row, str]]) -> bytes:
-    """Return the refused rows, each with the reason, as CSV that spreadsheets open."""
+    """Return the refused rows with their reasons, as CSV that spreadsheets can open."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=table.delimiter, lineterminator="\r\n")
     writer.writerow([*REPORT_COLUMNS, *table.header])
@@ -178,7 +186,7 @@ def report(table: Table, refused: Sequence[tuple[Row, str]]) -> bytes:
 
 
 def decode(raw: bytes) -> str:
-    """Return the text of a file: UTF-8, or UTF-16 by its byte order mark, or else Windows-1251."""
+    """Decode a file: UTF-8, UTF-16 with a byte order mark, or else Windows-1251."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return raw.decode("utf-16", errors="replace")
     try:
@@ -193,10 +201,10 @@ _CURRENCY = re.compile(
 
 
 def kopecks(text: str, unit: Unit) -> int:
-    """Read an amount such as "1 299,90 ₽" exactly.
+    """Parse an amount such as "1 299,90 ₽" exactly.
 
     Raises:
-        CellError: it is no amount, or finer than a kopeck.
+        CellError: it is not an amount, or has fractions of a kopeck.
     """
     amount = number(_CURRENCY.sub("", text.strip())) * (100 if unit == "rubles" else 1)
     if amount != int(amount):
@@ -206,12 +214,12 @@ def kopecks(text: str, unit: Unit) -> int:
 
 
 def number(text: str) -> Decimal:
-    """Read a number with spaces or apostrophes between thousands, and a comma or point.
+    """Parse a number with spaces or apostrophes between thousands, and a comma or point.
 
-    Of both, the last is the decimal one. One alone is decimal.
+    If it has both, the last is the decimal separator. A single one is decimal.
 
     Raises:
-        CellError: it is no number.
+        CellError: it is not a number.
     """
     found = money.decimal(text)
     if found is None:
@@ -226,13 +234,13 @@ def _header_of(text: str, delimiter: str) -> list[str]:
 
 
 def _header(name: str) -> str:
-    """Return a header as it compares: "Цена, ₽" and "ЦЕНА (руб.)" are "цена"."""
+    """Normalise a header: "Цена, ₽" and "ЦЕНА (руб.)" become "цена"."""
     bare = re.split(r"[,(\[]", fold(name), maxsplit=1)[0]
     return " ".join(re.sub(r"[-_\u2010-\u2015]", " ", bare).split())
 
 
 def _recognized(names: Sequence[str]) -> int:
-    """Return how many of the columns are known, by which the delimiter is found out."""
+    """Count the known columns. The delimiter with the most known columns is used."""
     return len(names) if shopify_csv.is_export(names) else len(_known(names))
 
 
@@ -241,7 +249,7 @@ def _known(names: Sequence[str]) -> list[str]:
 
 
 def _columns(names: Sequence[str]) -> dict[str, int]:
-    """Return which column holds what."""
+    """Return the index of each column, by field."""
     counted = Counter(_known(names))
     if "sku" not in counted:
         msg = f"No column is an SKU (артикул, sku); there are: {', '.join(names) or 'none'}."
@@ -255,7 +263,7 @@ def _columns(names: Sequence[str]) -> dict[str, int]:
 def _row(
     number: int, cells: Sequence[str], names: Sequence[str], columns: Mapping[str, int], unit: Unit
 ) -> Row:
-    """Read a row; empty cells are left out, so that what a product has there stays."""
+    """Read a row. Empty cells are omitted, so that products keep their values."""
     given = {name: cells[i].strip() for name, i in columns.items() if i < len(cells)}
     item: dict[str, Any] = {name: text for name, text in given.items() if text}
     if any(cell.strip() for cell in cells[len(names) :]):
@@ -276,7 +284,7 @@ def _row(
 
 
 def _exported_row(number: int, cells: Sequence[str]) -> Row:
-    """Read a row of an exported table; empty cells are left out, as of any table."""
+    """Read a row of an exported table. Empty cells are omitted, as in any table."""
     if len(cells) > len(EXPORT_COLUMNS):
         fault = f"{len(cells)} cells, but the header has {len(EXPORT_COLUMNS)}"
         return Row(number, cells, {}, fault)
@@ -317,12 +325,12 @@ _EXPORT_FIELDS = (
     *("id", "sku", "name", "price", "description", "stock", "barcode"),
     *("category", "categoryId", "images", "status", "sortOrder", "", ""),
 )
-"""What the columns of an exported table are to an upsert; the last two are only shown."""
+"""Upsert fields of the columns in an exported table; the last two are for readers only."""
 _CONVERTED = {"price": kopecks, "stock": _stock, "status": _status, "images": _images}
 
 
 def _refuse_repeated(rows: Sequence[Row]) -> list[Row]:
-    """Refuse all rows of an SKU that several have: which of them is meant, nobody can tell."""
+    """Refuse all rows that share an SKU, because the right one is unknown."""
     numbers: dict[str, list[int]] = {}
     for row in rows:
         numbers.setdefault(line_fold(row.sku), []).append(row.number)

@@ -1,4 +1,4 @@
-"""``infra admin export-products``: the products of a workspace as a table, to be imported again."""
+"""``infra admin export-products``: writes a workspace's products to a table for a later import."""
 
 import csv
 import io
@@ -23,12 +23,12 @@ AT_ONCE = 100
 
 
 def export_products(call: Call, workspace_id: str, path: Path) -> dict[str, Any]:
-    """Write all products of a workspace, oldest first, with every field whole.
+    """Write all products of a workspace, oldest first, with every field complete.
 
-    The file takes its name once it is whole; until then it is called ``.part``.
+    The file has the suffix ``.part`` until it is complete.
 
     Raises:
-        NotFoundError: there is no such workspace.
+        NotFoundError: the workspace does not exist.
         ClickException: the file cannot be written.
     """
     workspaces.get(workspace_id)
@@ -42,7 +42,7 @@ def export_products(call: Call, workspace_id: str, path: Path) -> dict[str, Any]
                 shown = ProductOut.of(product).model_dump(mode="json", by_alias=True)
                 file.write(_line(product_csv.exported(shown, names)))
                 count += 1
-        os.replace(part, path)  # noqa: PTH105  over a file that is there, on every system
+        os.replace(part, path)  # noqa: PTH105  replaces an existing file on every system
     except OSError as error:
         msg = f"{path} cannot be written: {error.strerror}."
         raise click.ClickException(msg) from error
@@ -64,7 +64,7 @@ def _products(workspace_id: str) -> Iterator[ProductRow]:
 
 
 def _line(cells: Sequence[str]) -> str:
-    """Return a line of CSV; all cells are quoted, so that no reader guesses what they are."""
+    """Return a line of CSV. All cells are quoted, so that readers do not guess their types."""
     out = io.StringIO(newline="")
     csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerow(cells)
     return out.getvalue()

@@ -1,4 +1,4 @@
-"""``infra admin import-products``: a table of products through the upsert, a hundred in a call."""
+"""``infra admin import-products``: upserts a table of products, 100 in a call."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ from infra.operator import product_csv
 from infra.operator.product_csv import CellError, Row, TableError, Unit
 
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
-"""Runs an operation in the workspace; returns what is inside the envelope."""
+"""Runs an operation in the workspace and returns ``data`` of its envelope."""
 
 PRINTED = {
     "created": "created",
@@ -28,12 +28,12 @@ PRINTED = {
     "would create": "wouldCreate",
     "would update": "wouldUpdate",
 }
-"""What is counted under which name, by the message of an outcome."""
+"""Counter in the printed result, by the message of an outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a table is imported. ``report`` is where refused rows go, if there are any."""
+    """Options of an import. ``report`` is the path for refused rows, if there are any."""
 
     prices: Unit | None
     report: Path
@@ -42,10 +42,10 @@ class Options:
 
 
 def import_products(call: Call, path: Path, options: Options) -> dict[str, Any]:
-    """Import a table, and return what became of it. Safe to repeat.
+    """Import a table and return the counts of outcomes. Safe to repeat.
 
     Raises:
-        click.ClickException: the table cannot be read, or the run stopped on the way.
+        click.ClickException: the table cannot be read, or the run was interrupted.
     """
     started = time.monotonic()
     try:
@@ -85,7 +85,7 @@ def import_products(call: Call, path: Path, options: Options) -> dict[str, Any]:
 
 @dataclass
 class _Run:
-    """An import under way."""
+    """State of an import."""
 
     call: Call
     categories: "_Categories"
@@ -96,7 +96,7 @@ class _Run:
     calls: int = 0
 
     def send(self, batch: Sequence[Row]) -> None:
-        """Upsert what can be taken of some rows; refuse the others."""
+        """Upsert the valid rows of a batch; refuse the others."""
         refused: dict[int, tuple[Row, str]] = {}
         sent: list[tuple[Row, dict[str, Any]]] = []
         for row in batch:
@@ -113,7 +113,7 @@ class _Run:
     def _upsert(
         self, operation: str, sent: Sequence[tuple[Row, dict[str, Any]]]
     ) -> dict[int, tuple[Row, str]]:
-        """Upsert some rows in a call, and return those that were refused, by their numbers."""
+        """Upsert rows in one call; return the refused rows by number, with the reason."""
         if not sent:
             return {}
         items = [item for _, item in sent]
@@ -132,10 +132,10 @@ class _Run:
         return refused
 
     def _item(self, row: Row) -> dict[str, Any]:
-        """Return what the upsert takes of a row.
+        """Return the upsert's input for a row.
 
         Raises:
-            CellError: the row, or its category, cannot be taken.
+            CellError: the row or its category is invalid.
             ValidationError: a value is out of bounds; no category is created for such a row.
         """
         if row.fault:
@@ -170,7 +170,7 @@ def category_paths(call: Call) -> list[tuple[tuple[str, ...], str]]:
 
 
 class _Categories:
-    """The product categories of the workspace, by name and by path; missing ones made if asked."""
+    """The workspace's product categories by name and path; creates missing ones if allowed."""
 
     def __init__(self, call: Call, options: Options) -> None:
         self._call, self._options = call, options
@@ -184,10 +184,10 @@ class _Categories:
             self._add(list(names), category_id)
 
     def find(self, text: str) -> str | None:
-        """Return the id of a category; None if it would be made, were the run not dry.
+        """Return the id of a category; None if a run that is not dry would create it.
 
         Raises:
-            CellError: there is none, and none is to be made; or there are several of the name.
+            CellError: the category does not exist and may not be created, or the name is ambiguous.
         """
         wanted = _compared(text)
         found = self._paths.get(wanted) or self._names.get(wanted) or []
@@ -205,10 +205,10 @@ class _Categories:
         )
 
     def find_exported(self, category_id: str, path: str) -> str | None:
-        """Return the id of an exported category: its own, or where it is none that of its path.
+        """Return the id of an exported category: its own id, or else that of its path.
 
         Raises:
-            CellError: there is none, and none is to be made.
+            CellError: the category does not exist and may not be created.
         """
         if category_id in self._ids:
             return category_id
@@ -221,7 +221,7 @@ class _Categories:
         return self._made(way, lambda names: self._exact.get(tuple(names)))
 
     def _made(self, way: list[str], find: Callable[[list[str]], str | None]) -> str | None:
-        """Make a category with all above it that ``find`` does not find."""
+        """Create a category, and those above it that ``find`` does not find."""
         parent: str | None = None
         for depth in range(1, len(way) + 1):
             found = find(way[:depth])
@@ -248,5 +248,5 @@ class _Categories:
 
 
 def _compared(path: str) -> str:
-    """Return a name or a path of names as it compares, whatever spaces stand around slashes."""
+    """Normalise a name or path for comparison, without the spaces around slashes."""
     return "/".join(" ".join(part.split()) for part in fold(path).split("/"))

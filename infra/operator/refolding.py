@@ -1,6 +1,6 @@
-"""Having what is stored folded again when the code folds texts in a newer way (ADR 42).
+"""Schedules jobs that fold stored texts again after the code's folding rule changed (ADR 42).
 
-A row of the content table holds the version that its texts are folded by; it is restored with them.
+A row of the content table has the folding version of its texts, and is restored with them.
 """
 
 from datetime import timedelta
@@ -15,21 +15,21 @@ from chalicelib.domains.identity.store import workspaces
 
 _KEY = {"pk": {"S": "FOLDING"}, "sk": {"S": "-"}}
 DELAY = timedelta(minutes=1)
-"""Requests that the former code still answers are over by then: none takes half a minute."""
+"""Requests that the former code still processes end within this time; none takes 30 seconds."""
 
 
-def schedule(client: Any, prefix: str) -> int:  # noqa: ANN401  boto3 makes its clients at run time
-    """Schedule a job for each workspace unless all is folded by the code's version.
+def schedule(client: Any, prefix: str) -> int:  # noqa: ANN401  boto3 creates its clients at run time
+    """Schedule a job for each workspace, unless all texts have the code's version.
 
-    The version is noted last. If this is interrupted, it is done again; a second job of the same
-    workspace does no harm.
+    The version is stored last. After an interruption, all jobs are scheduled again; a second job
+    for a workspace is harmless.
 
     Args:
-        client: of DynamoDB.
-        prefix: of the tables' names, such as ``workspace-dev``.
+        client: the DynamoDB client.
+        prefix: prefix of the tables, such as ``workspace-dev``.
 
     Returns:
-        How many jobs were scheduled.
+        The number of scheduled jobs.
     """
     content = f"{prefix}-content"
     found = client.get_item(TableName=content, Key=_KEY, ConsistentRead=True).get("Item", {})
@@ -47,7 +47,7 @@ def schedule(client: Any, prefix: str) -> int:  # noqa: ANN401  boto3 makes its 
 
 
 def forget(client: Any, prefix: str) -> None:  # noqa: ANN401  as above
-    """Forget the version: older code is about to write texts as it folds them."""
+    """Delete the stored version, because older code will write texts with its own rule."""
     client.delete_item(TableName=f"{prefix}-content", Key=_KEY)
 
 

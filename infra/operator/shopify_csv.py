@@ -1,7 +1,7 @@
-"""Shopify's product export as a plain table of products.
+"""Converts Shopify's product export to a plain table of products.
 
-An export has a row for each variant of a product, and more rows for its other images; what all
-variants share stands in the first row of a handle. Each variant becomes a product of its own.
+An export has a row for each variant of a product, and further rows for its other images. The first
+row of a handle has the values that all variants share. Each variant becomes a separate product.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,15 +24,15 @@ READ = frozenset(
         *(f"Option{number} {part}" for number in (1, 2, 3) for part in ("Name", "Value")),
     }
 )
-"""Shopify's columns that products are made of."""
+"""Shopify's columns that are converted."""
 _NO_OPTION = "Default Title"
-"""What Shopify calls the only variant of a product without options."""
+"""Shopify's name of the only variant of a product without options."""
 
 Cells = Mapping[str, str]
 
 
 class Line(NamedTuple):
-    """A row of the plain table, with the number that its row has in the export."""
+    """A row of the plain table, with its row number in the export."""
 
     number: int
     cells: list[str]

@@ -1,4 +1,4 @@
-"""Rows written in bulk: no conditions, 25 a request, some requests at a time."""
+"""Writes rows in bulk: without conditions, 25 in a request, several requests at a time."""
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -17,14 +17,14 @@ REQUEST_ROWS = 25
 """Rows in one BatchWriteItem (DynamoDB quota)."""
 WRITERS = 8
 MAX_WAITING = 4 * WRITERS
-"""Pieces of work that wait or are under way: what is read meanwhile must not fill the memory."""
+"""Queued and running tasks, limited so that the reader does not fill the memory."""
 ATTEMPTS = 20
 LONGEST_PAUSE = 10.0
-"""Seconds. A table on demand takes minutes to get used to a load that it has not had before."""
+"""Seconds. A table in on-demand mode takes minutes to adapt to a new load."""
 
 
 class BatchWriter:
-    """Writes rows, and does other work, in threads; it is all done once its block is left."""
+    """Writes rows and runs other tasks in threads. All are done when its block ends."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str, str], Item] = {}
@@ -32,16 +32,16 @@ class BatchWriter:
         self._pending: set[Future[None]] = set()
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start the threads."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
     ) -> None:
-        """End what was begun.
+        """Wait for all tasks and stop the threads.
 
         Raises:
-            UnavailableError: DynamoDB keeps refusing; some rows may have been written.
+            UnavailableError: DynamoDB keeps refusing requests; some rows may have been written.
         """
         try:
             if kind is None:
@@ -50,13 +50,13 @@ class BatchWriter:
             self._pool.shutdown(cancel_futures=True)
 
     def put(self, row: type[Row], item: Item) -> None:
-        """Write a row of a class, given as DynamoDB's JSON, in place of one with the same key."""
+        """Write a row of a class, given as DynamoDB's JSON. It replaces a row with the same key."""
         self._rows[row.Meta.table_name, item["pk"]["S"], item["sk"]["S"]] = item
         if len(self._rows) >= REQUEST_ROWS:
             self._send()
 
     def do(self, work: Callable[[], None]) -> None:
-        """Do something else meanwhile, such as storing an object."""
+        """Run another task in a thread, such as storing an object."""
         if len(self._pending) >= MAX_WAITING:
             done, self._pending = wait(self._pending, return_when="FIRST_COMPLETED")
             for each in done:
@@ -64,7 +64,7 @@ class BatchWriter:
         self._pending.add(self._pool.submit(work))
 
     def flush(self) -> None:
-        """Wait until all is written."""
+        """Wait until all tasks are done."""
         if self._rows:
             self._send()
         done, _ = wait(self._pending, return_when=FIRST_EXCEPTION)
@@ -81,7 +81,7 @@ class BatchWriter:
 
 
 def _write(requests: dict[str, list[Any]]) -> None:
-    """Send rows until DynamoDB has taken them all; it leaves some over when it is throttled."""
+    """Send rows until DynamoDB has processed them all. It returns some when it is throttled."""
     left = requests
     for number in range(ATTEMPTS):
         try:

@@ -1,7 +1,8 @@
-"""What of a workspace an export holds, and why not the rest: every class of rows is named here.
+"""The rows of a workspace that an export contains, and the reasons for leaving out others.
 
-Records of nouns are taken by their listings, so a new noun is taken without a word. Any other class
-must be in one of the tables below; a test looks for those that are in none.
+Every class of rows is listed here. Records of nouns are found by their listings, so a new noun is
+included automatically. Any other class must be in one of the tables below; a test finds missing
+ones.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,9 +51,9 @@ TRASH = "#TRASH"
 
 
 def _closed(message: Item) -> Item:
-    """Return a message; an answer that is still being spoken ends with what was said so far.
+    """Return a message; an answer that is still in progress ends with its text so far.
 
-    The money that is held for it stays behind with the job that would have brought it to its end.
+    The money held for it is not exported, and neither is the job that would settle it.
     """
     if "is_open" not in message:
         return message
@@ -63,12 +64,12 @@ def _closed(message: Item) -> Item:
 
 
 def _released(session: Item) -> Item:
-    """Return a chat session that no request holds."""
+    """Return a chat session without the request that holds it."""
     return {k: v for k, v in session.items() if k not in {"holder", "held_until"}}
 
 
 def _without_holds(budget: Item) -> Item:
-    """Return a budget that has used what was settled: money that is held stays behind."""
+    """Return a budget with settled usage only. Held money is not exported."""
     kept = dict(budget)
     for window in ("daily", "weekly", "monthly"):
         held, used = f"{window}_held", f"{window}_used"
@@ -84,11 +85,10 @@ def _as_it_is(item: Item) -> Item:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A class of rows that is taken as it is stored.
+    """A class of rows that is exported as stored.
 
-    ``at`` is its partition key behind ``W#<workspace>#``, or what that begins with, if it ends with
-    ``#``: then there is a partition for each of something. ``clean`` leaves out what must not go
-    along.
+    ``at`` is its partition key without ``W#<workspace>#``. An ``at`` that ends with ``#`` is a
+    prefix of several partitions. ``clean`` removes attributes that must not be exported.
     """
 
     row: type[Row]
@@ -103,14 +103,14 @@ PLAIN = (
     Kind(time_off.TimeOffRow, "TIME_OFF"),
     Kind(budgets.BudgetRow, "BUDGET", _without_holds),
 )
-"""A partition each."""
+"""Classes with a single partition each."""
 LEAD_DATA = Kind(leads.DataRow, "LEAD#DATA")
 DESIGN = Kind(pages.DesignRow, "PAGE#DESIGN")
-"""These two go with their records, whose revision they must have."""
+"""These two are exported together with their records, and must have the same revision."""
 MESSAGES = Kind(messages.MessageRow, "DIALOG#", _closed)
 SESSIONS = Kind(chat_sessions.SessionRow, "SESSION#", _released)
 METRICS = Kind(metrics.MetricsRow, "METRICS#")
-"""A partition for each dialog, visitor's chat and subject."""
+"""These three have a partition for each dialog, chat session or subject."""
 TAKEN = (*PLAIN, LEAD_DATA, DESIGN, MESSAGES, SESSIONS, METRICS)
 
 MADE_ANEW: Mapping[type[Row], str] = {
@@ -127,7 +127,10 @@ MADE_ANEW: Mapping[type[Row], str] = {
     workspaces.MemberRow: "with its membership",
     workspaces.MembershipRow: "for members who have an account in the place",
 }
-"""What follows from the rest. So it fits, even if the workspace was changed meanwhile."""
+"""Rows that the import derives from others, with their sources.
+
+Derived rows are consistent even if the workspace changed during the export.
+"""
 LEFT_OUT: Mapping[type[Row], str] = {
     accounts.AccountRow: "an account is of no workspace, and holds a password",
     api_keys.ApiKeyRow: "a key is a secret between an account and a place; a new one is made",
@@ -157,7 +160,7 @@ LEFT_OUT: Mapping[type[Row], str] = {
     cache.CacheRow: "the platform's",
     ImportRow: "the mark of an import",
 }
-"""What stays behind, and why."""
+"""Classes that are not exported, with the reason."""
 VIEWS: tuple[type[Row], ...] = (
     clients.ActivityRow,
     file_uses.FileVersionRow,
@@ -165,7 +168,7 @@ VIEWS: tuple[type[Row], ...] = (
     products.StockRow,
     TotalsRow,
 )
-"""Other ways to write records that are taken."""
+"""Other models of exported records."""
 
 JOBS_LEFT_OUT: Mapping[str, str] = {
     booking.LAPSE: "made again from the booking",
@@ -178,22 +181,22 @@ JOBS_LEFT_OUT: Mapping[str, str] = {
     covers.UNUSED: "the blog is the platform's own",
     refolding.REFOLD: "an import folds all texts itself",
 }
-"""Scheduled jobs that are not taken. All others are: they finish deletions that have begun."""
+"""Scheduled jobs that are not exported. All others are: they finish deletions in progress."""
 
 
 def nouns() -> list[Listing[Any]]:
-    """Return the listings of the nouns that are taken, always in the same order."""
+    """Return the listings of the exported nouns, always in the same order."""
     return [NOUNS[name] for name in sorted(NOUNS) if NOUNS[name].row not in LEFT_OUT]
 
 
 def noun_at(at: str) -> Listing[Any] | None:
-    """Return the listing of the records, live or in the trash, of a partition; None if of none."""
+    """Return the listing of a partition's records, live or in the trash; None without records."""
     name = at.removesuffix(TRASH)
     return NOUNS[name] if name in NOUNS and NOUNS[name].row not in LEFT_OUT else None
 
 
 def kind_at(at: str) -> Kind | None:
-    """Return the kind of the other rows of a partition; None if they are of none."""
+    """Return the kind of a partition's rows that are not records; None for other partitions."""
     for kind in TAKEN:
         if at == kind.at or (kind.at.endswith("#") and at.startswith(kind.at)):
             return kind
@@ -201,5 +204,5 @@ def kind_at(at: str) -> Kind | None:
 
 
 def partition(workspace_id: str, at: str) -> str:
-    """Return the partition key of a place in a workspace."""
+    """Return the full partition key of ``at`` in a workspace."""
     return f"W#{workspace_id}#{at}"

@@ -1,8 +1,8 @@
-"""``infra admin export``: everything of a workspace into a file, as far as ``contents`` says.
+"""``infra admin export``: writes a workspace to a file, as ``contents`` defines.
 
-Read consistently, page by page, while the workspace works: no snapshot, but what belongs together
-is taken together. A record whose long part, messages or objects are changed at that moment is
-looked at again; what follows from records is left to the import to make.
+Rows are read consistently, page by page, while the workspace is in use. The export is not a
+snapshot, but rows that belong together are read together. If a record's long part, messages or
+objects change meanwhile, the record is read again. Derived rows are left to the import.
 """
 
 import sys
@@ -49,7 +49,7 @@ from infra.operator.transfer.file_format import Writer
 from infra.operator.transfer.lines import StoredObject
 
 READERS = 8
-"""Records that are looked at at once, each with an object of at most 20 MB and its thumbnail."""
+"""Records that are read at the same time, each with an object of up to 20 MB and its thumbnail."""
 ATTEMPTS = 20
 MADE_ANEW = {"pk", *ENTRY_ATTRIBUTES}
 """Attributes of records that the import sets."""
@@ -59,7 +59,7 @@ GROUPS = {
     "form_id": "forms",
     "agent_id": "agents",
 }
-"""Attributes by which records name what statistics are of, though it may be gone."""
+"""Attributes in which records name subjects of statistics, even if those were deleted."""
 STATISTICS_OF = {"SITE": "sites", "FORM": "forms", "AGENT": "agents"}
 
 T = TypeVar("T")
@@ -67,25 +67,25 @@ T = TypeVar("T")
 
 @dataclass
 class _Whole:
-    """A record with what must be taken with it."""
+    """A record with the parts and objects that must be exported with it."""
 
     item: Item
     parts: list[tuple[str, Item]] = field(default_factory=list)
     objects: list[StoredObject] = field(default_factory=list)
     rows: list[tuple[contents.Kind, str, Item]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    """Keys of objects that should be there, and are not."""
+    """Keys of objects that should exist but do not."""
     domain: str | None = None
 
 
 def export(workspace_id: str, path: Path) -> dict[str, Any]:
-    """Write a workspace into a file; return what it holds.
+    """Write a workspace to a file; return its counts.
 
     Raises:
-        NotFoundError: there is no such workspace.
-        ClickException: the file is there already, or cannot be written.
-        UnavailableError: the database or the object store is out of reach; what was written is
-            called ``.part``.
+        NotFoundError: the workspace does not exist.
+        ClickException: the file exists already, or cannot be written.
+        UnavailableError: the database or the object store is unavailable; the incomplete file has
+            the suffix ``.part``.
     """
     load_all()
     begun, started = clock.now(), time.monotonic()
@@ -117,7 +117,7 @@ def export(workspace_id: str, path: Path) -> dict[str, Any]:
 
 
 class _Export:
-    """One export under way."""
+    """State of an export."""
 
     def __init__(self, workspace: WorkspaceRow, writer: Writer, pool: ThreadPoolExecutor) -> None:
         self.missing: list[str] = []
@@ -125,7 +125,7 @@ class _Export:
         self._groups: defaultdict[str, set[str]] = defaultdict(set)
 
     def write(self) -> None:
-        """Write everything."""
+        """Write the complete file."""
         listings = contents.nouns()
         totals = {
             listing.noun: counters.read(self._workspace.id, listing.noun)[counters.TOTAL]
@@ -180,7 +180,7 @@ class _Export:
             self._writer.line(kind.at.rstrip("#"), {"at": at, "item": row})
 
     def _records(self, listing: Listing[Any], at: str) -> Iterator[int]:
-        """Write the records of a partition; yield how many, some at a time."""
+        """Write the records of a partition; yield the size of each batch."""
         pk = contents.partition(self._workspace.id, at)
         items = Partition(pk, Cost(), listing.row).items(consistent_read=True)
         if listing.row not in _LOOKS:
@@ -195,7 +195,7 @@ class _Export:
             yield len(batch)
 
     def _record(self, at: str, whole: _Whole) -> None:
-        """Write a record and what was taken with it."""
+        """Write a record with its parts and objects."""
         for stored in whole.objects:
             self._writer.object(stored)
         if not at.endswith(contents.TRASH):
@@ -219,7 +219,7 @@ class _Export:
                 self._groups[group].add(value)
 
     def _statistics(self) -> None:
-        """Write the daily counters of whatever the workspace has, or its records name."""
+        """Write the daily counters of all subjects that the workspace has or its records name."""
         found = {name: sorted(ids) for name, ids in self._groups.items()}
         all_sites, agents = found.get("sites", []), found.get("agents", [])
         subjects = [crm_metrics.subject(), workspace_metrics.SUBJECT]
@@ -239,7 +239,7 @@ class _Export:
 
 
 def _whole(listing: Listing[Any], item: Item) -> _Whole | None:
-    """Return a record with what goes with it, all of one moment; None if it is gone by now."""
+    """Return a record with its parts and objects, all of one moment; None if it was deleted."""
     record, look = listing.row.from_raw_data(item), _LOOKS[listing.row]
     for number in range(ATTEMPTS):
         workspace_id = record.pk.split("#")[1]
@@ -279,7 +279,7 @@ def _file(_: str, file: FileRow) -> _Whole:
 
 
 def _take_objects(whole: _Whole, record: Record, *keys: str | None) -> None:
-    """Take a record's objects; one that is not there may belong to an earlier state of it.
+    """Read a record's objects. A missing object may belong to an earlier state of the record.
 
     Raises:
         ConcurrentUpdateError: the record has changed since it was read.
@@ -298,7 +298,7 @@ def _take_objects(whole: _Whole, record: Record, *keys: str | None) -> None:
 
 
 def _dialog(workspace_id: str, dialog: DialogRow) -> _Whole:
-    """Return a dialog with the messages that it knows of, and the chat that continues it."""
+    """Return a dialog with its messages and the chat session that continues it."""
     whole = _Whole(dialog.stored or {})
     kind, place = contents.MESSAGES, contents.MESSAGES.at + dialog.id
     for item in Partition(contents.partition(workspace_id, place), Cost(), kind.row).items(
@@ -330,7 +330,7 @@ _LOOKS: dict[type, Callable[[str, Any], _Whole]] = {
     DialogRow: _dialog,
     SiteRow: _site,
 }
-"""How records are looked at that have more than their row."""
+"""Functions that read records which consist of more than their row."""
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -1,15 +1,15 @@
-"""The file of an export: a zip file of JSON lines and objects, which any tool can read (ADR 46).
+"""The export file: a zip file of JSON lines and objects, which any tool can read (ADR 46).
 
-- ``rows/PRODUCT.jsonl`` and the like, one for each kind of rows. A line has ``at`` and ``item``: a
-  row, as DynamoDB's JSON without its partition key, which ``at`` stands for. A record may have
-  ``parts``, rows that belong to it, and a site the ``domain`` that it holds. ``workspace`` is its
-  row, its owner and its members; ``job`` is work that is due later.
-- ``objects/``: the objects of the object store, by their keys. They come before the rows.
-- ``manifest.json``: ``format``, ``version``, what the workspace is and where it comes from,
-  ``counts``, and ``files``: the SHA-256 of every other file. It is written last.
+- ``rows/PRODUCT.jsonl`` and so on, one for each kind of rows. A line has ``at`` and ``item``, a row
+  in DynamoDB's JSON. ``at`` replaces the partition key. A record may also have ``parts``, the rows
+  that belong to it, and a site the ``domain`` that it holds. ``workspace`` has the workspace's row,
+  owner and members. ``job`` has scheduled jobs.
+- ``objects/``: the objects of the object store, by key. They precede the rows.
+- ``manifest.json``: ``format``, ``version``, name and origin of the workspace, ``counts``, and
+  ``files`` with the SHA-256 of every other file. It is written last.
 
-So a file that was cut off, or changed, is refused; and neither side holds more than an object of 20
-MB in memory.
+A truncated or changed file is therefore refused. Export and import hold at most one object of 20 MB
+in memory.
 """
 
 import hashlib
@@ -46,10 +46,10 @@ CHUNK_BYTES = 256 * 1024
 
 
 class Writer:
-    """Writes a file, which takes its name only once it is whole.
+    """Writes an export file, which has the suffix ``.part`` until it is complete.
 
-    Only its owner may read it. What an interrupted export leaves is called ``.part``. A zip file is
-    written one entry after another: rows wait in unnamed files beside it until all objects are in.
+    Only its owner may read it. A zip file is written one entry after another, so rows wait in
+    temporary files next to it until all objects are written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,10 +61,10 @@ class Writer:
         self._opened = ExitStack()
 
     def __enter__(self) -> Self:
-        """Begin.
+        """Create the file.
 
         Raises:
-            ClickException: the file is there already, or cannot be written.
+            ClickException: the file exists already, or cannot be written.
         """
         if self.path.exists():
             msg = f"{self.path} is there already. Name another file."
@@ -83,7 +83,7 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
     ) -> None:
-        """End the file and give it its name, unless something went wrong."""
+        """Complete and rename the file, unless the block failed."""
         if kind is not None:
             with suppress(OSError):
                 self._opened.close()
@@ -105,30 +105,30 @@ class Writer:
         self._part.rename(self.path)
 
     def header(self, values: Line) -> None:
-        """Note what the manifest says besides."""
+        """Add further values to the manifest."""
         self._header = {"format": FORMAT, "version": VERSION, **values}
 
     def line(self, counted_as: str, line: Line) -> None:
         """Write a line."""
         self.counts[counted_as] += 1
         if counted_as not in self._rows:
-            spool = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115  closed with the rest
+            spool = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115  closed in ``__exit__``
             self._rows[counted_as] = self._opened.enter_context(spool)
         data = json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
         self._rows[counted_as].write(data + b"\n")
 
     def object(self, stored: StoredObject) -> None:
-        """Write an object, once, though two records may show it."""
+        """Write an object once, even if several records show it."""
         name = OBJECTS + stored.key
         if name not in self._files:
             self.counts["objects"] += 1
             self._add(name, io.BytesIO(stored.body))
 
     def _add(self, name: str, content: IO[bytes]) -> None:
-        """Write an entry; its time is always the same, so that equal exports are equal files."""
+        """Write an entry with a fixed time, so that equal exports produce equal files."""
         entry, digest = zipfile.ZipInfo(name), hashlib.sha256()
         entry.compress_type = zipfile.ZIP_DEFLATED
-        entry.file_size = content.seek(0, os.SEEK_END)  # beyond 2 GB it needs ZIP64
+        entry.file_size = content.seek(0, os.SEEK_END)  # files over 2 GB need ZIP64
         content.seek(0)
         with self._zip.open(entry, "w") as target:
             while chunk := content.read(CHUNK_BYTES):
@@ -142,17 +142,17 @@ def read(
     moved: Callable[[int], None] = lambda _: None,
     rewritten: Callable[[str], str] = lambda text: text,
 ) -> Iterator[Line | StoredObject]:
-    """Yield header, lines, objects and trailer of a file, which is found whole at its very end.
+    """Yield header, lines, objects and trailer of a file, which is verified only at its end.
 
-    The trailer has the ``counts``, and the ``sha256`` that tells the file from others.
+    The trailer has the ``counts``, and the ``sha256`` that identifies the file.
 
     Args:
         path: the file, a zip file or one that an earlier version wrote.
-        moved: told how many of its bytes were read since it was last told.
-        rewritten: changes the text of lines before they are read; of objects, only their keys.
+        moved: called with the number of bytes read since the last call.
+        rewritten: changes the text of lines before they are parsed; of objects, only their keys.
 
     Raises:
-        FileError: it is no export, was cut off or changed, or is of a later version.
+        FileError: it is not an export, is truncated or changed, or has a later version.
     """
     before = 0
     try:
@@ -164,7 +164,7 @@ def read(
             format_of = gzip_format.read if magic == gzip_format.MAGIC else _read
             for number, line in enumerate(format_of(file, rewritten)):
                 yield line
-                if number:  # The header is at the end of a zip file.
+                if number:  # a zip file has its header at the end
                     moved((now := file.tell()) - before)
                     before = now
     except (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:

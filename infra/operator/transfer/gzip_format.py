@@ -1,8 +1,8 @@
-"""Reader of the exports that earlier versions wrote: gzip, a JSON object a line (ADR 34).
+"""Reads exports of earlier versions: gzip, with a JSON object in each line (ADR 34).
 
-The first line is the header, the last one a trailer with the SHA-256 of all lines before it. A line
-with ``object`` and ``bytes`` is followed by lines of ``chunk``, base64; the others are as in a zip
-file's ``rows``.
+The first line is the header. The last one is a trailer with the SHA-256 of all lines before it. A
+line with ``object`` and ``bytes`` is followed by lines of ``chunk`` in base64. The others are as in
+a zip file's ``rows``.
 """
 
 import base64

@@ -1,8 +1,9 @@
-"""``infra admin import``: a file of ``export`` as a workspace that is not there yet.
+"""``infra admin import``: creates a workspace from a file of ``export``.
 
-Nothing is written before the whole file was read and found whole, and everything that it claims is
-free. Then come rows and objects, that nobody sees; then, in one transaction, the workspace itself;
-then its jobs. One that was interrupted goes on where the last of these steps began.
+First the whole file is read and checked, and everything that it claims must be free. Then rows and
+objects are written, which nothing shows yet. Then one transaction creates the workspace itself, and
+at last its jobs are written. After an interruption, the import continues with the step that was
+interrupted.
 """
 
 import secrets
@@ -38,18 +39,18 @@ ROWS_A_UNIT = 90
 
 
 def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[str, Any]:
-    """Import a workspace; return what became of it. Safe to repeat after an interruption.
+    """Import a workspace; return a summary. Safe to repeat after an interruption.
 
     Args:
         path: the file.
-        owner: e-mail of the account that owns it here; that of the former owner if omitted.
-        ids: whether ids stay or all become new ones; if omitted they stay, and a file of another
-            stage is refused.
+        owner: e-mail of the account that will own it; by default that of the former owner.
+        ids: whether ids stay or are all replaced. By default they stay, and a file of another stage
+            is refused.
 
     Raises:
-        FileError: the file is no whole export.
+        FileError: the file is not a complete export.
         ClickException: the import is refused; nothing was written.
-        AppError: the database or the object store is out of reach: run it again.
+        AppError: the database or the object store is unavailable: run it again.
     """
     load_all()
     started = time.monotonic()
@@ -92,7 +93,7 @@ def _check_stage(header: Line, ids: Ids | None) -> None:
 
 
 def _owner(found: Survey, email: str | None) -> AccountRow:
-    """Return the account that is to own the workspace."""
+    """Return the account that will own the workspace."""
     wanted = email or found.workspace["owner"]
     try:
         return accounts.by_email(wanted)
@@ -106,7 +107,7 @@ def _owner(found: Survey, email: str | None) -> AccountRow:
 
 
 def _mark(found: Survey, *, is_copy: bool) -> tuple[ImportRow, bool]:
-    """Return the mark of the import, and whether it was there: an interrupted one goes on."""
+    """Return the mark of the import, and whether an interrupted run had created it."""
     checksum: str = found.trailer["sha256"]
     there = marks.find(found.workspace_id, checksum if is_copy else None)
     if there is not None and there.checksum != checksum:
@@ -147,7 +148,7 @@ def _slug(found: Survey) -> str:
 
 
 def _check_free(found: Survey) -> None:
-    """Refuse a workspace that is there, or one that claims what others have."""
+    """Refuse a workspace that exists, or that claims names which other workspaces hold."""
     try:
         workspaces.get(found.workspace_id)
     except NotFoundError:
@@ -168,7 +169,7 @@ def _check_free(found: Survey) -> None:
 
 
 def _free(kind: str, wanted: Iterable[str]) -> dict[str, str]:
-    """Return a free slug for each wanted one: itself, or with a number behind it."""
+    """Return a free slug for each wanted one: the same, or with a number appended."""
     chosen: dict[str, str] = {}
     for slug in wanted:
         options = list(slugs.candidates(slug))
@@ -184,10 +185,10 @@ def _rewriting(found: Survey, mark: ImportRow) -> Rewriting:
 
 
 def _seal(found: Survey, mark: ImportRow, claims: list[ClaimRow], owner: AccountRow) -> list[str]:
-    """Stake the claims, and make the workspace; return the e-mails of members without an account.
+    """Create the claims and the workspace; return the e-mails of members without an account.
 
     Raises:
-        ConflictError: somebody has claimed one of them since the import began.
+        ConflictError: another workspace has taken a claim since the import began.
     """
     workspace_id = mark.workspace_id
     for batch in in_batches(claims, ROWS_A_UNIT):
@@ -213,7 +214,7 @@ def _seal(found: Survey, mark: ImportRow, claims: list[ClaimRow], owner: Account
 
 
 def _stake(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
-    """Stage claims that nobody else has; an import that was interrupted may have them already."""
+    """Stage claims that no other workspace holds. An interrupted run may have created them."""
     for claim in claims:
         free = ClaimRow.pk.does_not_exist()
         own = (ClaimRow.workspace_id == unit.workspace_id) & (ClaimRow.target == claim.target)
@@ -232,7 +233,7 @@ def _join(unit: UnitOfWork, memberships: list[MembershipRow]) -> None:
 
 
 def _workspace(found: Survey, mark: ImportRow, owner: AccountRow) -> WorkspaceRow:
-    """Return the workspace as it is to be here."""
+    """Return the workspace's new row."""
     key = workspaces.row(mark.workspace_id)
     item = found.workspace["workspace"] | {"pk": {"S": key.pk}, "owner_id": {"S": owner.id}}
     workspace: WorkspaceRow = WorkspaceRow.from_raw_data(item)

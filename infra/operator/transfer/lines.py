@@ -1,4 +1,4 @@
-"""What readers of export files yield: lines of JSON, and objects of the object store."""
+"""Elements of export files: lines of JSON, and objects of the object store."""
 
 import json
 from typing import Any, NamedTuple
@@ -7,13 +7,13 @@ import click
 
 FORMAT = "workspace-export"
 MAX_LINE_BYTES = 8_000_000
-"""A row takes 400 KB, with its part 800 KB; in JSON some times as much."""
+"""Bytes. A row has up to 400 KB, and 800 KB with its part. JSON is several times as long."""
 
 Line = dict[str, Any]
 
 
 class FileError(click.ClickException):
-    """The file is no whole export."""
+    """The file is not a complete export."""
 
 
 class StoredObject(NamedTuple):
@@ -24,10 +24,10 @@ class StoredObject(NamedTuple):
 
 
 def parsed(data: bytes, place: str) -> Line:
-    """Return a line of a file; ``place`` says which it is.
+    """Parse a line of a file; ``place`` identifies the line in errors.
 
     Raises:
-        FileError: it is no JSON object.
+        FileError: it is not a JSON object.
     """
     try:
         line: Line = json.loads(data)
@@ -40,10 +40,10 @@ def parsed(data: bytes, place: str) -> Line:
 
 
 def check_header(header: Line, version: int) -> None:
-    """Refuse what is no export, or one of another version.
+    """Refuse a file that is not an export, or has another version.
 
     Raises:
-        FileError: so it is.
+        FileError: the file is refused.
     """
     if header.get("format") != FORMAT:
         raise FileError("This is no export: it does not begin with the header of one.")

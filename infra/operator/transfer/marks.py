@@ -1,4 +1,4 @@
-"""How far an import has come: what one that was interrupted goes on by."""
+"""Marks of imports in progress, which let an interrupted import continue."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from chalicelib.engine.tables import IdentityRow, JsonAttribute
 
 
 class ImportRow(IdentityRow):
-    """An import that has begun; it goes when the import is done.
+    """An import in progress; the row is deleted when the import is done.
 
-    ``checksum`` is the file's. With ``seed`` new ids are made of old ones, always the same;
-    ``slugs`` are the new ones of sites by their old ones. What is ``sealed`` is there, and only
-    waits for its jobs.
+    ``checksum`` is that of the file. ``seed`` determines the new ids of a copy. ``slugs`` maps
+    sites' old slugs to new ones. If it is ``sealed``, the workspace exists, and only its jobs are
+    missing.
     """
 
     checksum = UnicodeAttribute()
@@ -29,15 +29,15 @@ class ImportRow(IdentityRow):
 
 
 def key(exported_id: str, copied_file: str | None) -> tuple[str, str]:
-    """Return the key of the mark of an import, by the id that the workspace was exported with.
+    """Return the key of an import's mark, from the workspace's id in the export.
 
-    Copies have a mark for each file, given by its checksum.
+    Copies have a separate mark for each file, identified by its checksum.
     """
     return f"IMPORT#{exported_id}", f"new#{copied_file}" if copied_file else "keep"
 
 
 def find(exported_id: str, copied_file: str | None) -> ImportRow | None:
-    """Return the mark of an import that was interrupted, or None."""
+    """Return the mark of an interrupted import, or None."""
     return ImportRow.find(*key(exported_id, copied_file))
 
 
@@ -46,7 +46,7 @@ def begin(
     copied_file: str | None,
     **attributes: Any,  # noqa: ANN401  the row's attributes
 ) -> ImportRow | None:
-    """Return the mark of an import that begins now; None if another began at this moment."""
+    """Create the mark of an import; return None if another run created it at the same moment."""
     row = ImportRow(*key(exported_id, copied_file), begun_at=clock.now(), **attributes)
     try:
         row.save(condition=ImportRow.pk.does_not_exist())
@@ -58,6 +58,6 @@ def begin(
 
 
 def end(row: ImportRow) -> None:
-    """Remove the mark of an import that is done."""
+    """Delete the mark of a completed import."""
     with reaching():
         row.delete()

@@ -1,4 +1,4 @@
-"""Who works in a workspace, by e-mail: accounts have other ids in another place."""
+"""The members of a workspace by e-mail, because their account ids differ between stages."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,7 +10,7 @@ from chalicelib.domains.identity.store.workspaces import MembershipRow, Workspac
 
 
 def of_workspace(workspace: WorkspaceRow) -> list[dict[str, Any]]:
-    """Return the members besides the owner, in the order that they joined."""
+    """Return the members without the owner, in the order in which they joined."""
     return [
         {
             "email": account.email,
@@ -25,7 +25,7 @@ def of_workspace(workspace: WorkspaceRow) -> list[dict[str, Any]]:
 def with_accounts(
     members: list[dict[str, Any]], workspace_id: str, owner_id: str
 ) -> Iterator[tuple[str, MembershipRow | None]]:
-    """Yield the e-mail of each member and the membership to be; None without an account here."""
+    """Yield each member's e-mail and new membership; None if the member has no account here."""
     for member in members:
         try:
             account = accounts.by_email(member["email"])

@@ -1,7 +1,6 @@
-"""The rows and objects of a file, written; and what follows from them, made as units of work do.
+"""Writes the rows and objects of a file, and derives the other rows as units of work do.
 
-All of it may be written again, and is the same then: so an import that was interrupted begins again
-and ends whole.
+Writing them again has the same result. An interrupted import therefore starts again and completes.
 """
 
 from collections import Counter, defaultdict
@@ -47,10 +46,10 @@ from infra.operator.transfer.survey import FILES, progress
 
 @dataclass
 class Restoring:
-    """Writes what a file holds into a workspace that is not there yet.
+    """Writes the contents of a file into a workspace that does not exist yet.
 
-    ``slugs`` are the sites' slugs here by those in the file. Its memory grows with the numbers of
-    pages, bookings and counters, by a hundred bytes each.
+    ``slugs`` maps the sites' slugs in the file to those here. Memory use is about 100 bytes for
+    each page, booking and counter.
     """
 
     path: Path
@@ -58,16 +57,16 @@ class Restoring:
     rewriting: Rewriting
     slugs: Mapping[str, str]
     claims: list[ClaimRow] = field(default_factory=list)
-    """The claims of the records, to be staked once all is written."""
+    """Claims of the records, which are created after all rows."""
     counts: Counter[str] = field(default_factory=Counter)
     _totals: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     _busy: list[tuple[str, BusyEntry]] = field(default_factory=list)
     _used: int = 0
     _html_bytes: dict[str, int] = field(default_factory=dict)
-    """Lengths of pages' HTML by their keys: new links may have changed them."""
+    """Lengths of pages' HTML by key, because rewritten links may change them."""
 
     def write(self) -> None:
-        """Write all but the workspace itself, its claims and its jobs."""
+        """Write everything but the workspace itself, its claims and its jobs."""
         with progress(self.path, "importing") as moved, BatchWriter() as writer:
             for line in self._lines(moved):
                 if isinstance(line, StoredObject):
@@ -84,7 +83,7 @@ class Restoring:
                 writer.put(type(usage), usage.serialize())
 
     def write_jobs(self) -> int:
-        """Write what is due later, and return how much that is: once the workspace is there."""
+        """Write the scheduled jobs after the workspace was created; return their number."""
         written = 0
         with progress(self.path, "scheduling") as moved, BatchWriter() as writer:
             for line in self._lines(moved):
@@ -93,7 +92,7 @@ class Restoring:
                     written += 1
         return written
 
-    def _lines(self, moved: Any) -> Iterator[Line | StoredObject]:  # noqa: ANN401  a progress bar's
+    def _lines(self, moved: Any) -> Iterator[Line | StoredObject]:  # noqa: ANN401  of a progress bar
         return read(self.path, moved, self.rewriting.in_text)
 
     def _jobs(self, line: Line) -> Iterator[JobRow]:
@@ -116,7 +115,7 @@ class Restoring:
             headers = stored_files.headers_of(body, key.rpartition("/")[2])
             kind = headers["Content-Type"]
             writer.do(partial(object_store().put, key, body, kind, headers))
-        else:  # a page's HTML: the survey has refused all others
+        else:  # a page's HTML: the survey has refused all other objects
             if self.rewriting:
                 body = self.rewriting.in_text(body.decode()).encode()
             self._html_bytes[key] = len(body)
@@ -136,12 +135,12 @@ class Restoring:
     def _item(self, at: str, item: Item) -> Item:
         return {"pk": {"S": contents.partition(self.workspace_id, at)}, **item}
 
-    def _record(self, listing: Listing[Any], line: Line) -> Any:  # noqa: ANN401  of any noun
-        """Return the record of a line with the attributes that differ here."""
+    def _record(self, listing: Listing[Any], line: Line) -> Any:  # noqa: ANN401  a record of any noun
+        """Return the record of a line, with the attributes that differ here."""
         item = self._item(line["at"], line["item"])
         if listing.row is SiteRow:
             if self.rewriting.ids is not None:
-                item.pop("domain_binding", None)  # its owner proves it again for another site
+                item.pop("domain_binding", None)  # the owner must verify it again for another site
             slug = item["slug"]["S"]
             item["slug"] = {"S": self.slugs.get(slug, slug)}
         elif listing.row is PageRow and (key := item.get("html_key")):
@@ -188,7 +187,7 @@ class Restoring:
                 writer.put(type(use), use.serialize())
 
     def _note(self, record: Record) -> None:
-        """Add a live record up to what is written at the end."""
+        """Add a live record to the totals that are written at the end."""
         if isinstance(record, BookingRow) and record.blocks:
             self._busy.append((record.resource_id, record.busy))
         elif isinstance(record, FileRow):

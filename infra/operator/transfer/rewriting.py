@@ -1,8 +1,8 @@
-"""What changes in a workspace that comes to another place, or becomes a copy: ids and addresses.
+"""Rewrites ids and URLs of a workspace that is moved to another place or copied.
 
-A new id keeps the time of the old one, and all random parts move by the same: so what was made in
-one millisecond stays in its order, too. Ids are known by the attributes that hold them; a text that
-only looks like one, such as an SKU of 26 capitals, stays as it is.
+A new id keeps the time of the old one. All random parts are shifted by the same number, so ids of
+one millisecond stay in order. Only attributes that hold ids are rewritten. A text that merely looks
+like an id, such as an SKU of 26 capitals, stays unchanged.
 """
 
 import hmac
@@ -18,29 +18,32 @@ from infra.operator.transfer import contents
 from infra.operator.transfer.lines import Line
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Crockford's base 32, of which ULIDs are."""
+"""Crockford's base 32, the alphabet of ULIDs."""
 _LENGTH = 26
 _ID = re.compile(rf"[0-7][{_ALPHABET}]{{{_LENGTH - 1}}}")
 _RUN = re.compile(rf"[{_ALPHABET}]{{{_LENGTH},}}")
 _TIME = 10
-"""Characters of an id that say when it was made; the others are random."""
+"""Characters of an id that encode its time; the others are random."""
 _END = 32 ** (_LENGTH - _TIME)
 _DIGITS = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
 _REFERENCE = re.compile(r"(?:^|_)ids?$")
-"""How attributes are called that hold ids."""
+"""Matches names of attributes that hold ids."""
 _MENTIONS = {"sk", "f1", "move", "payload"}
-"""Attributes that hold ids, too: f1 whose time off it is, move where a booking was."""
+"""Other attributes with ids.
+
+``f1`` has the resource of time off, ``move`` the former place of a booking.
+"""
 _ENDS = r"(?=[/?#\"'\\\s<>)&,;|]|$)"
 _BEGINS = r"(?<=[\"'\s(=])"
 
 
 def is_id(text: str) -> bool:
-    """Whether a text is an id that this service makes."""
+    """Whether a text is an id in the format of this service."""
     return _ID.fullmatch(text) is not None
 
 
 def ids_in(line: Line) -> Iterable[str]:
-    """Return the ids that a line of a file holds as such, not in what people wrote."""
+    """Return the ids in a line of a file, but not those within texts that people wrote."""
     if "job" in line:
         return _ID.findall(repr(line["job"]))
     if "at" not in line:
@@ -54,7 +57,7 @@ def ids_in(line: Line) -> Iterable[str]:
 
 
 def _ids_of(item: Mapping[str, Any], *, everywhere: bool) -> list[str]:
-    """Return the ids in a map of DynamoDB's JSON; ``everywhere`` also those that a list has."""
+    """Return the ids in a map of DynamoDB's JSON; with ``everywhere``, also those in lists."""
     found: list[str] = []
     for name, value in item.items():
         if name in _MENTIONS or _REFERENCE.search(name):
@@ -71,21 +74,21 @@ def _ids_of(item: Mapping[str, Any], *, everywhere: bool) -> list[str]:
 
 @dataclass
 class NewIds:
-    """New ids by the old ones, always the same with one seed."""
+    """New ids by old ones; the same seed always gives the same ids."""
 
     seed: bytes
     known: set[str]
     _step: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Choose how far the random parts move: not so far that one would pass the end."""
+        """Choose the shift of the random parts so that none exceeds the largest value."""
         parts = [_number(each) for each in self.known]
         above, below = _END - 1 - max(parts), min(parts)
         chosen = int.from_bytes(hmac.digest(self.seed, b"step", "sha256"))
         self._step = 1 + chosen % above if above > below else -1 - chosen % below
 
     def of(self, old: str) -> str:
-        """Return the new id of an old one that is known."""
+        """Return the new id of a known old one."""
         number, end = _number(old) + self._step, ""
         while len(end) < _LENGTH - _TIME:
             number, digit = divmod(number, len(_ALPHABET))
@@ -97,7 +100,7 @@ class NewIds:
         return _RUN.sub(self._in_run, text)
 
     def _in_run(self, match: re.Match[str]) -> str:
-        """Return a run of letters that may be of ids, one of which may touch what follows it."""
+        """Replace the ids in a run of letters. An id may directly touch the text after it."""
         run, parts, start = match[0], [], 0
         while start < len(run):
             some = run[start : start + _LENGTH]
@@ -109,32 +112,32 @@ class NewIds:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What addresses begin with in a place."""
+    """URL prefixes of a place."""
 
     public_url: str
     sites_domain: str
 
     @classmethod
     def of_file(cls, header: Line) -> "Place":
-        """Return the place that a file comes from."""
+        """Return the place where a file was exported."""
         return cls(header["publicUrl"], header["sitesDomain"])
 
     @classmethod
     def of_settings(cls, settings: Settings) -> "Place":
-        """Return this place."""
+        """Return the place of these settings."""
         return cls(settings.public_url, settings.sites_domain)
 
     def site_url(self, slug: str) -> str:
-        """Return where a site is."""
+        """Return the URL of a site."""
         return site_urls.site_url(slug, self.public_url, self.sites_domain)
 
 
 @dataclass
 class Addresses:
-    """The platform's own addresses of one place as those of another.
+    """Replaces the platform's URLs of one place with those of another.
 
-    ``slugs`` are the new slugs of sites by their old ones. A link that begins with a site's path,
-    as such without a host of its own do, leads to the site's new path.
+    ``slugs`` maps old slugs of sites to new ones. Links that begin with a site's path, as on sites
+    without a host of their own, are changed to the site's new path.
     """
 
     old: Place
@@ -144,7 +147,7 @@ class Addresses:
     _pattern: re.Pattern[str] | None = field(init=False)
 
     def __post_init__(self) -> None:
-        """Find out what changes."""
+        """Compile the pattern of the URLs that change."""
         whole, paths = {self.old.public_url: self.new.public_url}, {}
         for before, after in self.slugs.items():
             urls = self.old.site_url(before), self.new.site_url(after)
@@ -159,7 +162,7 @@ class Addresses:
         self._pattern = re.compile(f"(?:{'|'.join(choices)}){_ENDS}") if choices else None
 
     def in_text(self, text: str) -> str:
-        """Return a text with the new addresses."""
+        """Return a text with the new URLs."""
         if self._pattern is None:
             return text
         return self._pattern.sub(self._instead, text)
@@ -169,7 +172,7 @@ class Addresses:
         return changed or ("" if match.string.startswith("/", match.end()) else "/")
 
     def __bool__(self) -> bool:
-        """Tell whether anything changes."""
+        """Whether any URL changes."""
         return self._pattern is not None
 
 
@@ -184,16 +187,16 @@ def _any_of(texts: Iterable[str]) -> str:
 
 @dataclass
 class Rewriting:
-    """Everything that changes, if anything does."""
+    """All changes to the texts of a file; there may be none."""
 
     addresses: Addresses
     ids: NewIds | None
 
     def in_text(self, text: str) -> str:
-        """Return a text, such as a line of the file or a page's HTML, as it is in this place."""
+        """Return a text, such as a line of the file or a page's HTML, with all changes."""
         text = self.addresses.in_text(text)
         return self.ids.in_text(text) if self.ids else text
 
     def __bool__(self) -> bool:
-        """Tell whether anything changes."""
+        """Whether anything changes."""
         return bool(self.addresses) or self.ids is not None

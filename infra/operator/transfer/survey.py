@@ -1,4 +1,4 @@
-"""The first reading of a file to import: is it whole, what does it hold, what does it claim."""
+"""Reads a file before its import: checks that it is complete, and collects its claims."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -21,31 +21,31 @@ from infra.operator.transfer.file_format import read
 from infra.operator.transfer.lines import FileError, Line, StoredObject
 
 FILES = "files/"
-"""What keys of objects begin with that are served; the others begin with the workspace's id."""
+"""Key prefix of served objects; other keys begin with the workspace's id."""
 _NAMED_BY_PEOPLE = {sites.SLUG_CLAIM: "site slug", sites.DOMAIN_CLAIM: "domain"}
 
 
 class Claim(NamedTuple):
-    """What may exist once on the platform, and whose it is."""
+    """A name that is unique on the platform, with its holder."""
 
     kind: str
     name: str
     target: str
 
     def __str__(self) -> str:
-        """Return how people know it."""
+        """Return the claim as text for people."""
         return f'{_NAMED_BY_PEOPLE.get(self.kind, self.kind.replace("-", " "))} "{self.name}"'
 
     def row(self, workspace_id: str) -> ClaimRow:
-        """Return the row that claims it."""
+        """Return the row of the claim."""
         return claim(self.kind, self.name, self.target, workspace_id)
 
 
 @dataclass
 class Survey:
-    """What a file holds.
+    """The contents of a file.
 
-    Its memory grows with the numbers of ids, claims and unique values, by a hundred bytes each.
+    Memory use is about 100 bytes for each id, claim and unique value.
     """
 
     path: Path
@@ -62,21 +62,21 @@ class Survey:
 
     @property
     def workspace_id(self) -> str:
-        """The workspace's id where the file comes from."""
+        """The workspace's id in the file."""
         return str(self.header["workspaceId"])
 
     def take(self, line: Line) -> None:
-        """Take a line in.
+        """Check and record a line.
 
         Raises:
-            FileError: it is none that this version writes, or clashes with one before.
+            FileError: this version does not write such a line, or it conflicts with an earlier one.
         """
         match line:
             case {"at": str(at), "item": item}:
                 self._note_ids(line)
                 if listing := contents.noun_at(at):
                     record = listing.row.from_raw_data({"pk": {"S": "-"}, **item})
-                    listing.set_index_keys(record)  # as the import will, were it possible
+                    listing.set_index_keys(record)  # as the import will do
                     if not at.endswith(contents.TRASH):
                         self._take_record(listing, record, line)
                 else:
@@ -99,10 +99,10 @@ class Survey:
                 raise FileError("The file is damaged: it has lines that are none of an export.")
 
     def take_object(self, stored: StoredObject) -> None:
-        """Take an object in.
+        """Check and record an object.
 
         Raises:
-            FileError: it is no object of the workspace.
+            FileError: it is not an object of the workspace.
         """
         own = stored.key.startswith((FILES, f"{self.workspace_id}/"))
         _demand(own, f"the object {stored.key!r} is not the workspace's")
@@ -118,7 +118,7 @@ class Survey:
             )
             raise FileError(msg)
 
-    def _take_record(self, listing: Listing[Any], record: Any, line: Line) -> None:  # noqa: ANN401  of any noun
+    def _take_record(self, listing: Listing[Any], record: Any, line: Line) -> None:  # noqa: ANN401  a record of any noun
         for lookup in listing.lookups:
             if lookup.platform_wide or lookup.unique:
                 for side in lookups.rows(lookup, self.workspace_id, listing.noun, record):
@@ -151,12 +151,12 @@ def _demand(holds: object, otherwise: str) -> None:
 
 
 def survey(path: Path, *, with_ids: bool) -> Survey:
-    """Read a file from end to end, and return what it holds. Nothing is written.
+    """Read a file from end to end, and return its contents. Nothing is written.
 
-    Its ids are noted only if they will be asked for.
+    Ids are recorded only with ``with_ids``.
 
     Raises:
-        FileError: it is no whole export that this version can read.
+        FileError: it is not a complete export that this version can read.
     """
     found = Survey(path, with_ids)
     with progress(path, "checking") as moved:
@@ -176,14 +176,14 @@ def survey(path: Path, *, with_ids: bool) -> Survey:
 
 @contextmanager
 def progress(path: Path, label: str) -> Iterator[Any]:
-    """Show how much of a file was read; yields what is told of it."""
+    """Show a progress bar for a file; yield the function that advances it."""
     length = path.stat().st_size if path.is_file() else 0
     with click.progressbar(length=length, label=f"{label} {path.name}", file=sys.stderr) as bar:
         yield bar.update
 
 
 def taken(claims: Iterable[Claim], workspace_id: str) -> list[Claim]:
-    """Return those of some claims that another workspace holds here."""
+    """Return the claims that another workspace holds here."""
     wanted = {(row := each.row(workspace_id)).pk: (each, row.sk) for each in claims}
     held = fetch(Key(ClaimRow, pk, sk) for pk, (_, sk) in wanted.items())
     return [
