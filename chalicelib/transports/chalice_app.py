@@ -109,10 +109,10 @@ class App(Chalice):
             request_id=about["requestId"],
         )
         run = cors.PUBLIC.handle if place.startswith(PUBLIC_PREFIX) else handle
-        return _chalice(run(request, _failing(place, error))).to_dict()
+        return _to_chalice(run(request, _failure_handler(place, error))).to_dict()
 
 
-def _failing(place: str, error: AppError) -> Handler:
+def _failure_handler(place: str, error: AppError) -> Handler:
     """Return a handler that raises a failure: a page below /console, elsewhere the envelope.
 
     Requests that bypass the edge never get a page.
@@ -150,7 +150,7 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
     taken = (
         name
         for name, entry in methods.items()
-        # Only browsers send OPTIONS, without being asked by the page.
+        # Browsers send OPTIONS by themselves; callers do not.
         if name != "OPTIONS" and not entry.view_name.startswith(REFUSING)
     )
     allowed = ", ".join(sorted(taken))
@@ -185,16 +185,16 @@ def mount(app: App) -> None:
     app.api.binary_types[:] = [form_data.MULTIPART]
     for entry in filter(lambda each: each.path, REGISTRY.entries()):
         if Audience.PUBLIC in entry.audience:
-            serve = _serving(entry, _PUBLIC_OPERATION)
-            _share(app, entry.name, entry.method, entry.path, serve, cors.PUBLIC)
+            serve = _operation_handler(entry, _PUBLIC_OPERATION)
+            _shared_route(app, entry.name, entry.method, entry.path, serve, cors.PUBLIC)
         else:
-            _route(app, entry.name, entry.method, entry.path, _serving(entry, _OPERATION))
+            _route(app, entry.name, entry.method, entry.path, _operation_handler(entry, _OPERATION))
     _route(app, "health", "GET", "/api/health", _HEALTH)
     _route(app, "openapi_json", "GET", "/api/openapi.json", _OPENAPI)
-    _share(app, "mcp", "POST", MCP_PATH, _TOOL_SERVER, cors.TOOL_SERVER)
+    _shared_route(app, "mcp", "POST", MCP_PATH, _TOOL_SERVER, cors.TOOL_SERVER)
     for path, handler in PAGES.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
-        _share(app, view, "GET", path, handler, cors.PUBLIC)
+        _shared_route(app, view, "GET", path, handler, cors.PUBLIC)
     for path, page in routes.ROUTES.items():
         view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
         for method, taken in (("GET", page.get), ("POST", page.post)):
@@ -204,11 +204,11 @@ def mount(app: App) -> None:
                 )
             else:
                 refused = f"{REFUSING}{view}_{method.lower()}"
-                _route(app, refused, method, path, _console_refusing(app))
-    _share(app, "widget_js", "GET", WIDGET_PATH, _WIDGET, cors.PUBLIC)
+                _route(app, refused, method, path, _console_refusal_handler(app))
+    _shared_route(app, "widget_js", "GET", WIDGET_PATH, _WIDGET, cors.PUBLIC)
 
 
-def _share(  # noqa: PLR0913, PLR0917  as ``_route``, and the policy
+def _shared_route(  # noqa: PLR0913, PLR0917  as ``_route``, and the policy
     app: App, name: str, method: str, path: str, handler: Handler, policy: cors.Policy
 ) -> None:
     """Add a route that pages of other origins may call, with its preflight and its refusals."""
@@ -216,25 +216,27 @@ def _share(  # noqa: PLR0913, PLR0917  as ``_route``, and the policy
     _route(app, f"{name}_preflight", "OPTIONS", path, policy.preflight, policy.handle)
     for refused in filter(lambda each: each != method, ("GET", "POST", "DELETE")):
         view = f"{REFUSING}{name}_{refused.lower()}"
-        _route(app, view, refused, path, _refusing(app), policy.handle)
+        _route(app, view, refused, path, _refusal_handler(app), policy.handle)
 
 
-def _refusing(app: App) -> Handler:
+def _refusal_handler(app: App) -> Handler:
     def refuse(request: HttpRequest) -> HttpResponse:
         raise method_not_allowed(request.method, app.routes[request.route])
 
     return refuse
 
 
-def _serving(entry: Entry, serve: Callable[[Operation, HttpRequest], HttpResponse]) -> Handler:
+def _operation_handler(
+    entry: Entry, serve: Callable[[Operation, HttpRequest], HttpResponse]
+) -> Handler:
     """Return a handler that runs an operation and imports it at the first request."""
     return lambda request: serve(REGISTRY[entry.name], request)
 
 
-def _console_refusing(app: App) -> Handler:
+def _console_refusal_handler(app: App) -> Handler:
     def refuse(request: HttpRequest) -> HttpResponse:
         error = method_not_allowed(request.method, app.routes[request.route])
-        return _failing(request.route, error)(request)
+        return _failure_handler(request.route, error)(request)
 
     return refuse
 
@@ -249,7 +251,7 @@ def _route(  # noqa: PLR0913, PLR0917  the parts of a route
     """
 
     def view(**path_values: str) -> Response:
-        return _chalice(run(_request(app, method, path, path_values), handler))
+        return _to_chalice(run(_request(app, method, path, path_values), handler))
 
     view.__name__ = name
     app.route(path, methods=[method], name=name, content_types=[])(view)
@@ -280,7 +282,7 @@ def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _chalice(response: HttpResponse) -> Response:
+def _to_chalice(response: HttpResponse) -> Response:
     headers: dict[str, str | list[str]] = dict(response.headers)
     if response.cookies:
         headers["Set-Cookie"] = list(response.cookies)

@@ -172,7 +172,7 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
     started = time.perf_counter()
     try:
         with deadline.within(deadline.REQUEST_SECONDS):
-            response = _unless_known(request, handler(request))
+            response = _not_modified(request, handler(request))
     except AppError as error:
         response = failure(error, request.request_id)
     except Exception:
@@ -199,7 +199,7 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
     return response._replace(headers=headers)
 
 
-def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+def _not_modified(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Return a 304 if ``If-None-Match`` has the response's tag, weak or not (RFC 9110, 13.1.2)."""
     wanted = request.headers.get("if-none-match", "")
     tag = response.headers.get("ETag", "").removeprefix("W/")

@@ -197,14 +197,14 @@ def _check_modern(call: Call) -> None:
     if call.method == "tools/call":
         expected["Mcp-Name"] = _tool_name(call)
     for name, value in expected.items():
-        if _decoded(call.headers.get(name.lower())) != value:
+        if _decode_header(call.headers.get(name.lower())) != value:
             raise RpcError(HEADER_MISMATCH, f"The {name} header is missing or unlike the body.")
     if version not in MODERN_VERSIONS:
         data = {"supported": MODERN_VERSIONS, "requested": version}
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version.", data)
 
 
-def _decoded(value: str | None) -> str | None:
+def _decode_header(value: str | None) -> str | None:
     """Return a header's value, trimmed and, if it is in base64, decoded."""
     text = (value or "").strip()
     if text.startswith("=?base64?") and text.endswith("?="):
@@ -223,9 +223,9 @@ def _tool_name(call: Call) -> str:
 
 
 def _initialize(call: Call) -> dict[str, Any]:
-    asked = call.params.get("protocolVersion")
+    requested = call.params.get("protocolVersion")
     return {
-        "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+        "protocolVersion": requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
         "capabilities": _CAPABILITIES,
         "serverInfo": _SERVER_INFO,
         "instructions": _instructions(call),

@@ -42,7 +42,7 @@ from chalicelib.transports.http import (
 MINIMUM_FILL_MS = 2_000
 """Shortest time, in milliseconds, in which a person can fill in a form."""
 _CAMPAIGN = ("source", "medium", "campaign", "term", "content")
-_SAID_AS_IS = frozenset({400, 415})
+_ACTIONABLE_STATUSES = frozenset({400, 415})
 """Statuses whose messages are shown unchanged, because visitors or developers can act on them."""
 
 
@@ -76,11 +76,11 @@ def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
     sent: Mapping[str, Any] | None = None
     try:
         rest.check_input(operation, request)
-        sent = _sent(request)
+        sent = _sent_values(request)
         if sent.get(form_html.HONEYPOT):
-            reply = _made_up(public_form(request.path["id"]))
+            reply = _decoy_reply(public_form(request.path["id"]))
         else:
-            _check_haste(sent)
+            _check_fill_time(sent)
             given = _input(request, sent)
             reply = rest.call(operation, visitor(request), request, lambda: given)
         response = _success(request, reply)
@@ -110,8 +110,8 @@ def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
     rest.check_input(operation, request)
     sent = json_object(request.body)
     if bots.is_bot(request.headers.get("user-agent")):
-        told = visits.PageHitResult(counted=False).model_dump(by_alias=True)
-        return rest.success(Reply(to_json({"data": {"status": True, **told}})))
+        result = visits.PageHitResult(counted=False).model_dump(by_alias=True)
+        return rest.success(Reply(to_json({"data": {"status": True, **result}})))
     try:
         principal = visitor(request, visits.local_day(sent.get("projectId")))
         response = rest.success(rest.call(operation, principal, request, lambda: sent))
@@ -120,7 +120,7 @@ def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
     return response.noting(operation=operation.name)
 
 
-def _sent(request: HttpRequest) -> Mapping[str, Any]:
+def _sent_values(request: HttpRequest) -> Mapping[str, Any]:
     """Return the sent values by name, including the fields that our script adds.
 
     Raises:
@@ -131,20 +131,20 @@ def _sent(request: HttpRequest) -> Mapping[str, Any]:
     return json_object(request.body)
 
 
-def _check_haste(sent: Mapping[str, Any]) -> None:
+def _check_fill_time(sent: Mapping[str, Any]) -> None:
     """Refuse a form that was filled in faster than a person can, if our script sent the time.
 
     Raises:
         TooFastError: the form took too little time. The same form is accepted a moment later.
     """
-    elapsed = _whole(sent.get(form_html.ELAPSED))
+    elapsed = _integer(sent.get(form_html.ELAPSED))
     if elapsed is not None and elapsed < MINIMUM_FILL_MS:
         wait = max(1, round((MINIMUM_FILL_MS - elapsed) / 1000))
         msg = f"The form was filled in in {elapsed} ms. Send it again in {wait} s."
         raise TooFastError(msg, headers={"Retry-After": str(wait)})
 
 
-def _whole(value: object) -> int | None:
+def _integer(value: object) -> int | None:
     text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
     return int(text) if _WHOLE.fullmatch(text) else None
 
@@ -158,18 +158,18 @@ def _input(request: HttpRequest, sent: Mapping[str, Any]) -> dict[str, Any]:
     Without script, the page is the ``Referer`` header, which is often only an origin.
     """
 
-    def said(name: str) -> str | None:
+    def text_of(name: str) -> str | None:
         value = sent.get(name)
         return value if isinstance(value, str) and value else None
 
-    page = said(form_html.PAGE) or request.headers.get("referer")
+    page = text_of(form_html.PAGE) or request.headers.get("referer")
     link = _query(page or "")
-    campaign = {part: said(f"_utm_{part}") or link.get(f"utm_{part}") for part in _CAMPAIGN}
+    campaign = {part: text_of(f"_utm_{part}") or link.get(f"utm_{part}") for part in _CAMPAIGN}
     return {
         "id": request.path["id"],
         "values": {name: value for name, value in sent.items() if not name.startswith("_")},
         "page": page,
-        "referrer": said(form_html.REFERRER),
+        "referrer": text_of(form_html.REFERRER),
         "campaign": campaign,
     }
 
@@ -181,7 +181,7 @@ def _query(url: str) -> dict[str, str]:
         return {}
 
 
-def _made_up(form: PublicForm) -> Reply:
+def _decoy_reply(form: PublicForm) -> Reply:
     """Return an answer that looks like the answer to a stored submission."""
     result = SubmissionResult(
         id=new_id(), message=form.success_message, redirect_url=form.redirect_url
@@ -192,30 +192,32 @@ def _made_up(form: PublicForm) -> Reply:
 def _success(request: HttpRequest, reply: Reply) -> HttpResponse:
     if not prefers_html(request):
         return rest.success(reply)
-    told = SubmissionResult.model_validate(from_json(reply.body)["data"])
-    if told.redirect_url:
-        return redirect(told.redirect_url)
-    spoken = form_fields.language(told.message, [])
-    return _page(200, form_html.thanks_page(told.message, spoken, request.headers.get("referer")))
+    result = SubmissionResult.model_validate(from_json(reply.body)["data"])
+    if result.redirect_url:
+        return redirect(result.redirect_url)
+    language = form_fields.language(result.message, [])
+    return _page(
+        200, form_html.thanks_page(result.message, language, request.headers.get("referer"))
+    )
 
 
 def _failure(request: HttpRequest, sent: Mapping[str, Any] | None, error: AppError) -> HttpResponse:
     """Return the failure in the form's language; JSON answers also have the error code."""
-    form = _known(request)
-    spoken = form.language if form else _language(request)
-    message = form_texts.for_failure(spoken, error.code)
-    if error.status not in _SAID_AS_IS:
+    form = _find_form(request)
+    language = form.language if form else _language(request)
+    message = form_texts.for_failure(language, error.code)
+    if error.status not in _ACTIONABLE_STATUSES:
         error.message = message
     answer = failure(error, request.request_id)
     if not prefers_html(request):
         return answer
     if form is None or sent is None:
-        html = form_html.failure_page(message, spoken, request.headers.get("referer"))
+        html = form_html.failure_page(message, language, request.headers.get("referer"))
     else:
         html = form_html.error_page(
             form.title,
             form.fields,
-            spoken,
+            language,
             message=error.message,
             values=sent,
             errors={wrong.field: wrong.message for wrong in error.errors},
@@ -223,7 +225,7 @@ def _failure(request: HttpRequest, sent: Mapping[str, Any] | None, error: AppErr
     return _page(error.status, html, **error.headers)._replace(log=answer.log)
 
 
-def _known(request: HttpRequest) -> PublicForm | None:
+def _find_form(request: HttpRequest) -> PublicForm | None:
     """Return the requested form; None if it does not exist or the database is unavailable."""
     try:
         return public_form(request.path["id"])

@@ -23,11 +23,11 @@ WORKSPACE = areas.WORKSPACE.name
 EVERYTHING = "all"
 MOST_NAMED = 5
 """Number of unknown names in the headers that the instructions warn about."""
-_SHOWN = 60
+_MAX_SHOWN_LENGTH = 60
 
 _IDEMPOTENCY_KEY_SCHEMA = {"type": "string", "description": "Replays 24 h."}
-_OF_AN_ID = {"minLength": 1, "maxLength": 64}
-_FAR_OFF = {"minimum": 10**9, "maximum": 10**9, "maxLength": 1000}
+_ID_BOUNDS = {"minLength": 1, "maxLength": 64}
+_UNREACHABLE_BOUNDS = {"minimum": 10**9, "maximum": 10**9, "maxLength": 1000}
 """Bounds so large that calls never reach them."""
 
 
@@ -44,7 +44,7 @@ def toolset(entry: Entry) -> str:
 
 def tool(operation: Operation) -> dict[str, Any]:
     """Return an operation's tool definition."""
-    schema = _brief(operation.input_schema)
+    schema = _shorten(operation.input_schema)
     if operation.accepts_idempotency_key:
         properties = {**schema["properties"], idempotency_keys.FIELD: _IDEMPOTENCY_KEY_SCHEMA}
         schema = {**schema, "properties": properties}
@@ -62,28 +62,28 @@ def tool(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _brief(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
+def _shorten(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
     """Return a schema without details that a model does not need.
 
-    Models read the whole list before every task, so the list must be short. Removed are the lengths
-    of ids and idempotency keys, ``additionalProperties``, and bounds that calls never reach. All of
-    them are enforced, and the reference documents them.
+    Models read the whole list before every task, so the list must be short. The lengths of
+    ids and similar keys, ``additionalProperties``, and bounds that calls never reach are removed.
+    All of them are enforced, and the reference documents them.
     """
     if isinstance(schema, list):
-        return [_brief(each) for each in schema]
+        return [_shorten(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    is_id = schema.items() >= _OF_AN_ID.items()
+    is_id = schema.items() >= _ID_BOUNDS.items()
     return {
-        name: _brief(value)
-        for name, value in _in_words(schema).items()
-        if not (is_id and name in _OF_AN_ID)
+        name: _shorten(value)
+        for name, value in _describe_keywords(schema).items()
+        if not (is_id and name in _ID_BOUNDS)
         and name != "additionalProperties"
-        and not (name in _FAR_OFF and abs(value) >= _FAR_OFF[name])
+        and not (name in _UNREACHABLE_BOUNDS and abs(value) >= _UNREACHABLE_BOUNDS[name])
     }
 
 
-def _in_words(schema: dict[str, Any]) -> dict[str, Any]:
+def _describe_keywords(schema: dict[str, Any]) -> dict[str, Any]:
     """Move keywords that Gemini's API does not support into the schema's description.
 
     The API supports enumerations of texts only, and no text format but ``date-time``. One tool with
@@ -212,4 +212,4 @@ def _unknown_sentence(unknown: tuple[str, str, Sequence[str]]) -> str:
     kind, name, known = unknown
     near = nearest(name, known)
     hint = f'did you mean "{near}"?' if near else f"known: {', '.join(known)}."
-    return f'Warning: this connection names an unknown {kind}, "{name[:_SHOWN]}"; {hint}'
+    return f'Warning: this connection names an unknown {kind}, "{name[:_MAX_SHOWN_LENGTH]}"; {hint}'

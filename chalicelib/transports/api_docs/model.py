@@ -125,7 +125,7 @@ class Record:
 
 
 class Reference:
-    """The whole reference of a server at ``base_url``."""
+    """The reference of a server at ``base_url``."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -224,7 +224,8 @@ class Reference:
             inputs=(*map(self._parameter, _values(parameters)), *self._body(body)),
             outputs=tuple(self._outputs(answer_type, success["schema"])),
             failures=tuple(
-                Failure(status, self._said(status), tuple(named)) for status, named in codes.items()
+                Failure(status, self._status_description(status), tuple(named))
+                for status, named in codes.items()
             ),
             body_types=tuple(kind for kind in contents if kind != _JSON),
             answer_type=answer_type,
@@ -232,9 +233,11 @@ class Reference:
             answer=success.get("example"),
         )
 
-    def _said(self, status: str) -> str:
-        said: str = self._document["components"]["responses"][f"Failure{status}"]["description"]
-        return said
+    def _status_description(self, status: str) -> str:
+        description: str = self._document["components"]["responses"][f"Failure{status}"][
+            "description"
+        ]
+        return description
 
     def _outputs(self, media_type: str, schema: Mapping[str, Any]) -> Iterator[Field]:
         if media_type == _JSON:

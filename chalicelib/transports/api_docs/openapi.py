@@ -136,7 +136,7 @@ def _area(operation: Operation) -> str:
     return operation.scope.area if operation.scope else areas.WORKSPACE.name
 
 
-def _who(operation: Operation) -> str:
+def _access_sentence(operation: Operation) -> str:
     if Audience.PUBLIC in operation.audience:
         return "No key: pages of any origin may call it."
     return f"Scope: `{operation.scope}`." if operation.scope else "Any valid key."
@@ -149,7 +149,7 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
         "operationId": operation.name,
         "tags": [_area(operation)],
         "summary": operation.title,
-        "description": f"{operation.description}\n\n{_who(operation)}{tool}",
+        "description": f"{operation.description}\n\n{_access_sentence(operation)}{tool}",
         "parameters": _parameters(operation),
         "responses": {
             "200": {
@@ -172,18 +172,18 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
 
 def _extensions(operation: Operation) -> dict[str, Any]:
     """Return the facts about an operation that OpenAPI has no keywords for."""
-    said: dict[str, Any] = {
+    extensions: dict[str, Any] = {
         "x-tool": operation.tool,
         "x-scope": operation.scope and str(operation.scope),
         "x-destructive": operation.destructive or None,
     }
     if (limit := operation.limit) is not None:
-        said["x-rate-limit"] = {
+        extensions["x-rate-limit"] = {
             "requests": limit.max_requests,
             "seconds": round(limit.window.total_seconds()),
             "counts": limit.what,
         }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in extensions.items() if value is not None}
 
 
 def _failures(codes: Mapping[str, Any]) -> dict[str, Any]:

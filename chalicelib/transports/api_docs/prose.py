@@ -108,15 +108,15 @@ def headings(markdown: str) -> Iterator[Heading]:
 def sections(markdown: str) -> Iterator[tuple[Heading | None, str]]:
     """Yield each heading with the Markdown below it. The introduction comes first, under None."""
     heading: Heading | None = None
-    said: list[str] = []
+    texts: list[str] = []
     tokens = _parser().parse(markdown)
     for before, token in zip([None, *tokens], tokens, strict=False):
         if before is not None and before.type == "heading_open":
-            yield heading, " ".join(said)
-            heading, said = Heading(int(before.tag[1]), slug(token.content), token.content), []
+            yield heading, " ".join(texts)
+            heading, texts = Heading(int(before.tag[1]), slug(token.content), token.content), []
         elif token.content:
-            said.append(token.content)
-    yield heading, " ".join(said)
+            texts.append(token.content)
+    yield heading, " ".join(texts)
 
 
 def coloured(code: str) -> str:

@@ -1,6 +1,7 @@
 """Renders an operation's example as calls that run unchanged: curl, Python and MCP.
 
-The calls read the key from the environment variable ``API_KEY``. Words in capitals stand for ids.
+The calls read the key from the environment variable ``API_KEY``. Words in capitals are placeholders
+for ids.
 """
 
 import json

@@ -80,11 +80,11 @@ def _guides(reference: Reference) -> Iterator[Entry]:
 def _sections(reference: Reference, name: str, title: str, about: str = "") -> Iterator[Entry]:
     """Yield a guide and its sections; the words of its text match each."""
     url = f"{PATH}/{name}"
-    for heading, said in prose.sections(prose.guide(name, reference)):
+    for heading, text in prose.sections(prose.guide(name, reference)):
         if heading is None:
-            yield Entry(title, "Guide", url, _tidy(f"{about} {said}"))
+            yield Entry(title, "Guide", url, _tidy(f"{about} {text}"))
         else:
-            yield Entry(heading.text, title, f"{url}#{heading.anchor}", _tidy(said))
+            yield Entry(heading.text, title, f"{url}#{heading.anchor}", _tidy(text))
 
 
 def _records(reference: Reference) -> Iterator[Entry]:

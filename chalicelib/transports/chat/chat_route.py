@@ -29,7 +29,7 @@ def serve(request: HttpRequest, handler: Handler, admit: Admit | None = None) ->
 
     ``admit`` checks every request first, and raises an error for requests that it refuses.
     """
-    return POLICY.handle(request, lambda asked: _answer(asked, handler, admit))
+    return POLICY.handle(request, lambda incoming: _answer(incoming, handler, admit))
 
 
 def _answer(request: HttpRequest, handler: Handler, admit: Admit | None) -> HttpResponse:

@@ -59,8 +59,8 @@ def handle(request: HttpRequest) -> HttpResponse:
         idempotency_key=request.idempotency_key,
         in_console=_in_console(request, args),
     )
-    taken = chat.take(args, caller)
-    events = _replayed(taken) if isinstance(taken, Replay) else Answer(taken)
+    accepted = chat.take(args, caller)
+    events = _replay_events(accepted) if isinstance(accepted, Replay) else Answer(accepted)
     stream = EventStream(events, caller)
     return HttpResponse(200, stream, STREAM_HEADERS, log={"agentId": args.agent_id[:64]})
 
@@ -77,7 +77,7 @@ def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
     return door.may_try(request, args.agent_id)
 
 
-def _replayed(replay: Replay) -> Iterator[ChatEvent]:
+def _replay_events(replay: Replay) -> Iterator[ChatEvent]:
     """Yield the stored answer of a repeated request, with its text in one piece."""
     yield Start(replay.session_token)
     if replay.text:
@@ -139,5 +139,9 @@ def _one_line(text: bytes) -> bytes:
 
 
 def _usage(usage: TokenUsage) -> dict[str, int]:
-    sent, said = usage
-    return {"inputTokens": sent, "outputTokens": said, "totalTokens": sent + said}
+    input_tokens, output_tokens = usage
+    return {
+        "inputTokens": input_tokens,
+        "outputTokens": output_tokens,
+        "totalTokens": input_tokens + output_tokens,
+    }

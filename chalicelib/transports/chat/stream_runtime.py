@@ -65,7 +65,7 @@ class RuntimeApi:
         """Report a failure at start (``init``), or of an event (``invocation/<id>``)."""
         with closing(HTTPConnection(self._address)) as connection:
             headers = {"Content-Type": "application/json", ERROR_TYPE: _type(error)}
-            connection.request("POST", f"{BASE}/{where}/error", _described(error), headers)
+            connection.request("POST", f"{BASE}/{where}/error", _encode_error(error), headers)
             connection.getresponse().read()
 
     def send(self, id_: str, response: "HttpResponse") -> None:
@@ -87,7 +87,7 @@ class RuntimeApi:
                     connection.send(b"%x\r\n%b\r\n" % (len(piece), piece))
             except _BrokenOffError as broken:
                 error = broken.__cause__ or broken
-                body = base64.b64encode(_described(error)).decode()
+                body = base64.b64encode(_encode_error(error)).decode()
                 trailers = f"{ERROR_TYPE}: {_type(error)}\r\n{ERROR_BODY}: {body}\r\n".encode()
             finally:
                 _close(response)
@@ -113,7 +113,7 @@ def _pieces(response: "HttpResponse") -> Iterator[bytes]:
         try:
             piece = next(pieces, None)
         except Exception as error:
-            log.exception("a stream broke off")
+            log.exception("a stream failed before its end")
             raise _BrokenOffError from error
         if piece is None:
             return
@@ -132,7 +132,7 @@ def _type(error: BaseException) -> str:
     return f"Runtime.{type(error).__name__}"
 
 
-def _described(error: BaseException) -> bytes:
+def _encode_error(error: BaseException) -> bytes:
     """Encode a failure as Lambda's JSON. Only the log has its message, which may be private."""
     return json.dumps(
         {"errorMessage": "see the log", "errorType": _type(error), "stackTrace": []}
@@ -152,7 +152,7 @@ def run(api: RuntimeApi, serve: Serve) -> None:
         try:
             api.send(invocation.id, response)
         except Exception:  # One failed response must not affect the next.
-            log.warning("the answer was not taken to its end", exc_info=True)
+            log.warning("the response was not sent to its end", exc_info=True)
 
 
 def load() -> Serve:

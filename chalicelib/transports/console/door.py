@@ -55,7 +55,7 @@ _HEADERS = {
 }
 """Headers of every answer below /console. Pages also have a Content-Security-Policy of their own.
 """
-_IF_NO_PAGE = {
+_NON_PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
@@ -70,7 +70,7 @@ class StaleFormError(ForbiddenError):
 
 def serve(page: Page, view: View, request: HttpRequest) -> HttpResponse:
     """Answer a request to a console path with the view of its method."""
-    return _guarded(request, lambda asked: _answer(page, view, asked))
+    return _protect(request, lambda incoming: _answer(page, view, incoming))
 
 
 def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
@@ -79,15 +79,15 @@ def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
     def fail(_: HttpRequest) -> HttpResponse:
         raise error
 
-    return _guarded(request, fail)
+    return _protect(request, fail)
 
 
-def _guarded(request: HttpRequest, answer: render.Handler) -> HttpResponse:
+def _protect(request: HttpRequest, answer: render.Handler) -> HttpResponse:
     if _carries_a_key(request):
         response = _refuse_key(request)
     else:
         response = render.with_pages(answer, link=(PREFIX, "to_console"))(request)
-    return response._replace(headers={**_IF_NO_PAGE, **response.headers, **_HEADERS})
+    return response._replace(headers={**_NON_PAGE_HEADERS, **response.headers, **_HEADERS})
 
 
 def _refuse_key(request: HttpRequest) -> HttpResponse:
@@ -207,12 +207,12 @@ def _pages() -> list[re.Pattern[str]]:
 def _answer(page: Page, view: View, request: HttpRequest) -> HttpResponse:
     check_size(request, MAX_FORM_BYTES)
     visit = visit_of(request)
-    begun = ""
+    new_token = ""
     if visit is None and not page.guest:
         return _to_sign_in(page, request)
     if visit is None:
-        begun = _token(request) or token_urlsafe(32)
-        visit = ConsoleRequest(request, csrf_token(begun))
+        new_token = _token(request) or token_urlsafe(32)
+        visit = ConsoleRequest(request, csrf_token(new_token))
     if request.method == "POST":
         check_form(request, visit.text(CSRF_FIELD))
     if "workspace" in request.path:
@@ -222,8 +222,8 @@ def _answer(page: Page, view: View, request: HttpRequest) -> HttpResponse:
     if in_workspace and changes and not visit.here.manages:
         raise ForbiddenError("Members may look, not change. Ask the owner or a manager.")
     response = view(visit)
-    if begun and not response.cookies:
-        response = response._replace(cookies=[cookie(begun)])
+    if new_token and not response.cookies:
+        response = response._replace(cookies=[cookie(new_token)])
     return response
 
 

@@ -44,7 +44,7 @@ def index(visit: ConsoleRequest) -> HttpResponse:
         listed=listed,
         searchable=len(listed["keys"]) > SEARCH_FROM,
         wanted=visit.asked("q"),
-        gated=_gated(visit),
+        gated=_plan_lacks_api(visit),
         base_url=settings().public_url,
     )
 
@@ -52,7 +52,7 @@ def index(visit: ConsoleRequest) -> HttpResponse:
 def ask(visit: ConsoleRequest) -> HttpResponse:
     """Show the form for a new key, or the list if no key can be created."""
     listed = visit.call("list_keys")
-    if _gated(visit) or listed["live"] >= listed["most"]:
+    if _plan_lacks_api(visit) or listed["live"] >= listed["most"]:
         return redirect(f"{visit.here.path}/keys")
     return _form(visit, 200, ticked=preset("read", admin=_admin(visit)))
 
@@ -152,7 +152,7 @@ def _admin(visit: ConsoleRequest) -> bool:
     return visit.signed_in.role == "admin"
 
 
-def _gated(visit: ConsoleRequest) -> bool:
+def _plan_lacks_api(visit: ConsoleRequest) -> bool:
     """Whether the workspace's plan excludes the API."""
     return visit.here.workspace.plan not in PLANS_WITH_API
 

@@ -73,7 +73,7 @@ def _url(name: str, kind: str, body: bytes) -> str:
 
 @cache
 def icon(name: str) -> str:
-    """Return an icon's SVG. Screen readers skip it, so a text must stand next to it."""
+    """Return an icon's SVG. Screen readers skip it, so it needs a text next to it."""
     svg = _SPACE.sub(" ", (_FOLDER / "icons" / f"{name}.svg").read_text())
     shape = svg.partition(">")[2] if svg.startswith("<!--") else svg
     shape = shape[shape.index("<svg") :].replace("> <", "><")

@@ -87,7 +87,7 @@ def page(
     ``script`` names one of ``assets.SCRIPTS``, which the page loads.
     """
     body = document(language(request), template, script=script, **values).encode()
-    headers = {"Content-Type": HTML_TYPE, "Vary": "Accept-Language", **_guard("'self'")}
+    headers = {"Content-Type": HTML_TYPE, "Vary": "Accept-Language", **_security_headers("'self'")}
     if script is not None:
         headers["Content-Security-Policy"] += _WITH_SCRIPT
     if cached:
@@ -116,7 +116,7 @@ def notice(  # noqa: PLR0913  the parts of a notice
         "Content-Type": HTML_TYPE,
         "Vary": "Accept-Language",
         "X-Robots-Tag": "noindex",
-        **_guard(f"'sha256-{digest}'"),
+        **_security_headers(f"'sha256-{digest}'"),
     }
     return HttpResponse(status, body, headers)
 
@@ -142,7 +142,7 @@ def with_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Hand
             status = error.status if isinstance(error, AppError) else 500
             own = f"error_{error.code}" if isinstance(error, AppError) else ""
             known = texts.has(language(request), own)
-            told = notice(
+            shown_notice = notice(
                 request,
                 status,
                 icon="triangle-alert",
@@ -152,8 +152,10 @@ def with_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Hand
                 request_id=request.request_id,
             )
             if not isinstance(error, AppError):
-                return told
-            return told._replace(headers={**told.headers, **error.headers}, log=log_fields(error))
+                return shown_notice
+            return shown_notice._replace(
+                headers={**shown_notice.headers, **error.headers}, log=log_fields(error)
+            )
 
     return run
 
@@ -162,7 +164,7 @@ def _style(name: str) -> str:
     return assets.style_sheet(name).decode()
 
 
-def _guard(style: str) -> dict[str, str]:
+def _security_headers(style: str) -> dict[str, str]:
     """Return security headers for a page: no scripts, no framing, no type sniffing."""
     return {
         "Content-Security-Policy": _POLICY.format(style=style),

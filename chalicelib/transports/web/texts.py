@@ -23,14 +23,14 @@ _LATIN = re.compile("[a-z]", re.IGNORECASE)
 
 
 def preferred(header: str, default: Language = "en") -> Language:
-    """Return the first supported language of an ``Accept-Language`` header."""
-    asked: list[tuple[float, Language]] = []
+    """Return the supported language that an ``Accept-Language`` header ranks highest."""
+    candidates: list[tuple[float, Language]] = []
     for part in header.split(","):
         found = _RANGE.fullmatch(part)
         spoken = next((each for each in LANGUAGES if found and each == found[1].lower()), None)
         if found and spoken and (weight := _weight(found[2])):
-            asked.append((weight, spoken))
-    return max(asked, key=lambda one: one[0])[1] if asked else default
+            candidates.append((weight, spoken))
+    return max(candidates, key=lambda candidate: candidate[0])[1] if candidates else default
 
 
 def _weight(text: str | None) -> float:
