@@ -34,7 +34,7 @@ def _deployment(stage: str, region: str | None) -> "Deployment":
     return Deployment(account, stage, Progress())
 
 
-def _ask(question: str) -> None:
+def _require_confirmation(question: str) -> None:
     """Ask for confirmation.
 
     Raises:
@@ -47,14 +47,14 @@ def _ask(question: str) -> None:
 
 
 def _confirm(changes: list["Change"]) -> None:
-    _ask(f"Make these {len(changes)} changes to the data stack, and deploy?")
+    _require_confirmation(f"Make these {len(changes)} changes to the data stack, and deploy?")
 
 
 def _print(result: dict[str, Any]) -> None:
     click.echo(json.dumps(result, ensure_ascii=False))
 
 
-def _look(result: dict[str, Any]) -> None:
+def _run_smoke_test(result: dict[str, Any]) -> None:
     """Run the smoke test on a deployed stage, if its host name resolves; print the failures.
 
     Raises:
@@ -136,7 +136,7 @@ def deploy(  # noqa: PLR0913  one for each option
     if not yes:
         deployment.confirm = _confirm
     options = DeployOptions(stage, choices, allow_dirty, break_lock, python)
-    _look(deployment.deploy(options))
+    _run_smoke_test(deployment.deploy(options))
 
 
 @click.command()
@@ -151,7 +151,7 @@ def rollback(
     """Deploy an earlier release's code to the functions. Data and edge stay as they are."""
     deployment = _deployment(stage, region)
     click.echo("The code goes back; data stays as it is.", err=True)
-    _look(deployment.rollback(release, break_lock=break_lock, python=python))
+    _run_smoke_test(deployment.rollback(release, break_lock=break_lock, python=python))
 
 
 @click.command("releases")
@@ -193,19 +193,19 @@ def destroy(  # noqa: PLR0913  one for each option
 
     deployment = _deployment(stage, region)
     if with_data:
-        typed = yes_delete_the_data_of or _typed(stage)
+        typed = yes_delete_the_data_of or _prompt_for_stage(stage)
         if typed != stage:
             msg = f"Nothing was deleted: {typed!r} is not {stage!r}."
             raise click.ClickException(msg)
     elif not yes:
-        _ask(f"Delete edge, alarms, API and functions of {stage}? Its data stays.")
+        _require_confirmation(f"Delete edge, alarms, API and functions of {stage}? Its data stays.")
     left = delete(deployment, break_lock=break_lock, with_data=with_data)
     if left["kept"]:
         click.echo(f"Left, with what they hold: {', '.join(left['kept'])}.", err=True)
     _print(left)
 
 
-def _typed(stage: str) -> str:
+def _prompt_for_stage(stage: str) -> str:
     if not sys.stdin.isatty():
         msg = f"Nobody is there to be asked. Give --yes-delete-the-data-of {stage}."
         raise click.ClickException(msg)

@@ -80,7 +80,7 @@ class Deployment:
             if not before:  # The bucket of the lock was just created.
                 self.lock(held, store, break_lock=options.break_lock)
             choices = self._choose(store, options)
-            facts = self._learn(outputs, choices)
+            facts = self._read_facts(outputs, choices)
             with self.progress.step("Zip"):
                 # The build needs none of the facts, and its template is readable by other users of
                 # the machine.
@@ -95,7 +95,7 @@ class Deployment:
             resources = self._put_code(store, release, built.python, built.project)
             self._refold(choices)
             edge = self._put_edge(choices, outputs, facts, resources)
-            self._tell(resources, replace(facts, public_url=edge["BaseUrl"]))
+            self._set_base_url(resources, replace(facts, public_url=edge["BaseUrl"]))
             releases.prune(store)
         return self._result(release, resources, edge, facts)
 
@@ -112,7 +112,7 @@ class Deployment:
         with ExitStack() as held:
             self.lock(held, store, break_lock=break_lock)
             release = releases.find(store, name) if name else releases.previous(store)
-            facts = self._learn(outputs, OperatorChoices.of(store))
+            facts = self._read_facts(outputs, OperatorChoices.of(store))
             # The earlier code may fold texts differently, so the next deployment must check this.
             refolding.forget(self.account.client("dynamodb"), f"{facts.table_prefix}-{self.stage}")
             with self.progress.step(f"Release {release.id}"):
@@ -191,7 +191,7 @@ class Deployment:
         choices.keep(store)
         return choices
 
-    def _learn(self, outputs: dict[str, str], choices: OperatorChoices) -> StageFacts:
+    def _read_facts(self, outputs: dict[str, str], choices: OperatorChoices) -> StageFacts:
         facts = stage_facts.read(self.account, self.stage, outputs, choices)
         if facts.stopped:
             self.progress.note(
@@ -231,8 +231,8 @@ class Deployment:
             releases.set_deploying(store, release)
             arguments = ("--stage", self.stage, "--connection-timeout", UPLOAD_SECONDS)
             region = self.account.region
-            told = package.chalice(python, project, "deploy", *arguments, region=region)
-            for line in told.splitlines():
+            output = package.chalice(python, project, "deploy", *arguments, region=region)
+            for line in output.splitlines():
                 if line.startswith(CHANGES) and not line.endswith(" package."):
                     self.progress.note(line)
             resources = chalice_state.save(store, project, self.stage)
@@ -305,7 +305,7 @@ class Deployment:
         variables = stage_config.environment(config, self.stage, facts)
         published_settings.publish(self.account, self.stage, variables)
 
-    def _tell(self, resources: list[chalice_state.Resource], facts: StageFacts) -> None:
+    def _set_base_url(self, resources: list[chalice_state.Resource], facts: StageFacts) -> None:
         """Set the base URL of functions and operators, which the edge stack determines.
 
         Only a first deployment creates the functions without it.

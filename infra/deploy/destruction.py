@@ -97,8 +97,10 @@ def _delete_code(deployment: Deployment) -> None:
             return
         builder, project = package.prepare(stage, root=deployment.root)
         chalice_state.put_into(project, stage, resources)
-        told = package.chalice(builder, project, "delete", "--stage", stage, region=account.region)
-        for line in filter(None, told.splitlines()):
+        output = package.chalice(
+            builder, project, "delete", "--stage", stage, region=account.region
+        )
+        for line in filter(None, output.splitlines()):
             deployment.progress.note(line)
         store.delete(chalice_state.KEY)
 

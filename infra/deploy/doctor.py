@@ -127,10 +127,10 @@ def python(root: Path) -> Finding:
     if not pip.exists():
         return Finding("python", ok=True, says=f"{says}; {package.PIP} comes with the first build")
     command = (pip / "bin" / "python", "-c", "import pip; print(pip.__version__)")
-    told = subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip()
-    if told and Requirement(package.PIP).specifier.contains(told):
-        return Finding("python", ok=True, says=f"{says}, pip {told}")
-    fault = f"{pip} has pip {told or 'nowhere'}, and Chalice takes {package.PIP}. Delete it."
+    answer = subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip()
+    if answer and Requirement(package.PIP).specifier.contains(answer):
+        return Finding("python", ok=True, says=f"{says}, pip {answer}")
+    fault = f"{pip} has pip {answer or 'nowhere'}, and Chalice takes {package.PIP}. Delete it."
     return Finding("python", ok=False, says=fault)
 
 
@@ -172,7 +172,7 @@ def wheels(stage: str, root: Path) -> Finding:
 
 
 def _bucket(account: Account, stage: str) -> tuple[bool, str]:
-    """Whether the name of the data bucket is free or ours. Names are unique in all of AWS."""
+    """Whether the bucket's name is free or this account's. Names are unique in all of AWS."""
     prefix = stage_config.StageFacts().table_prefix
     name = f"{prefix}-{stage}-{account.id}-{account.region}"
     try:
@@ -210,9 +210,9 @@ def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]
     spec = models.find(variables.get("LLM_MODEL", ""))
     if spec is None:
         return None, "LLM_MODEL is not in the catalogue: try it in Bedrock's playground."
-    told = account.client("bedrock").get_foundation_model_availability(modelId=spec.provider_id)
-    granted = told["authorizationStatus"] == "AUTHORIZED"
-    if told["regionAvailability"] == "AVAILABLE" and granted:
+    answer = account.client("bedrock").get_foundation_model_availability(modelId=spec.provider_id)
+    granted = answer["authorizationStatus"] == "AUTHORIZED"
+    if answer["regionAvailability"] == "AVAILABLE" and granted:
         return True, f"Bedrock serves {spec.provider_id} here"
     return None, (
         f"Bedrock does not serve {spec.provider_id} to this account in {account.region}: have an "

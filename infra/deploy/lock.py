@@ -82,7 +82,9 @@ class Lock:
     def renew(self) -> None:
         """Renew the lock for another lease, unless it is lost."""
         mine = Holder.me(self.since, self.run)
-        etag = self.store.put_if(KEY, asdict(mine), IfMatch=self.etag) or _unheard(self.store, mine)
+        etag = self.store.put_if(KEY, asdict(mine), IfMatch=self.etag) or _own_etag(
+            self.store, mine
+        )
         if etag is None:
             self._lost = True
         else:
@@ -122,7 +124,7 @@ def locked(store: Store, *, break_lock: bool = False) -> Iterator[Lock]:
         lock.release()
 
 
-def _unheard(store: Store, mine: Holder) -> str | None:
+def _own_etag(store: Store, mine: Holder) -> str | None:
     """Return the ETag of a lock that this process holds although S3 refused the write, or None.
 
     The response to a successful write may be lost. botocore then retries, and S3 refuses the retry.
@@ -136,7 +138,7 @@ def _unheard(store: Store, mine: Holder) -> str | None:
 def _acquire(store: Store, *, break_lock: bool, run: str | None = None) -> Lock:
     since, run = clock.now(), run or secrets.token_hex(8)
     mine = Holder.me(since, run)
-    if etag := store.put_if(KEY, asdict(mine), IfNoneMatch="*") or _unheard(store, mine):
+    if etag := store.put_if(KEY, asdict(mine), IfNoneMatch="*") or _own_etag(store, mine):
         return Lock(store, since, run, etag)
     if (found := store.get(KEY)) is None:  # released in the meantime
         return _acquire(store, break_lock=break_lock, run=run)

@@ -87,13 +87,13 @@ def wait_until_healthy(url: str, pause: float = 3.0) -> None:
         time.sleep(pause)
 
 
-def _need(expected: str, holds: object, came: object) -> None:
+def _expect(expected: str, holds: object, came: object) -> None:
     if not holds:
         msg = f"expected {expected}; came {str(came)[:120]!r}"
         raise FailedError(msg)
 
 
-def _ask(method: str, url: str, **options: Any) -> requests.Response:  # noqa: ANN401  requests'
+def _send(method: str, url: str, **options: Any) -> requests.Response:  # noqa: ANN401  requests'
     return requests.request(method, url, timeout=TIMEOUT, allow_redirects=False, **options)
 
 
@@ -103,12 +103,12 @@ def _type(answer: requests.Response) -> str:
 
 def _data(answer: requests.Response) -> dict[str, Any]:
     """Return ``data`` of a JSON answer's envelope."""
-    _need("JSON", _type(answer) == "application/json", f"{answer.status_code} {_type(answer)}")
+    _expect("JSON", _type(answer) == "application/json", f"{answer.status_code} {_type(answer)}")
     try:
         data = answer.json()["data"]
     except (ValueError, KeyError, TypeError):
         data = None
-    _need("the envelope", isinstance(data, dict) and "status" in data, answer.text)
+    _expect("the envelope", isinstance(data, dict) and "status" in data, answer.text)
     assert isinstance(data, dict)  # noqa: S101  for the type checker
     return data
 
@@ -116,74 +116,75 @@ def _data(answer: requests.Response) -> dict[str, Any]:
 def _failure(answer: requests.Response, statuses: set[int], codes: set[str]) -> dict[str, Any]:
     """Return the data of a refusal, after checking its status, code and fields."""
     about = " or ".join(str(status) for status in sorted(statuses))
-    _need(f"status {about}", answer.status_code in statuses, f"{answer.status_code} {answer.text}")
+    _expect(
+        f"status {about}", answer.status_code in statuses, f"{answer.status_code} {answer.text}"
+    )
     data = _data(answer)
     whole = data["status"] is False and data.get("message") and data.get("requestId")
-    _need("status false, a message and a requestId", whole, data)
-    _need(f"code {' or '.join(sorted(codes))}", data.get("code") in codes, data.get("code"))
+    _expect("status false, a message and a requestId", whole, data)
+    _expect(f"code {' or '.join(sorted(codes))}", data.get("code") in codes, data.get("code"))
     same = answer.headers.get("X-Request-Id") == data["requestId"]
-    _need("X-Request-Id to be the requestId", same, answer.headers.get("X-Request-Id"))
+    _expect("X-Request-Id to be the requestId", same, answer.headers.get("X-Request-Id"))
     return data
 
 
 def _shared(answer: requests.Response) -> None:
     allowed = answer.headers.get("Access-Control-Allow-Origin")
-    _need("Access-Control-Allow-Origin: *", allowed == "*", allowed)
+    _expect("Access-Control-Allow-Origin: *", allowed == "*", allowed)
 
 
 def _health(target: Target) -> str:
-    answer = _ask("GET", f"{target.url}/api/health")
-    _need("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    answer = _send("GET", f"{target.url}/api/health")
+    _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
     data = _data(answer)
-    _need("status true, service, version, time", data["status"] is True and "time" in data, data)
-    _need("X-Request-Id", answer.headers.get("X-Request-Id"), "none")
+    _expect("status true, service, version, time", data["status"] is True and "time" in data, data)
+    _expect("X-Request-Id", answer.headers.get("X-Request-Id"), "none")
     return f"{data.get('service')} {data.get('version')}"
 
 
 def _unknown_path(target: Target) -> None:
     url = f"{target.url}/api/no-such-path-{uuid4().hex[:8]}"
-    _failure(_ask("GET", url), {404}, {"not_found"})
-    # On such a path, API Gateway takes a key for an AWS signature, and its default answer repeats
-    # it.
-    answer = _ask("GET", url, headers={"Authorization": "Bearer svc_live_0"})
+    _failure(_send("GET", url), {404}, {"not_found"})
+    # On such a path, API Gateway takes a key for a signature, and its default answer repeats it.
+    answer = _send("GET", url, headers={"Authorization": "Bearer svc_live_0"})
     _failure(answer, {404, 403}, {"not_found", "forbidden"})
-    _need("the key not to be repeated", "svc_live_0" not in answer.text, answer.text)
+    _expect("the key not to be repeated", "svc_live_0" not in answer.text, answer.text)
 
 
 def _wrong_method(target: Target) -> None:
     # API Gateway answers this itself: it does not know the path with this method.
-    answer = _ask("DELETE", f"{target.url}/api/health")
+    answer = _send("DELETE", f"{target.url}/api/health")
     _failure(answer, {404, 405}, {"not_found", "method_not_allowed"})
 
 
 def _no_key(target: Target) -> None:
     for headers in ({}, {"Authorization": "Bearer svc_live_nothing"}):
-        answer = _ask("GET", f"{target.url}/api/workspaces/list", headers=headers)
+        answer = _send("GET", f"{target.url}/api/workspaces/list", headers=headers)
         _failure(answer, {401}, {"unauthorized"})
         given = {name.lower() for name in answer.headers}
         # API Gateway renames this header.
         named = {"www-authenticate", "x-amzn-remapped-www-authenticate"} & given
-        _need("WWW-Authenticate", named, sorted(given))
+        _expect("WWW-Authenticate", named, sorted(given))
 
 
 def _preflight(target: Target) -> None:
-    asked = {
+    preflight = {
         "Origin": "https://smoke.example",
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "content-type,idempotency-key",
     }
-    answer = _ask("OPTIONS", target.url + CHAT, headers=asked)
-    _need("status 200 or 204", answer.status_code in {200, 204}, answer.status_code)
+    answer = _send("OPTIONS", target.url + CHAT, headers=preflight)
+    _expect("status 200 or 204", answer.status_code in {200, 204}, answer.status_code)
     _shared(answer)
     methods = answer.headers.get("Access-Control-Allow-Methods", "")
-    _need("POST to be allowed", "POST" in methods, methods)
+    _expect("POST to be allowed", "POST" in methods, methods)
     headers = answer.headers.get("Access-Control-Allow-Headers", "").lower()
     named = "content-type" in headers and "idempotency-key" in headers
-    _need("Content-Type and Idempotency-Key to be allowed", named, headers)
+    _expect("Content-Type and Idempotency-Key to be allowed", named, headers)
 
 
 def _no_bot(target: Target) -> None:
-    answer = _ask("POST", target.url + CHAT, json={"agentId": UNKNOWN, "message": "Hello"})
+    answer = _send("POST", target.url + CHAT, json={"agentId": UNKNOWN, "message": "Hello"})
     _failure(answer, {404}, {"not_found"})
     _shared(answer)
 
@@ -197,7 +198,7 @@ def _chat(target: Target) -> str:
         if answer.status_code != requests.codes.ok:
             msg = f"expected status 200; came {answer.status_code} {answer.text[:120]}"
             raise FailedError(msg)
-        _need("text/event-stream", _type(answer) == "text/event-stream", _type(answer))
+        _expect("text/event-stream", _type(answer) == "text/event-stream", _type(answer))
         _shared(answer)
         answer.encoding = "utf-8"
         events = [
@@ -206,10 +207,10 @@ def _chat(target: Target) -> str:
             if line.startswith("data: ")
         ]
     kinds = [event.get("type") for _, event in events]
-    _need("start, chunks, done", kinds[:1] == ["start"] and kinds[-1:] == ["done"], kinds)
-    _need("the answer in chunks", "chunk" in kinds, kinds)
+    _expect("start, chunks, done", kinds[:1] == ["start"] and kinds[-1:] == ["done"], kinds)
+    _expect("the answer in chunks", "chunk" in kinds, kinds)
     first, last = events[0][0], events[-1][0]
-    _need(
+    _expect(
         "the first event before the answer is whole",
         last < AT_ONCE or last - first > AT_ONCE / 2,
         f"all of it after {last:.2f} s",
@@ -225,54 +226,54 @@ def _tools(target: Target) -> str:
         "Authorization": f"Bearer {target.key}",
         "Accept": "application/json, text/event-stream",
     }
-    answer = _ask("POST", f"{target.url}/api/mcp", json=message, headers=headers)
-    _need("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    answer = _send("POST", f"{target.url}/api/mcp", json=message, headers=headers)
+    _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
     try:
         tools = answer.json()["result"]["tools"]
     except (ValueError, KeyError, TypeError):
         msg = f"expected a list of tools; came {answer.text[:120]!r}"
         raise FailedError(msg) from None
-    _need("tools with an inputSchema", tools and all("inputSchema" in t for t in tools), tools)
+    _expect("tools with an inputSchema", tools and all("inputSchema" in t for t in tools), tools)
     return f"{len(tools)} tools"
 
 
 def _blog(target: Target) -> None:
-    answer = _ask("GET", f"{target.url}/blog")
+    answer = _send("GET", f"{target.url}/blog")
     _page(answer, "text/html")
     policy = answer.headers.get("Content-Security-Policy")
-    _need("a Content-Security-Policy", policy, "none")
+    _expect("a Content-Security-Policy", policy, "none")
 
 
 def _widget(target: Target) -> None:
-    _page(_ask("GET", f"{target.url}/widget.js"), "text/javascript")
+    _page(_send("GET", f"{target.url}/widget.js"), "text/javascript")
 
 
 def _page(answer: requests.Response, kind: str) -> None:
-    _need("status 200", answer.status_code == requests.codes.ok, answer.status_code)
-    _need(kind, _type(answer) == kind, _type(answer))
+    _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    _expect(kind, _type(answer) == kind, _type(answer))
     guard = answer.headers.get("X-Content-Type-Options")
-    _need("X-Content-Type-Options: nosniff", guard == "nosniff", guard)
+    _expect("X-Content-Type-Options: nosniff", guard == "nosniff", guard)
 
 
 def _openapi(target: Target) -> str:
-    answer = _ask("GET", f"{target.url}/api/openapi.json")
-    _need("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    answer = _send("GET", f"{target.url}/api/openapi.json")
+    _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
     try:
         document = answer.json()
         server, paths = document["servers"][0]["url"], document["paths"]
     except (ValueError, KeyError, IndexError, TypeError):
         msg = f"expected OpenAPI; came {answer.text[:120]!r}"
         raise FailedError(msg) from None
-    _need(f"it to name {target.url}", server.rstrip("/") == target.url, server)
+    _expect(f"it to name {target.url}", server.rstrip("/") == target.url, server)
     return f"{len(paths)} paths"
 
 
 def _files(target: Target) -> None:
-    answer = _ask("GET", f"{target.url}/files/{UNKNOWN}/none.svg")
-    _need("status 404", answer.status_code == requests.codes.not_found, answer.status_code)
+    answer = _send("GET", f"{target.url}/files/{UNKNOWN}/none.svg")
+    _expect("status 404", answer.status_code == requests.codes.not_found, answer.status_code)
     policy = answer.headers.get("Content-Security-Policy", "none")
     if _type(answer) != "application/json":  # the bucket's own answer
-        _need("a sandbox as Content-Security-Policy", "sandbox" in policy, policy)
+        _expect("a sandbox as Content-Security-Policy", "sandbox" in policy, policy)
 
 
 def _origins(target: Target) -> str | None:
@@ -280,7 +281,7 @@ def _origins(target: Target) -> str | None:
         return "not tried: give --origin (behind an edge)"
     for origin in target.origins:
         url = origin.rstrip("/") + (CHAT if "lambda-url" in origin else "/api/health")
-        _failure(_ask("GET", url), {403}, {"forbidden"})
+        _failure(_send("GET", url), {403}, {"forbidden"})
     return None
 
 

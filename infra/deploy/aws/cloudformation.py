@@ -101,7 +101,7 @@ class Stack:
         Raises:
             StackError: the changes are refused, or CloudFormation failed.
         """
-        exists = self._ready()
+        exists = self._prepare()
         try:
             changes = self._propose(parameters, update=exists, adopt=keep)
             for change in changes or ():
@@ -111,17 +111,17 @@ class Stack:
             if changes:
                 confirm(changes)
         except BaseException:
-            self._forget()
+            self._discard_change_set()
             raise
         if changes is not None:
             before = self._event_ids()
             self._client.execute_change_set(StackName=self.name, ChangeSetName=self._change_set)
-            status = self._settled(before)
+            status = self._wait_until_stable(before)
             if status not in MADE:
                 msg = f"The stack {self.name} is {status}: {self._failure(before)}"
                 raise StackError(msg)
         else:
-            self._forget()
+            self._discard_change_set()
             self.progress.note("No changes.")
         return self.outputs() or {}
 
@@ -136,7 +136,7 @@ class Stack:
         before = self._event_ids()
         # A deleted stack can be described only by its id.
         self._client.delete_stack(StackName=found["StackId"])
-        status = self._settled(before, found["StackId"])
+        status = self._wait_until_stable(before, found["StackId"])
         if status not in {None, "DELETE_COMPLETE"}:
             msg = f"The stack {self.name} is {status}: {self._failure(before)}"
             raise StackError(msg)
@@ -161,12 +161,12 @@ class Stack:
         found: dict[str, Any] = answer["Stacks"][0]
         return found
 
-    def _ready(self) -> bool:
+    def _prepare(self) -> bool:
         """Wait until no other change is in progress; return whether the stack can be updated.
 
         A stack whose creation failed in an earlier deployment is deleted.
         """
-        status = self._settled(self._event_ids())
+        status = self._wait_until_stable(self._event_ids())
         if status in STUCK:
             msg = f"The stack {self.name} is {status}. {STUCK[status]}, and run again."
             raise StackError(msg)
@@ -190,7 +190,7 @@ class Stack:
         if adopt:
             place = {"AWS::AccountId": self.account.id, "AWS::Region": self.region}
             body = stacks.with_literal_names(body, {**parameters, **place})
-        taken = self._taken(body)
+        taken = self._template_parameters(body)
         kept = (self.parameters().keys() if update else set()) - parameters.keys()
         self._client.create_change_set(
             StackName=self.name,
@@ -235,10 +235,10 @@ class Stack:
             if event.get("ValidationStatusReason")
         ]
 
-    def _taken(self, body: str) -> set[str]:
+    def _template_parameters(self, body: str) -> set[str]:
         """Return the names of a template's parameters."""
-        told = self._client.get_template_summary(TemplateBody=body)
-        return {each["ParameterKey"] for each in told.get("Parameters", ())}
+        summary = self._client.get_template_summary(TemplateBody=body)
+        return {each["ParameterKey"] for each in summary.get("Parameters", ())}
 
     def _changes(self, page: dict[str, Any]) -> Iterator[Change]:
         while True:
@@ -256,14 +256,14 @@ class Stack:
                 StackName=self.name, ChangeSetName=self._change_set, NextToken=page["NextToken"]
             )
 
-    def _forget(self) -> None:
+    def _discard_change_set(self) -> None:
         """Delete the change set, and the stack if it consists only of that change set."""
         with suppress(ClientError):
             self._client.delete_change_set(StackName=self.name, ChangeSetName=self._change_set)
         if (found := self._found()) and found["StackStatus"] == REVIEW:
             self._client.delete_stack(StackName=self.name)
 
-    def _settled(self, before: set[str], name: str | None = None) -> str | None:
+    def _wait_until_stable(self, before: set[str], name: str | None = None) -> str | None:
         """Wait until the stack is stable and report its events meanwhile; return its status."""
         seen = set(before)
         while True:
@@ -271,7 +271,7 @@ class Stack:
             for event in reversed(self._events(name)):
                 if event["EventId"] not in seen:
                     seen.add(event["EventId"])
-                    self.progress.note(_told(event))
+                    self.progress.note(_event_text(event))
             status = str(found["StackStatus"]) if found else None
             if status is None or status == REVIEW or not status.endswith("_IN_PROGRESS"):
                 return status
@@ -298,7 +298,7 @@ class Stack:
         return "its events in CloudFormation's console say why."
 
 
-def _told(event: dict[str, Any]) -> str:
+def _event_text(event: dict[str, Any]) -> str:
     reason = event.get("ResourceStatusReason")
     about = f"{event['ResourceStatus']} {event['ResourceType']} {event['LogicalResourceId']}"
     return f"{about}: {reason}" if reason else about

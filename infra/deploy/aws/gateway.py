@@ -40,8 +40,7 @@ _BUSY = Answer(
     (("Retry-After", "1"),),
 )
 ANSWERS: dict[str, Answer] = {
-    # An unknown path, or a wrong method. If such a request has a key, AWS takes the key for an AWS
-    # signature.
+    # An unknown path, or a wrong method. AWS takes a key in such a request for a signature.
     "MISSING_AUTHENTICATION_TOKEN": _NOT_FOUND,
     "INVALID_SIGNATURE": _NOT_FOUND,
     "RESOURCE_NOT_FOUND": _NOT_FOUND,
@@ -104,7 +103,7 @@ def find(client: Any, name: str, function: str) -> str | None:  # noqa: ANN401  
 
 
 def _calls(client: Any, api: str, function: str) -> bool:  # noqa: ANN401  boto3's own
-    """Whether any method of an API calls a function. All methods of ours call the same function."""
+    """Whether any method of an API calls a function. In a stage's API, all call the same one."""
     pages = client.get_paginator("get_resources").paginate(restApiId=api, embed=["methods"])
     for page in pages:
         for resource in page["items"]:

@@ -54,7 +54,7 @@ def look_after(account: Account, stage: str, prefix: str, progress: Progress) ->
             progress.note(f"{name}: restorable to any moment from now on")
         model: Any = row  # PynamoDB has no public name for the next call.
         expires = model._ttl_attribute()  # noqa: SLF001  as above
-        if expires is not None and not _forgets(client, name):
+        if expires is not None and not _has_time_to_live(client, name):
             on = {"AttributeName": expires.attr_name, "Enabled": True}
             client.update_time_to_live(TableName=name, TimeToLiveSpecification=on)
             progress.note(f"{name}: forgets by {expires.attr_name}")
@@ -74,6 +74,6 @@ def _recoverable(client: Any, name: str) -> bool:  # noqa: ANN401  as above
     return bool(recovery.get("PointInTimeRecoveryStatus") == "ENABLED")
 
 
-def _forgets(client: Any, name: str) -> bool:  # noqa: ANN401  as above
+def _has_time_to_live(client: Any, name: str) -> bool:  # noqa: ANN401  as above
     about = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
     return about.get("TimeToLiveStatus") in {"ENABLED", "ENABLING"}

@@ -96,7 +96,9 @@ def build(
     write_manifest(builder, project)
     package = out / "deployment.zip"
     package.unlink(missing_ok=True)
-    _say("Packaging {} for python{}.{} on {}.".format(stage, *builder.version, architecture))
+    _print_to_stderr(
+        "Packaging {} for python{}.{} on {}.".format(stage, *builder.version, architecture)
+    )
     resolved = _resolve(builder, project)
     _chalice_package(builder, project, stage, out.resolve())
     _drop_unused(package)
@@ -190,7 +192,7 @@ def environment(python: Python, work: Path, requirements: Path) -> Python:
     venv = environment_of(python, work)
     inside = Python(str(venv / "bin" / "python"), python.version)
     if _version(inside.path) != python.version:
-        _say(f"Making {venv} with {python.path}.")
+        _print_to_stderr(f"Making {venv} with {python.path}.")
         _run(python, "-m", "venv", "--clear", str(venv))
     _pip(inside, "install", "--quiet", PIP, "-r", str(requirements))
     return inside
@@ -258,9 +260,9 @@ def chalice(python: Python, project: Path, *arguments: str, region: str | None =
 
 
 def _chalice_package(python: Python, project: Path, stage: str, out: Path) -> None:
-    told = chalice(python, project, "package", "--stage", stage, str(out))
+    output = chalice(python, project, "package", "--stage", stage, str(out))
     missing = re.search(
-        r"Could not install dependencies:\n(.*?)\nYou will have to", told, re.DOTALL
+        r"Could not install dependencies:\n(.*?)\nYou will have to", output, re.DOTALL
     )
     if missing:
         names = ", ".join(missing[1].split())
@@ -326,7 +328,7 @@ def _why(command: str, printed: str) -> str:
     return "\n".join([f"`{command}` failed:", *lines[-15:]])
 
 
-def _say(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     click.echo(text, err=True)
 
 

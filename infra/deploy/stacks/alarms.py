@@ -57,7 +57,7 @@ def template() -> dict[str, Any]:
             "HasBudget": {"Fn::Not": [{"Fn::Equals": [_ref("MonthlyBudget"), 0]}]},
         },
         "Resources": {
-            **_telling(),
+            **_notifications(),
             **_filters(),
             **{f"{name}Alarm": _alarm(name, *rest) for name, *rest in _alarms()},
         },
@@ -230,8 +230,8 @@ def _filters() -> dict[str, Resource]:
     }
 
 
-def _telling() -> dict[str, Resource]:
-    """Return the topic, its publishers, and the budget that also reports to it."""
+def _notifications() -> dict[str, Resource]:
+    """Return the topic, its policy, its e-mail subscription, and the budget that reports to it."""
     account = {"StringEquals": {"aws:SourceAccount": _ref("AWS::AccountId")}}
     publish = {
         "Sid": "AlarmsAndBudgets",
