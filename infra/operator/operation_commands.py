@@ -194,8 +194,8 @@ def _option(
     elif declared.default is not None:
         more |= {"default": declared.default, "show_default": True}
     if name == differences.prompt:
-        asked = f"New {name}"
-        more |= {"prompt": asked, "hide_input": True, "confirmation_prompt": True}
+        question = f"New {name}"
+        more |= {"prompt": question, "hide_input": True, "confirmation_prompt": True}
     return click.Option([*names.split(), name], type=kind, help=about, **more)
 
 

@@ -189,7 +189,7 @@ class _Categories:
         Raises:
             CellError: the category does not exist and may not be created, or the name is ambiguous.
         """
-        wanted = _compared(text)
+        wanted = _normalised(text)
         found = self._paths.get(wanted) or self._names.get(wanted) or []
         if len(found) > 1:
             msg = f'category: several are named "{text}"; write the path, such as "Above / {text}"'
@@ -200,8 +200,8 @@ class _Categories:
         if found:
             return found[0]
         way = [part.strip() for part in text.split("/")]
-        return self._made(
-            way, lambda names: self._paths.get(_compared(" / ".join(names)), [None])[0]
+        return self._find_or_create(
+            way, lambda names: self._paths.get(_normalised(" / ".join(names)), [None])[0]
         )
 
     def find_exported(self, category_id: str, path: str) -> str | None:
@@ -218,9 +218,11 @@ class _Categories:
         if not way or not self._options.create_categories:
             msg = f'category: there is no "{path}"; create it, or use --create-categories'
             raise CellError(msg)
-        return self._made(way, lambda names: self._exact.get(tuple(names)))
+        return self._find_or_create(way, lambda names: self._exact.get(tuple(names)))
 
-    def _made(self, way: list[str], find: Callable[[list[str]], str | None]) -> str | None:
+    def _find_or_create(
+        self, way: list[str], find: Callable[[list[str]], str | None]
+    ) -> str | None:
         """Create a category, and those above it that ``find`` does not find."""
         parent: str | None = None
         for depth in range(1, len(way) + 1):
@@ -243,10 +245,10 @@ class _Categories:
 
     def _add(self, way: list[str], category_id: str) -> None:
         self._exact.setdefault(tuple(way), category_id)
-        self._paths.setdefault(_compared(" / ".join(way)), []).append(category_id)
-        self._names.setdefault(_compared(way[-1]), []).append(category_id)
+        self._paths.setdefault(_normalised(" / ".join(way)), []).append(category_id)
+        self._names.setdefault(_normalised(way[-1]), []).append(category_id)
 
 
-def _compared(path: str) -> str:
+def _normalised(path: str) -> str:
     """Normalise a name or path for comparison, without the spaces around slashes."""
     return "/".join(" ".join(part.split()) for part in fold(path).split("/"))

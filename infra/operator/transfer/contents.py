@@ -50,7 +50,7 @@ from infra.operator.transfer.marks import ImportRow
 TRASH = "#TRASH"
 
 
-def _closed(message: Item) -> Item:
+def _close_answer(message: Item) -> Item:
     """Return a message; an answer that is still in progress ends with its text so far.
 
     The money held for it is not exported, and neither is the job that would settle it.
@@ -63,7 +63,7 @@ def _closed(message: Item) -> Item:
     return kept | {"status": {"S": ended}}
 
 
-def _released(session: Item) -> Item:
+def _release_session(session: Item) -> Item:
     """Return a chat session without the request that holds it."""
     return {k: v for k, v in session.items() if k not in {"holder", "held_until"}}
 
@@ -79,7 +79,7 @@ def _without_holds(budget: Item) -> Item:
     return kept
 
 
-def _as_it_is(item: Item) -> Item:
+def _unchanged(item: Item) -> Item:
     return item
 
 
@@ -93,7 +93,7 @@ class Kind:
 
     row: type[Row]
     at: str
-    clean: Callable[[Item], Item] = _as_it_is
+    clean: Callable[[Item], Item] = _unchanged
 
 
 PLAIN = (
@@ -107,8 +107,8 @@ PLAIN = (
 LEAD_DATA = Kind(leads.DataRow, "LEAD#DATA")
 DESIGN = Kind(pages.DesignRow, "PAGE#DESIGN")
 """These two are exported together with their records, and must have the same revision."""
-MESSAGES = Kind(messages.MessageRow, "DIALOG#", _closed)
-SESSIONS = Kind(chat_sessions.SessionRow, "SESSION#", _released)
+MESSAGES = Kind(messages.MessageRow, "DIALOG#", _close_answer)
+SESSIONS = Kind(chat_sessions.SessionRow, "SESSION#", _release_session)
 METRICS = Kind(metrics.MetricsRow, "METRICS#")
 """These three have a partition for each dialog, chat session or subject."""
 TAKEN = (*PLAIN, LEAD_DATA, DESIGN, MESSAGES, SESSIONS, METRICS)
@@ -117,30 +117,30 @@ MADE_ANEW: Mapping[type[Row], str] = {
     index_entries.EntryRow: "from its record",
     index_entries.TextRow: "from its record",
     lookups.LookupRow: "from its record",
-    claims.ClaimRow: "from its record; checked before anything is written",
-    file_uses.FileUseRow: "from what records show",
+    claims.ClaimRow: "from its record; checked before the import writes anything",
+    file_uses.FileUseRow: "from the files that records show",
     counters.CounterRow: "from the records that it counts",
     calendar_days.CalendarDayRow: "from the bookings that block",
-    files.UsageRow: "from what files and pages take",
-    jobs.JobRow: "from pending bookings and dialogs; those of deletions under way are taken",
-    workspaces.WorkspaceRow: "with the owner's account of the place",
+    files.UsageRow: "from the sizes of files and pages",
+    jobs.JobRow: "from pending bookings and dialogs; jobs of deletions in progress are exported",
+    workspaces.WorkspaceRow: "from its row, with the owner's account here",
     workspaces.MemberRow: "with its membership",
-    workspaces.MembershipRow: "for members who have an account in the place",
+    workspaces.MembershipRow: "for members who have an account here",
 }
 """Rows that the import derives from others, with their sources.
 
 Derived rows are consistent even if the workspace changed during the export.
 """
 LEFT_OUT: Mapping[type[Row], str] = {
-    accounts.AccountRow: "an account is of no workspace, and holds a password",
-    api_keys.ApiKeyRow: "a key is a secret between an account and a place; a new one is made",
+    accounts.AccountRow: "belongs to no workspace, and contains a password",
+    api_keys.ApiKeyRow: "a secret that is valid for one stage; create a new key",
     api_keys.ApiKeyLookupRow: "as its key",
     bot_keys.BotKeyRow: "as an API key",
     bot_keys.BotKeyLookupRow: "as its key",
-    console_sessions.ConsoleSessionRow: "is an account's, and lets in who has it",
+    console_sessions.ConsoleSessionRow: "belongs to an account, and grants access",
     console_sessions.ConsoleSessionLookupRow: "as its session",
-    audit.AuditRow: "append-only: what a place has seen happen, not what is said to have happened",
-    ledger.WalletRow: "money is an account's, and of one place",
+    audit.AuditRow: "append-only: it records only events of this stage",
+    ledger.WalletRow: "money belongs to an account of one stage",
     ledger.LedgerEntryRow: "as the wallet",
     ledger.HoldRow: "as the wallet",
     ledger.CreditKeyRow: "as the wallet",
@@ -149,15 +149,15 @@ LEFT_OUT: Mapping[type[Row], str] = {
     posts.FormerSlugRow: "as its post",
     files.UploadRow: "an announced upload lapses within the hour",
     leads.SubmissionRow: "keeps a visitor from submitting twice for ten minutes",
-    site_visits.SeenRow: "a hash under the place's salt of the day",
-    visits.VisitRow: "a widget's visit under way, forgotten after 30 days; it is counted again",
-    bookings.VisitorBookingsRow: "a hash under the place's salt of the day",
-    locks.LockRow: "is of no use but to who writes at that moment",
-    idempotency.IdempotencyRow: "answers for 24 hours, by principals of the place",
+    site_visits.SeenRow: "a hash with the stage's salt of the day",
+    visits.VisitRow: "a widget's current visit, deleted after 30 days; it is counted again",
+    bookings.VisitorBookingsRow: "a hash with the stage's salt of the day",
+    locks.LockRow: "used only during a write",
+    idempotency.IdempotencyRow: "answers for 24 hours, for principals of the stage",
     limits.TakenRow: "a rate limit's window",
-    open_streams.OpenStreamsRow: "connections of the moment",
-    visitors.SaltRow: "the platform's, and secret",
-    cache.CacheRow: "the platform's",
+    open_streams.OpenStreamsRow: "connections that are open now",
+    visitors.SaltRow: "a secret of the platform",
+    cache.CacheRow: "belongs to the platform",
     ImportRow: "the mark of an import",
 }
 """Classes that are not exported, with the reason."""
@@ -173,10 +173,10 @@ VIEWS: tuple[type[Row], ...] = (
 JOBS_LEFT_OUT: Mapping[str, str] = {
     booking.LAPSE: "made again from the booking",
     dialogs.DIALOG_EXPIRED: "made again from the dialog",
-    ledger.SETTLE_HOLD: "money that is held stays behind",
-    invoke.ANSWER_EXPIRED: "stored answers stay behind",
-    uploads.LAPSED: "announced uploads stay behind",
-    rehosting.ORPHAN: "objects that no record names stay behind",
+    ledger.SETTLE_HOLD: "held money is not exported",
+    invoke.ANSWER_EXPIRED: "stored answers are not exported",
+    uploads.LAPSED: "announced uploads are not exported",
+    rehosting.ORPHAN: "objects that no record names are not exported",
     html.UNUSED: "as above",
     covers.UNUSED: "the blog is the platform's own",
     refolding.REFOLD: "an import folds all texts itself",

@@ -81,18 +81,18 @@ class Survey:
                         self._take_record(listing, record, line)
                 else:
                     known = contents.kind_at(at) is not None
-                    _demand(known, f"this version knows no rows at {at!r}")
+                    _require(known, f"this version knows no rows at {at!r}")
             case {"job": {"kind": str()}}:
                 self._note_ids(line)
             case {"workspace": {"plan": {"S": plan}, "name": {"S": str(name)}}}:
                 self.workspace = line
-                _demand(
+                _require(
                     plan in PLANS and name.strip(), f"no workspace is called {name!r} on {plan!r}"
                 )
             case {"format": _, "workspaceId": str(workspace_id)}:
                 self.header = line
                 self.ids.add(workspace_id)
-                _demand(rewriting.is_id(workspace_id), f"{workspace_id!r} is no workspace's id")
+                _require(rewriting.is_id(workspace_id), f"{workspace_id!r} is no workspace's id")
             case {"trailer": trailer}:
                 self.trailer = trailer
             case _:
@@ -105,7 +105,7 @@ class Survey:
             FileError: it is not an object of the workspace.
         """
         own = stored.key.startswith((FILES, f"{self.workspace_id}/"))
-        _demand(own, f"the object {stored.key!r} is not the workspace's")
+        _require(own, f"the object {stored.key!r} is not the workspace's")
 
     def _note_ids(self, line: Line) -> None:
         if not self.with_ids:
@@ -144,7 +144,7 @@ class Survey:
             raise FileError(msg)
 
 
-def _demand(holds: object, otherwise: str) -> None:
+def _require(holds: object, otherwise: str) -> None:
     if not holds:
         msg = f"The file is damaged: {otherwise}."
         raise FileError(msg)
