@@ -1,0 +1,52 @@
+"""The layout: each folder says what is in it, and no module or folder outgrows a reader."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = [
+    ROOT / name
+    for name in subprocess.run(
+        ["git", "ls-files", "app.py", "chalicelib/*.py", "infra/*.py"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    if (ROOT / name).exists()
+]
+PACKAGES = sorted({path.parent for path in MODULES if path.name == "__init__.py"})
+DOMAINS = sorted(path.name for path in (ROOT / "chalicelib" / "domains").iterdir() if path.is_dir())
+MAX_LINES = 400
+MAX_MODULES = 20
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    long = {path: len(path.read_text().splitlines()) for path in MODULES}
+    assert not {str(path): lines for path, lines in long.items() if lines > MAX_LINES}
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_folder_says_what_is_in_it_and_holds_20_modules_at_most(package: Path) -> None:
+    assert ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
+    modules = [path for path in MODULES if path.parent == package and path.stem != "__init__"]
+    assert len(modules) <= MAX_MODULES
+
+
+def test_every_domain_has_a_floor_and_a_place_in_the_architecture() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (floors,) = (
+        each["layers"] for each in contracts["contracts"] if each["name"] == "Floors of the domains"
+    )
+    named = re.findall(r"chalicelib\.domains\.(\w+)", " ".join(floors))
+    assert sorted(named) == [name for name in DOMAINS if name != "__pycache__"]
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    diagram, table = page.split("```mermaid")[1].split("```")[0], page.split("| folder |")[1]
+    for name in named:
+        assert re.search(rf"\b{name}\b", diagram), name
+        assert f"domains/{name})" in table, name
