@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.text import CONTROL
-from chalicelib.lib import markdown
+from chalicelib.lib.markup import markdown
 from infra.local.demo.posts import POSTS
 from tests.conftest import Api, Owner
 from tests.e2e.conftest import markup_errors, save_screenshot

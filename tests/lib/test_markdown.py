@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.lib.markdown import reading_minutes, summary, to_html, to_text
+from chalicelib.lib.markup.markdown import reading_minutes, summary, to_html, to_text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chalicelib.lib import templates
+from chalicelib.lib.markup import templates
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from chalicelib.core.errors import NotFoundError
-from chalicelib.lib import css
+from chalicelib.lib.markup import css
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
 PATH = "/assets/{name}"

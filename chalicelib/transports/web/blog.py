@@ -11,7 +11,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.blog.operations import reading
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.blog.store.posts import PostRow
-from chalicelib.lib import markdown
+from chalicelib.lib.markup import markdown
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.texts import Language

@@ -17,7 +17,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, log_fields
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import iso
-from chalicelib.lib import templates
+from chalicelib.lib.markup import templates
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import assets, texts
 from chalicelib.transports.web.texts import Language

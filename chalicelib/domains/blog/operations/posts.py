@@ -31,8 +31,9 @@ from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.blog.store.posts import POSTS, PUBLISHED, PostRow
 from chalicelib.engine.listing.query import Query
-from chalicelib.lib import markdown, slugs
+from chalicelib.lib import slugs
 from chalicelib.lib.contact_fields import PersonName, Tags
+from chalicelib.lib.markup import markdown
 
 MAX_CONTENT_BYTES = 200 * 1024
 """Of Markdown in UTF-8 (tools.md, row 75); a row of the database takes 400 KB."""

@@ -25,7 +25,7 @@ from chalicelib.domains.leads.rules.form_fields import (
     FieldSpec,
 )
 from chalicelib.domains.leads.rules.form_texts import text
-from chalicelib.lib import css, templates
+from chalicelib.lib.markup import css, templates
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -56,7 +56,7 @@ from chalicelib.domains.sites.rules import html_import
 from chalicelib.domains.sites.rules.html_import import ImportedHtml
 from chalicelib.domains.sites.store.pages import PageRow, VersionConflictError
 from chalicelib.gateways import fetch
-from chalicelib.lib.markup_urls import is_web, resolve
+from chalicelib.lib.markup.markup_urls import is_web, resolve
 
 MAX_IMAGES = 50
 """Images re-hosted in one import (tools.md, row 16)."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from chalicelib.domains.files.rules.file_types import sniff
-from chalicelib.lib.markup_urls import (
+from chalicelib.lib.markup.markup_urls import (
     UrlRewriter,
     is_relative,
     is_web,

@@ -1,0 +1,1 @@
+"""Markup: Markdown, CSS, templates, and URLs within HTML."""
