@@ -1,6 +1,7 @@
-"""An account's money: what the operator credits and adjusts, and what its owner may read of it.
+"""Read and change the balance of an account.
 
-No tool and no route of the API touches it (spec, What the service does).
+The operator credits and adjusts balances. A session reads the balance of its own account. There
+is no tool or API route for these operations.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from chalicelib.lib.contact_fields import Email
 
 OPERATOR = (Audience.OPERATOR,)
 OWN = (Audience.SESSION, Audience.OPERATOR)
-"""A session reads its own account's, the operator any."""
+"""A session reads its own account only. The operator reads any account."""
 
 
 def _not_zero(kopecks: int) -> int:
@@ -51,7 +52,7 @@ class _Entry(Wire):
 
 
 class Credit(_Entry):
-    """Money that an account gets."""
+    """Money to add to an account."""
 
     kopecks: Annotated[int, Field(ge=1, le=MAX_KOPECKS)] = Field(
         description="How much, in kopecks."
@@ -59,7 +60,7 @@ class Credit(_Entry):
 
 
 class Adjustment(_Entry):
-    """A correction of what an account has."""
+    """A correction of an account's balance."""
 
     kopecks: Annotated[int, Field(ge=-MAX_KOPECKS, le=MAX_KOPECKS), AfterValidator(_not_zero)] = (
         Field(description="How much more, or less if negative.")
@@ -67,20 +68,20 @@ class Adjustment(_Entry):
 
 
 class CreditResult(Wire):
-    """What an account has after it."""
+    """Balance after a credit or an adjustment."""
 
     account_id: Id = Field(description="Account id.")
     balance: int = Field(description="Kopecks available then.")
 
 
 class BalanceQuery(Wire):
-    """Whose balance."""
+    """Account whose balance to read."""
 
     account: Email | None = optional("E-mail address of the account; the session's own.")
 
 
 class Balance(Wire):
-    """What an account has."""
+    """Available and reserved money of an account."""
 
     account_id: Id = Field(description="Account id.")
     available: int = Field(description="Kopecks to spend.")
@@ -96,7 +97,7 @@ class Balance(Wire):
 
 
 class LedgerQuery(BalanceQuery):
-    """Which entries."""
+    """Entries to return."""
 
     limit: int = Field(default=100, ge=1, le=1000, description="At most so many, up to 1,000.")
     before: EntryNumber | None = optional("Only entries before the one of this number.")
@@ -121,14 +122,14 @@ class EntryOut(Wire):
 
 
 class StatementQuery(Wire):
-    """Which entries of one's own account."""
+    """Entries of the session's own account to return."""
 
     limit: int = Field(default=50, ge=1, le=100, description="At most so many.")
     before: EntryNumber | None = optional("Where the last page said to go on: older ones.")
 
 
 class StatementLine(EntryOut):
-    """An entry of the ledger with what it was for."""
+    """An entry of the ledger with its bot, reason and usage."""
 
     agent_name: str | None = Field(
         description="The bot's name; null if there is none in this workspace."
@@ -140,7 +141,7 @@ class StatementLine(EntryOut):
 
 
 class Statement(Balance):
-    """What an account has, and a page of how it came to that."""
+    """Balance of an account and a page of its ledger entries."""
 
     lines: list[StatementLine] = Field(description="Entries of the ledger, newest first.")
     next: int | None = Field(description="What to send as before for older ones, or null.")
@@ -153,15 +154,15 @@ class LedgerResult(Wire):
 
 
 def _account(args: Credit | Adjustment) -> str:
-    """Return the account that a call works in: its audit log has it."""
+    """Return the account in whose audit log the call is recorded."""
     return accounts.by_email(args.account).id
 
 
 def _readable_account(ctx: Context, args: BalanceQuery) -> str:
-    """Return whose money a caller may read.
+    """Return the account whose money the caller may read.
 
     Raises:
-        NotFoundError: no account has the address, or it is not the session's own.
+        NotFoundError: no account has this e-mail address, or it is not the session's own account.
     """
     if isinstance(ctx.principal, SessionPrincipal):
         own = ctx.principal.account_id
@@ -174,11 +175,11 @@ def _readable_account(ctx: Context, args: BalanceQuery) -> str:
 
 
 def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
-    """Change what an account has, once under a key; the key's row is part of the ledger."""
+    """Change a balance once per idempotency key. The key is stored as a row of the ledger."""
     account_id = ctx.unit.tenant
-    said = [account_id, args.kopecks, args.reason]
+    arguments = [account_id, args.kopecks, args.reason]
     key = ledger.credit_key(kind, args.idempotency_key)
-    key.fingerprint = hashlib.sha256(to_json(said)).hexdigest()
+    key.fingerprint = hashlib.sha256(to_json(arguments)).hexdigest()
     if used := ledger.find_credit(key):
         if used.fingerprint != key.fingerprint:
             msg = (
@@ -233,6 +234,6 @@ def get_statement(ctx: Context, args: StatementQuery) -> Statement:
     return Statement.of(
         ledger.wallet(account_id),
         lines=[StatementLine.of(row, agent_name=names.get(row.agent_id)) for row in rows],
-        # Numbers have no gaps and begin at 1.
+        # Entry numbers start at 1 and have no gaps.
         next=rows[-1].seq if rows and rows[-1].seq > 1 else None,
     )

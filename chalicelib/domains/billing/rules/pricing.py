@@ -1,18 +1,18 @@
-"""What a bot's answer costs: integers only, rounded up once a request (chat.md, Money).
+"""Compute the cost of a bot's answer in integers, rounded up once per request.
 
-Prices are in micro-kopecks a token, money is in kopecks.
+Prices are in micro-kopecks per token; amounts are in kopecks.
 """
 
 from typing import NamedTuple
 
 MICRO = 10**6
-"""Micro-kopecks of a kopeck."""
+"""Micro-kopecks in a kopeck."""
 LEAST_OUTPUT = 64
-"""Output tokens that money must suffice for; an answer that may be no longer is not worth it."""
+"""Minimum number of output tokens that must be affordable. A shorter answer would be useless."""
 
 
 class Prices(NamedTuple):
-    """The tariff of a model: micro-kopecks a token."""
+    """Prices of a model, in micro-kopecks per token."""
 
     input: int
     output: int
@@ -24,29 +24,29 @@ class Prices(NamedTuple):
 
 
 class TokenUsage(NamedTuple):
-    """The tokens of a request."""
+    """Number of tokens that a request used."""
 
     input_tokens: int
     output_tokens: int
 
 
 def cost(prices: Prices, usage: TokenUsage) -> int:
-    """Return the kopecks that a request costs: any token at a price at least one."""
+    """Return the cost of a request in kopecks. A request with a price costs at least 1."""
     micro = prices.input * usage.input_tokens + prices.output * usage.output_tokens
     return -(-micro // MICRO)
 
 
 def least_cost(prices: Prices, input_tokens: int, max_output_tokens: int) -> int:
-    """Return the kopecks without which a request is refused."""
+    """Return the least amount, in kopecks, for which a request is accepted."""
     return cost(prices, TokenUsage(input_tokens, min(LEAST_OUTPUT, max_output_tokens)))
 
 
 def fitting_output(
     prices: Prices, input_tokens: int, max_output_tokens: int, room: int
 ) -> int | None:
-    """Return how many output tokens some kopecks suffice for, at most ``max_output_tokens``.
+    """Return the output tokens that ``room`` kopecks cover, at most ``max_output_tokens``.
 
-    None if they do not cover the input and ``LEAST_OUTPUT`` tokens of output.
+    Return None if they do not cover the input and ``LEAST_OUTPUT`` tokens of output.
     """
     if room < least_cost(prices, input_tokens, max_output_tokens):
         return None

@@ -1,6 +1,6 @@
-"""The windows that a bot's spending is limited in: a day, an ISO week and a month of a time zone.
+"""Spending windows of a bot: a day, an ISO week and a month in a time zone.
 
-A window is known by a key, a text; a later window's key is the greater one.
+Each window has a text key. Keys sort in order of time.
 """
 
 from datetime import date, datetime, timedelta
@@ -15,7 +15,7 @@ WINDOWS: tuple[Window, ...] = ("daily", "weekly", "monthly")
 
 
 class SpendingError(AppError):
-    """A bot may not spend what its answer would cost; a message names no amounts."""
+    """The cost of an answer exceeds a limit or the balance. Messages contain no amounts."""
 
     status = 429
 
@@ -45,7 +45,7 @@ class InsufficientBalanceError(SpendingError):
 
 
 class WindowKeys(NamedTuple):
-    """The windows that a moment lies in, in the order of ``WINDOWS``."""
+    """Keys of the windows that contain a moment, in the order of ``WINDOWS``."""
 
     daily: str
     weekly: str
@@ -53,20 +53,20 @@ class WindowKeys(NamedTuple):
 
 
 def window_keys(moment: datetime, timezone: str) -> WindowKeys:
-    """Return the windows of a moment, such as 2027-01-01, 2026-W53 and 2027-01."""
+    """Return the window keys of a moment, such as 2027-01-01, 2026-W53 and 2027-01."""
     day = clock.local_day(moment, timezone)
     year, week, _ = day.isocalendar()
     return WindowKeys(day.isoformat(), f"{year:04}-W{week:02}", f"{day.year:04}-{day.month:02}")
 
 
 def seconds_left(window: Window, moment: datetime, timezone: str) -> int:
-    """Return how many seconds after a moment the next window begins."""
+    """Return the seconds from a moment to the next window, at least 1."""
     key = window_keys(moment, timezone)[WINDOWS.index(window)]
     return max(1, ceil((window_end(window, key, timezone) - moment).total_seconds()))
 
 
 def window_end(window: Window, key: str, timezone: str) -> datetime:
-    """Return when the window of a key is over: the first moment of the next one."""
+    """Return the end of a window: the first moment of the next one."""
     match window:
         case "daily":
             day = date.fromisoformat(key) + timedelta(days=1)

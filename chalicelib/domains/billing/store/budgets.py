@@ -1,7 +1,8 @@
-"""Budgets: what a bot may spend in a window, and what it has spent, open holds included.
+"""Budgets: the spending limits of a bot, and its spending with open holds, per window.
 
-Conditions compare but do not compute, so whoever reserves computes what may have been used at most.
-A window's figures are those of its key; a later window's key takes their place.
+DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
+``used`` value, and the condition compares with it. Figures belong to the window whose key is stored
+beside them. A later window's key replaces them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,9 +22,10 @@ from chalicelib.engine.unit import UnitOfWork
 
 
 class BudgetRow(LedgerRow):
-    """A bot's budget. No limit is no bound, 0 lets nothing through; ``rev`` counts their changes.
+    """A bot's budget. No limit means unlimited; 0 refuses every paid request.
 
-    ``used`` of a window is what was spent and what is held, ``held`` that part which may come back.
+    ``rev`` counts the changes of limits. ``used`` of a window is the amount spent and held;
+    ``held`` is the part of it that open holds may return.
     """
 
     rev = NumberAttribute(null=True)
@@ -47,49 +49,52 @@ class BudgetRow(LedgerRow):
 
     @property
     def limits(self) -> dict[Window, int | None]:
-        """The limit of each window."""
+        """The limit of each window in kopecks, or None."""
         return {window: self.limit(window) for window in WINDOWS}
 
     def room(self, window: Window, key: str, *, settled_alone: bool = False) -> int | None:
-        """Return how much of a window's limit is left, of what is settled alone; None if no end."""
+        """Return the rest of a window's limit in kopecks; None if unlimited.
+
+        With ``settled_alone``, open holds are not counted.
+        """
         limit, (used, held) = self.limit(window), self.used_in(window, key)
         return None if limit is None else limit - used + (held if settled_alone else 0)
 
     def used_in(self, window: Window, key: str) -> tuple[int, int]:
-        """Return what was used in a window of this key, and how much of it may come back."""
+        """Return the amount used in this window, and the part that open holds may return."""
         if getattr(self, f"{window}_key") != key:
             return 0, 0
         return int(getattr(self, f"{window}_used")), int(getattr(self, f"{window}_held"))
 
     def current(self, keys: WindowKeys) -> WindowKeys:
-        """Return the windows to count in: a later one that is begun already stays begun.
+        """Return the windows to count in. A later window that has begun stays current.
 
-        Clocks of two servers differ, and a workspace's time zone may be changed.
+        Clocks of two servers can differ, and the time zone of a workspace can change.
         """
         begun = (getattr(self, f"{window}_key") or "" for window in WINDOWS)
         return WindowKeys(*map(max, keys, begun))
 
 
 def budget_key(workspace_id: str, agent_id: str) -> Key:
-    """Return the key of a bot's budget, to ``fetch`` it with a wallet."""
+    """Return the key of a bot's budget, for ``fetch`` together with a wallet."""
     return Key(BudgetRow, f"W#{workspace_id}#BUDGET", agent_id)
 
 
 def budget(workspace_id: str, agent_id: str) -> BudgetRow:
-    """Return a bot's budget; an empty one if it never had any."""
+    """Return a bot's budget, or an empty one if none is stored."""
     key = budget_key(workspace_id, agent_id)
     return BudgetRow.find(key.pk, key.sk) or BudgetRow(key.pk, key.sk)
 
 
 def of_workspace(workspace_id: str) -> list[BudgetRow]:
-    """Return the budgets of a workspace's bots, those of deleted bots included."""
+    """Return the budgets of all bots of a workspace, including deleted bots."""
     return BudgetRow.partition(budget_key(workspace_id, "").pk)
 
 
 def set_limits(
     unit: UnitOfWork, budget: BudgetRow, limits: Mapping[Window, int | None]
 ) -> dict[Window, int | None]:
-    """Stage a change of some limits; return all of them after it."""
+    """Stage a change of some limits, and return all limits after it."""
     actions: list[Action] = [BudgetRow.rev.set((budget.rev or 0) + 1)]
     for window, limit in limits.items():
         path = _path(window, "limit")
@@ -99,7 +104,7 @@ def set_limits(
 
 
 def use(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
-    """Stage that a hold counts in its windows, as long as the limits are those that were read."""
+    """Stage counting a hold in its windows. The commit requires that the limits are unchanged."""
     actions: list[Action] = []
     conditions: list[Condition] = [_unchanged(budget)]
     for window, key in zip(WINDOWS, hold.windows, strict=True):
@@ -120,7 +125,7 @@ def use(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
 
 
 def give_back(unit: UnitOfWork, budget: BudgetRow, hold: Hold, amount: int) -> None:
-    """Stage that a hold is closed, and some of it comes back to those windows that still last."""
+    """Stage closing a hold: return ``amount`` to the hold's windows that are still current."""
     actions: list[Action] = []
     conditions: list[Condition] = []
     for window, key in zip(WINDOWS, hold.windows, strict=True):

@@ -1,8 +1,9 @@
-"""The ledger: what accounts have, what holds reserve of it, and an entry for every change.
+"""The ledger: wallets of accounts, holds on their money, and an entry for every change.
 
-Every ledger transaction reads the account's wallet, demands its ``seq``, and writes the entry
-``seq + 1``: DynamoDB returns no values from a transaction, so only this makes an entry's balance
-true (ADR 23). Money is integers, in kopecks. Nothing here is ever deleted.
+Every ledger transaction reads the account's wallet, requires its ``seq`` unchanged, and writes the
+entry ``seq + 1``. DynamoDB returns no values from a transaction, so only this condition makes an
+entry's balance correct (ADR 23). Amounts are integers, in kopecks. Ledger entries are never
+deleted.
 """
 
 import hashlib
@@ -27,28 +28,28 @@ OPEN, SETTLED, RELEASED = "open", "settled", "released"
 TOPUP, ADJUST, RESERVE, SETTLE, RELEASE = "topup", "adjust", "reserve", "settle", "release"
 """The kinds of entries."""
 SETTLE_HOLD = "settle-hold"
-"""The scheduled job of closing what a crash left open."""
+"""The scheduled job that closes a hold after a crash."""
 
 
 class HoldTakenError(Exception):
-    """A request has been reserved for already. Not for the wire: whoever reserves looks it up.
+    """The request has a hold already. Internal: the caller of ``reserve`` reads that hold.
 
-    It explains whatever else failed with it.
+    It takes precedence over other conflicts of the same transaction.
     """
 
     precedence = 0
 
 
 class HoldClosedError(Exception):
-    """A hold has been settled or released already. Not for the wire, as above."""
+    """The hold has been settled or released already. Internal, like ``HoldTakenError``."""
 
     precedence = 0
 
 
 class WalletRow(LedgerRow):
-    """What an account has: ``available``, and ``reserved`` by open holds; ``seq`` entries so far.
+    """Money of an account in kopecks: ``available``, and ``reserved`` by open holds.
 
-    There is none until the first entry.
+    ``seq`` is the number of entries so far. The row is created with the first entry.
     """
 
     available = NumberAttribute(default=0)
@@ -57,15 +58,16 @@ class WalletRow(LedgerRow):
 
     @property
     def account_id(self) -> str:
-        """Whose it is."""
+        """Id of the account."""
         return self.pk.partition("#")[2]
 
 
 class LedgerEntryRow(LedgerRow):
     """A change of a wallet.
 
-    ``amount`` is the change of what there is in all, ``held`` of what is reserved of it,
-    ``balance_after`` what is available then. A settlement says what was used of which model.
+    ``amount`` is the change of available and reserved money together. ``held`` is the change of
+    reserved money. ``balance_after`` is the available money after it. A settlement also has the
+    model and its tokens.
     """
 
     kind = UnicodeAttribute()
@@ -82,14 +84,15 @@ class LedgerEntryRow(LedgerRow):
 
     @property
     def seq(self) -> int:
-        """Its number, from 1."""
+        """Number of the entry, from 1."""
         return int(self.sk)
 
 
 class HoldRow(LedgerRow):
-    """Money that a request has reserved: ``Hold`` with what became of it.
+    """Money that a request has reserved: a ``Hold`` and its outcome.
 
-    Everything that closing it goes by is in it, whatever happens to bot, model or tariff meanwhile.
+    The row has everything needed to close the hold, even if the bot, the model or its prices
+    change.
     """
 
     state = UnicodeAttribute()
@@ -113,18 +116,18 @@ class HoldRow(LedgerRow):
 
 
 class CreditKeyRow(LedgerRow):
-    """The idempotency key of a credit or an adjustment, kept for good, and what it came to."""
+    """The idempotency key of a credit or an adjustment, and its result. It is never deleted."""
 
     fingerprint = UnicodeAttribute()
     balance = NumberAttribute()
 
 
 class Hold(NamedTuple):
-    """What a request may spend, as it was reserved.
+    """A reservation for a request: how many tokens and how much money it may use.
 
-    ``granted`` is how many output tokens the model may be asked for, ``amount`` the kopecks held:
-    0 for a model without a price, of which there is no row. ``message_id`` is by what the caller
-    finds the answer's text again.
+    ``granted`` is the maximum of output tokens. ``amount`` is the held amount in kopecks; it is 0
+    for a free model, which has no hold row. ``message_id`` identifies the message that has the
+    answer's text.
     """
 
     request_id: str
@@ -142,7 +145,7 @@ class Hold(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Self:
-        """Return the hold that a job carries."""
+        """Return the hold from a job's payload."""
         return cls(
             **{
                 **payload,
@@ -154,27 +157,27 @@ class Hold(NamedTuple):
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The hold as JSON."""
+        """The hold as a JSON object."""
         return {**self._asdict(), "due_at": self.due_at.isoformat()}
 
     @property
     def free(self) -> bool:
-        """Whether nothing is charged, and nothing was reserved."""
+        """Whether the model is free: nothing is reserved or charged."""
         return self.prices.free
 
     @property
     def job(self) -> jobs.JobRow:
-        """The job that closes it if nobody else does, by its key."""
+        """Reference to the job that closes the hold after a crash."""
         return jobs.ref(SETTLE_HOLD, self.due_at, self.request_id)
 
 
 def wallet_key(account_id: str) -> Key:
-    """Return the key of an account's wallet, to ``fetch`` it with a budget."""
+    """Return the key of an account's wallet, for ``fetch`` together with a budget."""
     return Key(WalletRow, f"A#{account_id}", SORT_KEY)
 
 
 def wallet(account_id: str) -> WalletRow:
-    """Return an account's wallet; an empty one if it never had money."""
+    """Return an account's wallet, or an empty one if none is stored."""
     key = wallet_key(account_id)
     return WalletRow.find(key.pk, key.sk) or WalletRow(key.pk, key.sk)
 
@@ -188,10 +191,10 @@ def post(
     held: int = 0,
     **details: Any,  # noqa: ANN401  the entry's other attributes
 ) -> int:
-    """Stage a change of a wallet with its entry; return what is available after it.
+    """Stage a change of a wallet with its entry, and return the available money after it.
 
     Raises:
-        ValueError: it would leave less than nothing, which the caller is to rule out.
+        ValueError: a balance would become negative. The caller must rule this out.
     """
     seq, available = wallet.seq + 1, wallet.available + amount - held
     reserved = wallet.reserved + held
@@ -221,9 +224,9 @@ def post(
 def entries(
     account_id: str, limit: int | None = None, *, before: int | None = None
 ) -> list[LedgerEntryRow]:
-    """Return an account's last entries, newest first; all of them without a limit.
+    """Return an account's entries, newest first, at most ``limit``.
 
-    Or those ``before`` an entry's number.
+    With ``before``, return only entries with a lower number.
     """
     options: dict[str, Any] = {} if limit is None else {"limit": limit}
     if before is not None:
@@ -240,22 +243,22 @@ def _holds(account_id: str) -> str:
 
 
 def hold_key(account_id: str, request_id: str) -> Key:
-    """Return the key of a request's hold, to ``fetch`` it with the wallet."""
+    """Return the key of a request's hold, for ``fetch`` together with the wallet."""
     return Key(HoldRow, _holds(account_id), request_id)
 
 
 def find_hold(account_id: str, request_id: str) -> HoldRow | None:
-    """Return what became of a request's hold, or None if it never had one."""
+    """Return the row of a request's hold, or None if there is none."""
     return HoldRow.find(_holds(account_id), request_id)
 
 
 def holds(account_id: str) -> list[HoldRow]:
-    """Return all holds that an account ever had."""
+    """Return all holds of an account, open and closed."""
     return HoldRow.partition(_holds(account_id))
 
 
 def hold_of(row: HoldRow) -> Hold:
-    """Return a hold as it was reserved."""
+    """Return the hold as it was reserved, from its row."""
     return Hold(
         request_id=row.sk,
         account_id=row.pk.split("#")[1],
@@ -273,7 +276,7 @@ def hold_of(row: HoldRow) -> Hold:
 
 
 def open_hold(unit: UnitOfWork, wallet: WalletRow, hold: Hold) -> None:
-    """Stage a reservation: the hold, its entry, and the job that closes it after a crash."""
+    """Stage a reservation: the hold, its ledger entry, and the job that closes it after a crash."""
     row = HoldRow(
         _holds(hold.account_id),
         hold.request_id,
@@ -302,10 +305,12 @@ def open_hold(unit: UnitOfWork, wallet: WalletRow, hold: Hold) -> None:
 def close_hold(
     unit: UnitOfWork, wallet: WalletRow, hold: Hold, cost: int, used: TokenUsage | None
 ) -> None:
-    """Stage the end of a hold, with its entry and that of its job; without usage it is released.
+    """Stage closing a hold, with its ledger entry and the deletion of its job.
+
+    Without usage, the hold is released.
 
     Raises:
-        ConcurrentUpdateError: the wallet does not hold it any more.
+        ConcurrentUpdateError: the wallet's reserved money is less than the hold.
     """
     if wallet.reserved < hold.amount:
         raise ConcurrentUpdateError
@@ -329,12 +334,12 @@ def close_hold(
 
 
 def open_free(unit: UnitOfWork, hold: Hold) -> None:
-    """Stage the beginning of a request without a price: the job alone, which is its only trace."""
+    """Stage the start of a free request. Only the job is stored."""
     unit.create(_job(hold, {"free": hold.payload}), on_conflict=HoldTakenError())
 
 
 def close_free(unit: UnitOfWork, hold: Hold) -> None:
-    """Stage the end of a request without a price: the job, which goes once."""
+    """Stage the end of a free request: the deletion of its job, which succeeds once."""
     unit.delete(hold.job, if_there=True, on_conflict=HoldClosedError())
 
 
@@ -344,15 +349,15 @@ def _job(hold: Hold, payload: dict[str, Any]) -> jobs.JobRow:
 
 
 def credit_key(kind: str, key: str) -> CreditKeyRow:
-    """Return the row of an operator's idempotency key, to be found or staged.
+    """Return the row of an operator's idempotency key, to find or create it.
 
-    One for the whole platform: a payment that is credited to the wrong account by mistake is not
-    credited to another by its repetition.
+    Keys are unique across the whole platform. If a payment is credited to the wrong account by
+    mistake, repeating the call with another account does not credit it again.
     """
     hashed = hashlib.sha256(key.encode()).hexdigest()
     return CreditKeyRow(f"KEY#{kind}#{hashed}", SORT_KEY)
 
 
 def find_credit(row: CreditKeyRow) -> CreditKeyRow | None:
-    """Return what a key was used for, or None."""
+    """Return the stored row of an idempotency key, or None."""
     return CreditKeyRow.find(row.pk, row.sk)
