@@ -1,7 +1,7 @@
-"""Binding services to resources: ``service.resource_ids`` alone says it, whichever side is changed.
+"""Bind services to resources. The binding is stored only in ``service.resource_ids``.
 
-A service names the resources that it is booked with, any one of which will do. A resource may name
-services, too, which are then written in the same transaction.
+A service lists the resources that it can be booked with; a booking takes one of them. A request for
+a resource may list its services. These services are then written in the same transaction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,17 +15,24 @@ from chalicelib.domains.sites.store import sites
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 
 MAX_RESOURCES = 50
-"""Resources of one service; DynamoDB fetches so many, and their hours, in one request."""
+"""Maximum number of resources per service.
+
+DynamoDB reads this many resources with their opening hours in one request.
+"""
 MAX_SERVICES = 50
-"""Services that a resource names at once."""
+"""Maximum number of services that a request for a resource may list."""
 MAX_CHANGED = 80
-"""Services that one change of a resource binds and unbinds; DynamoDB takes 100 items at once."""
+"""Maximum number of services that one change of a resource binds and unbinds.
+
+A DynamoDB transaction takes 100 items.
+"""
 
 
 def site_of_service(workspace_id: str, site_id: str | None) -> SiteRow | None:
-    """Return the site that a service is on.
+    """Return the site of a service.
 
-    A deleted site is returned while it is kept: the suspension of a site outlasts its deletion.
+    A deleted site is returned until it is purged, because a site's suspension stays in force after
+    its deletion.
     """
     if site_id is None:
         return None
@@ -33,9 +40,9 @@ def site_of_service(workspace_id: str, site_id: str | None) -> SiteRow | None:
 
 
 def require_resources(ctx: Context, ids: Sequence[str]) -> None:
-    """Demand that all resources that a service is to be bound to exist when the unit commits.
+    """Require that all resources of a service exist when the unit commits.
 
-    Resources of several types are a warning: they are alternatives, not parts of one booking.
+    Resources of several types cause a warning: they are alternatives, not parts of one booking.
 
     Raises:
         NotFoundError: one of them does not exist now.
@@ -49,10 +56,10 @@ def require_resources(ctx: Context, ids: Sequence[str]) -> None:
 
 
 def bind(ctx: Context, resource: ResourceRow, service_ids: Sequence[str]) -> list[str]:
-    """Stage that a resource is bound to these services and no others; return their ids, in order.
+    """Stage binding a resource to exactly these services, and return their sorted ids.
 
     Raises:
-        NotFoundError: one of them does not exist.
+        NotFoundError: one of the services does not exist.
         ConflictError: a service has too many resources, or too many services would change.
     """
     before = services.bound_to(ctx.workspace_id, [resource.id])[resource.id]

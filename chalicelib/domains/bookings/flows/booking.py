@@ -1,8 +1,8 @@
-"""Booking a time, and changing what is booked: one transaction that sells a time once (ADR 21).
+"""Create and change bookings in one transaction, so that a time is booked only once (ADR 21).
 
-Whoever asks, with a key or as a visitor, what is written is decided here: by the predicate that
-lists slots, over calendar days that must be at commit as they were read. Of rivals for one time the
-first commits; the others begin again, see its entry, and are told what is free instead.
+API callers and visitors use the same code. It applies the predicate that lists slots to calendar
+days, which must be unchanged at commit. If several requests compete for a time, the first one
+commits. The others run again, find its entry, and return alternatives.
 """
 
 from datetime import date, datetime, timedelta
@@ -39,20 +39,20 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import phones
 
 HOLD = timedelta(minutes=30)
-"""How long a time is kept for somebody who is to pay for it."""
+"""Time for which an unpaid booking is held."""
 LAPSE = "lapse-of-hold"
-"""The scheduled job of cancelling a booking that was not paid for in time."""
-_TAKING_PLACE = {"confirmed", "completed"}
-"""Between these a booking blocks as before, so nothing is checked again."""
+"""The scheduled job that cancels a booking that was not paid in time."""
+_TIME_KEPT = {"confirmed", "completed"}
+"""Changes between these statuses keep the booked time, so nothing is checked again."""
 
 
 class Order(NamedTuple):
-    """What is booked, and by whom it was put in.
+    """A request for a new booking.
 
-    Without a ``status`` it is confirmed, or held for a while where the service wants to be paid.
-    ``client`` is who it is for, if known; else ``contact`` finds, or makes, the client, who takes
-    nothing from it if it is a stranger's (``fills_client``). ``actor`` is who the history names;
-    ``token_secret`` signs what a visitor can do with the booking later.
+    Without ``status``, the booking is confirmed, or held for a while if the service requires
+    payment. ``client`` is the client, if known. Otherwise ``contact`` is used to find or create a
+    client. ``fills_client`` is false for contacts of a stranger, which must not complete a client's
+    record. ``actor`` appears in the history. ``token_secret`` signs the visitor's tokens.
     """
 
     service_id: str
@@ -68,7 +68,7 @@ class Order(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What becomes of a booking: another status, another place, or both; and why."""
+    """A change of a booking: its status, its start or resource, or both, and the reason."""
 
     actor: str
     status: BookingStatus | None = None
@@ -79,10 +79,10 @@ class Change(NamedTuple):
 
 
 def contact_of(name: str, phone: str | None, email: str | None, country: str) -> Contact:
-    """Return the contacts of who books, in their normal forms.
+    """Return the contacts of a client in normal form.
 
     Raises:
-        ValidationError: the phone is no number.
+        ValidationError: the phone is not a valid number.
     """
     number = phones.find_phone(phone, country) if phone else None
     if phone and number is None:
@@ -92,17 +92,17 @@ def contact_of(name: str, phone: str | None, email: str | None, country: str) ->
 
 
 def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
-    """Stage a new booking; return it with the first line of its history.
+    """Stage a new booking, and return it with the first entry of its history.
 
     Raises:
         NotFoundError: there is no such service or resource.
-        ValidationError: the start names no moment, or one that has passed.
-        SlotUnavailableError: the time cannot be booked; says why, and which ones near it can.
+        ValidationError: the start is not a valid moment, or it has passed.
+        SlotUnavailableError: the time cannot be booked. It has the reason and alternatives.
     """
     workspace = calendars.workspace_of(unit)
     service = SERVICES.require(unit.workspace_id, order.service_id)
     match = _match(unit, order)
-    # Read last, for the days may not change from here to the commit.
+    # Read last, because the calendar days must not change between this read and the commit.
     placement = Placement.of(unit, workspace, service, order.slot)
     chosen = placement.choose()
     status, expires = order.status, None
@@ -135,7 +135,7 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
         source=order.source,
         hold_expires_at=expires,
         token_secret=order.token_secret,
-        **_whose(chosen.resource),
+        **_resource_fields(chosen.resource),
     )
     placement.enter(booking)
     unit.create(booking)
@@ -152,16 +152,16 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
 
 
 def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | None:
-    """Stage a change of a booking that was read; return the new line of its history, if any.
+    """Stage a change of a booking, and return the new entry of its history, or None.
 
-    Every entry into a status that blocks, but for those between confirmed and completed, and every
-    move checks the seats again, without the booking's own. What is as it was already is no change.
+    Every move checks the free seats again, without the booking's own seat. So does every change to
+    a blocking status, except between confirmed and completed. A change without effect is ignored.
 
     Raises:
         NotFoundError: there is no such resource.
-        ValidationError: the start names no moment, or one that has passed; or what is to be moved
-            takes no time.
-        SlotUnavailableError: as for ``book``.
+        ValidationError: the start is not a valid moment, or it has passed; or the booking would be
+            moved in a status that occupies no time.
+        SlotUnavailableError: the time cannot be booked, as in ``book``.
     """
     status: str = wanted.status or booking.status
     before, blocked = booking.busy, booking.blocks
@@ -192,7 +192,7 @@ def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | 
     where = _where(booking)
     if status != booking.status:
         _end_hold(unit, booking)
-        checked = {status, booking.status} - _TAKING_PLACE
+        checked = {status, booking.status} - _TIME_KEPT
         booking.status = status
     else:
         checked = set()
@@ -212,26 +212,29 @@ def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | 
 
 
 def _may_move(booking: BookingRow, wanted: Change) -> bool:
-    """Return whether a change names another place; a start without an offset may be the same."""
+    """Return whether a change may move the booking.
+
+    A start without an offset counts, although it may prove to be the same moment.
+    """
     start = wanted.start
     same = isinstance(start, datetime) and start.tzinfo and start == booking.starts_at
     return wanted.resource_id not in {None, booking.resource_id} or not (start is None or same)
 
 
 def _move(placement: Placement, booking: BookingRow, left: BusyEntry | None) -> None:
-    """Give a booking another start or resource; its length and buffers stay its own."""
+    """Give a booking another start or resource. Its length and buffers do not change."""
     was_with = booking.resource_id
     chosen = placement.choose()
     booking.starts_at = clock.moment_at(placement.start)
     booking.ends_at = booking.starts_at + timedelta(minutes=int(booking.duration_min))
     if chosen.resource.id != was_with:
-        for name, value in _whose(chosen.resource).items():
+        for name, value in _resource_fields(chosen.resource).items():
             setattr(booking, name, value)
     placement.enter(booking, leaving=left and (was_with, left))
 
 
 def lapse_job(workspace_id: str, booking: BookingRow) -> JobRow | None:
-    """Return the job that cancels a booking if it is not paid for in time; None if it need not."""
+    """Return the job that cancels an unpaid booking, or None if the booking is not on hold."""
     due = booking.hold_expires_at
     if due is None:
         return None
@@ -240,7 +243,7 @@ def lapse_job(workspace_id: str, booking: BookingRow) -> JobRow | None:
 
 @job_handler(LAPSE)
 def lapse(job: Job) -> None:
-    """Cancel a booking that was not paid for, unless it is another hold, or none, by now."""
+    """Cancel an unpaid booking, unless its hold has ended or was replaced."""
 
     def stage(unit: UnitOfWork) -> None:
         booking = BOOKINGS.find(job.workspace_id, job.payload["booking"])
@@ -252,7 +255,7 @@ def lapse(job: Job) -> None:
 
 
 def _expiry(booking: BookingRow) -> dict[str, Any]:
-    """Return what the job of a hold is for: this status, up to that moment."""
+    """Return the payload of the hold's job: the booking and the moment of expiry."""
     expires = booking.hold_expires_at
     return {"booking": booking.id, "expires": expires and epoch_ms(expires)}
 
@@ -270,7 +273,7 @@ def _match(unit: UnitOfWork, order: Order) -> Match | None:
     return contacts.match(unit.workspace_id, order.contact, fills=fills)
 
 
-def _whose(resource: ResourceRow) -> dict[str, Any]:
+def _resource_fields(resource: ResourceRow) -> dict[str, Any]:
     return {
         "resource_id": resource.id,
         "resource_name": resource.name,

@@ -1,6 +1,6 @@
-"""What can be booked: the calendars of a service's resources, and the slots that they leave.
+"""Read the calendars of a service's resources, and find the free slots in them.
 
-Finding slots and booking one read different stretches of the same records, and decide by the same
+Listing slots and booking one read different ranges of the same records. Both decide by the same
 predicate (``domains.bookings.rules.slots``).
 """
 
@@ -35,9 +35,9 @@ from chalicelib.lib.spans import Span
 
 ACTIVE = "active"
 PARALLEL = 16
-"""Queries of one search at the same time."""
+"""Maximum number of parallel queries of one search."""
 CHUNK = timedelta(days=31)
-"""How much of the calendars is read at once while the next slot is looked for."""
+"""Length of the calendar range that is read at once to find the next slot."""
 FOR_GOOD = frozenset(
     {
         NoSlotReason.SERVICE_INACTIVE,
@@ -48,18 +48,18 @@ FOR_GOOD = frozenset(
         NoSlotReason.OUTSIDE_HORIZON,
     }
 )
-"""Reasons that hold for any later range, too."""
+"""Reasons that also hold for any later range."""
 
 
 def workspace_of(unit: UnitOfWork) -> WorkspaceRow:
-    """Return the workspace of a unit, read once however often the unit begins again."""
+    """Return the workspace of a unit. It is read once, even if the unit runs again."""
     return unit.run_side_effect_once("workspace", lambda: workspaces.get(unit.workspace_id))
 
 
 def service_of(workspace_id: str, booking: BookingRow) -> ServiceRow:
-    """Return the service of a booking; of one that is gone, an inactive one as the booking knew it.
+    """Return the service of a booking. A deleted service is rebuilt as inactive from the booking.
 
-    So nothing says when it can be booked, but it can be moved by who ignores that.
+    Such a booking has no free slots. It can still be moved with ``ignores_schedule``.
     """
     return SERVICES.find(workspace_id, booking.service_id) or ServiceRow(
         SERVICES.partition(workspace_id),
@@ -81,7 +81,7 @@ class Candidate(NamedTuple):
     schedule: Schedule
 
     def calendar(self, busy: Sequence[BusyEntry], off: Sequence[TimeOff]) -> Calendar:
-        """Return its calendar with what is booked, and with those of some time off that are its."""
+        """Return the resource's calendar with its bookings, and its part of ``off``."""
         resource = self.resource
         return Calendar(
             resource.id,
@@ -94,9 +94,10 @@ class Candidate(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The resources that a service can be booked with, in their order; or why there are none.
+    """The active resources that a service can be booked with, sorted, or why there are none.
 
-    ``bound`` are all that are there, active or not, named or not: what zones it is booked in.
+    ``bound`` has every existing resource of the service, even if inactive or not requested. Its
+    time zones are needed to read times without an offset.
     """
 
     found: list[Candidate]
@@ -111,12 +112,12 @@ class Candidates(NamedTuple):
         resource_id: str | None,
         kept: str | None = None,
     ) -> Self:
-        """Return the active resources of a service, or the one of them that is named.
+        """Return the active resources of a service, or only the requested one.
 
-        ``kept`` is a resource that counts as bound, too: that of a booking to be moved.
+        ``kept`` is the resource of a booking to be moved. It counts as bound, too.
 
         Raises:
-            NotFoundError: no resource of the workspace has the id that is named.
+            NotFoundError: no resource of the workspace has this id.
         """
         ids = list(dict.fromkeys([*service.resource_ids, *([kept] if kept else [])]))
         rows = [Candidate(*each) for each in resources.find_with_schedules(workspace_id, ids)]
@@ -134,7 +135,7 @@ class Candidates(NamedTuple):
 
 
 def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceRules:
-    """Return what a service asks of a slot; a booking to be moved keeps its length and buffers."""
+    """Return the slot rules of a service. A booking to be moved keeps its length and buffers."""
     if booking is None:
         return service.rules
     return service.rules._replace(
@@ -147,9 +148,9 @@ def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceR
 def read(
     workspace_id: str, candidates: Sequence[Candidate], rules: ServiceRules, first: int, last: int
 ) -> list[Calendar]:
-    """Return the calendars of resources, for slots that start from one moment to another.
+    """Return the calendars of resources for slots that start between two moments.
 
-    One Query a resource and one for time off, all at once.
+    It sends one DynamoDB query per resource and one for time off, in parallel.
     """
     span = slots.busy_range(rules, first, last)
     ids = [each.resource.id for each in candidates]
@@ -157,20 +158,20 @@ def read(
     days: dict[str, list[BusyEntry]] = {}
     off: list[TimeOff] = []
 
-    def one(resource_id: str | None) -> None:
+    def read_one(resource_id: str | None) -> None:
         if resource_id is None:
             off.extend(time_off.overlapping(workspace_id, span.start, span.end))
         else:
             days[resource_id] = calendar_days.read(workspace_id, resource_id, span)
 
-    deadline.map_in_threads(one, [None, *ids], PARALLEL)
+    deadline.map_in_threads(read_one, [None, *ids], PARALLEL)
     return [each.calendar(days[each.resource.id], off) for each in candidates]
 
 
 class Search(NamedTuple):
-    """What slots are looked for: of which service, with which resources, by which rules.
+    """A search for slots of a service.
 
-    ``moving`` is the id of a booking that is not in its own way.
+    ``moving`` is the id of a booking to be moved, whose own time counts as free.
     """
 
     workspace_id: str
@@ -187,7 +188,7 @@ class Search(NamedTuple):
         resource_id: str | None,
         moving: BookingRow | None = None,
     ) -> Self:
-        """Return the search for slots of a service, or of those that a booking can be moved to."""
+        """Return the search for slots of a service, or for slots that a booking can be moved to."""
         kept = moving.resource_id if moving else None
         candidates = Candidates.of(workspace_id, service, resource_id, kept)
         rules = rules_of(service, moving)
@@ -195,14 +196,14 @@ class Search(NamedTuple):
 
     @property
     def never(self) -> NoSlotReason | None:
-        """Why there are no slots at any time, as far as can be told without a calendar."""
+        """Reason why there are never any slots, as far as it is known without the calendars."""
         if self.service.status != ACTIVE:
             return NoSlotReason.SERVICE_INACTIVE
         return self.candidates.reason
 
     @property
     def named(self) -> list[ResourceRow]:
-        """The resources that slots can name; if none can be booked, all that the service has."""
+        """Resources that slots can refer to. If none can be booked, all of the service."""
         return [each.resource for each in self.candidates.found] or self.candidates.bound
 
     def slots(self, query: Query) -> Availability:
@@ -212,7 +213,10 @@ class Search(NamedTuple):
         return slots.union(self.rules, self._calendars(query.first, query.last), query)
 
     def next(self, query: Query) -> Slot | None:
-        """Return the first slot in the 93 days after a range, or from now; read by the month."""
+        """Return the first slot in the 93 days after a range, or after now if the range has passed.
+
+        Calendars are read in chunks of 31 days.
+        """
         if self.never is not None:
             return None
         first = max(query.last + 1, query.now)
@@ -225,7 +229,7 @@ class Search(NamedTuple):
         return None
 
     def around(self, start: int, now: int, count: int) -> list[Slot]:
-        """Return the slots nearest to a start that cannot be had, in order."""
+        """Return the slots nearest to an unavailable start, sorted by time."""
         query = Query(start - _ms(timedelta(days=1)), start + _ms(timedelta(days=7)), now)
         nearest = sorted(self.slots(query).slots, key=lambda slot: abs(slot.start - start))
         return sorted(nearest[:count], key=lambda slot: slot.start)
@@ -236,7 +240,7 @@ class Search(NamedTuple):
 
 
 class Zones(NamedTuple):
-    """The zones that input without an offset may be meant in."""
+    """Time zones that apply to times without an offset."""
 
     given: str | None
     resource: str | None
@@ -245,12 +249,12 @@ class Zones(NamedTuple):
 
     @property
     def reading(self) -> str:
-        """The zone that it is read in."""
+        """The zone in which times without an offset are read."""
         return zoned_times.resolve_timezone(self.given, self.resource, self.bound, self.workspace)
 
     @property
     def differ(self) -> bool:
-        """Whether nothing says which of several zones is meant."""
+        """Whether several zones apply and the request does not choose one."""
         return not (self.given or self.resource) and len(self.bound) > 1
 
 
@@ -260,7 +264,10 @@ def zones(
     given: str | None,
     of_workspace: Callable[[], str],
 ) -> Zones:
-    """Return the zones that times without an offset may be meant in; the workspace's if need be."""
+    """Return the zones that apply to times without an offset.
+
+    The workspace's zone is read only if no other zone is known.
+    """
     named = next((each.timezone for each in bound if each.id == resource_id), None)
     shared = frozenset(each.timezone for each in bound)
     workspace = "" if given or named or len(shared) == 1 else of_workspace()
@@ -268,9 +275,9 @@ def zones(
 
 
 def range_of(first: date | None, last: date | None, zone: str, length: timedelta) -> Span:
-    """Return the moments from one to another, both inclusive, as times or dates of a zone.
+    """Return the range from one time or date to another, both inclusive, in a zone.
 
-    From now on if there is no first, and for so long if there is no last.
+    Without ``first``, the range begins now. Without ``last``, it has this ``length``.
     """
     begin = clock.now() if first is None else clock.moment_of(first, zone)
     end = (

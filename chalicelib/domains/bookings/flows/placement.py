@@ -1,7 +1,7 @@
-"""Whether a booking finds its place, and the place being taken: decided on what the commit demands.
+"""Check whether a time can be booked, and take it.
 
-A placement reads what decides, hours, time off, and the calendar days; it writes the days, and
-requires the rest to be at commit as it was read (ADR 21).
+A placement reads opening hours, time off and calendar days. It writes the calendar days, and
+requires that the rest is unchanged at commit (ADR 21).
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ from chalicelib.lib import zoned_times
 from chalicelib.lib.zoned_times import LocalTimeError
 
 DAY_FULL = "day_full"
-"""The reason that a resource has as many bookings on a day as a record holds."""
+"""Reason if the record of a resource's day has no room for another booking."""
 ALTERNATIVES = 5
 
 
@@ -67,11 +67,12 @@ class SlotUnavailableError(ConflictError):
 
 
 class SlotRequest(NamedTuple):
-    """When, and with which resource of a service, somebody wants to come.
+    """The requested time, and optionally one resource of the service.
 
-    ``start`` may lack its offset; ``timezone`` says in which zone it is meant then. Without a
-    resource, the first that is free will do. ``ignores_schedule`` leaves only other bookings, and
-    what is inactive, unbound or gone, in the way.
+    A ``start`` without an offset is read in ``timezone``. Without a resource, the first free one is
+    chosen. ``ignores_schedule`` skips opening hours and their grid, time off, notice and horizon,
+    and accepts a past time. Other bookings, and inactive, unbound or deleted resources, still
+    prevent the booking.
     """
 
     start: date
@@ -82,10 +83,10 @@ class SlotRequest(NamedTuple):
 
 @dataclass
 class Placement:
-    """A time that is to be taken, and all that decides whether it can be.
+    """A requested time, and everything that decides whether it can be booked.
 
-    ``search`` looks for alternatives; ``own`` is the booking that is moved, or blocks again, and so
-    is not in its own way.
+    ``search`` finds alternatives. ``own`` is the booking that is moved or blocks again; its own
+    time counts as free.
     """
 
     unit: UnitOfWork
@@ -102,7 +103,7 @@ class Placement:
     _days: Days = field(init=False)
 
     def __post_init__(self) -> None:
-        """Read time off and calendar days; what is required unchanged is read before the rest."""
+        """Read time off and calendar days. The lock row is read before them."""
         self.unit.patience = retry.among_rivals()
         self._now = epoch_ms(clock.now())
         workspace_id = self.unit.workspace_id
@@ -119,19 +120,19 @@ class Placement:
     def of(
         cls, unit: UnitOfWork, workspace: WorkspaceRow, service: ServiceRow, requested: SlotRequest
     ) -> Self:
-        """Read what decides whether a service can be booked somewhere.
+        """Read everything that decides whether a service can be booked at a time.
 
         Raises:
             NotFoundError: there is no such resource.
-            ValidationError: the start names no moment, or one that has passed.
-            SlotUnavailableError: the service cannot be booked at all, or not with the resource.
+            ValidationError: the start is not a valid moment, or it has passed.
+            SlotUnavailableError: the service cannot be booked at all, or not with this resource.
         """
         search = Search.of(unit.workspace_id, service, requested.resource_id)
         return cls._of(unit, workspace, search, requested)
 
     @classmethod
     def of_move(cls, unit: UnitOfWork, booking: BookingRow, requested: SlotRequest) -> Self:
-        """Read what decides whether a booking can be moved. Raises as ``of`` does."""
+        """Read everything that decides whether a booking can be moved. Raises as ``of`` does."""
         workspace = calendars.workspace_of(unit)
         service = calendars.service_of(unit.workspace_id, booking)
         search = Search.of(unit.workspace_id, service, requested.resource_id, booking)
@@ -139,10 +140,12 @@ class Placement:
 
     @classmethod
     def of_return(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
-        """Read what decides whether a booking may block again where it is; hours do not count.
+        """Read everything that decides whether a booking may block its time again.
+
+        Opening hours are ignored.
 
         Raises:
-            SlotUnavailableError: its resource is gone.
+            SlotUnavailableError: the resource has been deleted.
         """
         resource = RESOURCES.find(unit.workspace_id, booking.resource_id)
         if resource is None:
@@ -183,10 +186,10 @@ class Placement:
         return cls(unit, requested, start, found, search.rules, zones.reading, search, own)
 
     def choose(self) -> Candidate:
-        """Return the first resource that is free then.
+        """Return the first resource that is free at the requested time.
 
         Raises:
-            SlotUnavailableError: none is; names what is free near it.
+            SlotUnavailableError: no resource is free. The error has alternatives.
         """
         found = [self._calendar(each) for each in self.candidates]
         for candidate, calendar in zip(self.candidates, found, strict=True):
@@ -207,7 +210,7 @@ class Placement:
         return self._unavailable(why or NoSlotReason.FULLY_BOOKED)
 
     def enter(self, booking: BookingRow, leaving: tuple[str, BusyEntry] | None = None) -> None:
-        """Stage the days with a booking entered, and what else must be at commit as it was read."""
+        """Stage the calendar days with the booking, and the requirements of ``demand``."""
         if leaving is not None:
             self._days.leave(*leaving)
         try:
@@ -221,12 +224,12 @@ class Placement:
         self.demand(resource)
 
     def re_enter(self, booking: BookingRow) -> None:
-        """Stage that a booking blocks where it is, if there is room without itself."""
+        """Stage that a booking blocks its time again, if a seat is free."""
         self.choose()
         self.enter(booking)
 
     def demand(self, resource: ResourceRow) -> None:
-        """Stage that hours and time off must be at commit as they were read."""
+        """Stage the requirement that opening hours and time off are unchanged at commit."""
         require_unchanged(self.unit, resource)
         if self._lock is not None:
             time_off.require_unchanged(self.unit, self._lock)
@@ -241,10 +244,10 @@ class Placement:
 
 
 def _moment(requested: SlotRequest, zones: Zones) -> int:
-    """Return the moment, a whole minute, that a start names.
+    """Return the moment of a requested start, which must be a whole minute.
 
     Raises:
-        ValidationError: it names none, or might name several.
+        ValidationError: the start is not a moment, or it is ambiguous.
     """
     start = requested.start
     if not isinstance(start, datetime):
@@ -284,10 +287,10 @@ _WHY: Mapping[str, str] = {
 def refuse(
     reason: str, near: Sequence[Slot], resources: Sequence[ResourceRow], zone: str
 ) -> NoReturn:
-    """Say why a time cannot be booked, and which ones near it can.
+    """Raise the error for a time that cannot be booked.
 
     Raises:
-        SlotUnavailableError: always.
+        SlotUnavailableError: always, with the reason and nearby free slots.
     """
     advice = "Book one of the alternatives." if near else "Find slots (svc_get_available_slots)."
     shown = [SlotOut.of(slot, zone) for slot in near]

@@ -1,4 +1,4 @@
-"""How slots look on the wire, to whoever books."""
+"""Wire models of slots."""
 
 from typing import Self
 
@@ -22,7 +22,7 @@ class SlotOut(Wire):
 
     @classmethod
     def of(cls, slot: Slot, zone: str) -> Self:
-        """Return the wire form of a slot, said in a zone."""
+        """Return the wire form of a slot, with local times in a zone."""
         start = moment_at(slot.start)
         local = zoned_times.local_time(start, zone)
         return cls.model_construct(

@@ -1,4 +1,4 @@
-"""Help with filling in a service's card: what a model drafts."""
+"""Draft a service card with AI."""
 
 from typing import Self
 
@@ -16,7 +16,7 @@ from chalicelib.domains.files.flows.photos import PhotoOut
 
 
 class ServiceDraftRequest(Wire):
-    """What to draft a card from."""
+    """Input for a draft. At least one of ``name`` and ``prompt`` is required."""
 
     AT_LEAST_ONE_OF = ("name", "prompt")
 
@@ -25,7 +25,7 @@ class ServiceDraftRequest(Wire):
     language: Language = Field(default="ru", description="Language code.")
 
     @model_validator(mode="after")
-    def _has_visible_text(self) -> Self:
+    def _require_name_or_prompt(self) -> Self:
         if not has_one(self):
             raise PydanticCustomError("empty", "send at least one of name, prompt")
         return self
@@ -38,7 +38,7 @@ class ServiceDraft(DraftOut):
 
 
 class ServiceDraftResult(Wire):
-    """A drafted card with photo candidates; nothing of it is stored."""
+    """A drafted card with photo candidates. Neither is stored."""
 
     draft: ServiceDraft = Field(description="The card, to look at and pass to svc_create_service.")
     images: list[PhotoOut] = Field(description="Photo candidates, at most 10.")

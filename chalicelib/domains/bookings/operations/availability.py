@@ -1,4 +1,4 @@
-"""Availability: the opening hours of a resource."""
+"""List and set the opening hours of a resource."""
 
 from datetime import timedelta
 from typing import Annotated, Self
@@ -32,11 +32,11 @@ from chalicelib.lib.spans import merge
 
 MAX_RULES = 400
 MAX_NAMED = 20
-"""Bookings outside the opening hours that a warning names."""
+"""Maximum number of bookings outside the opening hours that a warning lists."""
 MAX_CHECKED = 1000
-"""Bookings to come that are looked at for that, the first ones."""
+"""Maximum number of upcoming bookings that are checked for the warning, earliest first."""
 LOOKED_AHEAD = timedelta(days=366)
-"""No service can be booked further ahead."""
+"""Period that is checked for the warning. No service can be booked further ahead."""
 _DAY = timedelta(days=1)
 
 
@@ -50,7 +50,7 @@ def _weekday(value: object) -> int | str:
 Weekday = Annotated[
     int | str, PlainValidator(_weekday), WithJsonSchema({"type": ["string", "integer"]})
 ]
-"""As the rules of schedules read it."""
+"""A name or number. ``domains.bookings.rules.schedule`` validates it."""
 TimeOfDay = Annotated[str, StringConstraints(max_length=8)]
 
 
@@ -75,7 +75,7 @@ class OpeningRuleIn(Wire):
 
     @property
     def rule(self) -> Rule:
-        """The rule as schedules are made of it."""
+        """The rule in the form that ``schedule.parse`` accepts."""
         intervals: list[Interval] | None = None
         if self.intervals is not None:
             intervals = [Interval(each.start, each.end) for each in self.intervals]
@@ -98,7 +98,7 @@ class OpeningRuleOut(Wire):
 
 
 class AvailabilityQuery(Wire):
-    """Whose opening hours."""
+    """Resource whose opening hours to list."""
 
     resource_id: Id = Field(description="Resource id.")
 
@@ -115,7 +115,7 @@ class Availability(Wire):
 
     @classmethod
     def of(cls, resource: ResourceRow, row: resources.ScheduleRow | None) -> Self:
-        """Return the wire form of stored opening hours; None if they were never set."""
+        """Return the wire form of stored opening hours. ``row`` is None if they were never set."""
         rules = schedule.canonical(row.schedule) if row else []
         return cls(
             resource_id=resource.id,
@@ -126,7 +126,7 @@ class Availability(Wire):
 
 
 class AvailabilityInput(Wire):
-    """The opening hours that a resource is to have."""
+    """New opening hours of a resource."""
 
     resource_id: Id = Field(description="Resource id.")
     rules: Annotated[list[OpeningRuleIn], Field(max_length=MAX_RULES)] = Field(
@@ -191,7 +191,8 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
         row = resources.save_schedule(unit, resource, wanted)
         return Availability.of(resource, row).model_dump_json(by_alias=True).encode()
 
-    # Committed by itself: a booking made meanwhile has seen the new hours, or is found below.
+    # Committed separately: a booking made at the same time either reads the new hours or is found
+    # below.
     made = ctx.unit.commit_batch("availability", stage)
     _warn_of_bookings_outside(ctx, args.resource_id, wanted, timezone)
     return Availability.model_validate(from_json(made))

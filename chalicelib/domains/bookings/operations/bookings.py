@@ -1,4 +1,4 @@
-"""Bookings as they are read: one, and a page."""
+"""List and read bookings."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -116,7 +116,7 @@ class BookingEvent(Wire):
 
     @classmethod
     def of(cls, event: EventRow) -> Self:
-        """Return the wire form of a stored change."""
+        """Return the wire form of a stored entry."""
         return cls.from_row(
             event.attribute_values, move=event.move and BookingMove.model_validate(event.move)
         )
@@ -140,13 +140,13 @@ class BookingResult(Wire):
 
 
 class BookingRef(Wire):
-    """Which booking."""
+    """Id of a booking."""
 
     id: Id = Field(description="Booking id.")
 
 
 class BookingListQuery(Wire):
-    """Which bookings to list, and how."""
+    """Filters, sort and page of a list of bookings."""
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Bookings a page.")
@@ -223,7 +223,7 @@ def _range(ctx: Context, args: BookingListQuery) -> tuple[datetime | None, datet
 
 
 def _zone(ctx: Context, args: BookingListQuery) -> str:
-    """Return the zone of the resource asked for, or that all of the service asked for share."""
+    """Return the zone of the requested resource, or the one shared by the service's resources."""
     ids = [args.resource_id] if args.resource_id else []
     if (
         not ids

@@ -1,4 +1,4 @@
-"""What becomes of bookings: made, moved, and their statuses set."""
+"""Create and move bookings, and set their statuses."""
 
 from typing import Annotated, Literal, Self
 
@@ -24,7 +24,7 @@ from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
 SOURCE = "api"
-"""The source of bookings that keys make."""
+"""Source of bookings made with an API key."""
 
 Notes = Annotated[str, StringConstraints(max_length=2000)]
 ReasonText = Annotated[str, StringConstraints(max_length=500)]
@@ -40,7 +40,7 @@ class BookingContact(Wire):
     email: Email | None = optional("E-mail address.")
 
     @model_validator(mode="after")
-    def _can_be_reached(self) -> Self:
+    def _require_phone_or_email(self) -> Self:
         if not has_one(self):
             raise PydanticCustomError("contact", "expected phone, email or both")
         return self
@@ -65,13 +65,13 @@ class BookingCreate(Wire):
     )
 
     @model_validator(mode="after")
-    def _is_for_somebody(self) -> Self:
+    def _require_one_client(self) -> Self:
         exactly_one(self)
         return self
 
 
 class BookingMoveTo(Wire):
-    """Where to move a booking."""
+    """New start or resource of a booking."""
 
     start_at: When | None = optional("New start.")
     resource_id: Id | None = optional("New resource.")
@@ -79,7 +79,7 @@ class BookingMoveTo(Wire):
 
 
 class BookingStatusSet(BookingMoveTo):
-    """A booking's status, and its place if it is moved."""
+    """New status of a booking, and optionally a new start or resource."""
 
     id: Id = Field(description="Booking id.")
     status: BookingStatus = Field(description="Any; the current one to only move it.")
@@ -87,14 +87,14 @@ class BookingStatusSet(BookingMoveTo):
 
 
 class BookingReschedule(BookingMoveTo):
-    """Which booking to move, and where."""
+    """A booking to move, and its new start or resource."""
 
     AT_LEAST_ONE_OF = ("start_at", "resource_id")
 
     id: Id = Field(description="Booking id.")
 
     @model_validator(mode="after")
-    def _goes_somewhere(self) -> Self:
+    def _require_new_place(self) -> Self:
         if not has_one(self):
             raise PydanticCustomError("nowhere", "expected startAt, resourceId or both")
         return self
@@ -119,7 +119,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
 
     Taken meanwhile: 409 slot_unavailable with alternatives.
     """
-    client, contact = _who(ctx, args)
+    client, contact = _client_and_contact(ctx, args)
     made, event = booking.book(
         ctx.unit,
         Order(
@@ -194,8 +194,8 @@ def _changed(
     return BookingResult(booking=BookingWithHistory.having(row, history))
 
 
-def _who(ctx: Context, args: BookingCreate) -> tuple[ClientRow | None, Contact]:
-    """Return the client that is named, or none, and the contacts that the booking keeps."""
+def _client_and_contact(ctx: Context, args: BookingCreate) -> tuple[ClientRow | None, Contact]:
+    """Return the client with the given id, if any, and the contacts to store with the booking."""
     if args.client is not None:
         country = calendars.workspace_of(ctx.unit).country
         given = args.client

@@ -1,4 +1,4 @@
-"""When a service can be booked."""
+"""List the free slots of a service."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -28,19 +28,19 @@ from chalicelib.lib.spans import Span
 
 DEFAULT_LENGTH = timedelta(days=7)
 MAX_DAYS = 31
-"""Local dates that a search touches (tools.md, row 60)."""
+"""Maximum number of local dates that a search may include."""
 
 
 MAX_SLOTS = 5000
 FEW_SLOTS = 40
-"""Slots of an answer by default.
+"""Default maximum of slots in a response.
 
-An AI client reads all of them, and a month of three people has hundreds.
+An AI client reads every slot, and a month of three people has hundreds.
 """
 
 
 class SlotsRange(Wire):
-    """When, and with whom, slots are looked for."""
+    """Range and optional resource of a slot search."""
 
     resource_id: Id | None = optional("Only with this one.")
     from_: When | None = Field(
@@ -51,7 +51,7 @@ class SlotsRange(Wire):
 
 
 class SlotsQuery(SlotsRange):
-    """Which slots."""
+    """Service and range of a slot search."""
 
     service_id: Id = Field(description="Service id.")
     booking_id: Id | None = optional("Slots to move this booking to.")
@@ -61,7 +61,7 @@ class SlotsQuery(SlotsRange):
 
 
 class SlotList(Wire):
-    """The slots of a range, or why there are none."""
+    """Slots in a range, or the reason why there are none."""
 
     slots: list[SlotOut] = Field(description="The slots, by start.")
     resources: list[SlotResource] = Field(description="The service's resources.")
@@ -97,10 +97,11 @@ def slot_list(
 ) -> SlotList:
     """Return the first slots of a service in a range.
 
-    At most ``limit``; None means ``FEW_SLOTS`` or, if it has more, the whole first day.
+    The response has at most ``limit`` slots. None means ``FEW_SLOTS``, or the whole first day if
+    that has more.
 
     Raises:
-        ValidationError: the range ends before it begins, or is too long.
+        ValidationError: the range ends before it begins, or it is too long.
     """
     search = Search.of(ctx.workspace_id, service, args.resource_id, moving)
     bound = search.candidates.bound
@@ -146,10 +147,10 @@ def _moving(ctx: Context, args: SlotsQuery, service: ServiceRow) -> BookingRow |
 
 
 def _span(args: SlotsRange, zone: str) -> Span:
-    """Return the range that is asked for.
+    """Return the requested range.
 
     Raises:
-        ValidationError: it ends before it begins, or is too long.
+        ValidationError: it ends before it begins, or it is too long.
     """
     span = calendars.range_of(args.from_, args.to, zone, DEFAULT_LENGTH)
     if span.end < span.start:

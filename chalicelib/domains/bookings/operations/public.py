@@ -1,7 +1,7 @@
-"""What visitors do with bookings: find a time, book it, cancel it, keep it in their calendar.
+"""Public operations for visitors: find a slot, book it, cancel it, get its calendar file.
 
-Nobody learns anything of another's booking, and no client is changed: what a visitor says of
-themselves stays on the booking (bookings.md, Two clients, one slot).
+Responses reveal nothing about other visitors' bookings. A visitor's contacts are stored with the
+booking only, and never change an existing client.
 """
 
 from datetime import timedelta
@@ -43,18 +43,21 @@ from chalicelib.engine import limits
 from chalicelib.lib import zoned_times
 
 SOURCE = "public"
-"""The source of bookings that visitors make."""
+"""Source of bookings made by visitors."""
 SLOTS = Limit("public-slots", "searches a minute", 60, timedelta(minutes=1))
 TRIES = Limit("public-bookings", "bookings and cancellations a minute", 30, timedelta(minutes=1))
 A_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
-"""Of one visitor, as the one before; they fail closed."""
+"""Bookings per day from one visitor.
+
+If the rate limiter is unavailable, requests are refused. The same holds for ``TRIES``.
+"""
 FILES = Limit("public-calendar", "calendar files a minute", 60, timedelta(minutes=1))
 MAX_UPCOMING = 5
-"""Bookings to come that one visitor may make for one contact in a workspace."""
+"""Maximum number of upcoming bookings that one visitor may make for one contact in a workspace."""
 MAX_HOLDS = 2
-"""Unpaid holds among them."""
+"""Maximum number of unpaid holds among these bookings."""
 RETRY_AFTER = timedelta(hours=1)
-"""How long a refused visitor is asked to wait: always the same, so that it reveals nothing."""
+"""Retry-After of a refused request. It is constant, so that it reveals nothing."""
 SUFFIX = ".ics"
 
 TokenText = Annotated[str, StringConstraints(max_length=100)]
@@ -67,14 +70,14 @@ class BookingStartedError(ConflictError):
 
 
 class PublicSlotsQuery(SlotsRange):
-    """Which slots of a service."""
+    """Service and range of a visitor's slot search."""
 
     id: Id = Field(description="Service id.")
     limit: int = Field(default=2000, ge=1, le=MAX_SLOTS, description="Slots at most.")
 
 
 class PublicBookingCreate(Wire):
-    """A booking that a visitor wants."""
+    """A visitor's request for a booking."""
 
     service_id: Id = Field(description="Service id.")
     start_at: When = Field(description="startAt of a slot.")
@@ -99,7 +102,7 @@ class PublicBookingOut(Wire):
 
     @classmethod
     def of(cls, row: BookingRow) -> Self:
-        """Return what a visitor sees of a stored booking."""
+        """Return the wire form of a stored booking for a visitor."""
         return cls.from_row(
             row.values,
             start_at=row.starts_at,
@@ -109,7 +112,7 @@ class PublicBookingOut(Wire):
 
 
 class PublicBookingMade(Wire):
-    """A new booking, and what opens it later."""
+    """A new booking with its cancellation token and calendar file."""
 
     booking: PublicBookingOut = Field(description="The booking.")
     cancel_token: str = Field(description="Cancels it; whoever has it can.")
@@ -117,7 +120,7 @@ class PublicBookingMade(Wire):
 
 
 class PublicCancellation(Wire):
-    """Which booking to cancel."""
+    """Token of a booking to cancel."""
 
     token: TokenText = Field(description="cancelToken of the booking.")
     dry_run: bool = Field(default=False, description="Only show the booking.")
@@ -130,7 +133,7 @@ class PublicBookingResult(Wire):
 
 
 class CalendarFileRef(Wire):
-    """Which calendar file."""
+    """Name of a calendar file."""
 
     file: TokenText = Field(description="Its name, as icsUrl ends.")
 
@@ -149,7 +152,7 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
     """Return a service that visitors may book.
 
     Raises:
-        NotFoundError: there is none, or its site is suspended.
+        NotFoundError: there is no such service, or its site is suspended.
     """
     service = SERVICES.require(ctx.workspace_id, service_id)
     site = binding.site_of_service(ctx.workspace_id, service.site_id)
@@ -225,15 +228,15 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
 def _check_upcoming(
     ctx: Context, service: ServiceRow, contact: Contact
 ) -> list[VisitorBookingsRow]:
-    """Return what this visitor has booked for a contact, unless that is as much as allowed.
+    """Return the visitor's earlier bookings per contact, or raise if the limit is reached.
 
-    Bookings that anybody else made for the contact do not count, and the refusal is always the
-    same. So a visitor who names a contact of somebody else learns nothing of it, and keeps nobody
-    from booking. The rows are to be saved with the new booking: of several at once one commits, and
-    the others begin again.
+    Bookings of other visitors for the same contact do not count, and every refusal is the same.
+    Therefore a visitor cannot learn about another person's contact, or prevent that person from
+    booking. The caller saves these rows with the new booking. Of several concurrent requests one
+    commits, and the others run again.
 
     Raises:
-        RateLimitedError: the visitor has made as many bookings to come, or unpaid holds.
+        RateLimitedError: the visitor has too many upcoming bookings or unpaid holds.
     """
     rows = bookings.made_by_visitor(
         ctx.workspace_id, ctx.principal.rate_limit_key, filter(None, contact.identity.values())
@@ -253,7 +256,7 @@ def _check_upcoming(
 
 
 def _unverified(service: ServiceRow) -> Limit:
-    """Return the limit on bookings of a service by visitors, whose contacts nobody has verified."""
+    """Return the limit on visitors' bookings of a service. Their contacts are not verified."""
     most = int(service.unverified_per_hour)
     return Limit("unverified", "bookings of this service an hour", most, timedelta(hours=1))
 
@@ -271,7 +274,7 @@ def _unverified(service: ServiceRow) -> Limit:
 )
 def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBookingResult:
     """Cancel a booking before it begins; one that is cancelled stays so."""
-    row = _opened(ctx, args.token, Purpose.CANCEL)
+    row = _booking_for_token(ctx, args.token, Purpose.CANCEL)
     if row.status != "cancelled":
         if row.starts_at <= clock.now():
             msg = "This booking has begun, or is over, and cannot be cancelled any more."
@@ -292,7 +295,7 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
 )
 def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
     """Return a booking as an iCalendar file, which replaces an earlier copy of it."""
-    row = _opened(ctx, args.file.removesuffix(SUFFIX), Purpose.CALENDAR)
+    row = _booking_for_token(ctx, args.file.removesuffix(SUFFIX), Purpose.CALENDAR)
     file = calendar_files.calendar_file(
         CalendarEvent(
             uid=f"{row.id}@{ctx.workspace_id}",
@@ -309,11 +312,11 @@ def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
     return CalendarFile(content=file.decode())
 
 
-def _opened(ctx: Context, text: str, purpose: Purpose) -> BookingRow:
-    """Return the booking that a token opens for a purpose.
+def _booking_for_token(ctx: Context, text: str, purpose: Purpose) -> BookingRow:
+    """Return the booking of a token.
 
     Raises:
-        NotFoundError: it opens nothing, or not for this; which of them is not told.
+        NotFoundError: the token is invalid, or it is for another purpose. The error is the same.
     """
     token = _read(text)
     row = BOOKINGS.find(ctx.workspace_id, token.booking_id)

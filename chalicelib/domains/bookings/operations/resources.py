@@ -1,4 +1,4 @@
-"""Resources: list, read, create, update, delete."""
+"""List, read, create, update and delete resources."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -43,11 +43,11 @@ from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 FOLDER = "services"
-"""Where photos are kept: beside the images of services."""
+"""Folder of photos. Images of services are stored there, too."""
 CASCADE = "resource-cascade"
-"""The scheduled job of what hung on a deleted resource."""
+"""The scheduled job that unbinds a deleted resource and removes its time off."""
 UNBOUND_AT_ONCE = 20
-"""Services, or time off, that one transaction of the job writes."""
+"""Maximum number of services, or of time off, that one transaction of the job changes."""
 
 Description = Annotated[str, StringConstraints(max_length=20_000)]
 Type = Literal["master", "room", "equipment"]
@@ -96,7 +96,7 @@ class ResourceResult(Wire):
 
 
 class ResourceListQuery(Wire):
-    """Which resources to list."""
+    """Filters and page of a list of resources."""
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Resources a page.")
@@ -114,7 +114,7 @@ class ResourceList(Wire):
 
 
 class ResourceRef(Wire):
-    """Which resource."""
+    """Id of a resource."""
 
     id: Id = Field(description="Resource id.")
 
@@ -148,7 +148,7 @@ class ResourcePatch(Patch):
 
 
 class ResourceDelete(Wire):
-    """Which resource to delete."""
+    """Id of a resource to delete."""
 
     id: Id = Field(description="Resource id.")
     force: bool = Field(default=False, description="Even with bookings to come.")
@@ -156,13 +156,13 @@ class ResourceDelete(Wire):
 
 
 class ResourceDeleted(DeletedResult):
-    """A deletion, and what it leaves."""
+    """Result of a deletion, with the number of remaining bookings."""
 
     future_bookings: int = Field(description="Its bookings to come, which stay.")
 
 
 def warn_of_zone(ctx: Context, resource: ResourceRow, timezone: str) -> None:
-    """Warn that opening hours move with a resource's zone, and bookings do not."""
+    """Warn that a change of zone moves a resource's opening hours, but not its bookings."""
     if timezone != resource.timezone:
         ctx.warn(
             f"The opening hours are now in {timezone}, before in {resource.timezone}. Bookings "
@@ -171,7 +171,7 @@ def warn_of_zone(ctx: Context, resource: ResourceRow, timezone: str) -> None:
 
 
 def weight(args: Wire) -> int:
-    """Return how many heavy calls a call is: one if its photo is elsewhere."""
+    """Return the weight of a call for the rate limit: 1 if its photo must be fetched by URL."""
     photo = args.provided().get("photo")
     return images.weight([photo] if photo else ())
 
@@ -209,7 +209,7 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
 
 
 def _wanted(ctx: Context, args: ResourceListQuery) -> set[str] | None:
-    """Return the ids to choose from, None for all."""
+    """Return the ids that pass the filters, or None without such filters."""
     if args.service_id is None:
         return None if args.id is None else {args.id}
     service = SERVICES.find(ctx.workspace_id, args.service_id)
@@ -325,7 +325,8 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
 def release(job: Job) -> None:
     """Unbind services from a deleted resource, and remove its time off.
 
-    It runs right after the deletion, or else in the runner; nothing can be bound to it any more.
+    This runs right after the deletion. If that fails, the job runner repeats it. Nothing can be
+    bound to the deleted resource in the meantime.
     """
     workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
     event = AuditEvent.by_job(CASCADE)

@@ -1,4 +1,4 @@
-"""Services: list, read, create, update, delete."""
+"""List, read, create, update and delete services."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -43,10 +43,10 @@ from chalicelib.lib.contact_fields import Tags
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 FOLDER = "services"
-"""Where the images of services are kept."""
+"""Folder in which images of services are stored."""
 
 
-def _apart(ids: list[str]) -> list[str]:
+def _unique(ids: list[str]) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
@@ -56,7 +56,7 @@ Buffer = Annotated[int, Field(ge=0, le=480)]
 Notice = Annotated[int, Field(ge=0, le=43_200)]
 Horizon = Annotated[int, Field(ge=1, le=365)]
 Unverified = Annotated[int, Field(ge=1, le=1000)]
-ResourceIds = Annotated[list[Id], Field(max_length=binding.MAX_RESOURCES), AfterValidator(_apart)]
+ResourceIds = Annotated[list[Id], Field(max_length=binding.MAX_RESOURCES), AfterValidator(_unique)]
 Status = Literal["active", "inactive"]
 
 
@@ -104,7 +104,7 @@ class ServiceResult(Wire):
 
 
 class ServiceListQuery(Wire):
-    """Which services to list, and how."""
+    """Filters, sort and page of a list of services."""
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Services a page.")
@@ -134,7 +134,7 @@ class ServiceList(Wire):
 
 
 class ServiceRef(Wire):
-    """Which service."""
+    """Id of a service."""
 
     id: Id = Field(description="Service id.")
 
@@ -189,14 +189,14 @@ class ServicePatch(Patch):
 
 
 class ServiceDelete(Wire):
-    """Which service to delete."""
+    """Id of a service to delete."""
 
     id: Id = Field(description="Service id.")
     dry_run: bool = Field(default=False, description="Only report.")
 
 
 class ServiceDeleted(DeletedResult):
-    """A deletion, and what it leaves."""
+    """Result of a deletion, with the number of remaining bookings."""
 
     future_bookings: int = Field(description="Its bookings to come, which stay.")
 
@@ -319,10 +319,10 @@ def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
 
 
 def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) -> dict[str, Any]:
-    """Return what is stored of given fields; all that they refer to is demanded at commit.
+    """Return the stored values of given fields, and require at commit whatever they refer to.
 
-    Unknown ids are told before images are fetched. ``before`` are the images so far, which stay if
-    none of the new ones can be taken.
+    Unknown ids raise an error before images are fetched. ``before`` has the current images, which
+    stay if no new image can be imported.
     """
     values = dict(given)
     if values.get("category_id") is not None:
@@ -344,7 +344,7 @@ def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) 
 
 
 def _check_leaving(ctx: Context, site_id: str | None) -> None:
-    """Refuse to take a service off a suspended site, whose services visitors cannot book.
+    """Refuse to move a service off a suspended site. Visitors cannot book its services.
 
     Raises:
         ConflictError: the site is suspended.

@@ -1,4 +1,4 @@
-"""Time off: when a resource, or the whole workspace, cannot be booked."""
+"""List, create and delete time off: periods when a resource or a workspace cannot be booked."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
@@ -24,7 +24,7 @@ from chalicelib.lib.spans import Span
 
 MAX_LISTED = 1000
 MAX_AFFECTED = 100
-"""Bookings in the way of new time off that the answer names."""
+"""Maximum number of bookings within new time off that the response lists."""
 
 Reason = Annotated[str, StringConstraints(max_length=500)]
 
@@ -56,7 +56,7 @@ class TimeOffOut(Wire):
 
 
 class TimeOffQuery(Wire):
-    """Which time off to list."""
+    """Filters of a list of time off."""
 
     resource_id: Id | None = optional("In the way of this one.")
     from_: When | None = Field(default=None, alias="from", description="Ends after it.")
@@ -64,7 +64,7 @@ class TimeOffQuery(Wire):
 
 
 class TimeOffList(Wire):
-    """Time off, by its begin."""
+    """Time off, sorted by start."""
 
     time_off: list[TimeOffOut] = Field(description="Time off, by its begin.")
     total: int = Field(description="How much there is.")
@@ -80,7 +80,7 @@ class TimeOffCreate(Wire):
 
 
 class TimeOffCreated(Wire):
-    """New time off, and the bookings in its way."""
+    """New time off, and the bookings that it overlaps."""
 
     time_off: TimeOffOut = Field(description="The time off.")
     affected_bookings: list[Id] = Field(description="Bookings within it, which stay; at most 100.")
@@ -88,14 +88,14 @@ class TimeOffCreated(Wire):
 
 
 class TimeOffDelete(Wire):
-    """Which time off to delete."""
+    """Id of time off to delete."""
 
     id: Id = Field(description="Time off id.")
     dry_run: bool = Field(default=False, description="Only report.")
 
 
 class _Period(NamedTuple):
-    """When time off is: moments, or dates."""
+    """Period of time off: either moments or dates."""
 
     moments: Span | None
     days: tuple[date, date] | None
@@ -161,7 +161,8 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
         time_off.stage_creation(unit, row, resource)
         return TimeOffOut.of(row).model_dump_json(by_alias=True).encode()
 
-    # Committed by itself: a booking made meanwhile has seen it, or is found below.
+    # Committed separately: a booking made at the same time either reads the time off or is found
+    # below.
     made = TimeOffOut.model_validate(from_json(ctx.unit.commit_batch("time-off", stage)))
     row = time_off.find(ctx.workspace_id, made.id)
     affected = _affected(ctx, row.time_off) if row else bookings.Blocking([], 0)
@@ -190,7 +191,7 @@ def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
 
 
 def _period(args: TimeOffCreate, timezone: str) -> _Period:
-    """Return when the time off is: whole dates if both are, else moments."""
+    """Return the period of new time off: whole dates if both ends are dates, else moments."""
     start, end = args.start_at, args.end_at
     if not isinstance(start, datetime) and not isinstance(end, datetime):
         if end < start:
@@ -198,14 +199,14 @@ def _period(args: TimeOffCreate, timezone: str) -> _Period:
         return _Period(None, (start, end))
     first = epoch_ms(clock.moment_of(start, timezone))
     last = epoch_ms(clock.moment_of(end, timezone, end=True))
-    last += not isinstance(end, datetime)  # a date ends with its last millisecond
+    last += not isinstance(end, datetime)  # A date ends after its last millisecond.
     if last <= first:
         raise ValidationError.of("endAt", "expected a time after startAt")
     return _Period(Span(first, last), None)
 
 
 def _affected(ctx: Context, found: TimeOff) -> bookings.Blocking:
-    """Return the bookings that lie within time off: the first of them, and how many they are."""
+    """Return the first bookings within time off, and their total number."""
     ids, total = list[str](), 0
     for timezone, resource_ids in _resources(ctx, found):
         start, end = found.span(timezone)
@@ -218,7 +219,7 @@ def _affected(ctx: Context, found: TimeOff) -> bookings.Blocking:
 
 
 def _resources(ctx: Context, found: TimeOff) -> Sequence[tuple[str, list[str] | None]]:
-    """Return whose bookings may be affected, by zone; None where it is the whole workspace's."""
+    """Return the resources with affected bookings, grouped by zone. None means all resources."""
     workspace_id = ctx.workspace_id
     if found.moments is not None and found.resource_id is None:
         return [("UTC", None)]
@@ -227,7 +228,7 @@ def _resources(ctx: Context, found: TimeOff) -> Sequence[tuple[str, list[str] | 
     for resource in RESOURCES.fetch(workspace_id, ids):
         zoned.setdefault(resource.timezone, []).append(resource.id)
     if found.resource_id is None and len(zoned) == 1:
-        return [(zone, None) for zone in zoned]  # one Query rather than one a resource
+        return [(zone, None) for zone in zoned]  # one query instead of one per resource
     return list(zoned.items())
 
 
@@ -236,7 +237,7 @@ def _all_ids(workspace_id: str) -> list[str]:
 
 
 def _shown(found: TimeOff) -> tuple[str, str]:
-    """Return the begin and the end as answers show them."""
+    """Return the start and the end in wire form."""
     if found.moments is None:
         return str(found.first_day), str(found.last_day)
     start, end = (datetime.fromtimestamp(each / 1000, UTC) for each in found.moments)

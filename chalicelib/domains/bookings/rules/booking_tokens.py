@@ -1,8 +1,8 @@
-"""Tokens that visitors hold: each opens one thing of one booking, such as its cancellation.
+"""Tokens of visitors: each one permits one action on one booking, such as its cancellation.
 
-A token names its workspace and booking, and is signed for one purpose with a secret that the
-booking keeps: the address of a calendar file cannot cancel, and without its secret, which goes when
-a client is erased, a booking has no token at all.
+A token contains the ids of its workspace and booking. It is signed for one purpose with a secret
+that is stored with the booking. Therefore the token of a calendar file cannot cancel the booking.
+The secret is deleted when the client is erased, and all tokens of the booking become invalid.
 """
 
 import binascii
@@ -19,25 +19,25 @@ SECRET_BYTES = 16
 _ID_BYTES = 16
 _SIGNATURE_BYTES = 16
 LENGTH = 64
-"""Characters of a token: base64 of two ids and a signature."""
+"""Length of a token in characters: base64 of two ids and a signature."""
 
 
 class Purpose(StrEnum):
-    """What a token opens."""
+    """Action that a token permits."""
 
     CANCEL = "cancel"
     CALENDAR = "calendar"
 
 
 class BookingToken(NamedTuple):
-    """A token as it was read; that it is genuine, only the booking's secret can tell."""
+    """A parsed token. ``is_for`` verifies its signature with the booking's secret."""
 
     workspace_id: str
     booking_id: str
     signature: bytes
 
     def is_for(self, purpose: Purpose, secret: str | None) -> bool:
-        """Whether the token was made for a purpose with a booking's secret."""
+        """Return whether the token was signed for a purpose with a booking's secret."""
         if not secret:
             return False
         expected = _signature(self.workspace_id, self.booking_id, purpose, secret)
@@ -45,7 +45,7 @@ class BookingToken(NamedTuple):
 
 
 def new_secret() -> str:
-    """Return the secret of a new booking."""
+    """Return a random secret for a new booking, in hexadecimal."""
     return secrets.token_hex(SECRET_BYTES)
 
 
@@ -57,7 +57,7 @@ def token(workspace_id: str, booking_id: str, purpose: Purpose, secret: str) -> 
 
 
 def read(text: str) -> BookingToken | None:
-    """Return what a token names, or None if it is not one."""
+    """Return a parsed token, or None if the text has another format."""
     if len(text) != LENGTH:
         return None
     try:

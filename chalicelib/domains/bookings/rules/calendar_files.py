@@ -1,4 +1,4 @@
-"""A booking as an iCalendar file (RFC 5545), for the calendar of who booked."""
+"""Format a booking as an iCalendar file (RFC 5545) for the visitor's calendar."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -8,14 +8,14 @@ STATUSES = {
     "cancelled": "CANCELLED",
     "no_show": "CANCELLED",
 }
-"""What calendars call a booking's status; the others are confirmed."""
+"""iCalendar status of a booking's status. Any other status is CONFIRMED."""
 
 
 class CalendarEvent(NamedTuple):
-    """What a calendar is told of a booking; no contacts, for its address may be passed on.
+    """Fields of a booking for a calendar. There are no contacts, because links may be shared.
 
-    ``uid`` stays with the booking for good. ``sequence`` rises when its time, place or status
-    changes, and ``changed_at`` says when: so calendars replace what they had. Times are in UTC.
+    ``uid`` never changes. ``sequence`` increases when the time, place or status changes, at the
+    moment ``changed_at``. Calendars use both to replace an earlier version. Times are in UTC.
     """
 
     uid: str
@@ -29,8 +29,8 @@ class CalendarEvent(NamedTuple):
 
 
 def calendar_file(event: CalendarEvent, *, producer: str) -> bytes:
-    """Return the file: one event, published for whoever reads it."""
-    from icalendar import Calendar, Event  # noqa: PLC0415  few requests ask
+    """Return a published calendar with one event."""
+    from icalendar import Calendar, Event  # noqa: PLC0415  imported on use: few requests need it
 
     entry = Event()
     entry.add("uid", event.uid)

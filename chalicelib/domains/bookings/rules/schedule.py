@@ -1,8 +1,8 @@
-"""A resource's opening hours: weekly and dated rules, and the windows that they mean.
+"""Opening hours of a resource: weekly and dated rules, and the windows that they result in.
 
-Rules are read from what callers send (tools.md, row 54) into a ``Schedule``; ``windows`` puts it on
-the UTC line (bookings.md, rules 1-3). Both know local wall time only as minutes after a date's
-midnight: 1440 is the next midnight, and what lies beyond it is the next day.
+``parse`` turns rules into a ``Schedule``, and ``windows`` converts a ``Schedule`` to UTC. Both use
+local wall time as minutes after a date's midnight. 1440 is the next midnight, and higher values are
+on the next day.
 """
 
 import re
@@ -16,18 +16,18 @@ from chalicelib.lib.spans import Span, merge
 from chalicelib.lib.zoned_times import WEEKDAYS
 
 MAX_INTERVALS = 24
-"""Of one date."""
+"""Maximum number of intervals of one date."""
 
 _NAMES = (*WEEKDAYS, "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SUNDAY = 7
 _DAY = 24 * 60
 _TIME = re.compile(r"(\d{1,2}):([0-5]\d)", re.ASCII)
 _A_DAY = timedelta(days=1)
-_Date = date  # where a field has this name
+_Date = date  # Alias for use where a field is named date.
 
 
 class ScheduleError(ValueError):
-    """A rule that cannot be followed: its ``index``, the ``field`` in it, and what is wrong."""
+    """An invalid rule: its ``index``, the ``field`` in it, and the problem."""
 
     def __init__(self, index: int, field: str, message: str) -> None:
         super().__init__(f"rules.{index}.{field}: {message}")
@@ -37,14 +37,17 @@ class ScheduleError(ValueError):
 
 
 class Interval(NamedTuple):
-    """Opening hours as ``HH:MM``; ``24:00`` is midnight, an end up to the start the next day."""
+    """Opening hours as ``HH:MM``. ``24:00`` is midnight.
+
+    An end before or at the start is on the next day.
+    """
 
     start: str
     end: str
 
 
 class Rule(NamedTuple):
-    """Opening hours of one weekday, of several, or of one date; no ``intervals`` at all: closed.
+    """Opening hours of one weekday, of several, or of one date. Empty ``intervals`` mean closed.
 
     ``start`` and ``end`` are the short form of a single interval. A weekday is ``mon`` to ``sun``,
     or 0 to 7, where 0 and 7 are Sunday.
@@ -61,7 +64,7 @@ class Rule(NamedTuple):
 class Schedule(NamedTuple):
     """Opening hours, in minutes after midnight, of each weekday (Monday first) and of some dates.
 
-    Those of a date are in order and do not overlap. A date's replace those of its weekday.
+    Intervals of a day are sorted and do not overlap. A date's hours replace those of its weekday.
     """
 
     weekly: tuple[tuple[Span, ...], ...] = ((),) * 7
@@ -80,11 +83,12 @@ class Schedule(NamedTuple):
 def parse(rules: Sequence[Rule]) -> Schedule:
     """Return the schedule that the rules describe.
 
-    Rules of one weekday add up; a date has one rule. Overlapping intervals of a day become one;
-    touching ones stay two, since each start anchors a grid of slots (bookings.md, rule 5).
+    Several rules of one weekday are combined. A date has only one rule. Overlapping intervals of a
+    day are merged. Adjacent intervals are not merged, because each interval's start begins its own
+    grid of slots.
 
     Raises:
-        ScheduleError: a rule cannot be followed.
+        ScheduleError: a rule is invalid.
     """
     weekly: list[tuple[Span, ...]] = [()] * 7
     dates: dict[date, tuple[Span, ...]] = {}
@@ -108,9 +112,9 @@ def parse(rules: Sequence[Rule]) -> Schedule:
 
 
 def canonical(schedule: Schedule) -> list[Rule]:
-    """Return the canonical rules of a schedule: one a weekday, Monday first, then one a date.
+    """Return the canonical rules of a schedule: one per weekday, Monday first, then one per date.
 
-    ``parse`` makes the same schedule of them.
+    ``parse`` converts them back to the same schedule.
     """
     return [
         *(
@@ -126,14 +130,14 @@ def canonical(schedule: Schedule) -> list[Rule]:
 
 
 def windows(schedule: Schedule, timezone: str, first: date, last: date) -> list[Span]:
-    """Return the opening hours that start on the local dates ``first`` to ``last``, by start.
+    """Return the opening hours that start on the local dates ``first`` to ``last``, sorted.
 
-    They are in milliseconds since 1970 UTC. They may overlap: yesterday's overnight hours, today's
-    early ones. An edge in the hour that a clock change skips is read with the offset before it, one
-    in the hour that it repeats is the first occurrence (RFC 5545, 3.3.5); hours that are skipped
-    wholly are none.
+    They are in milliseconds since 1970 UTC. They may overlap, such as yesterday's overnight hours
+    and today's early ones. A clock change may skip an hour: a time in it uses the offset before the
+    change. A clock change may repeat an hour: a time in it means the first occurrence (RFC 5545,
+    3.3.5). Hours that are skipped entirely are left out.
     """
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  few requests ask
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  imported on use: few requests need it
 
     zone = ZoneInfo(timezone)
     found: list[Span] = []
@@ -141,7 +145,7 @@ def windows(schedule: Schedule, timezone: str, first: date, last: date) -> list[
         day = first + ahead * _A_DAY
         midnight = datetime.combine(day, time(), zone)
         for hours in schedule.of(day):
-            # Sums within one zone are of wall time, and their fold is 0.
+            # Arithmetic within one zone uses wall time, and the result has fold 0.
             start, end = (clock.epoch_ms(midnight + timedelta(minutes=each)) for each in hours)
             if start < end:
                 found.append(Span(start, end))
@@ -149,9 +153,9 @@ def windows(schedule: Schedule, timezone: str, first: date, last: date) -> list[
 
 
 def fits(schedule: Schedule, minutes: int) -> bool:
-    """Return whether so long a time fits into the opening hours of any day, clock changes aside.
+    """Return whether any day's opening hours are long enough. Clock changes are ignored.
 
-    It begins where opening hours begin and may last into hours that touch them.
+    The time must begin with an interval of opening hours. It may continue into adjacent ones.
     """
     monday = date(2001, 1, 1)
     weekly = windows(Schedule(schedule.weekly), "UTC", monday, monday + 9 * _A_DAY)
@@ -165,12 +169,12 @@ def fits(schedule: Schedule, minutes: int) -> bool:
 
 
 def _has_room(spans: Sequence[Span], minutes: int) -> bool:
-    # No block has more room than from its own start, which is the start of a span.
+    # A merged block is longest from its own start, which is the start of a span.
     return any(block.end - block.start >= minutes * 60_000 for block in merge(spans, touching=True))
 
 
 def _weekdays(index: int, rule: Rule) -> set[int]:
-    """Return the weekdays of a rule, Monday as 0; none if it is for a date."""
+    """Return the weekdays of a rule, with Monday as 0. A rule for a date has none."""
     given = [rule.weekday is not None, rule.weekdays is not None, rule.date is not None]
     if sum(given) != 1:
         raise ScheduleError(index, "weekday", "expected exactly one of weekday, weekdays and date")
@@ -194,7 +198,7 @@ def _weekday(index: int, field: str, value: int | str) -> int:
 
 
 def _hours(index: int, rule: Rule) -> list[Span]:
-    """Return the intervals of a rule, in minutes, as they were sent."""
+    """Return the intervals of a rule, in minutes, in the order received."""
     if rule.start is not None or rule.end is not None:
         if rule.intervals is not None:
             raise ScheduleError(index, "intervals", "expected either intervals or start and end")
@@ -246,9 +250,9 @@ def _intervals(hours: Sequence[Span]) -> tuple[Interval, ...]:
 
 
 def _writable(span: Span) -> Iterator[Span]:
-    """Yield spans that ``HH:MM`` can say and that overlap into this one, which may exceed a day.
+    """Yield spans that ``HH:MM`` can express and that merge into this one.
 
-    Overlapping intervals of two days, such as 00:00-23:59 and 23:58-23:00, merge to such a one.
+    Merged intervals can exceed a day, such as 00:00-23:59 with 23:58-23:00.
     """
     if span.end - span.start < _DAY or span == (0, _DAY):
         yield span

@@ -1,12 +1,15 @@
-"""When a service can be booked: the one predicate that listing and booking share.
+"""Decide when a service can be booked. Listing and booking use the same predicate.
 
-It is the specification of bookings.md, rule by rule, without I/O. Moments are milliseconds since
-1970-01-01 UTC (``clock.epoch_ms``), lengths are minutes, and all spans are half-open (rule 1).
+This module has no I/O. Moments are milliseconds since 1970-01-01 UTC (``clock.epoch_ms``), lengths
+are minutes, and all spans are half-open.
 
-A start passes these stages, in the order of ``NoSlotReason``: it lies within the horizon (11, as
-is the notice), on the grid of the opening hours with room for the whole duration (2-5), outside
-time off (6), late enough after now, and leaves a seat free beside the bookings and their buffers
-(7-9).
+A start must pass these stages, in the order of ``NoSlotReason``:
+
+1. It lies within the horizon.
+2. It is on the grid of the opening hours, which have room for the whole duration.
+3. It does not overlap time off.
+4. It is at least the minimum notice after now.
+5. A seat is free, considering other bookings and all buffers.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,7 +23,7 @@ from chalicelib.domains.bookings.rules.schedule import Schedule, fits, windows
 from chalicelib.lib.spans import Span, merge, peaks
 
 NEXT_AVAILABLE_DAYS = 93
-"""How far beyond an empty range the next slot is looked for (tools.md, row 60)."""
+"""Number of days after an empty range in which the next slot is searched."""
 
 _MINUTE = 60_000
 _DAY = timedelta(days=1)
@@ -46,7 +49,10 @@ _STAGES = list(NoSlotReason)
 
 
 class ServiceRules(NamedTuple):
-    """What a service asks of a slot. To move a booking, take its own duration and buffers."""
+    """Requirements of a service for a slot.
+
+    A booking to be moved keeps its own duration and buffers.
+    """
 
     duration_min: int
     step_min: int
@@ -57,9 +63,9 @@ class ServiceRules(NamedTuple):
 
 
 class BusyEntry(NamedTuple):
-    """A booking that blocks, with the buffers it was made with.
+    """A blocking booking, with the buffers from the time of its creation.
 
-    ``until`` is when an unpaid hold lapses: from that moment on it blocks no more (rule 7).
+    ``until`` is when an unpaid hold expires. From that moment the booking no longer blocks.
     """
 
     booking_id: str
@@ -71,7 +77,7 @@ class BusyEntry(NamedTuple):
 
     @property
     def buffered(self) -> Span:
-        """The span that it takes with its buffers."""
+        """The booked time including its buffers."""
         return Span(
             self.start - self.buffer_before_min * _MINUTE,
             self.end + self.buffer_after_min * _MINUTE,
@@ -79,10 +85,11 @@ class BusyEntry(NamedTuple):
 
 
 class Calendar(NamedTuple):
-    """A resource: its hours, seats, bookings and time off.
+    """Opening hours, seats, bookings and time off of a resource.
 
-    ``busy`` holds at least the blocking bookings whose buffered span meets ``busy_range``, and
-    ``time_off`` at least what meets the slots; whole days off are ``zoned_times.span_of_days``.
+    ``busy`` contains at least the blocking bookings whose buffered span overlaps ``busy_range``.
+    ``time_off`` contains at least the spans that overlap the slots. Whole days off are converted by
+    ``zoned_times.span_of_days``.
     """
 
     resource_id: str
@@ -93,12 +100,12 @@ class Calendar(NamedTuple):
     time_off: Sequence[Span] = ()
 
     def without(self, booking_id: str) -> Self:
-        """Return the calendar without a booking: the one that is to be moved or blocks again."""
+        """Return the calendar without the booking that is to be moved or blocks again."""
         return self._replace(busy=[entry for entry in self.busy if entry.booking_id != booking_id])
 
 
 class Query(NamedTuple):
-    """Which starts are asked for, both ends inclusive (rule 12), and when it is asked."""
+    """Range of requested starts, both ends inclusive, and the present moment."""
 
     first: int
     last: int
@@ -113,7 +120,7 @@ class Found(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A slot, and the free seats of each resource that has some."""
+    """A slot, and the number of free seats of each resource that has any."""
 
     start: int
     end: int
@@ -128,9 +135,9 @@ class Availability(NamedTuple):
 
 
 def busy_range(service: ServiceRules, first: int, last: int) -> Span:
-    """Return what slots from ``first`` to ``last`` take with their buffers (rule 10).
+    """Return the span that slots from ``first`` to ``last`` take, including their buffers.
 
-    A booking matters if its own buffered span meets this one.
+    A booking is relevant if its own buffered span overlaps this one.
     """
     return Span(
         first - service.buffer_before_min * _MINUTE,
@@ -167,10 +174,10 @@ def is_free(
     *,
     ignore_schedule: bool = False,
 ) -> bool:
-    """Return whether one start can be booked: whether ``slots`` would list it (rule 14).
+    """Return whether ``slots`` would list this start.
 
-    With ``ignore_schedule``, only other bookings can be in the way, whatever the hours, the grid,
-    time off, notice, horizon and the present say.
+    With ``ignore_schedule``, only other bookings count. Opening hours, the grid, time off, notice,
+    horizon and the current time are ignored.
     """
     if ignore_schedule:
         return next(_free_seats(service, calendar, [start], now)) > 0
@@ -178,10 +185,10 @@ def is_free(
 
 
 def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) -> Availability:
-    """Return the slots of resources that are alternatives, each with all that are free (rule 13).
+    """Return the slots of alternative resources. Each slot has all resources that are free.
 
-    Resources stay in the order given. Where there is no slot at all, the reason is that of the
-    resource that came furthest.
+    Resources keep their given order. If there is no slot, the reason is that of the resource that
+    passed most stages.
     """
     found = [slots(service, calendar, query) for calendar in calendars]
     if listed := _by_start(service, calendars, found):
@@ -197,7 +204,7 @@ def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) ->
 def next_available(
     service: ServiceRules, calendars: Sequence[Calendar], query: Query
 ) -> Slot | None:
-    """Return the first slot of a range; it is looked for week by week."""
+    """Return the first slot of a range. Weeks are searched one by one."""
     for first in range(query.first, query.last + 1, _WEEK):
         week = query._replace(first=first, last=min(first + _WEEK - 1, query.last))
         found = [slots(service, calendar, week) for calendar in calendars]
@@ -218,7 +225,7 @@ def _by_start(
 
 
 def _why(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoSlotReason:
-    """Return the reason, or the one that holds for any range whatever."""
+    """Return the given reason, or a reason that holds for every range."""
     if not calendar.schedule.has_hours:
         return NoSlotReason.NO_SCHEDULE
     if reason in {NoSlotReason.OUTSIDE_HORIZON, NoSlotReason.CLOSED} and not fits(
@@ -229,7 +236,7 @@ def _why(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoS
 
 
 def _horizon(service: ServiceRules, calendar: Calendar, now: int) -> int:
-    """Return the last moment of the last local date that can be booked (rule 11)."""
+    """Return the last moment that can be booked: the end of the last local date in the horizon."""
     day = _local_day(now, calendar.timezone) + service.horizon_days * _DAY
     return clock.epoch_ms(clock.moment_of(day, calendar.timezone, end=True))
 
@@ -237,14 +244,14 @@ def _horizon(service: ServiceRules, calendar: Calendar, now: int) -> int:
 def _starts_in_hours(service: ServiceRules, calendar: Calendar, first: int, last: int) -> list[int]:
     """Return the starts on the grid that leave room for the duration in the opening hours.
 
-    Each window is a grid of its own, in absolute time from its own start, up to its own end; what
-    begins in one may last into windows that touch it (rules 4 and 5).
+    Each window has its own grid, in absolute time from the window's start to its end. A slot that
+    begins in one window may continue into adjacent windows.
     """
     duration, step = service.duration_min * _MINUTE, service.step_min * _MINUTE
     opened = windows(
         calendar.schedule,
         calendar.timezone,
-        # Hours end on the day after the one they start on; a day more is for clock changes.
+        # Opening hours end at most one day after their date. One more day covers clock changes.
         _local_day(first, calendar.timezone) - 2 * _DAY,
         _local_day(last + duration, calendar.timezone) + _DAY,
     )
@@ -260,9 +267,9 @@ def _starts_in_hours(service: ServiceRules, calendar: Calendar, first: int, last
 def _free_seats(
     service: ServiceRules, calendar: Calendar, starts: Sequence[int], now: int
 ) -> Iterator[int]:
-    """Yield the free seats of each start: the capacity less the peak of bookings (rules 7-9).
+    """Yield the free seats of each start: the capacity less the peak of concurrent bookings.
 
-    Buffers stack: the candidate's own beside each booking's own.
+    Buffers add up: the candidate's own and those of each booking.
     """
     before, after = busy_range(service, 0, 0)
     taken = (entry.buffered for entry in calendar.busy if entry.until is None or entry.until > now)

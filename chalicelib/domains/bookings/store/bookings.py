@@ -1,4 +1,4 @@
-"""Bookings: who comes when, to whom, for what."""
+"""Rows and queries of bookings."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -31,23 +31,26 @@ from chalicelib.engine.unit import UnitOfWork
 BookingStatus = Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show"]
 STATUSES: tuple[BookingStatus, ...] = get_args(BookingStatus)
 BLOCKING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed", "completed")
-"""The statuses of bookings that take their time (bookings.md, rule 7)."""
+"""Statuses in which a booking occupies its time."""
 UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")
-"""Those of bookings that are still to take place."""
+"""Statuses of bookings that have not taken place yet."""
 LONGEST = timedelta(days=1)
-"""No service, and so no booking, takes longer."""
+"""Maximum length of a service, and therefore of a booking."""
 VISITOR_KEPT = timedelta(days=2)
-"""How long it is kept what a visitor has booked: until the visitor's hash of the day is over."""
+"""Time for which the list of a visitor's bookings is kept.
+
+Visitors' hashes change daily, so the list cannot be found later.
+"""
 
 
 class BookingRow(Record):
     """A booking.
 
-    The names, price, length, buffers, zone and contacts are those of the moment it was made: what
-    becomes of the service, the resource or the client later changes none of them. ``phone_digits``
-    is the number as people of its country dial it, to be found by. ``hold_expires_at`` is when an
-    unpaid hold lapses. ``named_contacts`` are those in the notes. ``sequence`` rises with every
-    change that a calendar shows. An erased client leaves no contacts.
+    Names, price, length, buffers, zone and contacts are stored at the time of booking. Later
+    changes of the service, the resource or the client do not affect them. ``phone_digits`` is the
+    phone number in national format, for search. ``hold_expires_at`` is when an unpaid hold expires.
+    ``named_contacts`` are contacts found in the notes. ``sequence`` increases with every change
+    that a calendar shows. When the client is erased, all contacts are removed.
     """
 
     status = UnicodeAttribute()
@@ -76,12 +79,12 @@ class BookingRow(Record):
 
     @property
     def blocks(self) -> bool:
-        """Whether it takes its time, or will until its hold lapses."""
+        """Whether the booking occupies its time. For an unpaid booking, that ends with its hold."""
         return self.status in BLOCKING
 
     @property
     def busy(self) -> BusyEntry:
-        """What it takes of its resource's calendar while it blocks."""
+        """The booking's entry in its resource's calendar while it blocks."""
         return BusyEntry(
             self.id,
             epoch_ms(self.starts_at),
@@ -127,7 +130,7 @@ BOOKINGS = listed(
 
 
 class EventRow(HistoryRow):
-    """A change of a booking. ``move`` says from where to where, if it was moved."""
+    """An entry of a booking's history. ``move`` has the previous and new place, if it was moved."""
 
     noun = "BOOKING"
 
@@ -144,7 +147,7 @@ def new_event(
     reason: str | None = None,
     move: dict[str, Any] | None = None,
 ) -> EventRow:
-    """Stage, and return, a line of a booking's history: its status from now on, and who set it."""
+    """Stage and return an entry of a booking's history: the current status and its author."""
     event = EventRow.new(
         unit.workspace_id, booking.id, by, status=booking.status, reason=reason, move=move
     )
@@ -153,38 +156,38 @@ def new_event(
 
 
 def wipe(booking: BookingRow) -> None:
-    """Take from a booking what a person has said, and what it was found by."""
+    """Remove personal data from a booking, and the values by which it can be found."""
     booking.client_name = booking.client_phone = booking.client_email = None
     booking.phone_digits = booking.notes = booking.token_secret = booking.named_contacts = None
 
 
 def reasons(workspace_id: str, booking_id: str) -> list[EventRow]:
-    """Return the changes of a booking that somebody has given a reason for, in words of theirs."""
+    """Return the history entries of a booking that have a reason as free text."""
     events = EventRow.newest(workspace_id, booking_id, limit=None)
     return [event for event in events if event.reason is not None]
 
 
 def wipe_reasons(unit: UnitOfWork, events: Iterable[EventRow]) -> None:
-    """Stage that changes lose their reasons, which may name a person."""
+    """Stage the removal of reasons from history entries. A reason may contain a person's name."""
     for event in events:
         unit.update(event, [EventRow.reason.remove()])
 
 
 def is_upcoming(booking: BookingRow) -> bool:
-    """Whether a booking is still to begin; one whose hold has lapsed is not."""
+    """Return whether a booking has not begun. A booking with an expired hold does not count."""
     now, lapses = clock.now(), booking.hold_expires_at
     return booking.status in UPCOMING and booking.starts_at > now and not (lapses and lapses <= now)
 
 
 def upcoming(workspace_id: str, ids: Iterable[str]) -> list[BookingRow]:
-    """Return those of some bookings that are still to begin."""
+    """Return the bookings with these ids that have not begun."""
     return [row for row in BOOKINGS.fetch(workspace_id, ids) if is_upcoming(row)]
 
 
 class VisitorBookingsRow(ContentRow):
-    """The bookings to come that one visitor has made for one contact.
+    """Upcoming bookings that one visitor has made for one contact.
 
-    Its key is a hash of both. A visitor's own hash changes daily, so the row expires soon after.
+    The key is a hash of both. A visitor's hash changes daily, so the row expires soon after.
     """
 
     version = VersionAttribute()
@@ -194,7 +197,7 @@ class VisitorBookingsRow(ContentRow):
 def made_by_visitor(
     workspace_id: str, visitor: str, contacts: Iterable[str]
 ) -> list[VisitorBookingsRow]:
-    """Return what a visitor has booked for each of some contacts, to be saved with one more."""
+    """Return the rows of a visitor's bookings for each contact, to save with the new booking."""
     pk, rows = f"W#{workspace_id}#BOOKING#VISITOR", []
     for contact in contacts:
         name = name_hash(contact, visitor)
@@ -205,16 +208,16 @@ def made_by_visitor(
 
 
 class Upcoming(NamedTuple):
-    """Bookings to come: when those of a period begin, in ms since 1970, and the next ones' ids."""
+    """Start times of upcoming bookings in a period, in ms since 1970, and the next ids."""
 
     starts: list[int]
     ids: list[str]
 
 
 def next_ones(workspace_id: str, until: datetime, limit: int) -> Upcoming:
-    """Return when the bookings begin that are to come until then, and the ids of the next ones.
+    """Return the start times of upcoming bookings until a moment, and the next ids.
 
-    If those are fewer than ``limit``, confirmed ones that begin later are next.
+    If there are fewer than ``limit``, later confirmed bookings are added.
     """
     now, partition = clock.now(), Partition(BOOKINGS.partition(workspace_id), Cost())
     bounds = IndexRange(BY_ROW, "", *key_bounds((now, until)))
@@ -237,7 +240,7 @@ def next_ones(workspace_id: str, until: datetime, limit: int) -> Upcoming:
 
 
 class Blocking(NamedTuple):
-    """Bookings in a stretch of time: the first ids, by start, and how many there are."""
+    """Bookings in a period: the first ids, by start, and their total number."""
 
     ids: list[str]
     total: int
@@ -246,7 +249,7 @@ class Blocking(NamedTuple):
 def future_count(
     workspace_id: str, *, service_id: str | None = None, resource_id: str | None = None
 ) -> int:
-    """Return how many bookings of a service or a resource are still to begin."""
+    """Return the number of bookings of a service or a resource that have not begun."""
     facet, value = ("service_id", service_id) if service_id else ("resource_id", resource_id)
     place = partition_of(workspace_id, BOOKINGS.noun, facet, value or "")
     bounds = IndexRange(BY_ROW, "", *key_bounds((clock.now(), None)))
@@ -261,9 +264,9 @@ def future_count(
 def blocking_between(
     workspace_id: str, resource_ids: Sequence[str] | None, first_ms: int, last_ms: int, limit: int
 ) -> Blocking:
-    """Return the bookings that take time in ``[first_ms, last_ms)``, buffers aside.
+    """Return the bookings that occupy time in ``[first_ms, last_ms)``, without their buffers.
 
-    Those of some resources, or of the whole workspace; cancelled ones and no-shows take none.
+    None means all resources of the workspace. Cancelled bookings and no-shows do not count.
     """
     if resource_ids is None:
         places = [BOOKINGS.partition(workspace_id)]

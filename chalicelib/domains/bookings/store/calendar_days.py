@@ -1,9 +1,9 @@
-"""Calendar days: what is booked of a resource, a small record for each UTC day (ADR 21).
+"""Calendar days: one small record with the bookings of a resource for each UTC day (ADR 21).
 
-A booking is entered in every day that its span meets, buffers included; so two bookings that are in
-each other's way always have a day in common. Whoever books writes those days over the versions that
-were read, in the transaction of the booking: of two at once, one begins again and sees the other.
-Emptied days stay, since another record of the same day would begin its versions again.
+A booking is entered in every day that its span overlaps, including its buffers. So two conflicting
+bookings always have a day in common. The transaction of a booking writes these days, if their
+versions are unchanged. Of two concurrent bookings, one runs again and reads the other. Empty days
+are not deleted, because a new record of the same day would restart its versions.
 """
 
 from collections import defaultdict
@@ -20,32 +20,35 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
 
 MAX_ENTRIES = 3000
-"""Of a day: at most 64 bytes each, so that its record stays below DynamoDB's 400 KB."""
+"""Maximum number of entries per day.
+
+Each entry has at most 64 bytes, so a record stays below DynamoDB's 400 KB.
+"""
 _MINUTE = 60_000
 _DAY = timedelta(days=1)
 _NONE = {"S": ""}
 
 
 class DayFullError(Exception):
-    """A day of a resource takes no more bookings. Not for the wire."""
+    """A day of a resource has no room for another booking. Internal: not an API error."""
 
 
 class CalendarDayRow(ContentRow):
-    """What is booked of a resource on a UTC day: entries, a line each, by booking."""
+    """The bookings of a resource on a UTC day. ``entries`` has one line per booking."""
 
     version = VersionAttribute()
     entries = UnicodeAttribute(default="")
 
     @property
     def busy(self) -> list[BusyEntry]:
-        """The entries."""
+        """The parsed entries."""
         return list(_read(self.entries or ""))
 
     def put(self, entry: BusyEntry) -> None:
-        """Enter a booking, or replace its entry.
+        """Add a booking, or replace its entry.
 
         Raises:
-            DayFullError: it is not there yet, and the day has ``MAX_ENTRIES``.
+            DayFullError: the booking has no entry, and the day has ``MAX_ENTRIES``.
         """
         kept = self._without(entry.booking_id)
         if len(kept) >= MAX_ENTRIES:
@@ -53,7 +56,7 @@ class CalendarDayRow(ContentRow):
         self.entries = "\n".join([*kept, _line(entry)])
 
     def remove(self, booking_id: str) -> None:
-        """Remove a booking's entry, if it is there."""
+        """Remove a booking's entry, if it exists."""
         self.entries = "\n".join(self._without(booking_id))
 
     def _without(self, booking_id: str) -> list[str]:
@@ -62,10 +65,10 @@ class CalendarDayRow(ContentRow):
 
 
 def _line(entry: BusyEntry) -> str:
-    """Return an entry in 63 bytes at most: id, start and length in minutes, buffers, expiry."""
+    """Format an entry: id, start and length in minutes, buffers and expiry. At most 63 bytes."""
     start, rest = divmod(entry.start, _MINUTE)
     length, left = divmod(entry.end - entry.start, _MINUTE)
-    assert not rest, "bookings start on whole minutes"  # noqa: S101  or they would move
+    assert not rest, "bookings start on whole minutes"  # noqa: S101  the entry has no seconds
     assert not left, "bookings last whole minutes"  # noqa: S101  as above
     until = "" if entry.until is None else entry.until
     before, after = entry.buffer_before_min, entry.buffer_after_min
@@ -87,7 +90,7 @@ def _read(lines: str) -> Iterator[BusyEntry]:
 
 
 def days_of(span: Span) -> list[str]:
-    """Return the UTC days that a span meets, in order."""
+    """Return the UTC days that a span overlaps, in order."""
     first, last = _day(span.start), _day(span.end - 1)
     return [str(first + number * _DAY) for number in range((last - first).days + 1)]
 
@@ -95,9 +98,9 @@ def days_of(span: Span) -> list[str]:
 def read(
     workspace_id: str, resource_id: str, span: Span, cost: Cost | None = None
 ) -> list[BusyEntry]:
-    """Return what is booked of a resource in the UTC days that a span meets, each booking once.
+    """Return the bookings of a resource on the UTC days of a span, each once.
 
-    One Query, read consistently.
+    This sends one strongly consistent query.
     """
     days = days_of(span)
     items = Partition(_partition(workspace_id, resource_id), cost or Cost()).items(
@@ -107,16 +110,16 @@ def read(
 
 
 def _entries(items: Iterable[Item]) -> list[BusyEntry]:
-    """Return the entries of some days; a booking is in several, always as the same."""
+    """Return the entries of several days. A booking has the same entry on each of its days."""
     lines = {line: None for item in items for line in item.get("entries", _NONE)["S"].splitlines()}
     return list(_read("\n".join(lines)))
 
 
 class Days:
-    """The days that a booking enters or leaves, as they were read, to be written as one."""
+    """The days that a booking enters or leaves, written together at the versions that were read."""
 
     def __init__(self, workspace_id: str, wanted: Iterable[tuple[str, Span]]) -> None:
-        """Read the days of some resources that some spans meet, consistently, in one request."""
+        """Read the days of resources that the spans overlap, in one strongly consistent request."""
         places = dict.fromkeys(
             (resource_id, day) for resource_id, span in wanted for day in days_of(span)
         )
@@ -134,28 +137,28 @@ class Days:
         self._changed: set[tuple[str, str]] = set()
 
     def busy(self, resource_id: str) -> list[BusyEntry]:
-        """Return what is booked of a resource in the days that were read."""
+        """Return the bookings of a resource on the days that were read."""
         rows = [row for (each, _), row in self._rows.items() if each == resource_id]
         return list(dict.fromkeys(entry for row in rows for entry in row.busy))
 
     def enter(self, resource_id: str, entry: BusyEntry) -> None:
-        """Enter a booking into every day that it meets.
+        """Add a booking to every day that it overlaps.
 
         Raises:
-            DayFullError: one of them takes no more.
+            DayFullError: one of the days is full.
         """
         for day in days_of(entry.buffered):
             self._rows[resource_id, day].put(entry)
             self._changed.add((resource_id, day))
 
     def leave(self, resource_id: str, entry: BusyEntry) -> None:
-        """Remove a booking from every day that it met."""
+        """Remove a booking from every day that it overlapped."""
         for day in days_of(entry.buffered):
             self._rows[resource_id, day].remove(entry.booking_id)
             self._changed.add((resource_id, day))
 
     def stage(self, unit: UnitOfWork) -> None:
-        """Stage the changed days, each over the version that was read."""
+        """Stage the changed days. The commit requires the versions that were read."""
         for place in sorted(self._changed):
             unit.save(self._rows[place])
 
@@ -163,9 +166,9 @@ class Days:
 def whole_rows(
     workspace_id: str, booked: Iterable[tuple[str, BusyEntry]]
 ) -> Iterator[CalendarDayRow]:
-    """Yield the days of bookings, each with its resource, that are in no days yet.
+    """Yield complete new day rows for bookings with their resources.
 
-    For a workspace that is written as a whole.
+    Use this only for a workspace that is written as a whole.
     """
     lines = defaultdict[tuple[str, str], list[str]](list)
     for resource_id, entry in booked:
@@ -177,7 +180,7 @@ def whole_rows(
 
 
 def everything(workspace_id: str, resource_id: str) -> dict[str, list[BusyEntry]]:
-    """Return all days of a resource: for tests, and to repair what should never need it."""
+    """Return all days of a resource, for tests and repairs."""
     rows: Any = CalendarDayRow.partition(_partition(workspace_id, resource_id))
     return {row.sk: row.busy for row in rows}
 

@@ -1,9 +1,9 @@
-"""Masters, rooms and equipment that services are booked with, and their opening hours (ADR 20).
+"""Rows of resources (staff, rooms and equipment) and their opening hours (ADR 20).
 
-A booking's transaction requires ``ResourceRow.version`` to be the one it read. So whatever changes
-what can be booked raises it: hours, zone, capacity, status, deletion (no row at all), and time off
-of the resource's own (``domains.bookings.store.time_off``). Descriptions and photos raise it, too:
-a booking that loses the race for that begins again.
+A booking's transaction requires the ``ResourceRow.version`` that it read. So every change that
+affects bookings increases the version: hours, zone, capacity, status, and the resource's own time
+off (``domains.bookings.store.time_off``). Deletion removes the row. Descriptions and photos
+increase the version, too; a concurrent booking then runs again.
 """
 
 from collections.abc import Collection, Sequence
@@ -34,7 +34,7 @@ IN_ORDER = SortIndex("sortOrder")
 
 
 class ResourceRow(Record):
-    """A resource. ``images`` are its photo, if it has one; ``timezone`` an IANA name."""
+    """A resource. ``images`` has its photo, if any. ``timezone`` is an IANA name."""
 
     name = UnicodeAttribute()
     type = UnicodeAttribute()
@@ -63,9 +63,10 @@ RESOURCES = listed(
 
 
 class ScheduleRow(ContentRow):
-    """A resource's opening hours, separate from it: 400 dates of 24 intervals are 100 KB.
+    """Opening hours of a resource.
 
-    ``hours`` holds, for each weekday and date, the minutes at which intervals start and end.
+    They are stored separately because of their size: 400 dates of 24 intervals are 100 KB.
+    ``hours`` has the start and end minutes of the intervals of each weekday and date.
     """
 
     hours: JsonAttribute = JsonAttribute()
@@ -73,7 +74,7 @@ class ScheduleRow(ContentRow):
 
     @property
     def schedule(self) -> Schedule:
-        """The hours, as the rules read them."""
+        """The opening hours as a ``Schedule``."""
         return Schedule(
             tuple(_spans(minutes) for minutes in self.hours["weekly"]),
             {date.fromisoformat(d): _spans(each) for d, each in self.hours["dates"].items()},
@@ -81,9 +82,9 @@ class ScheduleRow(ContentRow):
 
 
 def save_schedule(unit: UnitOfWork, resource: ResourceRow, schedule: Schedule) -> ScheduleRow:
-    """Stage the opening hours of a resource that was read, and the resource, whose version rises.
+    """Stage the opening hours and their resource, which increases the resource's version.
 
-    What else has changed of the resource is saved with it.
+    Other changes of the resource are saved with it.
     """
     hours = {
         "weekly": [_minutes(spans) for spans in schedule.weekly],
@@ -105,10 +106,10 @@ def find_schedule(workspace_id: str, resource_id: str) -> ScheduleRow | None:
 def find_with_schedules(
     workspace_id: str, ids: Collection[str]
 ) -> list[tuple[ResourceRow, Schedule]]:
-    """Return the live resources with these ids, in their order, and the opening hours of each.
+    """Return the live resources with these ids, in their order, with their opening hours.
 
-    Missing resources are left out; hours that were never set are none. Read consistently, up to
-    fifty resources in one request.
+    Missing resources are left out. Opening hours that were never set are empty. Up to 50 resources
+    are read in one strongly consistent request.
     """
     resources = [RESOURCES.key(workspace_id, each) for each in ids]
     schedules = [_schedule_key(workspace_id, each) for each in ids]
@@ -118,7 +119,7 @@ def find_with_schedules(
 
 
 def stage_deletion(unit: UnitOfWork, resource: ResourceRow, *, kept: timedelta) -> None:
-    """Stage a resource's deletion, which alone ends its slots; its hours are kept as long as it."""
+    """Stage a resource's deletion, which ends its slots. Its hours are kept for the same time."""
     until = clock.now() + kept
     unit.soft_delete(resource, until=until)
     schedule = find_schedule(unit.workspace_id, resource.id)
@@ -127,16 +128,16 @@ def stage_deletion(unit: UnitOfWork, resource: ResourceRow, *, kept: timedelta) 
 
 
 def require(unit: UnitOfWork, resource_id: str, *, on_conflict: AppError | None = None) -> None:
-    """Demand that a resource exists when the unit commits."""
+    """Require that a resource exists when the unit commits."""
     key = RESOURCES.key(unit.workspace_id, resource_id)
     unit.require(ResourceRow(key.pk, key.sk), on_conflict=on_conflict)
 
 
 def require_unchanged(unit: UnitOfWork, resource: ResourceRow) -> None:
-    """Demand that a resource, its hours and its own time off are at commit as they were read.
+    """Require that a resource, its hours and its own time off are unchanged at commit.
 
-    For what books it. Bookings of one resource at one moment may make each other begin again, as
-    DynamoDB lets one transaction at a time look at a row.
+    Bookings use this. Concurrent bookings of one resource may conflict and run again, because
+    DynamoDB lets only one transaction at a time check a row.
     """
     unit.require(resource, ResourceRow.version == resource.version)
 

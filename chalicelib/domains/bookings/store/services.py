@@ -1,4 +1,4 @@
-"""Services that clients book: rows, their listing, and which resources they are bound to."""
+"""Rows of services, their listing, and their bindings to resources."""
 
 from collections.abc import Collection
 
@@ -26,10 +26,10 @@ IN_ORDER = SortIndex("sortOrder")
 class ServiceRow(Record):
     """A service.
 
-    ``price`` is in kopecks. ``resource_ids`` are alternatives, and all that says what a service is
-    bound to; an id may be of a resource that is deleted, until a job has unbound it. Slots follow
-    each other by ``slot_step_min``, or by the duration if that is None. In an hour of the clock,
-    visitors may make ``unverified_per_hour`` bookings of it.
+    ``price`` is in kopecks. ``resource_ids`` are alternatives, and the only record of a service's
+    bindings. The id of a deleted resource stays until a job unbinds it. ``slot_step_min`` is the
+    interval between starts of slots; None means the duration. ``unverified_per_hour`` is the
+    maximum of visitors' bookings per clock hour.
     """
 
     name = UnicodeAttribute()
@@ -54,7 +54,7 @@ class ServiceRow(Record):
 
     @property
     def rules(self) -> ServiceRules:
-        """What the service asks of a slot."""
+        """Requirements of the service for a slot."""
         return ServiceRules(
             duration_min=int(self.duration_min),
             step_min=int(self.slot_step_min or self.duration_min),
@@ -99,9 +99,10 @@ def number_at_end(workspace_id: str) -> int:
 
 
 def bound_to(workspace_id: str, resource_ids: Collection[str]) -> dict[str, list[str]]:
-    """Return the ids of the services that are bound to each of some resources, oldest first.
+    """Return the ids of services bound to each of these resources, oldest first.
 
-    The services' index entries say it, in one consistent Query whatever the number of resources.
+    They are read from the index entries of services, in one strongly consistent query for any
+    number of resources.
     """
     found: dict[str, list[str]] = {resource_id: [] for resource_id in resource_ids}
     if not found:

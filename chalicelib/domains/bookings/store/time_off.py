@@ -1,12 +1,12 @@
-"""Time off: when a resource, or every resource of the workspace, cannot be booked (ADR 20).
+"""Time off: periods when a resource, or every resource of a workspace, cannot be booked (ADR 20).
 
-What can still be in the way of a slot is one Query, however much time off has passed: the compact
-index holds all of it that slots need, in the order in which it ends.
+One query finds the time off that can affect a slot, even if much time off has passed. The compact
+index has the fields that slots need, sorted by the end of time off.
 
-Bookings must not slip past time off that is made at the same moment. A resource's own raises the
-version of its row, which bookings require anyway. That of the whole workspace saves a lock row that
-bookings only look at: they read it first (``read_lock``), then ``overlapping``, and require it
-unchanged in their transaction (``require_unchanged``).
+A booking must not commit while time off for the same period is created. A resource's own time off
+increases the version of its row, which bookings require. Time off of the whole workspace saves a
+lock row. Bookings read the lock (``read_lock``), then ``overlapping``, and require in their
+transaction that the lock is unchanged (``require_unchanged``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,19 +28,20 @@ from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
 LOCK = "time-off"
-"""The lock row of time off of the whole workspace (``engine.locks``)."""
+"""Name of the lock row of time off of the whole workspace (``engine.locks``)."""
 
 LATEST = 10**15 - 1
-"""Later than any moment that is given, in milliseconds."""
+"""Upper bound of moments, in milliseconds."""
 
 _FURTHEST = timedelta(days=1)
-"""No zone is further from UTC."""
+"""Maximum offset of a time zone from UTC, rounded up."""
 
 
 class TimeOff(NamedTuple):
-    """Time off of a resource or, without one, of all: whole local dates, or else a span of moments.
+    """Time off of a resource, or of all resources if it has none.
 
-    Dates are those of each resource's own zone. Moments are milliseconds since 1970 UTC.
+    It has either whole local dates or a span of moments. Dates are in each resource's own zone.
+    Moments are milliseconds since 1970 UTC.
     """
 
     id: str
@@ -51,23 +52,23 @@ class TimeOff(NamedTuple):
 
     @property
     def all_day(self) -> bool:
-        """Whether it is of whole dates."""
+        """Whether it has whole dates."""
         return self.moments is None
 
     def is_of(self, resource_id: str) -> bool:
-        """Whether it is in the way of a resource."""
+        """Whether it applies to a resource."""
         return self.resource_id in {None, resource_id}
 
     def span(self, timezone: str) -> Span:
-        """Return when it is, to a resource in a time zone."""
+        """Return its span for a resource in a time zone."""
         if self.moments is not None:
             return self.moments
-        assert self.first_day is not None and self.last_day is not None  # noqa: S101, PT018  as stored
+        assert self.first_day is not None and self.last_day is not None  # noqa: S101, PT018  both or neither
         return zoned_times.span_of_days(self.first_day, self.last_day, timezone)
 
     @property
     def widest(self) -> Span:
-        """The span that it lies within, whatever the zone it is read in."""
+        """The span that contains it in every time zone."""
         if self.moments is not None:
             return self.moments
         start, end = self.span("UTC")
@@ -76,7 +77,7 @@ class TimeOff(NamedTuple):
 
 
 class TimeOffRow(ContentRow):
-    """Time off as it is stored, by its id; what slots need of it is in the slots of the index.
+    """A stored row of time off. Its index entry has the fields that slots need.
 
     ``f1`` is the resource, ``n1`` and ``n2`` are the moments, ``y1`` and ``y2`` the dates.
     """
@@ -88,12 +89,12 @@ class TimeOffRow(ContentRow):
 
     @property
     def id(self) -> str:
-        """The id."""
+        """Id of the time off."""
         return self.sk
 
     @property
     def time_off(self) -> TimeOff:
-        """When it is, and whose."""
+        """The row as a ``TimeOff``."""
         return _read(self.serialize())
 
 
@@ -105,7 +106,7 @@ def new_row(
     days: tuple[date, date] | None = None,
     reason: str | None = None,
 ) -> TimeOffRow:
-    """Return new time off, of either a span of moments or the dates from one to another."""
+    """Return a row of new time off, with either a span of moments or the first and last date."""
     first, last = days or (None, None)
     time_off = TimeOff(new_id(), resource_id, moments, first, last)
     return TimeOffRow(
@@ -123,7 +124,7 @@ def new_row(
 
 
 def all_of(workspace_id: str, resource_id: str) -> list[TimeOff]:
-    """Return all time off of a resource's own, past and to come."""
+    """Return all time off of a single resource, past and future."""
     items = Partition(_partition(workspace_id), Cost()).items(
         index_name=BY_ROW, filter_condition=ContentRow.f1 == resource_id, consistent_read=True
     )
@@ -131,10 +132,11 @@ def all_of(workspace_id: str, resource_id: str) -> list[TimeOff]:
 
 
 def overlapping(workspace_id: str, first_ms: int, last_ms: int) -> list[TimeOff]:
-    """Return what may be in the way between two moments, of any resource, in the order it ends.
+    """Return time off between two moments, of any resource, sorted by its end.
 
-    In milliseconds since 1970 UTC, both inclusive. Whole dates are found if they overlap in any
-    zone; ``TimeOff.span`` says when they are in that of a resource. One consistent Query.
+    Both moments are in milliseconds since 1970 UTC, and inclusive. Whole dates are included if they
+    overlap in any zone; ``TimeOff.span`` returns their span for one resource. This sends one
+    strongly consistent query.
     """
     not_ended = ContentRow.r >= _ends(first_ms + 1)
     items = Partition(_partition(workspace_id), Cost()).items(
@@ -149,30 +151,30 @@ def find(workspace_id: str, time_off_id: str) -> TimeOffRow | None:
 
 
 def find_all(workspace_id: str, ids: Sequence[str]) -> list[TimeOffRow]:
-    """Return time off by ids, in their order; what is gone is left out."""
+    """Return time off by ids, in their order. Missing ids are left out."""
     rows = fetch(Key(TimeOffRow, _partition(workspace_id), each) for each in ids)
     return [row for row in rows if isinstance(row, TimeOffRow)]
 
 
 def stage_creation(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
-    """Stage new time off of a resource that was read, or of the workspace; bookings notice it."""
+    """Stage new time off of a resource or the workspace. Concurrent bookings then conflict."""
     unit.create(row)
     _notify(unit, row, resource)
 
 
 def stage_deletion(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
-    """Stage the end of time off; ``resource`` is whose it is, unless that is deleted itself."""
+    """Stage the deletion of time off. ``resource`` is its resource, if it still exists."""
     unit.delete(row, if_there=True)
     _notify(unit, row, resource)
 
 
 def read_lock(workspace_id: str) -> LockRow:
-    """Return the lock row of the whole workspace's time off; read it before ``overlapping``."""
+    """Return the lock row of the workspace's time off. Read it before ``overlapping``."""
     return locks.lock_row(workspace_id, LOCK)
 
 
 def require_unchanged(unit: UnitOfWork, lock: LockRow) -> None:
-    """Demand that no time off of the whole workspace has come or gone since the lock was read."""
+    """Require that the workspace's time off is unchanged since the lock was read."""
     is_same = LockRow.version == lock.version if lock.version else LockRow.pk.does_not_exist()
     unit.require(lock, is_same)
 
