@@ -1,4 +1,4 @@
-"""Bots: as records refer to them, and as visitors reach them by an id alone."""
+"""Find a bot that can answer visitors."""
 
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.identity.store import accounts, workspaces
@@ -6,11 +6,11 @@ from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 
 
 def active_bot(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRow]:
-    """Return a bot that answers, and its workspace, whose owner pays for it.
+    """Return an active bot and its workspace, whose owner pays for it.
 
     Raises:
-        NotFoundError: there is no such bot, it is switched off, or its workspace's owner is
-            disabled. The answer is the same for all of these.
+        NotFoundError: there is no such bot, it is switched off, or the owner of its workspace is
+            disabled. The error is the same in all cases.
     """
     agent = AGENTS.found_for_visitor(AGENTS.find(workspace_id, agent_id))
     if not agent.is_active:

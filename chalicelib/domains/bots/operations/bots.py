@@ -1,4 +1,4 @@
-"""Bots: list, get, create, update; and what the operator may set."""
+"""List, read, create and update bots; and set their access, for the operator."""
 
 from typing import Annotated
 
@@ -30,7 +30,7 @@ from chalicelib.gateways.llm import models
 from chalicelib.lib import origins
 
 MAX_AGENTS = 100
-"""Bots of a workspace: the list has no pages, and holds all of them."""
+"""Maximum number of bots in a workspace. The list returns all of them without pages."""
 MAX_PROMPT = 20_000
 MAX_WELCOME = 1000
 MAX_ORIGINS = 20
@@ -56,7 +56,7 @@ def _origin(text: str) -> str:
         raise PydanticCustomError("origin", "{reason}", {"reason": str(error)}) from None
 
 
-def _different(texts: list[str]) -> list[str]:
+def _unique(texts: list[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
@@ -77,7 +77,7 @@ Welcome = Annotated[str, StringConstraints(max_length=MAX_WELCOME)]
 Origins = Annotated[
     list[Annotated[str, StringConstraints(max_length=MAX_ORIGIN), AfterValidator(_origin)]],
     Field(max_length=MAX_ORIGINS),
-    AfterValidator(_different),
+    AfterValidator(_unique),
 ]
 
 
@@ -108,7 +108,7 @@ class AgentResult(Wire):
 
 
 class AgentWithKeys(AgentResult):
-    """One bot, and which keys it has."""
+    """One bot with its masked keys."""
 
     keys: list[str] = Field(description="Its keys, masked: prefix and last four characters.")
 
@@ -120,7 +120,7 @@ class AgentList(Wire):
 
 
 class AgentRef(Wire):
-    """Which bot."""
+    """Id of a bot."""
 
     id: Id = Field(description="Bot id.")
 
@@ -154,7 +154,7 @@ class AgentPatch(Patch):
 
 
 class AgentAccess(Patch):
-    """Whether a bot answers, and whom."""
+    """Changes to whether a bot answers, and to whether it requires a key."""
 
     id: Id = Field(description="Bot id.")
     is_active: bool = optional("Whether it answers at all.")
@@ -162,7 +162,7 @@ class AgentAccess(Patch):
 
 
 class AgentAccessResult(Wire):
-    """Whether a bot answers, and whom."""
+    """Access settings of a bot."""
 
     agent_id: Id = Field(description="Bot id.")
     is_active: bool = Field(description="Whether it answers at all.")
@@ -170,7 +170,7 @@ class AgentAccessResult(Wire):
 
 
 def _check_model(ctx: Context, name: str) -> None:
-    """Warn of a name that the catalogue does not know; it goes to the provider as it is."""
+    """Warn if a model name is not in the catalogue. It is passed to the provider unchanged."""
     if models.find(name) is None:
         near = models.similar_names(name)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""

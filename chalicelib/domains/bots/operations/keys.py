@@ -1,4 +1,4 @@
-"""Keys of private bots, made and deleted by one operation each, whoever asks."""
+"""List, create and delete keys of private bots."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from chalicelib.engine import locks
 from chalicelib.lib import tokens
 
 MAX_KEYS = 5
-"""Keys of one bot (spec, Limits)."""
+"""Maximum number of keys of one bot."""
 MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
@@ -33,27 +33,27 @@ class BotKeyCreate(Wire):
 
 
 class BotKeyCreated(Wire):
-    """A new key with its token, which is shown this once."""
+    """A new key with its token. The token is returned only once."""
 
     key_id: Id = Field(description="Key id, to delete it by.")
     token: str | None = Field(description="The token; it cannot be shown again.")
 
 
 class BotKeyRef(Wire):
-    """Which key of which bot."""
+    """Ids of a bot and of one of its keys."""
 
     agent_id: Id = Field(description="Bot id.")
     key_id: Id = Field(description="Key id.")
 
 
 class BotKeyDeleted(Wire):
-    """A key that no longer works."""
+    """Result of the deletion of a key."""
 
     key_id: Id = Field(description="Key id.")
 
 
 class BotKeyOut(Wire):
-    """A key of a bot, without its token, which nobody has but who made it."""
+    """A key of a bot, without its token, which is not stored."""
 
     id: Id = Field(description="Key id.")
     name: str = Field(description="What it is for.")
@@ -62,7 +62,7 @@ class BotKeyOut(Wire):
 
 
 class BotKeyListQuery(Wire):
-    """Which bot's keys."""
+    """Bot whose keys to list."""
 
     agent_id: Id = Field(description="Bot id.")
 

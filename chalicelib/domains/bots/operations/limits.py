@@ -1,4 +1,4 @@
-"""What a bot may spend a day, a week and a month."""
+"""Read and set the spending limits of a bot per day, week and month."""
 
 from typing import Literal, Self
 
@@ -25,7 +25,7 @@ MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
 class BotLimits(Patch):
-    """Changes to a bot's limits, in kopecks; 0 blocks it."""
+    """Changes to a bot's limits, in kopecks. 0 blocks the bot."""
 
     CONDITIONS = frozenset({"agent_id"})
 
@@ -36,7 +36,7 @@ class BotLimits(Patch):
 
 
 class BotLimitsResult(Wire):
-    """A bot's limits, in kopecks; days, weeks and months are those of the workspace's zone."""
+    """A bot's limits, in kopecks. Days, weeks and months are in the workspace's time zone."""
 
     agent_id: Id = Field(description="Bot id.")
     daily: int | None = Field(description="A day, or null: no limit.")
@@ -45,13 +45,13 @@ class BotLimitsResult(Wire):
 
 
 class BotBudgetQuery(Wire):
-    """Which bot's budget."""
+    """Bot whose budget to read."""
 
     agent_id: Id = Field(description="Bot id.")
 
 
 class WindowUse(Wire):
-    """What a bot may spend in the present window, and what it has, in kopecks."""
+    """Limit and spending of a bot in the current window, in kopecks."""
 
     limit: int | None = Field(description="The most it may spend, or null: no limit.")
     spent: int = Field(description="What it has spent, open reservations included.")
@@ -62,7 +62,7 @@ class WindowUse(Wire):
 
     @classmethod
     def of(cls, budget: BudgetRow, window: Window, key: str, timezone: str) -> Self:
-        """Return what is used of a stored budget in the window of a key."""
+        """Return the usage of a stored budget in the window of a key."""
         used, held = budget.used_in(window, key)
         room = budget.room(window, key)
         return cls(
@@ -76,7 +76,7 @@ class WindowUse(Wire):
 
 
 class BotBudget(Wire):
-    """What a bot may spend, and what it has spent, in the workspace's days, weeks and months."""
+    """Limits and spending of a bot in the current day, week and month of the workspace."""
 
     agent_id: Id = Field(description="Bot id.")
     timezone: str = Field(description="IANA name of the zone that days begin in.")
@@ -86,7 +86,7 @@ class BotBudget(Wire):
 
 
 class HeldBackBot(Wire):
-    """A bot that its limits keep from answering."""
+    """A bot that cannot answer because of its limits."""
 
     agent_id: Id = Field(description="Bot id.")
     reason: Literal["stopped", "limit_reached"] = Field(
@@ -95,7 +95,7 @@ class HeldBackBot(Wire):
 
 
 class HeldBackBots(Wire):
-    """Bots that their limits keep from answering."""
+    """Bots that cannot answer because of their limits."""
 
     bots: list[HeldBackBot] = Field(description="The bots, in no order.")
 

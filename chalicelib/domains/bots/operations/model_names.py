@@ -1,4 +1,4 @@
-"""The models that bots may name."""
+"""List the models that bots can use."""
 
 from pydantic import Field
 
@@ -48,7 +48,7 @@ def list_models(ctx: Context, args: NoInput) -> ModelList:  # noqa: ARG001  ever
 def _usable(name: str) -> ModelSpec | None:
     """Return the model, or None if its provider is not configured.
 
-    Catalogue prices are micro-kopecks for a token, which are kopecks for a million tokens.
+    Catalogue prices in micro-kopecks per token equal kopecks per million tokens.
     """
     try:
         return llm.resolve(name)

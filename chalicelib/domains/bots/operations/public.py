@@ -1,4 +1,4 @@
-"""What pages may know of a bot: that is what its widget shows, and where it may be shown."""
+"""Read the public settings of a bot: the content of its widget, and its allowed origins."""
 
 from datetime import timedelta
 

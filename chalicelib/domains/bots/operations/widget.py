@@ -1,4 +1,4 @@
-"""What a bot's widget reports of its visits."""
+"""Receive events of a bot's widget."""
 
 from datetime import timedelta
 from typing import Annotated, Literal
@@ -28,7 +28,7 @@ EVENTS = Limit(
 
 
 class WidgetEvent(Wire):
-    """A visit has reached a stage."""
+    """An event: a visit has reached a stage."""
 
     agent_id: Id = Field(description="Bot id.")
     visit_id: Id = Field(description="The visit's id: random, made by the page, kept for the tab.")
@@ -42,7 +42,7 @@ class WidgetEvent(Wire):
 
 
 class WidgetEventResult(Wire):
-    """What became of an event."""
+    """Result of an event."""
 
     counted: bool = Field(description="False if the visit had reached that stage before.")
 

@@ -1,8 +1,8 @@
-"""The channels that a visitor talks to a bot through."""
+"""Channels of communication between visitors and bots."""
 
 from typing import Literal, get_args
 
 Channel = Literal["widget", "api", "page", "test"]
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
 TEST: Channel = "test"
-"""The channel of the bot's own people: it makes no lead and is outside the totals."""
+"""The channel for trials by the workspace's members. It creates no leads, and totals exclude it."""

@@ -1,4 +1,4 @@
-"""Bots (agents): what they are told, which model answers, and who may talk to them."""
+"""Rows of bots (agents): their prompt, model and access."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from chalicelib.engine.listing.registry import listed
 from chalicelib.engine.tables import Record
 
 LOCK = "agents"
-"""The lock row (``engine.locks``) of adding bots."""
+"""Name of the lock row (``engine.locks``) that serializes the creation of bots."""
 
 
 class AgentRow(Record):
-    """A bot. One that is not active does not answer; a private one asks for a key of its own.
+    """A bot. An inactive bot does not answer; a private bot requires one of its keys.
 
-    ``allowed_origins`` are obeyed by the widget alone; none means all.
+    Only the widget enforces ``allowed_origins``. An empty list allows all origins.
     """
 
     name = UnicodeAttribute()

@@ -1,4 +1,4 @@
-"""Keys of private bots: whoever talks to one sends a key of its own, checked in one read."""
+"""Keys of private bots. A caller of a private bot sends one, which is checked in one read."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ SORT_KEY = "key"
 
 
 class BotKeyRow(IdentityRow):
-    """A bot's key, under the SHA-256 of its token; ``masked`` is what may be displayed of it."""
+    """A bot's key, stored under the SHA-256 hash of its token. ``masked`` may be displayed."""
 
     key_id = UnicodeAttribute()
     name = UnicodeAttribute()
@@ -24,25 +24,25 @@ class BotKeyRow(IdentityRow):
 
 
 class BotKeyLookupRow(IdentityRow):
-    """Where a bot's key is, by the bot and the key's id."""
+    """Maps a bot and a key id to the row of the key."""
 
     record_pk = UnicodeAttribute()
 
 
 def row(token: str, **attributes: Any) -> BotKeyRow:  # noqa: ANN401  the row's attributes
-    """Return the row of a new key, to be staged."""
+    """Return the row of a new key. The caller stages it."""
     masked = f"{tokens.BOT_PREFIX}…{token[-4:]}"
     return BotKeyRow(_place(token), SORT_KEY, masked=masked, **attributes)
 
 
 def lookup(key: BotKeyRow) -> BotKeyLookupRow:
-    """Return the row that leads to a key from its bot."""
+    """Return the lookup row of a key."""
     place = _of_agent(key.workspace_id, key.agent_id)
     return BotKeyLookupRow(place, key.key_id, record_pk=key.pk)
 
 
 def lock_name(agent_id: str) -> str:
-    """Return the lock row (``engine.locks``) of changing which keys a bot has."""
+    """Return the name of the lock row (``engine.locks``) for changes of a bot's keys."""
     return f"bot-keys#{agent_id}"
 
 
@@ -68,20 +68,20 @@ def get(workspace_id: str, agent_id: str, key_id: str) -> BotKeyRow:
     """Return a bot's key by its id.
 
     Raises:
-        NotFoundError: the bot has none of this id.
+        NotFoundError: the bot has no key with this id.
     """
     place = BotKeyLookupRow.find(_of_agent(workspace_id, agent_id), key_id)
     key = place and BotKeyRow.find(place.record_pk, SORT_KEY)
     if not key:
-        # What was sent may be a token pasted by mistake: it is not repeated.
+        # The id may be a token pasted by mistake. Therefore the message does not repeat it.
         raise NotFoundError("The bot has no key with this id. List the bot's keys for valid ids.")
     return key
 
 
 def is_key_of(agent_id: str, token: str) -> bool:
-    """Whether a token is a key of a bot, in one consistent read.
+    """Return whether a token is a key of a bot, in one strongly consistent read.
 
-    One with a wrong prefix, length or checksum costs no read at all.
+    A token with a wrong prefix, length or checksum is rejected without a read.
     """
     if not tokens.well_formed(token, tokens.BOT_PREFIX):
         return False

@@ -1,6 +1,6 @@
-"""What the statistics of bots are read from: daily counters of a bot, and of its widget's visits.
+"""Daily counters of a bot and of its widget's visits, for statistics.
 
-What is said on the channel ``test`` has a subject of its own, outside the totals.
+The channel ``test`` has a separate subject, which totals exclude.
 """
 
 from collections.abc import Mapping
@@ -21,31 +21,31 @@ REJECTED_LIMIT = "rejectedLimit"
 REJECTED_BALANCE = "rejectedBalance"
 FIRST_TOKEN_MS = "firstTokenMs"  # noqa: S105  no password
 FIRST_TOKENS = "firstTokens"
-"""How many answers ``FIRST_TOKEN_MS`` is the sum of."""
+"""Number of answers in the sum ``FIRST_TOKEN_MS``."""
 CHANNEL = "channel"
 
 Stage = Literal["loaded", "opened", "started", "engaged", "lead"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
-"""Of a visit of the widget, in their order: one has gone through all before its last."""
+"""Stages of a widget visit, in order. A visit passes through all earlier stages."""
 PAGE = "page"
 MAX_PAGES = 200
-"""Addresses of a day that a widget distinguishes."""
+"""Maximum number of distinct page URLs that a widget counts per day."""
 
 
 def subject(agent_id: str, *, test: bool = False) -> str:
-    """Return the subject of a bot's counters, or of those of its own people's tries."""
+    """Return the subject of a bot's counters, or of its trials on the channel ``test``."""
     return f"bot:{agent_id}:test" if test else f"bot:{agent_id}"
 
 
 def widget_subject(agent_id: str, project_id: str | None = None) -> str:
-    """Return the subject of a widget's funnel, on all sites or on one."""
+    """Return the subject of a widget's funnel, for all sites or for one."""
     return f"bot:{agent_id}:widget" + (f":{project_id}" if project_id else "")
 
 
 def count(
     counts: Increments, agent_id: str, channel: str, day: date, measures: Mapping[str, int]
 ) -> None:
-    """Count what happened to a bot on a channel."""
+    """Count events of a bot on a channel."""
     if channel == TEST:
         counts.add(subject(agent_id, test=True), day, measures)
     else:

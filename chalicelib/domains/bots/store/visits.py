@@ -1,7 +1,8 @@
-"""Visits of pages with a bot's widget, and how far each has gone: the widget's funnel.
+"""Visits of pages with a bot's widget, and the stages that they reached: the widget's funnel.
 
-A (visit, stage) counts once, on the visit's first day and under its first page, together with the
-earlier stages it lacks. So a day's stages never increase from one to the next.
+A visit counts once per stage, on its first day and under its first page. Earlier stages that it
+skipped are counted with it. Therefore no stage of a day has a higher count than the stage before
+it.
 """
 
 from datetime import date, timedelta
@@ -17,12 +18,12 @@ from chalicelib.engine.tables import ConversationRow
 from chalicelib.engine.unit import UnitOfWork
 
 KEPT = timedelta(days=30)
-"""How long a visit may still go further."""
+"""Time for which a visit can reach further stages."""
 SORT_KEY = "-"
 
 
 class VisitRow(ConversationRow):
-    """A visit; ``reached`` is how many stages it has gone through."""
+    """A visit. ``reached`` is the number of stages that it has passed."""
 
     version = VersionAttribute()
     day = UnicodeAttribute()
@@ -31,7 +32,7 @@ class VisitRow(ConversationRow):
     reached = NumberAttribute()
 
 
-def reach(  # noqa: PLR0913  what a visit is known by
+def reach(  # noqa: PLR0913  the fields of a visit
     unit: UnitOfWork,
     counts: Increments,
     agent_id: str,
@@ -42,10 +43,9 @@ def reach(  # noqa: PLR0913  what a visit is known by
     page_url: str | None = None,
     project_id: str | None = None,
 ) -> bool:
-    """Stage that a visit has reached a stage, unless it had; return whether that is news.
+    """Stage that a visit has reached a stage, and return whether this is new.
 
-    ``counts`` is what the caller stages afterwards. Page and site are those of the visit's first
-    event.
+    The caller stages ``counts`` afterwards. Page and site are those of the visit's first event.
     """
     pk = f"W#{unit.workspace_id}#VISIT#{agent_id}#{name_hash(visit_id)}"
     visit = VisitRow.find(pk, SORT_KEY)
