@@ -1,7 +1,7 @@
-"""Taking a visitor's message: all checks, then the hold, then its place in the dialog.
+"""Accept a visitor's message: check it, reserve its cost, and store it in the dialog.
 
-The order of the checks is that of the interface: what a caller may not know is never told by a
-later one. What comes after is ``domains.chat.flows.chat_answer``.
+The order of the checks is part of the interface: no check reveals what an earlier one protects. The
+answer is produced in ``domains.chat.flows.chat_answer``.
 """
 
 from collections.abc import Mapping
@@ -47,13 +47,17 @@ from chalicelib.lib import tokens
 from chalicelib.lib.sources import without_query
 
 MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
-"""Of one visitor; it fails closed (security.md, Rate limits)."""
+"""Messages per minute from one visitor. If the rate limiter is unavailable, requests are refused.
+"""
 MESSAGES_OF_BOT = Limit("chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1))
-"""Of all visitors, behind the edge."""
+"""Messages per minute from all visitors together. It applies only behind the edge."""
 
 
 class Caller(NamedTuple):
-    """Who sends a message: a visitor's hash; ``in_console`` one of the bot's own people."""
+    """Sender of a message. ``visitor`` is a hash.
+
+    ``in_console`` is true for a member of the bot's workspace.
+    """
 
     visitor: str
     request_id: str
@@ -69,8 +73,8 @@ class _Bot(NamedTuple):
     def workspace_id(self) -> str:
         return self.workspace.id
 
-    def note(self, channel: str, measures: Mapping[str, int]) -> None:
-        """Count what happened outside of any transaction; statistics stand in nobody's way."""
+    def add_counts(self, channel: str, measures: Mapping[str, int]) -> None:
+        """Update counters outside of any transaction. A failure is ignored."""
         counts = Increments(self.workspace_id)
         today = clock.local_day(clock.now(), self.workspace.timezone)
         bot_metrics.count(counts, self.agent.id, channel, today, measures)
@@ -79,18 +83,18 @@ class _Bot(NamedTuple):
 
 
 def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
-    """Take a message, or find the answer that its idempotency key was given before.
+    """Accept a message, or return the stored answer of its idempotency key.
 
     Raises:
-        NotFoundError: no such bot, or it or its owner is switched off; or no such session of it.
-        RateLimitedError: the visitor sends too many.
-        ForbiddenError: the bot is private, and the key is not one of it.
+        NotFoundError: there is no such bot, it or its owner is disabled, or it has no such session.
+        RateLimitedError: the visitor sends too many messages.
+        ForbiddenError: the bot is private, and the key is not one of its keys.
         IdempotencyMismatchError: the idempotency key was used with another message.
-        InProgressError: the first call with it is still being answered.
+        InProgressError: the first call with this idempotency key is still being answered.
         MessageTooLongError: the message does not fit the model.
-        NotConfiguredError: nobody answers for the model here.
+        NotConfiguredError: the provider of the model is not configured.
         SessionBusyError: the session's last answer is still being streamed.
-        SpendingError: limits or balance do not suffice.
+        SpendingError: a limit or the balance is used up.
     """
     began = perf_counter()
     bot = _find_bot(args.agent_id)
@@ -103,7 +107,7 @@ def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
         if not caller.in_console:
             _check_key(bot, args.api_key)
         session = _find_session(bot, args.session_id)
-        kept = _kept(args, caller, bot)
+        kept = _idempotency_record(args, caller, bot)
         replay = kept and chat_replays.find_or_mark(
             bot.workspace_id,
             kept,
@@ -112,7 +116,7 @@ def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
             session_token=args.session_id,
             is_visitors=_is_visitors(args, bot),
         )
-        return replay or _Taking(args, caller, bot, session, kept, began).take()
+        return replay or _CheckedMessage(args, caller, bot, session, kept, began).accept()
     except BaseException:
         leave(caller)
         with suppress(UnavailableError):
@@ -121,14 +125,14 @@ def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
 
 
 def leave(caller: Caller) -> None:
-    """Note that a caller's stream has ended, read or not."""
+    """Record the end of a caller's stream, even if it was not read to the end."""
     if _behind_edge():
         with suppress(UnavailableError):
             open_streams.end(caller.visitor, caller.request_id)
 
 
 def _behind_edge() -> bool:
-    """Whether visitors can be told apart: elsewhere, many may share what seems one address."""
+    """Return whether visitors have distinct addresses. Without the edge, many may share one."""
     return bool(settings().edge_secret)
 
 
@@ -138,10 +142,10 @@ def _find_bot(agent_id: str) -> _Bot:
 
 
 def _check_key(bot: _Bot, token: str | None) -> None:
-    """Refuse who talks to a private bot without one of its keys; public bots ask for none.
+    """Require a valid key if the bot is private.
 
     Raises:
-        ForbiddenError: the key is missing, or none of this bot's.
+        ForbiddenError: the key is missing, or it is not a key of this bot.
     """
     if bot.agent.is_private and not (token and bot_keys.is_key_of(bot.agent.id, token)):
         raise ForbiddenError("This bot is private: send one of its keys as apiKey.")
@@ -157,10 +161,11 @@ def _find_session(bot: _Bot, token: str | None) -> SessionRow | None:
     return session
 
 
-def _kept(args: ChatRequest, caller: Caller, bot: _Bot) -> IdempotencyRecord | None:
-    """Return what the answer is kept under, if the call has an idempotency key.
+def _idempotency_record(args: ChatRequest, caller: Caller, bot: _Bot) -> IdempotencyRecord | None:
+    """Return the idempotency record for the answer, or None if the call has no key.
 
-    A key is one session's, else one bot key's, else one visitor's: two strangers never share it.
+    A key is scoped to a session, else to a bot key, else to a visitor. Therefore two strangers
+    never share a record.
 
     Raises:
         ValidationError: the key is empty or too long.
@@ -174,19 +179,19 @@ def _kept(args: ChatRequest, caller: Caller, bot: _Bot) -> IdempotencyRecord | N
         holder = f"visitor:{caller.visitor}"
     else:
         holder = f"key:{tokens.digest(args.api_key or '')}"
-    said = (args.agent_id, args.message, args.session_id)
-    return chat_replays.record(f"chat#{bot.agent.id}#{holder}", key, said)
+    arguments = (args.agent_id, args.message, args.session_id)
+    return chat_replays.record(f"chat#{bot.agent.id}#{holder}", key, arguments)
 
 
 def _is_visitors(args: ChatRequest, bot: _Bot) -> bool:
-    """Whether nothing but an address tells whose call it is: no session, and no bot key."""
+    """Return whether a call is identified by its address only, without session or bot key."""
     has_key = bot.agent.is_private and args.api_key is not None
     return args.session_id is None and not has_key
 
 
 @dataclass(frozen=True, slots=True)
-class _Taking:
-    """A message that passed the checks on its caller."""
+class _CheckedMessage:
+    """A message whose sender has passed the checks."""
 
     args: ChatRequest
     caller: Caller
@@ -196,13 +201,13 @@ class _Taking:
     began: float
 
     def _channel(self, dialog: DialogRow | None) -> Channel:
-        """Return where the dialog is led: that is settled with its first message."""
+        """Return the channel of the dialog. It is set by the first message."""
         if dialog is not None:
             return cast("Channel", dialog.channel)
         channel = self.args.channel or "api"
         return "api" if channel == TEST and not self.caller.in_console else channel
 
-    def take(self) -> Exchange:
+    def accept(self) -> Exchange:
         prompt = chat_prompt.fit(
             self.bot.agent, self.bot.workspace_id, self.session, self.args.message
         )
@@ -217,7 +222,7 @@ class _Taking:
         except SpendingError as error:
             short = isinstance(error, InsufficientBalanceError)
             name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
-            self.bot.note(channel, {name: 1})
+            self.bot.add_counts(channel, {name: 1})
             raise
         token = self.args.session_id or chat_sessions.new_token()
         exchange = Exchange(
@@ -237,15 +242,16 @@ class _Taking:
         try:
             self._store(exchange)
         except BaseException:
-            with suppress(AppError):  # else the job releases it
+            with suppress(AppError):  # Otherwise the job releases the hold.
                 exchange.close(Ending("", "error", None))
             raise
         return exchange
 
     def _dialog(self) -> DialogRow | None:
-        """Return the dialog that goes on; None if it begins with this message.
+        """Return the dialog to continue, or None if this message begins it.
 
-        A session without a dialog is one that a replay began: removing a dialog ends its session.
+        A session without a dialog was begun by a replay. The removal of a dialog also ends its
+        session.
         """
         if self.session is None:
             return None
@@ -272,10 +278,10 @@ class _Taking:
         )
 
     def _store(self, exchange: Exchange) -> None:
-        """Give the message and its answer their places, and make the dialog's lead if there is one.
+        """Store the message and its empty answer, and create the dialog's lead if it has a contact.
 
         Raises:
-            SessionBusyError: another answer has begun in the dialog since.
+            SessionBusyError: another answer has begun in the dialog in the meantime.
         """
         text, workspace = self.args.message, self.bot.workspace
         contact = chat_leads.contact_of(self.args, workspace.country, exchange.channel)
@@ -350,7 +356,7 @@ class _Taking:
         )
 
     def _event(self) -> AuditEvent:
-        """Return what the audit log keeps: a lead that a visitor has made."""
+        """Return the audit event of a lead that a visitor has created."""
         return AuditEvent(
             "chat", f"visitor:{self.caller.visitor}", request_id=self.caller.request_id
         )

@@ -1,11 +1,13 @@
-"""Answering a message: the events of its stream, from the first to the last.
+"""Stream the answer to a message as events.
 
-Two threads help the one that sends. The pump reads the model into a bounded queue, so that pings go
-out while it is silent, and a cancelled model ends at once. The keeper writes checkpoints and keeps
-the session's lock, so that neither waits for a visitor who reads slowly, nor a visitor for them.
+Two threads assist the sending thread. The reader (``chat-model``) reads the model into a bounded
+queue. Therefore pings are sent while the model is silent, and a cancelled model ends at once. The
+keeper (``chat-keeper``) writes checkpoints and renews the session's lock. It neither waits for a
+slow visitor nor delays the visitor.
 
-What a model used is counted as it comes, its reasoning too. The provider's own figures, which come
-last, take the place of that: so the pump reads on for some seconds after the visitor has left.
+Output tokens are counted as they arrive, including reasoning. The provider's usage arrives last and
+replaces the count. Therefore the reader continues for some seconds after the visitor has
+disconnected.
 """
 
 import logging
@@ -26,33 +28,33 @@ from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import TokenCounter, count_tokens
 
 MODEL_SECONDS = 270.0
-"""The longest that a model may speak; the function has 360 (chat.md, The stream)."""
+"""Maximum duration of a model's answer, in seconds. The Lambda function's timeout is 360."""
 GRACE_SECONDS = 5.0
-"""How much longer it is waited for a model whose adapter should have given up by itself."""
+"""Additional seconds to wait for a model whose adapter did not enforce its timeout."""
 PING_SECONDS = 15.0
 READ_ON_SECONDS = 10.0
-"""How long the model is read for its usage after the visitor has left."""
+"""Maximum time to read the model's usage after the visitor has disconnected, in seconds."""
 CHECKPOINT_SECONDS = 2.0
 CHECKPOINT_TOKENS = 200
-"""A crash loses what came in so many seconds, or so many tokens, whichever is less."""
+"""Maximum seconds and tokens between two checkpoints. A crash loses at most this much output."""
 FIRST_PAUSE = 0.25
-"""Seconds between the first checkpoint and the second; each pause is twice the one before."""
+"""Seconds between the first checkpoint and the second. Each pause doubles the previous one."""
 RENEWAL_SECONDS = 5.0
-"""How often the session's lock is renewed, which lapses after 20."""
+"""Interval between renewals of the session's lock, in seconds. The lock expires after 20."""
 QUEUED_PIECES = 64
 JOIN_SECONDS = 10.0
-"""How long a cancelled model may take to end; its socket is shut, so it takes no time."""
+"""Maximum time for a cancelled model to end, in seconds. Its socket is closed, so it ends fast."""
 
 FAILED = "The bot could not answer. Try again in a moment."
 CUT_OFF = "The answer was cut off. Ask again for the rest."
 TOO_SLOW = "The bot took too long to answer. Try again in a moment."
-"""What a visitor is told; never a provider's words."""
+"""Error messages for visitors. They never contain a provider's text."""
 
 log = logging.getLogger(__name__)
 
 
 class Start(NamedTuple):
-    """The answer begins: the session to continue with."""
+    """Start of the answer, with the session id for the next message."""
 
     session_id: str
 
@@ -64,17 +66,17 @@ class Chunk(NamedTuple):
 
 
 class Ping(NamedTuple):
-    """Nothing yet, but the connection is alive."""
+    """A keep-alive event, sent while there is no output."""
 
 
 class Done(NamedTuple):
-    """The answer is complete: what it took."""
+    """End of a complete answer, with its usage."""
 
     usage: TokenUsage
 
 
 class Failed(NamedTuple):
-    """There is no answer, or no more of it: what the visitor is told."""
+    """End of a failed answer. ``error`` is the message for the visitor."""
 
     error: str
 
@@ -85,8 +87,8 @@ ChatEvent = Start | Chunk | Ping | Done | Failed
 class Answer:
     """The events of an answer.
 
-    Whoever iterates closes it, whether it came to its end or not, and begun or not: then what was
-    held is settled or released.
+    The caller must always close it, even before the first event. Closing settles or releases the
+    hold.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -104,7 +106,7 @@ class Answer:
         return next(self._events)
 
     def close(self) -> None:
-        """End the answer, as a visitor who leaves does."""
+        """End the answer, as if the visitor had disconnected."""
         if not self._begun:
             self._begun = True
             _close(self._exchange, Ending("", "partial", None))
@@ -112,19 +114,21 @@ class Answer:
 
     def _run(self) -> Generator[ChatEvent, None, None]:
         exchange = self._exchange
-        speech = _Speech(exchange)
+        stream = _ModelStream(exchange)
         try:
             yield Start(exchange.session_token)
-            speech.begin()
-            yield from speech.events()
+            stream.begin()
+            yield from stream.events()
         except BaseException as problem:
             if isinstance(problem, GeneratorExit):
-                speech.read_on()
+                stream.read_on()
             else:
-                log.exception("an answer broke off", extra={"requestId": exchange.hold.request_id})
-            _close(exchange, speech.end())
+                log.exception(
+                    "an answer was aborted", extra={"requestId": exchange.hold.request_id}
+                )
+            _close(exchange, stream.end())
             raise
-        ending = speech.end()
+        ending = stream.end()
         _close(exchange, ending)
         if ending.error is not None or ending.usage is None:
             yield Failed(ending.error or FAILED)
@@ -133,16 +137,16 @@ class Answer:
 
 
 def _close(exchange: Exchange, ending: Ending) -> None:
-    """Bring an exchange to its end, in time or by its job."""
+    """Settle or release the hold of an exchange. If this fails, its job does it."""
     about = {"requestId": exchange.hold.request_id, "agentId": exchange.hold.agent_id}
     try:
         exchange.checkpoint(ending)
     except Exception:
-        log.exception("the end of an answer was not written down", extra=about)
+        log.exception("the final checkpoint of an answer was not written", extra=about)
     try:
         settled = exchange.close(ending)
     except Exception:
-        log.exception("an answer was not settled; its job will", extra=about)
+        log.exception("an answer was not settled; its job will settle it", extra=about)
         return
     tokens = ending.usage._asdict() if ending.usage else {}
     log.info(
@@ -151,41 +155,45 @@ def _close(exchange: Exchange, ending: Ending) -> None:
     )
 
 
-class _Speech:
-    """What a model says, read by a thread of its own."""
+class _ModelStream:
+    """The output of a model, read by a separate thread."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._cancellation = Cancellation()
         self._pieces: list[str] = []
         self._size = 0
-        self._said, self._reasoned = TokenCounter(), TokenCounter()
-        self._sent, self._shown = 0, TokenCounter()  # pieces that went out, and their tokens
-        self._checkpointed = 0  # tokens by the last checkpoint
+        self._text_counter, self._reasoning_counter = TokenCounter(), TokenCounter()
+        self._sent_pieces = 0
+        self._sent_counter = TokenCounter()  # Tokens of the sent pieces.
+        self._checkpointed = 0  # Tokens at the last checkpoint.
         self._checkpoint_due = Event()
         self._queue: queue.Queue[str | None] = queue.Queue(QUEUED_PIECES)
-        self._told: TokenUsage | None = None
+        self._provider_usage: TokenUsage | None = None
         self._problem: BaseException | None = None
         self._complete = False
         self._too_late = False
         self._first_token_ms: int | None = None
-        self._left = Event()
-        self._over = Event()
-        self._ends = 0.0
+        self._visitor_left = Event()
+        self._stopped = Event()
+        self._deadline = 0.0
         self._threads: list[Thread] = []
 
     def begin(self) -> None:
-        """Ask the model."""
-        self._ends = monotonic() + MODEL_SECONDS + GRACE_SECONDS
-        self._threads = [_thread("chat-model", self._pump), _thread("chat-keeper", self._keep)]
+        """Send the request to the model."""
+        self._deadline = monotonic() + MODEL_SECONDS + GRACE_SECONDS
+        self._threads = [
+            _thread("chat-model", self._read_model),
+            _thread("chat-keeper", self._write_checkpoints),
+        ]
 
     def events(self) -> Iterator[ChatEvent]:
-        """Yield the pieces as they come, and pings while none does."""
+        """Yield the pieces as they arrive, and pings while there is none."""
         while True:
             try:
                 piece = self._queue.get(timeout=PING_SECONDS)
             except queue.Empty:
-                self._too_late = monotonic() > self._ends
+                self._too_late = monotonic() > self._deadline
                 if self._too_late:
                     return
                 yield Ping()
@@ -195,20 +203,20 @@ class _Speech:
             try:
                 yield Chunk(piece)
             finally:
-                self._sent += 1
-                self._shown.add(piece)
-                self._note_progress()
+                self._sent_pieces += 1
+                self._sent_counter.add(piece)
+                self._request_checkpoint()
 
     def read_on(self) -> None:
-        """Wait for the model's usage, now that the visitor has left, but not for long."""
-        self._left.set()
-        for pump in self._threads[:1]:
-            pump.join(max(0.0, min(READ_ON_SECONDS, self._ends - monotonic())))
+        """Wait a short time for the model's usage after the visitor has disconnected."""
+        self._visitor_left.set()
+        for reader in self._threads[:1]:
+            reader.join(max(0.0, min(READ_ON_SECONDS, self._deadline - monotonic())))
 
     def end(self) -> Ending:
-        """Stop whatever still runs; return what became of the answer."""
-        was_asked = bool(self._threads)
-        self._over.set()
+        """Stop all threads, and return the result of the answer."""
+        was_requested = bool(self._threads)
+        self._stopped.set()
         self._checkpoint_due.set()
         if not self._complete:
             self._cancellation.cancel()
@@ -217,54 +225,54 @@ class _Speech:
             if thread.is_alive():
                 log.error("a thread of an answer does not end", extra={"who": thread.name})
         text, problem = "".join(self._pieces), self._problem
-        counted = self._said.tokens + self._reasoned.tokens
-        if not was_asked:
+        counted = self._text_counter.tokens + self._reasoning_counter.tokens
+        if not was_requested:
             return Ending("", "partial", None)
         if self._too_late:
             problem = ModelError("timeout", "The model did not end in time.")
         elif isinstance(problem, ModelError) and problem.kind == "cancelled":
             problem = None
-        error = _told_of(problem, text)
+        error = _error_message(problem, text)
         if problem is not None and not text and not counted:
             return Ending("", "error", None, error)
-        usage = self._exchange.usage_of(counted, self._told)
+        usage = self._exchange.usage_of(counted, self._provider_usage)
         status: MessageStatus = "ok" if self._complete and problem is None else "partial"
         return Ending(text, status, usage, error, self._first_token_ms)
 
-    def _pump(self) -> None:
-        """Read the model; runs in a thread."""
+    def _read_model(self) -> None:
+        """Read the model. Runs in the reader."""
         exchange = self._exchange
         try:
-            asked = llm.chat_model_for(exchange.spec).stream(
+            response = llm.chat_model_for(exchange.spec).stream(
                 exchange.messages,
                 model=exchange.spec.provider_id,
                 max_output_tokens=exchange.hold.granted,
                 seconds=MODEL_SECONDS,
                 cancellation=self._cancellation,
             )
-            with closing(asked) as pieces:
+            with closing(response) as pieces:
                 for piece in pieces:
                     if isinstance(piece, Reasoning):
-                        self._reasoned.add(piece.text)
-                        self._note_progress()
+                        self._reasoning_counter.add(piece.text)
+                        self._request_checkpoint()
                     elif not isinstance(piece, str):
-                        self._told = TokenUsage(piece.input_tokens, piece.output_tokens)
-                    elif piece and not self._take(piece):
+                        self._provider_usage = TokenUsage(piece.input_tokens, piece.output_tokens)
+                    elif piece and not self._add(piece):
                         break
-            self._complete = self._told is not None
-            if not self._complete and not self._over.is_set():
+            self._complete = self._provider_usage is not None
+            if not self._complete and not self._stopped.is_set():
                 self._problem = ModelError("garbage", "The stream ended without usage.")
         except BaseException as problem:
             self._problem = problem
             if not isinstance(problem, ModelError):
-                log.exception("a model's adapter broke")
+                log.exception("a model's adapter raised an unexpected error")
             elif problem.kind != "cancelled":
                 log.warning("a model failed", extra={"kind": problem.kind, "why": problem.reason})
         finally:
             self._put(None)
 
-    def _take(self, piece: str) -> bool:
-        """Take a piece; False if no more of the answer is wanted."""
+    def _add(self, piece: str) -> bool:
+        """Add a piece to the answer. Return False if the rest of the answer is not needed."""
         room = MAX_ANSWER_BYTES - self._size
         size = len(piece.encode())
         if self._first_token_ms is None:
@@ -273,13 +281,13 @@ class _Speech:
             return False
         self._size += size
         self._pieces.append(piece)
-        self._said.add(piece)
+        self._text_counter.add(piece)
         return self._put(piece)
 
     def _put(self, piece: str | None) -> bool:
-        """Hand a piece on, or drop it once the visitor has left; False if reading is to end."""
-        while not self._over.is_set():
-            if self._left.is_set():
+        """Queue a piece, or drop it if the visitor has left. Return False to stop reading."""
+        while not self._stopped.is_set():
+            if self._visitor_left.is_set():
                 return True
             try:
                 self._queue.put(piece, timeout=0.5)
@@ -288,22 +296,22 @@ class _Speech:
             return True
         return False
 
-    def _note_progress(self) -> None:
-        """Have the keeper write a checkpoint at once: the first, or one after many tokens."""
-        new = self._shown.tokens + self._reasoned.tokens - self._checkpointed
+    def _request_checkpoint(self) -> None:
+        """Request a checkpoint for the first output, or after many tokens."""
+        new = self._sent_counter.tokens + self._reasoning_counter.tokens - self._checkpointed
         if new >= (CHECKPOINT_TOKENS if self._checkpointed else 1):
             self._checkpoint_due.set()
 
-    def _keep(self) -> None:
-        """Write checkpoints while there is something new, and keep the session; in a thread."""
+    def _write_checkpoints(self) -> None:
+        """Write checkpoints of new output, and renew the session's lock. Runs in the keeper."""
         written, pause, renewed = (0, 0), CHECKPOINT_SECONDS, perf_counter()
         while True:
             self._checkpoint_due.wait(pause)
             self._checkpoint_due.clear()
-            if self._over.is_set():
+            if self._stopped.is_set():
                 return
             try:
-                found = self._sent, self._reasoned.tokens
+                found = self._sent_pieces, self._reasoning_counter.tokens
                 if found != written:
                     pause = min(2 * pause, CHECKPOINT_SECONDS) if any(written) else FIRST_PAUSE
                     self._checkpoint(*found)
@@ -314,7 +322,7 @@ class _Speech:
             except UnavailableError:
                 log.warning("a checkpoint was not written", exc_info=True)
             except Exception:
-                log.exception("a checkpoint broke")
+                log.exception("a checkpoint failed")
 
     def _checkpoint(self, sent: int, reasoned: int) -> None:
         text = "".join(self._pieces[:sent])
@@ -324,8 +332,8 @@ class _Speech:
         self._exchange.checkpoint(Ending(text, "partial", usage))
 
 
-def _told_of(problem: BaseException | None, text: str) -> str | None:
-    """Return what the visitor is told of a failure."""
+def _error_message(problem: BaseException | None, text: str) -> str | None:
+    """Return the error message for the visitor."""
     if problem is None:
         return None
     if text:
@@ -335,7 +343,7 @@ def _told_of(problem: BaseException | None, text: str) -> str | None:
 
 
 def _thread(name: str, work: Callable[[], None]) -> Thread:
-    """Start a thread; it has no request's deadline."""
+    """Start a thread. It does not inherit the request's deadline."""
     thread = Thread(target=work, name=name, daemon=True)
     thread.start()
     return thread

@@ -1,9 +1,15 @@
-"""One exchange of a dialog: a visitor's message, the answer to it, and its end, which is paid for.
+"""One exchange of a dialog: a visitor's message, its answer, and its settlement.
 
-What is written, and when: the hold with the session's lock; dialog and messages; checkpoints; and
-at the end, in the transaction that settles or releases the hold, the answer as it stays, totals,
-counters, the lock's end and what a repeated call is told. So a crash at any point leaves either
-nothing or a hold, whose job comes to the same end (``recover``).
+An exchange writes, in this order:
+
+1. The hold, with the session's lock.
+2. The dialog and both messages.
+3. Checkpoints of the answer.
+4. The end, in the transaction that settles or releases the hold: the final answer, totals,
+   counters, the release of the lock, and the stored replay.
+
+A crash between two steps leaves either nothing or a hold. The hold's job performs the same end
+(``recover``).
 """
 
 from collections.abc import Sequence
@@ -28,14 +34,14 @@ from chalicelib.gateways.llm.messages import Message, count_input
 from chalicelib.gateways.llm.models import ModelSpec
 
 SETTLE_SECONDS = 10.0
-"""How long the end of a stream waits for its settlement; after that the job sees to it."""
+"""Seconds that the end of a stream waits for its settlement. After that the job settles it."""
 
 
 class Ending(NamedTuple):
-    """What became of an answer.
+    """Result of an answer.
 
-    ``usage`` is None if the model was not asked, or failed before it said anything: then nothing is
-    charged. ``error`` is what the visitor is told of a failure.
+    ``usage`` is None if no request was sent to the model, or if it failed before any output. Then
+    nothing is charged. ``error`` is the message for the visitor.
     """
 
     text: str
@@ -47,10 +53,10 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A message that has been taken: money is held for its answer, and both have their places.
+    """An accepted message: money is held for its answer, and both are stored.
 
-    ``number`` is the answer's within the dialog. ``kept`` is what the answer is kept under for
-    repeated calls; ``replays_session`` is whether those are given the session's token.
+    ``number`` is the answer's number in the dialog. ``kept`` is the idempotency record for repeated
+    calls. ``replays_session`` is whether a repeated call receives the session's token.
     """
 
     hold: Hold
@@ -67,37 +73,37 @@ class Exchange:
     began: float
 
     def usage_of(self, counted: int, told: TokenUsage | None) -> TokenUsage:
-        """Return what an answer took: as the provider told, else as its output was counted.
+        """Return the usage of an answer: the provider's, or else an estimate from the output.
 
-        A provider that reports no output although some came is not believed.
+        A provider may report no output although some arrived. Then the count is used.
         """
         if told is None:
             return TokenUsage(count_input(self.messages), counted)
         return told if told.output_tokens or not counted else told._replace(output_tokens=counted)
 
     def checkpoint(self, ending: Ending) -> None:
-        """Write down what an answer would come to if it ended now; nothing if it used nothing.
+        """Store the answer so far, with its usage, unless it used nothing.
 
         Raises:
-            UnavailableError: the database is out of reach.
+            UnavailableError: the database is unavailable.
         """
         if ending.usage is not None:
             place = (self.hold.workspace_id, self.dialog_id, self.number)
             messages.checkpoint(*place, ending.text, Ended(ending.status, *ending.usage))
 
     def keep_session(self) -> None:
-        """Keep the session's lock for a while longer.
+        """Renew the session's lock.
 
         Raises:
-            UnavailableError: the database is out of reach.
+            UnavailableError: the database is unavailable.
         """
         chat_sessions.renew(self.hold.workspace_id, self.session_hash, self.hold.request_id)
 
     def close(self, ending: Ending) -> Settled:
-        """Bring the exchange to its end: charge what was used, or release what was held.
+        """End the exchange: charge its usage, or release its hold.
 
         Raises:
-            UnavailableError: not within ``SETTLE_SECONDS``; the job will.
+            UnavailableError: not done within ``SETTLE_SECONDS``. The job will do it.
         """
 
         def stage(unit: UnitOfWork) -> None:
@@ -129,17 +135,17 @@ class Exchange:
 
 
 def message_id(dialog_id: str, number: int) -> str:
-    """Return by what the hold finds an answer."""
+    """Return the id of an answer that its hold stores."""
     return f"{dialog_id}-{number}"
 
 
 def place_of(hold: Hold) -> tuple[str, str, int]:
-    """Return workspace, dialog and number of the answer that a hold is for."""
+    """Return workspace, dialog and number of the answer of a hold."""
     dialog_id, _, number = hold.message_id.rpartition("-")
     return hold.workspace_id, dialog_id, int(number)
 
 
-def stage_end(  # noqa: PLR0913  what the end of an answer changes
+def stage_end(  # noqa: PLR0913  the fields of an ending
     unit: UnitOfWork,
     hold: Hold,
     ending: Ending,
@@ -148,7 +154,7 @@ def stage_end(  # noqa: PLR0913  what the end of an answer changes
     channel: str,
     zone: str,
 ) -> None:
-    """Stage the end of an answer, as far as its place is still there: it may have been erased."""
+    """Stage the end of an answer. The message may have been erased in the meantime."""
     place = place_of(hold)
     keys = [messages.key(*place)]
     if session_hash is not None:
@@ -186,7 +192,7 @@ def stage_end(  # noqa: PLR0913  what the end of an answer changes
 
 @charging.recovers_holds
 def recover(hold: Hold) -> Recovered:
-    """Return what a crashed request has left: text and usage of its last checkpoint, if any."""
+    """Return the text and usage of a crashed request's last checkpoint, if any."""
     answer = messages.find(*place_of(hold)) if hold.message_id else None
     if answer is None or not answer.is_open:
         return Recovered(None, charging.nothing)

@@ -1,4 +1,4 @@
-"""What of a dialog a model is told again, and how much it may answer."""
+"""Select the part of a dialog that is sent to the model, and the room for its answer."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -9,9 +9,9 @@ from chalicelib.gateways.llm.messages import TOKENS_PER_MESSAGE, Message, count_
 
 MAX_TURNS = 40
 MAX_OUTPUT = 4_096
-"""Tokens of an answer, of models that could say more: a chat is no essay."""
+"""Maximum number of output tokens per answer, even if the model supports more."""
 LEAST_OUTPUT = 64
-"""Tokens that there must be room for; an answer that may be no longer is not worth its price."""
+"""Minimum number of output tokens. A shorter answer would not be worth its price."""
 _BYTES_PER_TOKEN = 2
 
 Count = Callable[[Iterable[Message]], int]
@@ -25,16 +25,16 @@ class MessageTooLongError(ValidationError):
 
 
 class Turn(NamedTuple):
-    """A visitor's message and the answer to it."""
+    """A visitor's message and its answer."""
 
     question: str
     answer: str
 
 
 def count_safely(messages: Iterable[Message]) -> int:
-    """Return the most input tokens that messages may come to with any tokenizer.
+    """Return an upper bound of the messages' input tokens for any tokenizer.
 
-    One for two bytes: for what is reserved before a provider has counted.
+    It counts one token per two bytes. Holds are reserved with it before the provider counts.
     """
     return sum(
         TOKENS_PER_MESSAGE + -(-len(each.content.encode()) // _BYTES_PER_TOKEN) for each in messages
@@ -42,14 +42,14 @@ def count_safely(messages: Iterable[Message]) -> int:
 
 
 def counter(provider: str) -> Count:
-    """Return how to count what a provider is sent: the embedded model's tokens are known."""
+    """Return the function that counts a provider's input. It is exact for the embedded model."""
     return count_input if provider == "demo" else count_safely
 
 
 def room_for_answer(
     fixed: Sequence[Message], count: Count, context_tokens: int, max_output_tokens: int
 ) -> int | None:
-    """Return how many tokens an answer may have, or None if the message alone fills the context."""
+    """Return the maximum tokens of an answer, or None if the message alone fills the context."""
     room = context_tokens - count(fixed)
     return min(room, max_output_tokens, MAX_OUTPUT) if room >= LEAST_OUTPUT else None
 
@@ -61,13 +61,14 @@ def fit(
     count: Count,
     room: int,
 ) -> tuple[list[Message], int]:
-    """Return the messages that a model is sent, and their input tokens: at most ``room``.
+    """Return the messages to send to the model, and their input tokens: at most ``room``.
 
-    ``turns`` come newest first; as many as fit, ``MAX_TURNS`` at most, are told again, each whole.
-    Those without an answer are left out: two user messages in a row make providers refuse.
+    ``turns`` are sorted newest first. As many complete turns as fit are sent, at most
+    ``MAX_TURNS``. Turns without an answer are left out, because providers refuse two user messages
+    in a row.
     """
     spent = count([*before, question])
-    told: list[Message] = []
+    sent: list[Message] = []
     answered = (turn for turn in turns if turn.answer.strip())
     for turn in islice(answered, MAX_TURNS):
         pair = [Message("user", turn.question), Message("assistant", turn.answer)]
@@ -75,5 +76,5 @@ def fit(
         if spent + cost > room:
             break
         spent += cost
-        told = [*pair, *told]
-    return [*before, *told, question], spent
+        sent = [*pair, *sent]
+    return [*before, *sent, question], spent

@@ -1,7 +1,7 @@
-"""Leads of chats: a visitor who leaves an e-mail address or a phone number becomes one.
+"""Create leads from chats in which a visitor leaves an e-mail address or a phone number.
 
-One lead a dialog. Later contacts fill what is empty of it. All contacts that a visitor names are
-kept with the dialog, whether it has a lead or not, so that an erasure finds it by each of them.
+A dialog has at most one lead. Later contacts fill its empty fields. The dialog stores every contact
+that the visitor names, so that an erasure finds it by each of them.
 """
 
 from datetime import datetime
@@ -21,11 +21,11 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails, phones, sources
 
 SOURCE = "chat"
-"""What statistics count these leads under."""
+"""Source name of these leads in statistics."""
 
 
 def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | None:
-    """Return how to reach a visitor, if a form of the widget's, or else their message, says so."""
+    """Return the visitor's contacts, from the widget's form or else from the message."""
     if channel == TEST:
         return None
     given, text = request.contact or ChatContact(), request.message
@@ -38,7 +38,7 @@ def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | No
 
 
 def named_in(request: ChatRequest, country: str) -> list[str]:
-    """Return every address and number that a visitor names in a message, or in the form with it."""
+    """Return every e-mail address and phone number in a message and in its form."""
     given = request.contact or ChatContact()
     form = Contact(None, given.email, given.phone and contacts.phone_of(given.phone, country))
     return [
@@ -47,7 +47,7 @@ def named_in(request: ChatRequest, country: str) -> list[str]:
     ]
 
 
-def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
+def stage(  # noqa: PLR0913, PLR0917  the fields of a lead
     unit: UnitOfWork,
     workspace: WorkspaceRow,
     dialog: DialogRow,
@@ -55,9 +55,9 @@ def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
     text: str,
     at: datetime,
 ) -> bool:
-    """Stage the lead of a dialog, whose creation or save the caller stages; say whether it is new.
+    """Stage the lead of a dialog, and return whether it is new.
 
-    A lead beyond what the plan includes is kept and marked.
+    The caller stages the dialog. A lead over the plan's quota is stored and marked.
     """
     if dialog.lead_id is not None:
         _fill(unit, dialog.lead_id, contact)
@@ -87,7 +87,7 @@ def stage(  # noqa: PLR0913, PLR0917  what a lead is made of
 
 
 def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
-    """Stage what a lead did not know of its visitor."""
+    """Stage filling the empty fields of a lead."""
     lead = leads.find(unit.workspace_id, lead_id)
     if lead is None:
         return

@@ -1,4 +1,4 @@
-"""Offers and booking hours of a workspace, looked up for a question to the embedded model."""
+"""Find offers and opening hours of a workspace for a question to the embedded model."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -20,7 +20,7 @@ from chalicelib.lib import extracts
 from chalicelib.lib.zoned_times import WEEKDAYS
 
 MOST_LOOKED_AT = 2_000
-"""Active records of a noun, the oldest first, that are looked through: about 35 read units."""
+"""Maximum number of active records searched per noun, oldest first: about 35 read units."""
 
 
 class _Source(NamedTuple):
@@ -47,7 +47,7 @@ SOURCES = (_Source(SERVICES, _service), _Source(PRODUCTS, _product))
 
 
 def message(workspace_id: str, question: str) -> Message | None:
-    """Return the message with what the question may be about for the embedded model, or None."""
+    """Return a message with offers and hours that match the question, or None."""
     words = offers.search_words(question)
 
     def found(source: _Source) -> list[Offer]:
@@ -87,7 +87,7 @@ def _week(hours: schedule.Schedule) -> tuple[str, ...]:
 def _nearest(
     workspace_id: str, listing: Listing[Any], words: Iterable[str], most: int
 ) -> list[str]:
-    """Return the ids of records: those whose name has some of the words, then the first."""
+    """Return ids of records: first those whose name contains most of the words, then the others."""
     partition = Partition(listing.partition(workspace_id), Cost())
     active = listing.having({"status": "active"})
     rows = list(islice(entries(partition, None, active, consistent=False), MOST_LOOKED_AT))

@@ -1,4 +1,4 @@
-"""The prompt of a chat: the model, and as much of the dialog as fits what it reads."""
+"""The prompt of a chat: the model, and as much of the dialog as fits its context."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from chalicelib.gateways.llm.models import UNKNOWN_CONTEXT, ModelSpec
 
 
 class Prompt(NamedTuple):
-    """The model and what it is sent, the tokens of that, and those that it may answer with."""
+    """The model, the messages to send, their tokens, and the maximum tokens of the answer."""
 
     spec: ModelSpec
     messages: list[Message]
@@ -41,7 +41,7 @@ def fit(agent: AgentRow, workspace_id: str, session: SessionRow | None, text: st
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
     before = [Message("system", agent.system_prompt)]
     if problem is None and spec.provider == "demo":
-        from chalicelib.domains.chat.flows import chat_offers  # noqa: PLC0415  no other model reads them
+        from chalicelib.domains.chat.flows import chat_offers  # noqa: PLC0415  imported on use: only the demo model needs it
 
         offers = chat_offers.message(workspace_id, question.content)
         before += [offers] if offers else []
@@ -59,7 +59,7 @@ def fit(agent: AgentRow, workspace_id: str, session: SessionRow | None, text: st
 
 
 def _turns(workspace_id: str, session: SessionRow | None) -> Iterator[Turn]:
-    """Yield the dialog's exchanges so far, the newest first."""
+    """Yield the dialog's earlier exchanges, newest first."""
     if session is None:
         return
     answer = None

@@ -1,9 +1,9 @@
-"""Answers that are told again: what a chat keeps under an idempotency key.
+"""Stored answers of chat calls with an idempotency key.
 
-The text stays where it is, with the dialog. A session that the first call has made is kept sealed
-for callers with a bot key: its token is read with the idempotency key, of which the database has a
-hash. A visitor without a session or a bot key has proved nothing: strangers behind one address may
-choose the same idempotency key. So a visitor's replay begins a session of its own.
+The text stays with the dialog; the record refers to it. A session begun by the first call is stored
+encrypted, for callers with a bot key. Decryption requires the idempotency key, and the database has
+only its hash. A visitor without a session or a bot key is not authenticated: strangers behind one
+address may choose the same idempotency key. Therefore a visitor's replay begins a new session.
 """
 
 import hashlib
@@ -24,11 +24,11 @@ from chalicelib.engine import idempotency
 from chalicelib.engine.unit import UnitOfWork
 
 MARKED_FOR = timedelta(minutes=10)
-"""How long a call that has crashed keeps its key: until the job has closed what it left."""
+"""Time for which a crashed call keeps its key: until the job has closed its hold."""
 
 
 class Replay(NamedTuple):
-    """An answer as it was given; ``error`` is what it ended with, if that was no ``usage``."""
+    """A stored answer. ``error`` is set if it ended without ``usage``."""
 
     session_token: str
     text: str
@@ -37,11 +37,11 @@ class Replay(NamedTuple):
 
 
 def record(scope: str, key: str, said: Sequence[str | None]) -> IdempotencyRecord:
-    """Return what a call is kept under; ``said`` is what a repetition must say, too."""
+    """Return the record of a call. ``said`` has the arguments that a retry must repeat."""
     return IdempotencyRecord(scope, key, hashlib.sha256(to_json(said)).hexdigest())
 
 
-def find_or_mark(  # noqa: PLR0913  whose call it is
+def find_or_mark(  # noqa: PLR0913  the fields of a call
     workspace_id: str,
     kept: IdempotencyRecord,
     *,
@@ -50,38 +50,38 @@ def find_or_mark(  # noqa: PLR0913  whose call it is
     session_token: str | None,
     is_visitors: bool,
 ) -> Replay | None:
-    """Return the answer that is kept, or mark the key as taken by this call.
+    """Return the stored answer, or mark the key as in progress for this call.
 
-    A replay goes on with the session that the call names, or else with the one that the first call
-    began; if it ``is_visitors``, with a new session, whose dialog begins with its first message.
+    A replay continues the session of the call, or else the session of the first call. If
+    ``is_visitors``, it begins a new session, whose dialog begins with the next message.
 
     Raises:
         IdempotencyMismatchError: the key was used with another message.
-        InProgressError: the first call is still being answered, or has crashed just now.
-        ConflictError: its dialog has been erased since.
+        InProgressError: the first call is still being answered, or has crashed recently.
+        ConflictError: its dialog has been erased in the meantime.
     """
     if idempotency.mark_in_progress(workspace_id, kept, owner=owner, kept=MARKED_FOR):
         return None
     found = kept.answered(idempotency.find(workspace_id, kept))
-    told = from_json(found.body or b"{}")
-    answer = messages.find(workspace_id, told["dialog"], told["number"])
+    stored = from_json(found.body or b"{}")
+    answer = messages.find(workspace_id, stored["dialog"], stored["number"])
     if answer is None:
         raise ConflictError("What this idempotency key was used for has been erased.")
     if is_visitors:
         token = chat_sessions.begin(workspace_id, agent_id=agent_id, dialog_id=new_id())
     else:
-        token = session_token or _sealed(told["session"], kept, told["dialog"])
-    usage = told["usage"] and TokenUsage(*told["usage"])
-    return Replay(token, answer.content, usage, told["error"])
+        token = session_token or _sealed(stored["session"], kept, stored["dialog"])
+    usage = stored["usage"] and TokenUsage(*stored["usage"])
+    return Replay(token, answer.content, usage, stored["error"])
 
 
 def clear(workspace_id: str, kept: IdempotencyRecord | None, *, owner: str) -> None:
-    """Drop the mark of a call that was not charged: it may be made again."""
+    """Delete the mark of a call that was not charged, so that it can be repeated."""
     if kept is not None:
         idempotency.clear_in_progress(workspace_id, kept, owner=owner)
 
 
-def stage(  # noqa: PLR0913  what a replay says
+def stage(  # noqa: PLR0913  the fields of a replay
     unit: UnitOfWork,
     kept: IdempotencyRecord,
     *,
@@ -92,22 +92,22 @@ def stage(  # noqa: PLR0913  what a replay says
     usage: TokenUsage | None,
     error: str | None,
 ) -> None:
-    """Stage an answer that was charged, in place of the mark.
+    """Stage the stored answer of a charged call, in place of the mark.
 
-    ``session_token`` is what a replay may give to a caller who does not send it.
+    ``session_token`` is returned to a repeated call that sends no session.
     """
-    told = {
+    stored = {
         "dialog": dialog_id,
         "number": number,
         "session": session_token and _sealed(session_token, kept, dialog_id),
         "usage": usage,
         "error": error,
     }
-    unit.save(idempotency.row(unit.tenant, replace(kept, body=to_json(told)), owner=owner))
+    unit.save(idempotency.row(unit.tenant, replace(kept, body=to_json(stored)), owner=owner))
 
 
 def _sealed(token: str, kept: IdempotencyRecord, dialog_id: str) -> str:
-    """Return a token sealed, or a sealed one opened: the mask is used for one token only."""
+    """Encrypt or decrypt a token with XOR. The mask is used for one token only."""
     secret = f"session\0{kept.scope}\0{kept.key}\0{dialog_id}"
     raw = urlsafe_b64decode(token + "=")
     mask = hashlib.sha256(secret.encode()).digest()

@@ -1,4 +1,4 @@
-"""What a visitor sends to a bot."""
+"""Wire model of a visitor's message."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
 MAX_MESSAGE = 10_000
-"""Unicode code points of a message (spec, Bot chat endpoint)."""
+"""Maximum length of a message in Unicode code points."""
 
 
 def _not_blank(text: str) -> str:

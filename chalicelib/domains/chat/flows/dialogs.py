@@ -1,4 +1,4 @@
-"""The end of dialogs: a year after their last message, or when their visitor is erased."""
+"""Remove dialogs: a year after their last message, or when their visitor is erased."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,7 +14,7 @@ from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 
 DIALOG_EXPIRED = "dialog-expired"
-"""The scheduled job of removing a dialog a year after its last message."""
+"""The scheduled job that removes a dialog a year after its last message."""
 MESSAGES_A_UNIT = 90
 
 
@@ -26,7 +26,7 @@ def expiry_job(workspace_id: str, dialog: DialogRow) -> JobRow:
 
 @job_handler(DIALOG_EXPIRED)
 def remove_expired(job: Job) -> None:
-    """Remove a dialog with its messages; one that went on since gets another job instead."""
+    """Remove a dialog with its messages. A dialog with newer messages gets a new job instead."""
     dialog = DIALOGS.find(job.workspace_id, job.payload["dialog"])
     if dialog is None:
         return
@@ -48,18 +48,18 @@ def remove_expired(job: Job) -> None:
 
 
 def message_batches(workspace_id: str, dialog_id: str) -> list[list[MessageRow]]:
-    """Return a dialog's messages in as many as a unit of work may remove."""
+    """Return a dialog's messages in batches that fit one unit of work."""
     return in_batches(messages.keys(workspace_id, dialog_id), MESSAGES_A_UNIT)
 
 
 def stage_removal(unit: UnitOfWork, batch: Sequence[MessageRow]) -> None:
-    """Stage the removal of messages, whether they are still there or not."""
+    """Stage the removal of messages. They may already be deleted."""
     for message in batch:
         unit.delete(message)
 
 
 def stage_end(unit: UnitOfWork, dialog_id: str) -> None:
-    """Stage that nobody can continue a dialog."""
+    """Stage the end of a dialog's session, so that the dialog cannot be continued."""
     dialog = DIALOGS.find(unit.tenant, dialog_id)
     if dialog is not None and dialog.session_hash is not None:
         chat_sessions.end(unit, unit.tenant, dialog.session_hash)
@@ -68,7 +68,7 @@ def stage_end(unit: UnitOfWork, dialog_id: str) -> None:
 
 
 def stage_erasure(unit: UnitOfWork, dialog_id: str) -> None:
-    """Stage that a dialog loses what its visitor said, and what it was found by."""
+    """Stage the removal of personal data from a dialog, and of the values it can be found by."""
     dialog = DIALOGS.find(unit.tenant, dialog_id)
     if dialog is not None:
         dialog.words = dialog.page_url = dialog.visit_id = dialog.named_contacts = None

@@ -1,4 +1,4 @@
-"""Dialogs as they are read: a page of them, and one with its messages."""
+"""List dialogs, and read one with its messages."""
 
 from typing import Any, Literal, Self
 
@@ -78,7 +78,7 @@ class DialogMessageOut(Wire):
 
 
 class DialogListQuery(Wire):
-    """Which dialogs."""
+    """Filters and page of a list of dialogs."""
 
     agent_id: Id = Field(description="Bot id.")
     channel: Channel | None = optional("Of this channel.")
@@ -99,7 +99,7 @@ class DialogList(Wire):
 
 
 class DialogQuery(Wire):
-    """Which dialog, and how much of it."""
+    """Id of a dialog, and range of its messages."""
 
     id: Id = Field(description="Dialog id.")
     agent_id: Id | None = optional("Its bot.")
@@ -146,7 +146,7 @@ def list_agent_dialogs(ctx: Context, args: DialogListQuery) -> DialogList:
 
 
 def _ranges(first: Any, last: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401  moments or None
-    """Return the bounds of dialogs that were under way within a period."""
+    """Return the bounds of dialogs that were active within a period."""
     ranges = {"last_message_at": (first, None), "created_at": (None, last)}
     return {name: bounds for name, bounds in ranges.items() if any(bounds)}
 

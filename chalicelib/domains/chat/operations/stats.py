@@ -1,4 +1,4 @@
-"""Statistics of a bot and of its widget, from daily counters alone."""
+"""Statistics of a bot and of its widget, computed from daily counters only."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -23,7 +23,7 @@ SHOWN_PAGES = 20
 
 
 class AgentPeriod(Wire):
-    """Which bot, which days."""
+    """Bot and period of statistics."""
 
     agent_id: Id = Field(description="Bot id.")
     from_: Day | None = Field(
@@ -33,7 +33,7 @@ class AgentPeriod(Wire):
 
 
 class WidgetPeriod(AgentPeriod):
-    """Which bot, which days, which site."""
+    """Bot, period and site of widget statistics."""
 
     project_id: Id | None = optional("On this site.")
 
@@ -47,7 +47,7 @@ class TokenCounts(Wire):
 
     @classmethod
     def of(cls, measures: Mapping[str, int]) -> Self:
-        """Return the tokens among counted measures."""
+        """Return the tokens from counted measures."""
         sent = measures.get(bot_metrics.INPUT_TOKENS, 0)
         said = measures.get(bot_metrics.OUTPUT_TOKENS, 0)
         return cls(input=sent, output=said, total=sent + said)
@@ -61,7 +61,7 @@ class RejectedCounts(Wire):
 
 
 class ChannelCounts(Wire):
-    """What happened on a channel."""
+    """Counts of a channel."""
 
     dialogs: int = Field(description="Dialogs begun.")
     messages: int = Field(description="Messages of both sides.")
@@ -69,7 +69,7 @@ class ChannelCounts(Wire):
 
     @classmethod
     def of(cls, measures: Mapping[str, int]) -> Self:
-        """Return the counts among counted measures."""
+        """Return the counts from counted measures."""
         return cls(
             dialogs=measures.get(bot_metrics.DIALOGS, 0),
             messages=measures.get(bot_metrics.MESSAGES, 0),
@@ -84,7 +84,7 @@ class AgentDay(ChannelCounts):
 
 
 class AgentStats(Wire):
-    """Statistics of a bot; the channel test is outside the totals."""
+    """Statistics of a bot. The totals exclude the channel ``test``."""
 
     dialogs: int = Field(description="Dialogs begun.")
     messages: int = Field(description="Messages of both sides.")
@@ -204,7 +204,7 @@ def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
 def _counted(
     ctx: Context, args: AgentPeriod, subject: str
 ) -> tuple[dict[date, DayCounts], DayCounts]:
-    """Return what was counted each day, and in all, of an existing bot.
+    """Return the counters of an existing bot, per day and in total.
 
     Raises:
         NotFoundError: no bot of the workspace has this id.

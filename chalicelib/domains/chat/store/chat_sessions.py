@@ -1,7 +1,7 @@
-"""Chat sessions: which dialog a visitor's token continues, and who is answering in it just now.
+"""Chat sessions: they link a visitor's token to a dialog, and lock it while an answer streams.
 
-The token is unguessable and bound to one bot; only its hash is stored. One stream a session: a lock
-that lapses soon after its holder's last sign of life, so that a crash blocks nobody for long.
+The token is unguessable and bound to one bot. Only its hash is stored. A session has one stream at
+a time. Its lock expires soon after the last renewal, so a crash blocks the session only briefly.
 """
 
 import secrets
@@ -22,9 +22,9 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import tokens
 
 LOCKED_FOR = timedelta(seconds=20)
-"""How long a lock outlives its holder's last checkpoint or ping (chat.md, The stream)."""
+"""Time until a lock expires after its last renewal."""
 UNUSED_FOR = timedelta(days=1)
-"""How long a session that a replay has begun waits for its first message."""
+"""Time that a session begun by a replay waits for its first message."""
 TOKEN_BYTES = 32
 SORT_KEY = "-"
 
@@ -43,7 +43,7 @@ class SessionBusyError(ConflictError):
 
 
 class SessionRow(ConversationRow):
-    """A session. ``holder`` is the request that streams in it, until ``held_until``."""
+    """A session. ``holder`` is the id of the request that streams in it, until ``held_until``."""
 
     agent_id = UnicodeAttribute()
     dialog_id = UnicodeAttribute()
@@ -52,7 +52,7 @@ class SessionRow(ConversationRow):
 
     @property
     def is_held(self) -> bool:
-        """Whether an answer is being streamed in it."""
+        """Whether an answer is being streamed in the session."""
         return self.held_until is not None and self.held_until >= clock.now()
 
 
@@ -62,7 +62,7 @@ def new_token() -> str:
 
 
 def new(workspace_id: str, token: str, *, agent_id: str, dialog_id: str, holder: str) -> SessionRow:
-    """Return a new session, held by the request that begins it, to be staged."""
+    """Return a new session, locked by the request that begins it. The caller stages it."""
     now = clock.now()
     return SessionRow(
         _partition(workspace_id, tokens.digest(token)),
@@ -76,10 +76,10 @@ def new(workspace_id: str, token: str, *, agent_id: str, dialog_id: str, holder:
 
 
 def begin(workspace_id: str, *, agent_id: str, dialog_id: str) -> str:
-    """Store a session that nobody holds, before its dialog begins; return its token.
+    """Store an unlocked session before its dialog begins, and return its token.
 
     Raises:
-        UnavailableError: the database is out of reach.
+        UnavailableError: the database is unavailable.
     """
     token = new_token()
     row = SessionRow(
@@ -95,27 +95,27 @@ def begin(workspace_id: str, *, agent_id: str, dialog_id: str) -> str:
 
 
 def find(workspace_id: str, agent_id: str, token: str) -> SessionRow | None:
-    """Return a bot's session; another bot's token is None, too."""
+    """Return a bot's session by its token, or None. A session of another bot is not returned."""
     session = by_hash(workspace_id, tokens.digest(token))
     return session if session is not None and session.agent_id == agent_id else None
 
 
 def by_hash(workspace_id: str, token_hash: str) -> SessionRow | None:
-    """Return a session by what is kept of its token, unless it is over."""
+    """Return a session by its token's hash, unless it has expired."""
     session = SessionRow.find(_partition(workspace_id, token_hash), SORT_KEY)
     over = session is not None and session.expires is not None and session.expires < clock.now()
     return None if over else session
 
 
 def key(workspace_id: str, token_hash: str) -> Key:
-    """Return a session's key, to ``fetch``."""
+    """Return a session's key, for ``fetch``."""
     return Key(SessionRow, _partition(workspace_id, token_hash), SORT_KEY)
 
 
 def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:
-    """Stage that a request holds a session, which expires a year from now.
+    """Stage locking a session for a request. The session then expires in a year.
 
-    At commit, ``SessionBusyError`` is raised if another request holds it.
+    The commit raises ``SessionBusyError`` if another request holds the lock.
     """
     now = clock.now()
     actions: list[Action] = [
@@ -129,7 +129,7 @@ def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:
 
 
 def stage_release(unit: UnitOfWork, session: SessionRow | None, holder: str) -> None:
-    """Stage that a request is done with a session that was just read, if it still holds it."""
+    """Stage releasing a session's lock, if the request still holds it."""
     if session is not None and session.holder == holder:
         actions: list[Action] = [SessionRow.holder.remove(), SessionRow.held_until.remove()]
         unit.update(
@@ -138,10 +138,10 @@ def stage_release(unit: UnitOfWork, session: SessionRow | None, holder: str) -> 
 
 
 def renew(workspace_id: str, token_hash: str, holder: str) -> None:
-    """Keep a lock for a while longer; one that another request has taken meanwhile stays its own.
+    """Renew a session's lock, unless another request holds it.
 
     Raises:
-        UnavailableError: the database is out of reach.
+        UnavailableError: the database is unavailable.
     """
     table = SessionRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
     try:
@@ -157,7 +157,7 @@ def renew(workspace_id: str, token_hash: str, holder: str) -> None:
 
 
 def end(unit: UnitOfWork, workspace_id: str, token_hash: str) -> None:
-    """Stage that nobody continues a session any more."""
+    """Stage the deletion of a session."""
     unit.delete(SessionRow(_partition(workspace_id, token_hash), SORT_KEY))
 
 

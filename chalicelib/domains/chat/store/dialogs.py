@@ -1,8 +1,8 @@
-"""Dialogs: what visitors and a bot have said to each other, by its outside (ADR 25).
+"""Dialogs between visitors and bots, without their messages (ADR 25).
 
-The messages are rows of their own (``domains.chat.store.messages``). A dialog is removed with them
-by a job, a year after its last message: expiry by time-to-live would leave it in counters and
-entries.
+Messages are separate rows (``domains.chat.store.messages``). A job removes a dialog and its
+messages a year after the last message. Expiry by time-to-live would leave the dialog in counters
+and index entries.
 """
 
 from datetime import datetime, timedelta
@@ -24,18 +24,18 @@ from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
 
 KEPT = timedelta(days=365)
-"""How long a dialog is kept after its last message."""
+"""Time for which a dialog is kept after its last message."""
 WORDS_BYTES = 2048
-"""Of what a visitor says, from the beginning, which the search of the list reads."""
+"""Maximum bytes of ``words``, which the search of the list reads."""
 
 
 class DialogRow(Record):
-    """A dialog. Its id is public; the token that continues it is not kept, only its hash.
+    """A dialog. Its id is public. Only the hash of its session token is stored.
 
-    ``words`` is the beginning of what the visitor said, ``named_contacts`` are all addresses and
-    numbers in it, ``last_number`` the number of the last
-    message; numbers of messages begin at 1. ``last_message_at`` is when the visitor last spoke.
-    ``visit_id`` is the widget's visit that it belongs to. An erased one keeps its counts alone.
+    ``words`` is the beginning of the visitor's messages. ``named_contacts`` has the e-mail
+    addresses and phone numbers in them. ``last_number`` is the number of the last message, from 1.
+    ``last_message_at`` is the time of the visitor's last message. ``visit_id`` is the widget visit
+    of the dialog. After an erasure only counts remain.
     """
 
     agent_id = UnicodeAttribute()
@@ -53,11 +53,11 @@ class DialogRow(Record):
     last_message_at = UTCDateTimeAttribute()
 
     def hear(self, text: str, at: datetime) -> int:
-        """Note that the visitor has spoken; return the number of the message."""
+        """Record a message of the visitor, and return its number."""
         self.words = cut_bytes("\n".join(filter(None, (self.words, text))), WORDS_BYTES)
         self.last_message_at = at
         number = int(self.last_number) + 1
-        self.last_number = number + 1  # the answer's
+        self.last_number = number + 1  # The number of the answer.
         self.messages_count += 1
         return number
 
@@ -81,9 +81,9 @@ DIALOGS = listed(
 
 
 class TotalsRow(ContentRow):
-    """A dialog as the end of an answer writes it, whoever else changes it meanwhile.
+    """The fields of a dialog that the end of an answer increments without reading the row.
 
-    Others who read the dialog before begin again, as the version says.
+    The version increases too, so concurrent updates that read the dialog before run again.
     """
 
     messages_count = NumberAttribute()
@@ -92,7 +92,7 @@ class TotalsRow(ContentRow):
     version = NumberAttribute()
 
 
-def add_totals(  # noqa: PLR0913  what a dialog counts
+def add_totals(  # noqa: PLR0913  the counts of a dialog
     unit: UnitOfWork,
     workspace_id: str,
     dialog_id: str,
@@ -101,7 +101,7 @@ def add_totals(  # noqa: PLR0913  what a dialog counts
     input_tokens: int,
     output_tokens: int,
 ) -> None:
-    """Stage that a dialog has an answer, or cost tokens; in place, from any tenant's unit."""
+    """Stage adding an answer's messages and tokens to a dialog. Any tenant's unit may stage it."""
     actions: list[Action] = [
         TotalsRow.messages_count.add(messages),
         TotalsRow.input_tokens.add(input_tokens),

@@ -1,7 +1,7 @@
-"""Messages of dialogs: the visitor's text and the bot's answer, numbered from 1 within a dialog.
+"""Messages of dialogs: visitors' texts and bots' answers, numbered from 1 within a dialog.
 
-A visitor's message and the place of its answer are written before the model is asked. The answer is
-written down while it is spoken (``checkpoint``), and once more, for good, when it is paid for.
+A visitor's message and its empty answer are stored before the request to the model. Checkpoints
+update the answer while it streams (``checkpoint``). The settlement writes its final text.
 """
 
 from collections.abc import Iterator
@@ -26,16 +26,16 @@ USER = "user"
 ASSISTANT = "assistant"
 MessageStatus = Literal["ok", "partial", "error"]
 MAX_ANSWER_BYTES = 200_000
-"""Of an answer, whose row DynamoDB ends at 400 KB; a longer one is cut."""
+"""Maximum bytes of an answer; longer ones are cut. A DynamoDB item is limited to 400 KB."""
 _DIGITS = 9
 
 
 class MessageRow(ConversationRow):
-    """A message; its sort key is its number.
+    """A message. Its sort key is its number.
 
-    ``tokens`` of a visitor's message are all that the model was sent for it. An answer that is
-    ``open`` is still being spoken, or its request has crashed; it has further what a job needs to
-    bring it to an end: the input that is expected and, from the first checkpoint on, the output.
+    ``tokens`` of a visitor's message are all input tokens of its request to the model. An answer is
+    open while it streams, or after its request has crashed. An open answer also has the fields that
+    a job needs to settle it: the expected input and, after the first checkpoint, the output.
     """
 
     role = UnicodeAttribute()
@@ -51,7 +51,7 @@ class MessageRow(ConversationRow):
 
     @property
     def number(self) -> int:
-        """Its place in the dialog, from 1."""
+        """Number of the message in the dialog, from 1."""
         return int(self.sk)
 
     @property
@@ -61,17 +61,17 @@ class MessageRow(ConversationRow):
 
     @property
     def id(self) -> str:
-        """A public id."""
+        """Public id of the message."""
         return f"{self.dialog_id}-{self.number}"
 
 
 def row(workspace_id: str, dialog_id: str, number: int, **attributes: Any) -> MessageRow:  # noqa: ANN401  the row's attributes
-    """Return a message, to be staged."""
+    """Return a message row. The caller stages it."""
     return MessageRow(_partition(workspace_id, dialog_id), _sort_key(number), **attributes)
 
 
 def key(workspace_id: str, dialog_id: str, number: int) -> Key:
-    """Return a message's key, to ``fetch``."""
+    """Return a message's key, for ``fetch``."""
     return Key(MessageRow, _partition(workspace_id, dialog_id), _sort_key(number))
 
 
@@ -80,7 +80,7 @@ def find(workspace_id: str, dialog_id: str, number: int) -> MessageRow | None:
     return MessageRow.find(_partition(workspace_id, dialog_id), _sort_key(number))
 
 
-def stage_exchange(  # noqa: PLR0913  what an exchange is
+def stage_exchange(  # noqa: PLR0913  the fields of an exchange
     unit: UnitOfWork,
     dialog_id: str,
     number: int,
@@ -90,10 +90,10 @@ def stage_exchange(  # noqa: PLR0913  what an exchange is
     session_hash: str,
     input_tokens: int,
 ) -> None:
-    """Stage what a visitor said, and the place of the answer, whose number is the next."""
-    said = row(unit.workspace_id, dialog_id, number, created_at=clock.now(), role=USER)
-    said.content, said.status = text, "ok"
-    unit.create(said)
+    """Stage a visitor's message and its empty answer, which has the next number."""
+    question = row(unit.workspace_id, dialog_id, number, created_at=clock.now(), role=USER)
+    question.content, question.status = text, "ok"
+    unit.create(question)
     answer = row(unit.workspace_id, dialog_id, number + 1, created_at=clock.now(), role=ASSISTANT)
     answer.content, answer.status, answer.is_open = "", "partial", True
     answer.channel, answer.session_hash = channel, session_hash
@@ -102,7 +102,7 @@ def stage_exchange(  # noqa: PLR0913  what an exchange is
 
 
 class Ended(NamedTuple):
-    """How an answer has ended, and what it took."""
+    """Final status of an answer, and its usage."""
 
     status: MessageStatus
     input_tokens: int
@@ -110,10 +110,10 @@ class Ended(NamedTuple):
 
 
 def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, ended: Ended) -> None:
-    """Write down what there is of an answer, and what it took; one that is closed stays as it is.
+    """Store an answer's text and usage so far. A closed answer is not changed.
 
     Raises:
-        UnavailableError: the database is out of reach.
+        UnavailableError: the database is unavailable.
     """
     actions: list[Action] = [
         MessageRow.content.set(content),
@@ -131,7 +131,7 @@ def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, end
 
 
 def stage_end(unit: UnitOfWork, answer: MessageRow, content: str, ended: Ended) -> None:
-    """Stage an answer that was just read as it stays; it must still be open."""
+    """Stage the final text of an answer, which must still be open."""
     actions: list[Action] = [
         MessageRow.content.set(content),
         MessageRow.status.set(ended.status),
@@ -143,12 +143,12 @@ def stage_end(unit: UnitOfWork, answer: MessageRow, content: str, ended: Ended) 
         MessageRow.session_hash.remove(),
     ]
     unit.update(answer, actions, MessageRow.is_open.exists())
-    said = MessageRow(answer.pk, _sort_key(answer.number - 1))
-    unit.update(said, [MessageRow.tokens.set(ended.input_tokens)])
+    question = MessageRow(answer.pk, _sort_key(answer.number - 1))
+    unit.update(question, [MessageRow.tokens.set(ended.input_tokens)])
 
 
 def latest(workspace_id: str, dialog_id: str, limit: int) -> Iterator[MessageRow]:
-    """Yield a dialog's messages from the newest on, at most so many, as they are asked for."""
+    """Yield a dialog's messages, newest first, at most ``limit``. They are read on demand."""
     for item in Partition(_partition(workspace_id, dialog_id), Cost(), MessageRow).items(
         limit, scan_index_forward=False, consistent_read=True
     ):
@@ -166,7 +166,7 @@ def page(workspace_id: str, dialog_id: str, offset: int, limit: int | None) -> I
 
 
 def keys(workspace_id: str, dialog_id: str) -> list[MessageRow]:
-    """Return a dialog's messages by their keys alone, for a unit of work to delete."""
+    """Return a dialog's messages with keys only, for a unit of work to delete."""
     pk = _partition(workspace_id, dialog_id)
     found = Partition(pk, Cost(), MessageRow).items(attributes_to_get=["sk"], consistent_read=True)
     return [MessageRow(pk, item["sk"]["S"]) for item in found]

@@ -1,6 +1,6 @@
-"""How many streams a visitor has open: a row a visitor with the requests that stream.
+"""Count the open streams of a visitor in one row per visitor.
 
-A request that never says it is done is forgotten once no stream can last so long.
+If a request crashes without recording its end, its stream expires after the maximum duration.
 """
 
 from datetime import datetime, timedelta
@@ -17,23 +17,23 @@ from chalicelib.engine.tables import ControlRow, JsonAttribute
 
 MAX_OPEN = 10
 LONGEST = timedelta(minutes=6)
-"""The chat function's timeout."""
+"""Timeout of the chat function, and so the maximum duration of a stream."""
 SORT_KEY = "-"
 
 
 class OpenStreamsRow(ControlRow):
-    """A visitor's streams: when each will have ended at the latest, by its request."""
+    """Open streams of a visitor. ``ends`` maps each request id to its latest end."""
 
     version = VersionAttribute()
     ends: JsonAttribute = JsonAttribute()
 
 
 def begin(visitor: str, request_id: str) -> None:
-    """Count a stream.
+    """Count a new stream.
 
     Raises:
-        RateLimitedError: the visitor has as many open as are allowed.
-        UnavailableError: the database cannot count.
+        RateLimitedError: the visitor has the maximum number of open streams.
+        UnavailableError: the database is unavailable.
     """
     most = round(MAX_OPEN * settings().rate_limit_scale)
 
@@ -49,10 +49,10 @@ def begin(visitor: str, request_id: str) -> None:
 
 
 def end(visitor: str, request_id: str) -> None:
-    """Count a stream no more.
+    """Remove a stream from the count.
 
     Raises:
-        UnavailableError: the database cannot count.
+        UnavailableError: the database is unavailable.
     """
 
     def attempt() -> None:
