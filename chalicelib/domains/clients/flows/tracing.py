@@ -1,8 +1,9 @@
-"""Finds what a workspace keeps of a person: clients, leads, bookings and dialogs (ADR 38).
+"""Find all records of a person in a workspace: clients, leads, bookings and dialogs (ADR 38).
 
-A search begins with contacts or a client, and follows what belongs to the person from one record to
-the next. What a stranger typed is no proof, so a lead with two contacts does not lead to the client
-of the other one, unless nothing else is left of that client. Such clients are named as linked.
+A search begins with contacts or a client, and follows references from one record to the next.
+Contacts entered by a stranger are not verified. Therefore a lead with two contacts does not lead to
+the client of the other contact, unless that client has no other records. Such clients are reported
+as linked.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,24 +23,24 @@ FoundBy = Literal["id", "contact", "client", "lead", "dialog", "nothing else lef
 
 
 class Found(NamedTuple):
-    """A record of a person, and what led to it."""
+    """A record of a person, and the reason why it was found."""
 
     row: Any
     by: FoundBy
 
     @property
     def contacts(self) -> dict[str, str | None]:
-        """The address and the number that it is listed by."""
+        """E-mail address and phone number by which the record is indexed."""
         return contacts_of(self.row)
 
     @property
     def named(self) -> list[str]:
-        """Other contacts that it names."""
+        """Other contacts in the record's text."""
         return list(self.row.named_contacts or ())
 
 
 def contacts_of(row: Any) -> dict[str, str | None]:  # noqa: ANN401  a row of one of four nouns
-    """Return the address and the number that a record is listed by; a dialog has neither."""
+    """Return the e-mail address and phone number of a record. A dialog has neither."""
     prefix = "client_" if isinstance(row, BookingRow) else ""
     email, phone = (getattr(row, prefix + name, None) for name in (EMAIL, PHONE))
     return {EMAIL: email, PHONE: phone if phones.is_number(phone) else None}
@@ -47,39 +48,39 @@ def contacts_of(row: Any) -> dict[str, str | None]:  # noqa: ANN401  a row of on
 
 @dataclass
 class Trace:
-    """What was found of a person, in waves: each record was found by one of an earlier wave.
+    """Records of a person, in waves. Each record was found by a record of an earlier wave.
 
-    So an erasure that works through the waves from the last to the first can be interrupted at any
-    point: what is left is found again in the same way.
+    An erasure processes the waves from last to first, so it can be interrupted at any point. A new
+    search then finds the remaining records in the same way.
     """
 
     workspace_id: str
     waves: list[list[Found]] = field(default_factory=list)
     contacts: set[str] = field(default_factory=set)
-    """The person's contacts, those that were asked for included."""
+    """The person's contacts, including the requested ones."""
     _seen: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, workspace_id: str, client_id: str | None, values: Iterable[str]) -> "Trace":
-        """Find what is kept of a client, and of whoever has one of these contacts."""
+        """Find the records of a client, and of every person with one of these contacts."""
         trace = cls(workspace_id)
         wave = trace._add(CLIENTS, [client_id] if client_id else [], "id")
         new = set(values)
         while True:
             for value in sorted(new - trace.contacts):
-                wave += trace._having(value)
+                wave += trace._records_with(value)
             trace.contacts |= new
-            wave = wave or trace._left_with_nothing()
+            wave = wave or trace._clients_without_other_records()
             if not wave:
                 return trace
             trace.waves.append(wave)
             rows = [found.row for found in wave if isinstance(found.row, ClientRow)]
             new = {each for row in rows for each in _values(row)}
-            wave = trace._belonging_to(wave)
+            wave = trace._related_records(wave)
 
     @property
     def found(self) -> list[Found]:
-        """All records, in the order that they were found in."""
+        """All records, in the order in which they were found."""
         return [found for wave in self.waves for found in wave]
 
     def rows(self, kind: type[Any]) -> list[Any]:
@@ -89,12 +90,12 @@ class Trace:
     def linked(self) -> list[ClientRow]:
         """Return other clients that share a lead, a booking, a dialog or a contact with the person.
 
-        They may be the same person; that is for somebody to judge.
+        They may be the same person. The operator must decide this.
         """
         ids = dict.fromkeys(self._clients_of_records())
         named = {each for found in self.found for each in _values(found.row)}
         for value in sorted(named - self.contacts):
-            ids |= dict.fromkeys(self._clients_having(value))
+            ids |= dict.fromkeys(self._clients_with(value))
         rows = CLIENTS.fetch(self.workspace_id, [each for each in ids if each not in self._seen])
         return [row for row in rows if names_somebody(row)]
 
@@ -105,12 +106,13 @@ class Trace:
         self._seen.update(row.id for row in rows)
         return [Found(row, by) for row in rows]
 
-    def _having(self, value: str) -> list[Found]:
-        """Return what has a contact, or names it; and the client that a record was made for by it.
+    def _records_with(self, value: str) -> list[Found]:
+        """Return the records with a contact, and the clients that they were created for by it.
 
-        A record with one contact was given its client by that. So the client had it once.
+        A record with a single contact was assigned to its client by that contact. So the client has
+        or had this contact.
         """
-        wave = self._add(CLIENTS, self._clients_having(value), "contact")
+        wave = self._add(CLIENTS, self._clients_with(value), "contact")
         name = _kind(value)
         for listing in (LEADS, BOOKINGS):
             ids = [
@@ -127,12 +129,12 @@ class Trace:
         dialogs = DIALOGS.find_by(self.workspace_id, NAMED, value)
         return wave + self._add(DIALOGS, dialogs, "contact")
 
-    def _clients_having(self, value: str) -> list[str]:
-        """Return the ids of the clients that have a contact, or had it."""
+    def _clients_with(self, value: str) -> list[str]:
+        """Return the ids of the clients that have or had a contact."""
         held = clients.holders(self.workspace_id, {_kind(value): value})
         return [*held.values(), *CLIENTS.find_by(self.workspace_id, NAMED, value)]
 
-    def _belonging_to(self, wave: list[Found]) -> list[Found]:
+    def _related_records(self, wave: list[Found]) -> list[Found]:
         """Return the records of clients, the dialogs of leads, and the leads of dialogs."""
         more: list[Found] = []
         for found in wave:
@@ -146,8 +148,8 @@ class Trace:
                     more += self._add(LEADS, [found.row.lead_id], "dialog")
         return more
 
-    def _left_with_nothing(self) -> list[Found]:
-        """Return the clients of found records that have no record of anybody else's besides."""
+    def _clients_without_other_records(self) -> list[Found]:
+        """Return the clients of found records that have no records of another person."""
         left = []
         for client_id in self._clients_of_records():
             others = [
@@ -163,7 +165,7 @@ class Trace:
         return self._add(CLIENTS, left, "nothing else left")
 
     def _clients_of_records(self) -> Iterator[str]:
-        """Yield the ids of clients that found records are of, but that were not found."""
+        """Yield the ids of clients that found records refer to, but that were not found."""
         ids = {getattr(found.row, "client_id", None) for found in self.found}
         return (each for each in sorted(filter(None, ids)) if each not in self._seen)
 
@@ -172,7 +174,7 @@ class Trace:
 
 
 def names_somebody(row: Any) -> bool:  # noqa: ANN401  a client, a lead or a booking
-    """Whether anything is left of a record that was a person's; an erased one has counts alone."""
+    """Return whether a record still has personal data. An erased record has counts only."""
     names = ["name", "email", "phone", "tags", "data"]
     if isinstance(row, BookingRow):
         names = ["client_name", "client_email", "client_phone"]

@@ -1,4 +1,4 @@
-"""Clients: list, get, update. They arise from leads and bookings, one a person (ADR 19)."""
+"""List, read and update clients. Leads and bookings create them, one per person (ADR 19)."""
 
 from typing import Annotated, Any, Literal
 
@@ -60,20 +60,20 @@ class ClientBooking(Wire):
 
 
 class ClientWithLeads(ClientResult):
-    """One client and what it has sent in and booked."""
+    """One client with its newest leads and bookings."""
 
     leads: list[ClientLead] = Field(description="Its newest leads, at most 20.")
     bookings: list[ClientBooking] = Field(description="Its newest bookings, at most 20.")
 
 
 class ClientRef(Wire):
-    """Which client."""
+    """Id of a client."""
 
     id: Id = Field(description="Client id.")
 
 
 class ClientListQuery(Wire):
-    """Which clients to list, and how."""
+    """Filters, sort and page of a list of clients."""
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Clients a page.")
@@ -193,7 +193,7 @@ def _number(ctx: Context, text: str) -> str:
 
 
 def _check_free(ctx: Context, client: ClientRow, changes: dict[str, Any]) -> None:
-    """Refuse contacts of another client; one that takes them meanwhile makes this begin again."""
+    """Refuse contacts of another client. A concurrent change of that client causes a retry."""
     wanted = {
         name: changes[name]
         for name in (EMAIL, PHONE)

@@ -1,4 +1,4 @@
-"""The erasure of a person: what is known of them goes, what was counted stays (ADR 38)."""
+"""Erase a person: personal data is removed, counts and statistics stay (ADR 38)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -31,15 +31,15 @@ from chalicelib.lib import phones
 from chalicelib.lib.contact_fields import Email, PhoneText
 
 ITEMS_A_RECORD = 9
-"""Items of a transaction that wiping a lead or a booking takes, besides those of named contacts."""
+"""Transaction items for wiping a lead or a booking, without those for its named contacts."""
 ITEMS_A_UNIT = MAX_ITEMS - 10
 REASONS_A_UNIT = 90
 MAX_SHOWN = 1000
-"""Records that an answer lists; it counts all of them."""
+"""Maximum number of records that a response lists. Its counts include all records."""
 
 
 class ClientErase(Wire):
-    """Whom to erase."""
+    """The person to erase."""
 
     workspace_id: Id = Field(description="Workspace id.")
     client_id: Id | None = optional("Client id.")
@@ -48,14 +48,14 @@ class ClientErase(Wire):
     dry_run: bool = Field(default=False, description="Only report what would be removed.")
 
     @model_validator(mode="after")
-    def _names_somebody(self) -> Self:
+    def _require_client_or_contact(self) -> Self:
         if not (self.client_id or self.email or self.phone):
             raise PydanticCustomError("nobody", "name a client, an e-mail address or a phone")
         return self
 
 
 class ErasedRecord(Wire):
-    """A record that was found. Its contacts are shown by a dry run alone."""
+    """A found record. Its contacts are shown only in a dry run."""
 
     kind: str = Field(description="client, lead, booking or dialog.")
     id: Id = Field(description="Id of the record.")
@@ -69,7 +69,7 @@ class ErasedRecord(Wire):
 
     @classmethod
     def of(cls, found: Found, *, shown: bool) -> Self:
-        """Return the wire form of a record, with its contacts or without them."""
+        """Return the wire form of a record, with or without its contacts."""
         row = found.row
         name = row.client_name if isinstance(row, BookingRow) else getattr(row, "name", None)
         contacts = found.contacts if shown else {"email": None, "phone": None}
@@ -84,7 +84,7 @@ class ErasedRecord(Wire):
 
 
 class LinkedClient(Wire):
-    """A client that is kept, though it shares a record or a contact with the person."""
+    """A client that is not erased, although it shares a record or a contact with the person."""
 
     id: Id = Field(description="Client id.")
     name: str | None = Field(description="Name, or null.")
@@ -93,7 +93,7 @@ class LinkedClient(Wire):
 
 
 class ClientErased(Wire):
-    """What was removed of a person, or would be."""
+    """Records that were erased, or would be erased."""
 
     erased: bool = Field(description="false after a dry run, which removes nothing.")
     client_id: Id | None = Field(description="The client, which keeps its counts alone, or null.")
@@ -146,7 +146,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
 
 
 def _trace(ctx: Context, args: ClientErase) -> tuple[Trace, list[ClientRow]]:
-    """Return what is kept of the person, and which clients may be the same one."""
+    """Return the records of the person, and clients that may be the same person."""
     country = workspaces.get(ctx.workspace_id).country
     number = phones.find_phone(args.phone, country) if args.phone else None
     trace = Trace.of(ctx.workspace_id, args.client_id, filter(None, (args.email, number)))
@@ -162,7 +162,7 @@ def _answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
 
 
 def _erase(ctx: Context, rows: Sequence[Any]) -> None:
-    """Erase the records of a wave: first clients, which a lead of the same wave may have led to."""
+    """Erase the records of a wave. Clients come first: a lead of the wave may have led to them."""
     for row in rows:
         if isinstance(row, ClientRow):
             _commit(ctx, [row.id], partial(_wipe_client, client_id=row.id))
@@ -181,7 +181,7 @@ def _erase(ctx: Context, rows: Sequence[Any]) -> None:
 
 
 def _batches(rows: Sequence[LeadRow]) -> Iterator[list[str]]:
-    """Yield the ids of leads in batches that a transaction takes."""
+    """Yield the ids of leads in batches that fit one transaction."""
     batch: list[str] = []
     items = 0
     for row in rows:
@@ -196,7 +196,7 @@ def _batches(rows: Sequence[LeadRow]) -> Iterator[list[str]]:
 
 
 def _commit(ctx: Context, names: list[str], wipe: Callable[[UnitOfWork], None]) -> None:
-    """Wipe some records in a transaction of their own."""
+    """Wipe some records in a separate transaction."""
 
     def stage(unit: UnitOfWork) -> bytes:
         wipe(unit)
@@ -206,9 +206,9 @@ def _commit(ctx: Context, names: list[str], wipe: Callable[[UnitOfWork], None]) 
 
 
 def _erase_dialog(ctx: Context, dialog_id: str) -> None:
-    """Remove what was said in a dialog: first nobody can continue it, then its messages go.
+    """Erase a dialog: end its session, remove its messages, then remove its contacts.
 
-    Its contacts go last, so that an erasure that is interrupted finds it again by them.
+    Contacts are removed last, so that an interrupted erasure finds the dialog again.
     """
     _commit(ctx, [f"end-{dialog_id}"], partial(dialogs.stage_end, dialog_id=dialog_id))
     for batch in dialogs.message_batches(ctx.workspace_id, dialog_id):
@@ -218,7 +218,7 @@ def _erase_dialog(ctx: Context, dialog_id: str) -> None:
 
 
 def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
-    """Stage that a booking loses its person; one still to come is cancelled, its time free."""
+    """Stage the removal of personal data from a booking. An upcoming booking is cancelled."""
     row = BOOKINGS.find(unit.workspace_id, booking_id)
     if row is None:
         return

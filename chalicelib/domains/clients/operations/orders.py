@@ -1,4 +1,4 @@
-"""The orders of a person: what was ordered with forms, and what was booked."""
+"""List the orders of a person: orders of forms, and bookings."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -37,7 +37,7 @@ class OrderOut(Wire):
 
     @classmethod
     def of_lead(cls, lead: LeadRow) -> Self:
-        """Return the order that a lead is."""
+        """Return a lead as an order."""
         lines: list[dict[str, Any]] = lead.whole_data.get(CART, [])
         items = [OrderItem.from_row(line, product_id=line["productId"]) for line in lines]
         total = sum(item.quantity * item.price for item in items)
@@ -45,7 +45,7 @@ class OrderOut(Wire):
 
     @classmethod
     def of_booking(cls, booking: BookingRow) -> Self:
-        """Return the order that a booking is."""
+        """Return a booking as an order."""
         item = OrderItem(
             product_id=None,
             service_id=booking.service_id,
@@ -57,7 +57,7 @@ class OrderOut(Wire):
 
 
 class OrdersQuery(Wire):
-    """Whose orders."""
+    """Lead whose orders to list."""
 
     id: Id = Field(description="Lead id.")
     page: PageNumber = Field(default=1, description="From 1.")
@@ -90,9 +90,10 @@ def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
 
 
 def _ids(ctx: Context, lead: LeadRow) -> list[tuple[str, str]]:
-    """Return the ids and nouns of all orders, newest first: ids begin with the time.
+    """Return the ids and nouns of all orders, newest first. Ids begin with the time.
 
-    From the entries of one client's leads and bookings, which cost a unit per thirty.
+    They are read from the index entries of the client's leads and bookings, at about one read unit
+    per thirty entries.
     """
     if lead.client_id is None:
         return [(lead.id, LEADS.noun)] if lead.is_order else []
