@@ -1,1 +1,1 @@
-"""One client per person: how a person is found or made."""
+"""One client per person: find or create the client of a person."""

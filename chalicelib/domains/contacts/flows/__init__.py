@@ -1,1 +1,1 @@
-"""What several operations share."""
+"""Logic that several operations share."""

@@ -1,4 +1,4 @@
-"""The client record on the wire."""
+"""Wire model of a client."""
 
 from typing import Self
 

@@ -1,8 +1,9 @@
-"""One client a person: found by e-mail address, then by phone number, or made (ADR 19).
+"""Find or create one client per person, by e-mail address, then by phone number (ADR 19).
 
-Clients are never merged. What a visitor gives makes a client, but changes none: it stays on the
-lead or the booking, for nobody has verified it. Keys and the workspace's people fill empty contacts
-of a client, unless another client has them; nothing is overwritten.
+Clients are never merged. Details that a visitor enters can create a client, but never change an
+existing one. They are not verified, so they stay on the lead or the booking. API keys and members
+of the workspace can fill empty contacts of a client, unless another client has them. No value is
+overwritten.
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from chalicelib.lib.contact_fields import MAX_NAME
 
 
 class Contact(NamedTuple):
-    """How to reach a person; in normal forms, but for a phone that is no number."""
+    """Contacts of a person in normal form. A phone that is not a valid number stays unchanged."""
 
     name: str | None
     email: str | None
@@ -27,15 +28,15 @@ class Contact(NamedTuple):
 
     @property
     def identity(self) -> dict[str, str | None]:
-        """What the person is known by."""
+        """Contacts that identify the person."""
         return {EMAIL: self.email, PHONE: self.phone if phones.is_number(self.phone) else None}
 
 
 def contact_of(name: str | None, email: str | None, phone: str | None, country: str) -> Contact:
     """Return a contact from texts that a visitor entered.
 
-    A text that is no e-mail address is left out. A phone that is no number, by the
-    plan of a country, stays as it was written.
+    An invalid e-mail address is left out. A phone that is not a valid number in the country's
+    format stays unchanged.
     """
     return Contact(
         name[:MAX_NAME] if name else None,
@@ -45,7 +46,7 @@ def contact_of(name: str | None, email: str | None, phone: str | None, country: 
 
 
 def named_in(texts: Iterable[str], country: str) -> list[str]:
-    """Return the e-mail addresses and phone numbers within some texts, in their normal forms."""
+    """Return the e-mail addresses and phone numbers in texts, in their normal forms."""
     found = (
         each
         for text in texts
@@ -55,13 +56,13 @@ def named_in(texts: Iterable[str], country: str) -> list[str]:
 
 
 def phone_of(text: str, country: str) -> str:
-    """Return a phone number in its normal form, or the text if it is none."""
+    """Return a phone number in normal form, or the text if it is not a valid number."""
     return phones.find_phone(text, country) or text[: phones.MAX_CHARACTERS]
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The client that a contact belongs to; new, or with contacts that were empty before."""
+    """The client of a contact. It may be new, or have newly filled contacts."""
 
     client: ClientRow
     is_new: bool
@@ -70,9 +71,9 @@ class Match:
     def count(
         self, unit: UnitOfWork, at: datetime | None, *, leads: int = 0, bookings: int = 0
     ) -> None:
-        """Stage the client with so many more, or only with what is new of it if they are 0.
+        """Stage the client with increased counts; if both are 0, only with its changes.
 
-        ``at`` is when the lead or the booking came, if that is news of the client.
+        ``at`` is the time of the lead or booking. None leaves the last activity unchanged.
         """
         client = self.client
         if not self.is_new and not self.is_filled:
@@ -92,14 +93,14 @@ NOTHING = Contact(None, None, None)
 
 
 def match(workspace_id: str, contact: Contact, *, fills: Contact = NOTHING) -> Match | None:
-    """Return the client that a contact belongs to, to be staged; None without address and number.
+    """Return the client of a contact, or None if it has neither e-mail address nor phone number.
 
-    A client that is there takes what it has not had yet of ``fills``: the part of the contact that
-    a key or one of the workspace's people gave.
-    Of several units that make one person's client, one commits; the others begin again and find it.
+    The caller stages the client. An existing client's empty fields are filled from ``fills``: the
+    part of the contact from an API key or a member of the workspace. If several units create the
+    client of one person, one commits. The others run again and find it.
 
     Raises:
-        ConcurrentUpdateError: the client that was found is gone.
+        ConcurrentUpdateError: the client was deleted after it was found.
     """
     known_by = contact.identity
     if not any(known_by.values()):
@@ -111,15 +112,15 @@ def match(workspace_id: str, contact: Contact, *, fills: Contact = NOTHING) -> M
             workspace_id, name=contact.name, leads_count=0, bookings_count=0, **known_by
         )
         return Match(client, is_new=True, is_filled=False)
-    held_by = CLIENTS.find(workspace_id, found)
-    if held_by is None:
+    existing = CLIENTS.find(workspace_id, found)
+    if existing is None:
         raise ConcurrentUpdateError
     offered = {name: value for name, value in fills.identity.items() if name not in held}
     missing = {
         name: value
         for name, value in {**offered, "name": fills.name}.items()
-        if value and not getattr(held_by, name)
+        if value and not getattr(existing, name)
     }
     for name, value in missing.items():
-        setattr(held_by, name, value)
-    return Match(held_by, is_new=False, is_filled=bool(missing))
+        setattr(existing, name, value)
+    return Match(existing, is_new=False, is_filled=bool(missing))

@@ -1,4 +1,4 @@
-"""Clients: one record a person, found by e-mail address or phone number (ADR 19)."""
+"""Rows of clients: one per person, found by e-mail address or phone number (ADR 19)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -29,10 +29,10 @@ PHONE = "phone"
 
 
 class ClientRow(Record):
-    """A client. ``email`` and ``phone`` are in their normal forms, and no other client's.
+    """A client. ``email`` and ``phone`` are in normal form and unique among clients.
 
-    ``last_activity`` is when the newest lead or booking came; ``named_contacts`` are its former
-    address and number. An erased client keeps its counts alone.
+    ``last_activity`` is the time of the newest lead or booking. ``named_contacts`` has former
+    e-mail addresses and phone numbers. After an erasure only counts remain.
     """
 
     name = UnicodeAttribute(null=True)
@@ -67,7 +67,7 @@ CLIENTS = listed(
 
 
 def holders(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the ids of the clients that hold some contacts, by their look-ups, in one request."""
+    """Return the ids of the clients that have these contacts, read in one request."""
     keys: dict[Key, str] = {
         unique_key(workspace_id, CLIENTS.noun, name, value): name
         for name, value in contacts.items()
@@ -79,9 +79,9 @@ def holders(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[str, 
 
 
 class ActivityRow(ContentRow):
-    """A client as a person's leads and bookings write it, whoever else changes it meanwhile.
+    """The fields of a client that leads and bookings increment without reading the row.
 
-    Others who read the client before begin again, as the version says.
+    The version increases too, so concurrent updates that read the client before run again.
     """
 
     leads_count = NumberAttribute()
@@ -93,9 +93,9 @@ class ActivityRow(ContentRow):
 def count(
     unit: UnitOfWork, client: ClientRow, at: datetime | None, *, leads: int = 0, bookings: int = 0
 ) -> None:
-    """Stage that a client has leads or bookings more or less; ``at`` is when the newest came.
+    """Stage adding leads or bookings to a client's counts. ``at`` is the time of the newest one.
 
-    Added in place: those of one person that come at once do not keep each other waiting.
+    Counts are incremented in place, so concurrent leads of one person do not conflict.
     """
     counts = ((ActivityRow.leads_count, leads), (ActivityRow.bookings_count, bookings))
     actions: list[Action] = [number.add(change) for number, change in counts if change]
@@ -111,5 +111,5 @@ def count(
 
 
 def new_client(workspace_id: str, **attributes: Any) -> ClientRow:  # noqa: ANN401  the row's attributes
-    """Return a new client, active just now, to be staged."""
+    """Return a new client, active now. The caller stages it."""
     return CLIENTS.new(workspace_id, last_activity=clock.now(), **attributes)

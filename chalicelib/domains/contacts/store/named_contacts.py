@@ -1,15 +1,16 @@
-"""Contacts that a record names besides those that it is listed by (ADR 38).
+"""Contacts that a record names besides those that it is indexed by (ADR 38).
 
-An address in the text of a form, a second one in a chat, a client's former number: each has a
-look-up row, written in the transaction of the record, so that an erasure finds the record by it.
+Examples are an address in the text of a form, a second one in a chat, or a client's former number.
+Each has a lookup row, which is written in the record's transaction. So an erasure finds the record
+by it.
 """
 
 from collections.abc import Collection, Iterable
 
 NAMED = "named"
-"""The look-up that leads from such a contact to records."""
+"""Name of the lookup from such a contact to records."""
 MAX_NAMED = 30
-"""Contacts kept of one record: a text with more is a list, and a transaction has a limit."""
+"""Maximum number of contacts kept per record. Transactions are limited in size."""
 
 
 def added(
@@ -18,7 +19,7 @@ def added(
     *,
     besides: Iterable[str | None] = (),
 ) -> list[str] | None:
-    """Return the known contacts with new ones, without those that the record is listed by."""
+    """Return the known and new contacts, without those that the record is indexed by."""
     listed = set(besides)
     every = dict.fromkeys(each for each in (*(known or ()), *new) if each and each not in listed)
     return list(every)[:MAX_NAMED] or None
