@@ -1,4 +1,4 @@
-"""Covers of posts: copies that the platform keeps, whichever workspace's key names them."""
+"""Covers of posts. The platform's workspace stores a copy of each cover."""
 
 from collections.abc import Mapping
 
@@ -19,28 +19,28 @@ from chalicelib.lib import public_urls
 
 FOLDER = "Blog"
 UNUSED = "blog-cover-unused"
-"""The scheduled job of removing a cover that no post shows any more."""
+"""Scheduled job that removes a cover that no post shows any more."""
 
 
 def weight(url: str | None) -> int:
-    """Return how many heavy calls it is to take a cover: one if it is elsewhere."""
+    """Return the cost of a cover in heavy calls: 1 if it must be fetched from elsewhere, else 0."""
     return int(url is not None and not rehosting.is_own_url(url))
 
 
 def take_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
-    """Return the copy of a cover, a file of the platform; without one, the URL to link to.
+    """Copy a cover to the platform's files; return the copy, or the URL to link to instead.
 
-    The image may be elsewhere, a file of the caller's workspace, which is copied, or a cover that
-    the platform has already. One that is not copied is a warning; there is no link either where
-    the URL cannot be a cover's. An operation calls this once.
+    The image may be on another server, in the caller's workspace, or already in the platform's
+    files. A cover that cannot be copied adds a warning. Then the link is None, too, unless the URL
+    is one that a page may show. An operation calls this function at most once.
     """
     if rehosting.is_own_url(url):
-        copied = ctx.unit.run_side_effect_once("copy", lambda: _copied(ctx, url))
+        copied = ctx.unit.run_side_effect_once("copy", lambda: _copy_own_image(ctx, url))
         if copied:
             rehosting.provide(ctx.unit, copied)
     (image,) = rehosting.rehost(ctx, [url], FOLDER)
     if image is None:
-        link = _link(url)
+        link = _linkable_url(url)
         if link is not None:
             ctx.warn("The post links to the cover's URL as it was sent. Send it again to copy it.")
         return None, link
@@ -50,10 +50,11 @@ def take_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
     return cover, None
 
 
-def _link(url: str) -> str | None:
-    """Return a URL that a page may show an image from: https, on the public internet.
+def _linkable_url(url: str) -> str | None:
+    """Return the URL if a page may show an image from it: https, on the public internet.
 
-    A URL of this service's own files that could not be copied names no image of the caller.
+    A URL of this service's own files is rejected: copying it has failed, so the caller has no image
+    there.
     """
     try:
         parsed = public_urls.parse(url)
@@ -63,8 +64,8 @@ def _link(url: str) -> str | None:
     return url.strip() if public and not rehosting.is_own_url(url) else None
 
 
-def _copied(ctx: Context, url: str) -> Mapping[str, StoredObject | RejectedImage]:
-    """Return a copy of an image of the caller's workspace, by its URL; nothing if it has none."""
+def _copy_own_image(ctx: Context, url: str) -> Mapping[str, StoredObject | RejectedImage]:
+    """Return a copy of an image of the caller's workspace, by its URL, if it exists."""
     file = FILES.find(ctx.principal.workspace_id, rehosting.own_file_id(url))
     if file is None or not is_image(file) or rehosting.public_url(file.key) != url:
         return {}
@@ -78,7 +79,7 @@ def _copied(ctx: Context, url: str) -> Mapping[str, StoredObject | RejectedImage
 
 
 def drop_cover(unit: UnitOfWork, post: PostRow) -> None:
-    """Stage the removal of a post's cover, whose record the caller stages without it, if any."""
+    """Stage the removal of a post's cover, if it has one. The caller removes it from the post."""
     if post.cover is None:
         return
     job = jobs.row(UNUSED, unit.tenant, {"fileId": post.cover.file_id})
@@ -88,7 +89,7 @@ def drop_cover(unit: UnitOfWork, post: PostRow) -> None:
 
 @job_handler(UNUSED)
 def remove_unused_cover(job: Job) -> None:
-    """Remove a cover's file, unless a post shows it."""
+    """Remove a cover's file unless a post shows it."""
     file_id = job.payload["fileId"]
 
     def stage(unit: UnitOfWork) -> tuple[str | None, ...]:

@@ -1,4 +1,4 @@
-"""Posts as those see them who write the blog: ADMIN accounts, all of all posts (contract)."""
+"""Management of posts. ADMIN accounts read and change all posts, drafts included."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -36,22 +36,22 @@ from chalicelib.lib.contact_fields import PersonName, Tags
 from chalicelib.lib.markup import markdown
 
 MAX_CONTENT_BYTES = 200 * 1024
-"""Of Markdown in UTF-8 (tools.md, row 75); a row of the database takes 400 KB."""
+"""Size limit of a post's Markdown, in UTF-8. A DynamoDB item holds at most 400 KB."""
 MAX_FORMER_SLUGS = 50
 EXCERPT = 240
-"""Characters of a post's beginning, for lists that have no description to show."""
+"""Characters of the text's beginning that lists show if a post has no description."""
 RESERVED = frozenset({"list"})
-"""``GET /api/blog/list`` would hide a post of this name (chalice.md)."""
+"""Slugs that no post may have. ``GET /api/blog/list`` would hide a post with this slug."""
 
 
-def _fits(text: str) -> str:
+def _check_size(text: str) -> str:
     if (size := len(text.encode(errors="surrogatepass"))) > MAX_CONTENT_BYTES:
         message = f"expected at most {MAX_CONTENT_BYTES:,} bytes of UTF-8, received {size:,}"
         raise PydanticCustomError("too_large", "{message}", {"message": message})
     return text
 
 
-def _not_reserved(slug: str) -> str:
+def _check_reserved(slug: str) -> str:
     if slug in RESERVED:
         raise PydanticCustomError(
             "reserved", 'expected another slug than the reserved "{slug}"', {"slug": slug}
@@ -64,11 +64,13 @@ PostTitle = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=300),
     AfterValidator(printable),
 ]
-PostSlug = Annotated[Slug, AfterValidator(_not_reserved)]
+PostSlug = Annotated[Slug, AfterValidator(_check_reserved)]
 MetaDescription = Annotated[
     str, StringConstraints(max_length=500), AfterValidator(squeezed), AfterValidator(printable)
 ]
-Content = Annotated[str, StringConstraints(max_length=MAX_CONTENT_BYTES), AfterValidator(_fits)]
+Content = Annotated[
+    str, StringConstraints(max_length=MAX_CONTENT_BYTES), AfterValidator(_check_size)
+]
 Category = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=100),
@@ -120,7 +122,7 @@ class FullPostResult(Wire):
 
 
 class PostListQuery(Wire):
-    """Which posts to list."""
+    """Filters for listing posts."""
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Posts a page.")
@@ -135,7 +137,7 @@ class PostList(Wire):
 
 
 class PostSlugRef(Wire):
-    """Which post, by its slug."""
+    """Reference to a post by its slug."""
 
     slug: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
         description="Slug of the post."
@@ -173,14 +175,14 @@ class PostPatch(Patch):
 
 
 class PostDelete(Wire):
-    """Which post to delete."""
+    """Arguments of a post's deletion."""
 
     id: Id = Field(description="Post id.")
     dry_run: bool = Field(default=False, description="Change nothing.")
 
 
 def url_of(post: PostRow) -> str:
-    """Return where readers find a post."""
+    """Return the URL at which readers find a post."""
     return f"{settings().public_url}/blog/{post.slug}"
 
 
@@ -253,9 +255,9 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
         | {"slug": slug, "status": args.status, "account_id": ctx.principal.account_id},
     )
     _set_content(ctx, post, args.content or "")
-    _note_publication(post)
+    _set_published_at(post)
     posts.claim_slug(ctx.unit, slug)
-    ctx.unit.create(post, taken={"slug": _taken(slug)} if args.slug else {})
+    ctx.unit.create(post, taken={"slug": _slug_taken_error(slug)} if args.slug else {})
     return PostResult(post=PostSummary.of(post))
 
 
@@ -286,8 +288,8 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
         posts.claim_slug(ctx.unit, post.slug)
         if post.published_at is not None:
             posts.keep_former_slug(ctx.unit, post, former, MAX_FORMER_SLUGS)
-    _note_publication(post)
-    ctx.unit.save(post, taken={"slug": _taken(post.slug)})
+    _set_published_at(post)
+    ctx.unit.save(post, taken={"slug": _slug_taken_error(post.slug)})
     return PostResult(post=PostSummary.of(post))
 
 
@@ -309,7 +311,7 @@ def delete_blog_post(ctx: Context, args: PostDelete) -> DeletedResult:
     return DeletedResult(id=args.id, deleted=not args.dry_run)
 
 
-def _taken(slug: str) -> SlugTakenError:
+def _slug_taken_error(slug: str) -> SlugTakenError:
     return SlugTakenError(f'Another post has the slug "{slug}". Choose another.')
 
 
@@ -336,7 +338,7 @@ def _change_cover(ctx: Context, post: PostRow, url: str | None) -> None:
     post.cover, post.cover_link = cover, link
 
 
-def _note_publication(post: PostRow) -> None:
-    """Set when a post first was published; it is set once (tools.md, row 76)."""
+def _set_published_at(post: PostRow) -> None:
+    """Set the time of first publication. Publishing the post again does not change it."""
     if post.status == PUBLISHED and post.published_at is None:
         post.published_at = clock.now()

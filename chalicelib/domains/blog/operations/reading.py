@@ -1,4 +1,4 @@
-"""The blog as readers see it: published posts only."""
+"""Published posts, as readers see them."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -23,7 +23,7 @@ from chalicelib.engine.listing.query import Query, ResultPage
 READS = Limit(
     "blog", "reads a minute of the blog's list", 120, timedelta(minutes=1), fails_open=True
 )
-"""Of one visitor."""
+"""Rate limit for one visitor."""
 
 
 class PublishedPost(Wire):
@@ -52,7 +52,7 @@ class PublishedPost(Wire):
 
 
 class PublishedListQuery(Wire):
-    """Which published posts to list."""
+    """Filters for listing published posts."""
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=50, description="Posts a page.")
@@ -67,13 +67,13 @@ class PublishedList(Wire):
 
 
 class Moved(NamedTuple):
-    """Where a post is that had another slug."""
+    """New location of a post whose slug has changed."""
 
     slug: str
 
 
 class Thumbnail(NamedTuple):
-    """A small form of a cover; its width in pixels."""
+    """Small version of a cover. Its width is in pixels."""
 
     url: str
     width: int
@@ -98,7 +98,7 @@ def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedLis
 
 
 def published(page: int, size: int, tag: str | None = None) -> ResultPage[PostRow]:
-    """Return one page of the published posts, the latest first; those with a tag if it is given."""
+    """Return one page of the published posts, latest first. ``tag`` selects posts that have it."""
     query = Query(
         page=page,
         size=size,
@@ -110,7 +110,7 @@ def published(page: int, size: int, tag: str | None = None) -> ResultPage[PostRo
 
 
 def thumbnails(rows: Iterable[PostRow]) -> dict[str, Thumbnail]:
-    """Return the small forms of the covers of some posts, by the ids of these."""
+    """Return the small versions of the posts' covers, by post id."""
     shown = {row.cover.file_id: row.id for row in rows if row.cover}
     files = FILES.fetch(PLATFORM, shown) if shown else []
     return {
@@ -124,7 +124,7 @@ def thumbnails(rows: Iterable[PostRow]) -> dict[str, Thumbnail]:
 
 
 def find(slug: str) -> tuple[PostRow, str] | Moved | None:
-    """Return a published post with its Markdown, or where it is now, or None."""
+    """Return a published post with its Markdown, its new location if the slug changed, or None."""
     post_id = posts.find_id(slug)
     if post_id is None:
         moved = posts.find_former(slug)

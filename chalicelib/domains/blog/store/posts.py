@@ -1,4 +1,4 @@
-"""Posts of the platform's blog. Their Markdown lies in rows of its own, which lists do not read."""
+"""Posts of the platform's blog. The Markdown has rows of its own, which lists do not read."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -26,16 +26,17 @@ from chalicelib.engine.unit import UnitOfWork, in_batches
 DRAFT = "draft"
 PUBLISHED = "published"
 AT_ONCE = 100
-"""Records that DynamoDB returns of one request for many."""
+"""DynamoDB returns at most this many items for one BatchGetItem request."""
 
 
 class PostRow(Record):
     """A post.
 
-    ``account_id`` made it; ``published_at`` is when it first was published. ``former_slugs`` are
-    those that it had while readers could see it. ``excerpt`` and ``minutes`` are made of the text,
-    which was written at ``content_revision``; only ``read`` reads it. ``cover`` is the platform's
-    copy of a cover; ``cover_link`` is the URL of one that could not be copied.
+    ``account_id`` is the account that created it. ``published_at`` is the time of first
+    publication. ``former_slugs`` are the slugs that the post had while it was published.
+    ``excerpt`` and ``minutes`` are computed from the text, which was written at revision
+    ``content_revision``; only ``read`` loads the text. ``cover`` is the platform's copy of the
+    cover. ``cover_link`` is the URL of a cover that could not be copied.
     """
 
     title = UnicodeAttribute()
@@ -56,7 +57,7 @@ class PostRow(Record):
 
     @property
     def cover_url(self) -> str | None:
-        """Where the cover is: the platform's copy, if there is one."""
+        """URL of the platform's copy of the cover, or else of the original."""
         return self.cover.url if self.cover else self.cover_link
 
 
@@ -81,14 +82,14 @@ POSTS = listed(
 
 
 class ContentTextRow(ContentRow):
-    """The Markdown of a post, and the revision of the post that it came with."""
+    """Markdown of a post, and the revision of the post that it was written with."""
 
     content = UnicodeAttribute()
     revision = NumberAttribute()
 
 
 class FormerSlugRow(ContentRow):
-    """Leads from a slug that a published post had to the post, until another claims the slug."""
+    """Redirect from a former slug of a published post, until another post claims the slug."""
 
     target = UnicodeAttribute()
 
@@ -102,7 +103,7 @@ def _former_key(slug: str) -> Key:
 
 
 def set_content(unit: UnitOfWork, post: PostRow, content: str) -> None:
-    """Give a post, whose creation or save the caller stages, another text."""
+    """Set the text of a post. The caller stages the creation or update of the post."""
     post.content_revision = int(post.version or 0) + 1
     key = _text_key(post.id)
     unit.save(ContentTextRow(key.pk, key.sk, content=content, revision=int(post.content_revision)))
@@ -112,7 +113,7 @@ def read(post_id: str) -> tuple[PostRow, str] | None:
     """Return a post with its Markdown, in one round trip, or None.
 
     Raises:
-        ConcurrentUpdateError: one of its two rows was read before a change, the other after it.
+        ConcurrentUpdateError: a change of the post happened between the reads of its two rows.
     """
     rows = {type(row): row for row in fetch([POSTS.key(PLATFORM, post_id), _text_key(post_id)])}
     post, text = rows.get(PostRow), rows.get(ContentTextRow)
@@ -129,37 +130,37 @@ def find_id(slug: str) -> str | None:
 
 
 def find_former(slug: str) -> PostRow | None:
-    """Return the post that had a slug while readers could see it, if it is still there, or None."""
+    """Return the post that had a slug while it was published, or None if no such post exists."""
     rows = fetch([_former_key(slug)])
     found = next((row.target for row in rows if isinstance(row, FormerSlugRow)), None)
     return POSTS.find(PLATFORM, found) if found else None
 
 
 def claim_slug(unit: UnitOfWork, slug: str) -> None:
-    """Stage that a slug, which a post now has, leads to no other any more."""
+    """Stage the removal of a redirect from a slug that a post now has."""
     key = _former_key(slug)
     unit.delete(FormerSlugRow(key.pk, key.sk))
 
 
 def keep_former_slug(unit: UnitOfWork, post: PostRow, slug: str, most: int) -> None:
-    """Stage that a slug, which a post had, leads to it; of ``most`` such the oldest goes."""
+    """Stage a redirect from a post's former slug. Beyond ``most``, the oldest is removed."""
     kept = [*(each for each in post.former_slugs if each not in {slug, post.slug}), slug]
-    _forget_former(unit, post, kept[:-most])
+    _delete_redirects(unit, post, kept[:-most])
     post.former_slugs = kept[-most:]
     key = _former_key(slug)
     unit.save(FormerSlugRow(key.pk, key.sk, target=post.id))
 
 
 def delete(unit: UnitOfWork, post: PostRow) -> None:
-    """Stage the deletion of a post with its text and what leads to it."""
+    """Stage the deletion of a post with its text and redirects."""
     unit.delete(post)
     key = _text_key(post.id)
     unit.delete(ContentTextRow(key.pk, key.sk))
-    _forget_former(unit, post, post.former_slugs)
+    _delete_redirects(unit, post, post.former_slugs)
 
 
-def _forget_former(unit: UnitOfWork, post: PostRow, slugs: Sequence[str]) -> None:
-    """Stage that slugs lead to a post no longer, unless they lead to another by now."""
+def _delete_redirects(unit: UnitOfWork, post: PostRow, slugs: Sequence[str]) -> None:
+    """Stage the removal of redirects from slugs, unless they lead to another post by now."""
     rows = fetch(map(_former_key, slugs)) if slugs else []
     for row in rows:
         if isinstance(row, FormerSlugRow) and row.target == post.id:
@@ -167,7 +168,7 @@ def _forget_former(unit: UnitOfWork, post: PostRow, slugs: Sequence[str]) -> Non
 
 
 def every_published() -> Iterator[PostRow]:
-    """Yield the published posts, the latest first."""
+    """Yield the published posts, latest first."""
     entries = POSTS.entries(PLATFORM, status=PUBLISHED)
     latest_first = sorted(entries, key=lambda entry: (entry.numbers[0], entry.id), reverse=True)
     for batch in in_batches((entry.id for entry in latest_first), AT_ONCE):
