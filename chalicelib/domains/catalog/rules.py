@@ -1,4 +1,4 @@
-"""Rules of the catalogue: barcodes as callers send them."""
+"""Rules of the catalogue: how a barcode is parsed and validated."""
 
 from chalicelib.core.errors import ValidationError
 from chalicelib.lib import barcodes
@@ -12,10 +12,10 @@ class InvalidBarcodeError(ValidationError):
 
 
 def read_barcode(text: str) -> Barcode:
-    """Return a barcode, read from the field ``barcode``.
+    """Parse a barcode from the field ``barcode``.
 
     Raises:
-        InvalidBarcodeError: the text is no barcode.
+        InvalidBarcodeError: the text is not a barcode.
     """
     try:
         return barcodes.parse(text)

@@ -1,4 +1,4 @@
-"""What the world knows of a barcode, each asked about outside once a month."""
+"""Barcode look-ups in open databases. A result is cached for a month."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -16,33 +16,33 @@ from chalicelib.lib.barcodes import Barcode
 
 KEPT = timedelta(days=30)
 UNKNOWN_KEPT = timedelta(days=1)
-"""Open databases grow: what nobody knows today may be there tomorrow."""
+"""Open databases grow: a barcode that is unknown today may be there tomorrow."""
 BUDGET = Limit("barcode-reads", "look-ups a minute", 15, timedelta(minutes=1), fails_open=True)
-"""What each open database allows (their documentation), for the whole platform."""
+"""Rate limit of one open database, for the whole platform, as its documentation asks."""
 SHARE = Limit("barcode-share", "look-ups a workspace and day", 500, timedelta(days=1))
 
 
 def look_up(workspace_id: str, barcode: Barcode) -> Found | None:
-    """Return what the open databases say of an article, or None if none of them knows it.
+    """Return an article from the open databases, or None if none of them has it.
 
-    A number that a shop gave itself is neither asked about nor kept: elsewhere it is another thing.
+    A number for in-store use is not looked up: another shop uses it for a different article.
 
     Raises:
-        LookupFailedError: not everybody could be asked; that is not kept.
+        LookupFailedError: some databases could not be reached. This result is not cached.
     """
     if barcode.in_store:
         return None
 
-    def ask() -> dict[str, Any] | None:
+    def request() -> dict[str, Any] | None:
         found = barcodes.look_up(barcode, admits=partial(_admits, workspace_id))
         return asdict(found) if found else None
 
-    kept = cached("barcodes", barcode.gtin14, KEPT, ask, ttl_of_none=UNKNOWN_KEPT)
+    kept = cached("barcodes", barcode.gtin14, KEPT, request, ttl_of_none=UNKNOWN_KEPT)
     return Found(**kept) if kept else None
 
 
 def _admits(workspace_id: str, source: str) -> bool:
-    """Whether a source may be asked once more, by its own rules and within the share."""
+    """Return whether the database's limit and the workspace's share allow one more request."""
     try:
         limits.take(SHARE, f"{workspace_id}:{source}")
         limits.take(BUDGET, f"{PLATFORM}:{source}")

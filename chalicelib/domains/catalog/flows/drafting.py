@@ -1,4 +1,4 @@
-"""AI fill: a draft of a card from what is known, with photo candidates. Nothing of it is stored."""
+"""Drafts of cards by a language model, with photo candidates. Nothing of a draft is stored."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -29,12 +29,15 @@ from chalicelib.lib import trees
 from chalicelib.lib.barcodes import Barcode
 
 MODEL_SECONDS = 15.0
-"""With 3 for the barcode and 8 for photos, an answer stays within API Gateway's 29 seconds."""
+"""Limit for the model, in seconds.
+
+With 3 s for the barcode and 8 s for photos, the answer stays within API Gateway's 29 seconds.
+"""
 MAX_OUTPUT_TOKENS = 2000
 MOST_PHOTOS = 10
 
 
-def _has_visible_text(text: str) -> str:
+def _check_visible_text(text: str) -> str:
     if not drafts.has_visible_text(text):
         message = "expected at least one visible character outside HTML tags"
         raise PydanticCustomError("invisible", message)
@@ -44,12 +47,12 @@ def _has_visible_text(text: str) -> str:
 CardName = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=drafts.MAX_NAME),
-    AfterValidator(_has_visible_text),
+    AfterValidator(_check_visible_text),
 ]
 Prompt = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2000),
-    AfterValidator(_has_visible_text),
+    AfterValidator(_check_visible_text),
 ]
 Language = Annotated[str, Pattern("[A-Za-z0-9-]{2,35}", "a language code, such as ru or pt-BR")]
 """A language code (BCP 47), such as ``ru`` or ``pt-BR``."""
@@ -58,7 +61,7 @@ log = logging.getLogger(__name__)
 
 
 class DraftOut(Wire):
-    """A drafted card. Written by a model: look at it before it is saved."""
+    """A drafted card. A model wrote it: review it before it is saved."""
 
     name: str = Field(description="Name.")
     description: str = Field(description="Description for customers.")
@@ -68,7 +71,7 @@ class DraftOut(Wire):
 
 
 class Drafted(NamedTuple):
-    """A draft; ``card`` are the fields of a ``DraftOut``."""
+    """A draft. ``card`` holds the fields of a ``DraftOut``."""
 
     card: Mapping[str, object]
     images: list[PhotoOut]
@@ -84,23 +87,23 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
     prompt: str | None = None,
     barcode: Barcode | None = None,
 ) -> Drafted:
-    """Ask the model for a card, and look for photos of it.
+    """Request a card from the model, and search for photos of the article.
 
-    A product of the workspace with the barcode is what the card starts from, and a warning says so;
-    else open databases are asked. A photo search that fails is a warning; so is a barcode look-up,
-    if there is more to go by.
+    If a product of the workspace has the barcode, the draft starts from its data, and a warning
+    says so. Otherwise the barcode is looked up in open databases. A failed photo search adds a
+    warning. So does a failed barcode look-up, if there is a name or a prompt.
 
     Raises:
-        RateLimitedError: the key's heavy calls of this minute, or the workspace's drafts of this
-            UTC day, are used up; a draft that fails counts, because it was paid for.
-        NotConfiguredError: there is no model.
-        NotFoundError: only a barcode is given, and nothing is known of it.
-        UpstreamFailedError: the model, or the look-up of a barcode alone, failed.
+        RateLimitedError: the key's heavy calls of this minute or the workspace's drafts of this UTC
+            day are used up. A failed draft counts, because the model was paid for it.
+        NotConfiguredError: no model is configured.
+        NotFoundError: only a barcode is given, and no database has it.
+        UpstreamFailedError: the model failed, or the look-up of a barcode given alone failed.
     """
     warnings: list[str] = []
 
     def draft() -> Drafted:
-        drafting_model()  # says that there is none before anybody is asked for facts
+        drafting_model()  # fails before any database is requested if no model is configured
         known = _categories(ctx.workspace_id, kind)
         own = with_barcode(ctx.workspace_id, barcode.gtin14) if barcode else None
         if own is not None:
@@ -108,10 +111,14 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
                 f'Your product "{own.name}" ({own.id}) has this barcode, so the draft starts from '
                 "its data. Change it (svc_update_product) rather than create another."
             )
-            facts = _facts_of(own, known)
+            facts = _facts_from_product(own, known)
         else:
             needed = not (name or prompt)
-            facts = _facts(ctx.workspace_id, barcode, warnings, needed=needed) if barcode else {}
+            facts = (
+                _facts_from_databases(ctx.workspace_id, barcode, warnings, needed=needed)
+                if barcode
+                else {}
+            )
         request = DraftRequest(
             kind=kind,
             language=language,
@@ -122,7 +129,7 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
             categories=_paths(known),
         )
         limits.take(_daily(), ctx.workspace_id)
-        draft = _ask(request)
+        draft = _request_draft(request)
         kept = own.category_id if own is not None and own.category_id in known else None
         category_id = kept or draft.category_id
         category = known[category_id].name if category_id else None
@@ -146,21 +153,26 @@ def _daily() -> Limit:
     return Limit("ai-drafts", "AI drafts a workspace and UTC day", max_requests, timedelta(days=1))
 
 
-def _facts_of(product: ProductRow, known: Mapping[str, CategoryRow]) -> dict[str, str]:
-    """Return what a product's own card says, by label."""
+def _facts_from_product(product: ProductRow, known: Mapping[str, CategoryRow]) -> dict[str, str]:
+    """Return the facts in a product's own card, by label."""
     category = known.get(product.category_id or "")
-    told = {
+    facts = {
         "name": product.name,
         "description": product.description,
         "category": category and category.name,
     }
-    return {label: text for label, text in told.items() if text}
+    return {label: text for label, text in facts.items() if text}
 
 
-def _facts(
+def _facts_from_databases(
     workspace_id: str, barcode: Barcode, warnings: list[str], *, needed: bool
 ) -> dict[str, str]:
-    """Return what open databases say of a barcode, by label; it must be something if needed."""
+    """Return facts about a barcode from open databases, by label.
+
+    Raises:
+        NotFoundError: facts are needed, and no database has the barcode.
+        UpstreamFailedError: facts are needed, and the look-up failed.
+    """
     try:
         found = barcodes.look_up(workspace_id, barcode)
     except LookupFailedError as failure:
@@ -176,9 +188,9 @@ def _facts(
             " say what it is."
         )
         raise NotFoundError(msg)
-    told = asdict(found) if found else {}
+    facts = asdict(found) if found else {}
     labels = ("name", "brand", "description", "category")
-    return {label: told[label] for label in labels if told.get(label)}
+    return {label: facts[label] for label in labels if facts.get(label)}
 
 
 def _categories(workspace_id: str, kind: Kind) -> dict[str, CategoryRow]:
@@ -187,7 +199,7 @@ def _categories(workspace_id: str, kind: Kind) -> dict[str, CategoryRow]:
 
 
 def _paths(known: Mapping[str, CategoryRow]) -> list[tuple[str, str]]:
-    """Return each category's id with the names on the way to it."""
+    """Return each category's id with its path of names from the top."""
     parents = {id_: category.parent_id for id_, category in known.items()}
     ways = {id_: [id_, *trees.ancestors(parents, id_)] for id_ in known}
     return [(id_, " / ".join(known[i].name for i in reversed(way))) for id_, way in ways.items()]
@@ -203,7 +215,7 @@ def _photos(
         return []
 
 
-def _ask(request: DraftRequest) -> drafts.Draft:
+def _request_draft(request: DraftRequest) -> drafts.Draft:
     chat_model, model = drafting_model()
     try:
         answer = complete(
@@ -217,7 +229,7 @@ def _ask(request: DraftRequest) -> drafts.Draft:
         return drafts.parse(answer.text, request.categories, request.kind)
     except ModelError as failure:
         log.warning("no draft", extra={"kind": failure.kind, "reason": failure.reason})
-        raise _failed(failure.kind, failure.retry_after) from failure
+        raise _model_error(failure.kind, failure.retry_after) from failure
     except DraftError as failure:
         log.warning("no draft", extra={"kind": "nonsense", "reason": failure.reason})
         msg = (
@@ -227,7 +239,7 @@ def _ask(request: DraftRequest) -> drafts.Draft:
         raise UpstreamFailedError(msg) from failure
 
 
-_WHAT = {
+_FAILURES = {
     "refused": "refuses the request; the operator should look at its key and the model's name",
     "rate_limited": "takes no more requests for now",
     "unavailable": "is out of reach or failing",
@@ -236,10 +248,10 @@ _WHAT = {
 }
 
 
-def _failed(kind: FailureKind, retry_after: float | None) -> UpstreamFailedError:
+def _model_error(kind: FailureKind, retry_after: float | None) -> UpstreamFailedError:
     wait = round(min(retry_after, LONGEST_WAIT)) if retry_after else None
     when = f"in {wait:,} s" if wait else "later"
     return UpstreamFailedError(
-        f"The model {_WHAT[kind]}. Try again {when}, or write the card yourself.",
+        f"The model {_FAILURES[kind]}. Try again {when}, or write the card yourself.",
         headers={"Retry-After": str(wait)} if wait else None,
     )

@@ -8,14 +8,15 @@ from chalicelib.domains.catalog.store.products import InsufficientStockError, Pr
 
 MAX_STOCK = 10**9
 EXACT_TRIES = 8
-"""How often a change of the stock insists on the stock it read, to tell exactly what became of it.
+"""Attempts that require the stock to be as it was read, so that the answer shows the exact result.
 
-After that it adds to whatever is there: many sellers of one product must not starve each other.
+After that, the change adds to the current stock. Otherwise concurrent sales of one product could
+block each other.
 """
 
 
 def check_change(product: ProductRow, delta: int) -> None:
-    """Refuse a change of the stock that the product, as it was read, does not allow."""
+    """Raise an error if the stock, as it was read, does not allow this change."""
     if product.stock is None:
         raise ConflictError(
             "The stock of this product is not tracked. Set stock to a number first."
@@ -30,7 +31,7 @@ def check_change(product: ProductRow, delta: int) -> None:
 
 
 def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
-    """Stage a change of the stock alone, and show what it makes of the stock that was read."""
+    """Stage a change of the stock alone. The product object then shows the expected stock."""
     stock = int(product.stock or 0)
     tries: list[int] = ctx.unit.run_side_effect_once("tries", list)
     tries.append(stock)

@@ -1,4 +1,4 @@
-"""Changes of many products at once: in transactions of some each, with an outcome for each."""
+"""Changes of many products in one call: several transactions, an outcome for each product."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self, TypeVar
@@ -13,7 +13,7 @@ from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork
 
 MAX_AT_ONCE = 100
-"""Products in one call."""
+"""Limit of products in one call."""
 OK = 200
 
 W = TypeVar("W", bound=Wire)
@@ -25,20 +25,20 @@ class _Outcome(Protocol):
 
 
 class BatchSummary(Wire):
-    """How many succeeded and failed."""
+    """Number of products that succeeded and failed."""
 
     ok: int = Field(description="Products with status 200.")
     failed: int = Field(description="The others.")
 
     @classmethod
     def of(cls, outcomes: Sequence[_Outcome]) -> Self:
-        """Return the outcomes counted."""
+        """Count the outcomes."""
         ok = sum(outcome.status == OK for outcome in outcomes)
         return cls(ok=ok, failed=len(outcomes) - ok)
 
 
 def in_order(results: Mapping[int, W], naming: Naming) -> list[W]:
-    """Return outcomes in the order of their items, with calls named as the caller knows them."""
+    """Return outcomes in the order of the items. ``naming`` adapts the messages to the caller."""
     return [
         outcome.model_copy(update={"message": naming(outcome.message)})  # type: ignore[attr-defined]  # each has one
         for _, outcome in sorted(results.items())
@@ -54,9 +54,10 @@ def commit_outcomes(
 ) -> list[W]:
     """Change some products in a transaction of their own, and return their outcomes.
 
-    That the database, or a category by then, is out of reach is the failure of each. But what may
-    have been done after all is no outcome, and nor is what a repeated call will still do: its
-    answer is kept, and would say for good that these products failed.
+    If the database is unavailable, or a category is deleted meanwhile, every product of the
+    transaction fails. Two errors are raised instead. If the transaction may have committed, the
+    outcome is unknown. If the caller can repeat the call, a repetition can still succeed, and a
+    stored answer would report these products as failed for good.
     """
 
     def staged(part: UnitOfWork) -> bytes:

@@ -35,14 +35,14 @@ from chalicelib.engine.unit import UnitOfWork, in_batches
 from chalicelib.lib.percentages import change_by_percent
 
 STEP = 15
-"""Products changed in one transaction: a deleted one takes five of its hundred items."""
+"""Products in one transaction. A deleted product takes five of the transaction's hundred items."""
 
 
 Value = Annotated[Any, NULL_COUNTS, WithJsonSchema({"type": ["number", "string", "null"]})]
 
 
 class BulkProducts(Wire):
-    """What to do with which products."""
+    """An action, and the products to apply it to."""
 
     ids: Annotated[
         list[Annotated[Id | InvalidItem, FailsAlone(Id, "id")]],
@@ -74,7 +74,7 @@ Shown = Annotated[
 
 
 class BulkOutcome(Wire):
-    """What became of one product, or would."""
+    """Actual or expected outcome for one product."""
 
     id: str = Field(description="The product id, or an empty text if it is none.")
     status: int = Field(description="200, or the HTTP status of the failure.")
@@ -91,7 +91,7 @@ class BulkOutcome(Wire):
 
 
 class BulkResult(Wire):
-    """What became of the products."""
+    """Outcomes of all products."""
 
     results: list[BulkOutcome] = Field(description="An outcome per id, in the order of ids.")
     summary: BatchSummary = Field(description="The outcomes counted.")
@@ -119,20 +119,20 @@ _VALUES: Mapping[str, type[Wire]] = {
     "changePricePercent": _Percent,
     "setStock": _Stock,
 }
-"""What the actions take that take a value."""
+"""Models of the value, for each action that has one."""
 
 CHANGED, UNCHANGED, DELETED = "changed", "unchanged", "deleted"
 WOULD = {CHANGED: "would change", DELETED: "would be deleted"}
-"""What a dry run says instead."""
+"""Message of an outcome in a dry run."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Action:
-    """What a bulk change does with a product.
+    """A change that a bulk operation applies to each product.
 
-    ``field`` is the attribute that it changes, ``new`` gives what it becomes; an ``AppError`` is
-    that product's own. Without a field, products are deleted. ``demand`` stages what must hold when
-    a change commits.
+    ``field`` is the attribute to change, or None to delete the product. ``new`` returns the
+    attribute's new value. An ``AppError`` from it fails that product alone. ``demand`` stages what
+    must hold when the transaction commits.
     """
 
     field: str | None = None
@@ -140,7 +140,7 @@ class _Action:
     demand: Callable[[UnitOfWork], None] = lambda _: None
 
     def stage(self, unit: UnitOfWork, product: ProductRow) -> BulkOutcome:
-        """Stage what becomes of a product, and return it."""
+        """Stage the change of a product, and return its outcome."""
         if self.field is None:
             stage_deletion(unit, product)
             return BulkOutcome(id=product.id, status=OK, message=DELETED, before=product.name)
@@ -163,13 +163,13 @@ class _Action:
 )
 def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
     """Do one thing with up to 100 products, each on its own. Try dryRun first."""
-    action = _action(ctx, args)
+    action = _parse_action(ctx, args)
     results = {n: _invalid(id_) for n, id_ in enumerate(args.ids) if isinstance(id_, InvalidItem)}
     valid = {n: id_ for n, id_ in enumerate(args.ids) if not isinstance(id_, InvalidItem)}
     for numbers in in_batches(valid, STEP):
         ids = [valid[number] for number in numbers]
         if args.dry_run:
-            outcomes = _would(_stage(ctx.unit, ids, action))
+            outcomes = _as_dry_run(_stage(ctx.unit, ids, action))
         else:
             outcomes = commit_outcomes(
                 ctx.unit,
@@ -183,8 +183,8 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
     return BulkResult(results=ordered, summary=BatchSummary.of(ordered))
 
 
-def _would(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
-    """Return outcomes of a dry run, in words that cannot be taken for the deed."""
+def _as_dry_run(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
+    """Return outcomes with the messages of a dry run."""
     return [
         each.model_copy(update={"message": WOULD.get(each.message, each.message)})
         for each in outcomes
@@ -214,14 +214,14 @@ def _invalid(item: InvalidItem) -> BulkOutcome:
     return _failed(item.text(MAX_ID), item.error)
 
 
-def _action(ctx: Context, args: BulkProducts) -> _Action:
-    """Return what to do with each product, with its value checked."""
+def _parse_action(ctx: Context, args: BulkProducts) -> _Action:
+    """Return the action of a call, with its value checked."""
     if args.action == "delete":
         if not args.confirm and not args.dry_run:
             msg = f"This deletes {len(args.ids)} product(s). Repeat with confirm: true."
             raise ConfirmationRequiredError(msg, details={"count": len(args.ids)})
         return _Action()
-    value = _value(ctx, args)
+    value = _parse_value(ctx, args)
     match args.action:
         case "activate" | "deactivate":
             status = "active" if args.action == "activate" else "inactive"
@@ -231,12 +231,12 @@ def _action(ctx: Context, args: BulkProducts) -> _Action:
         case "setPrice":
             return _Action("price", lambda _: value)
         case "changePricePercent":
-            return _Action("price", lambda product: _price(product, value))
+            return _Action("price", lambda product: _changed_price(product, value))
         case "setStock":
             return _Action("stock", lambda _: value)
 
 
-def _value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type is the action's
+def _parse_value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type is the action's
     given = args.provided("ids", "action", "confirm", "dry_run")
     if args.action in _VALUES:
         return parsing.parse(_VALUES[args.action], given).value  # type: ignore[attr-defined]  # each has it
@@ -246,7 +246,7 @@ def _value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type i
 
 
 def _to_category(ctx: Context, category_id: str | None) -> _Action:
-    """Return the move to a category, which must exist now and at every commit."""
+    """Return the move to a category, which must exist now and at each commit."""
     if category_id is not None:
         categories.check(ctx.workspace_id, category_id, "product")
 
@@ -259,7 +259,7 @@ def _to_category(ctx: Context, category_id: str | None) -> _Action:
     return _Action("category_id", lambda _: category_id, demand)
 
 
-def _price(product: ProductRow, percent: float) -> int:
+def _changed_price(product: ProductRow, percent: float) -> int:
     price = change_by_percent(int(product.price), percent)
     if price > MAX_KOPECKS:
         msg = f"it would make {price:,} kopecks, more than the {MAX_KOPECKS:,} a price may be"

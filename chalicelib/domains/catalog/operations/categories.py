@@ -41,18 +41,18 @@ from chalicelib.lib import slugs, trees
 
 MAX_DEPTH = 5
 MAX_OF_A_KIND = 1000
-"""Categories of one kind in a workspace: the list has no pages, and holds all of them."""
+"""Categories of one kind in a workspace. The list has no pages and returns all of them."""
 MOVED_AT_ONCE = 20
-"""Items, or children, that one transaction moves when a category is deleted."""
+"""Items or subcategories that one transaction moves when a category is deleted."""
 MOVED_IN_A_CALL = 1000
-"""Items that the call itself moves before it answers; larger categories are left to the runner."""
+"""Items that the call itself moves. The scheduled job moves the items of larger categories."""
 CASCADE = "category-cascade"
 
 Kind = Literal["product", "service"]
 
 
 class CategoryOut(Wire):
-    """A category, as every answer shows it."""
+    """A category in answers."""
 
     id: Id = Field(description="Category id.")
     name: str = Field(description="Name.")
@@ -75,14 +75,14 @@ class CategoryResult(Wire):
 
 
 class CategoryListQuery(Wire):
-    """Which categories to list."""
+    """Filters for listing categories."""
 
     kind: Kind | None = optional("Only these; both if omitted.")
     parent_id: Id | None = optional("Only those directly below.")
 
 
 class CategoryList(Wire):
-    """Categories, flat."""
+    """A flat list of categories."""
 
     categories: list[CategoryOut] = Field(
         description="By sort order; parentId makes the tree of them."
@@ -111,7 +111,7 @@ class CategoryPatch(Patch):
 
 
 class CategoryDelete(Wire):
-    """Which category to delete, and where its items go."""
+    """Arguments of a category's deletion, with the new category of its items."""
 
     id: Id = Field(description="Category id.")
     move_to: Id | None = optional("Category its items move to, if any.")
@@ -119,7 +119,7 @@ class CategoryDelete(Wire):
 
 
 class CategoryDeleted(DeletedResult):
-    """A deletion, and what it moved."""
+    """Result of a deletion, with the number of moved items."""
 
     moved_items: int = Field(description="Products or services that leave the category.")
 
@@ -172,7 +172,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
         parent_id=args.parent_id,
         sort_order=number,
     )
-    ctx.unit.create(category, taken={"slug": _taken(args.slug)} if args.slug else {})
+    ctx.unit.create(category, taken={"slug": _slug_taken_error(args.slug)} if args.slug else {})
     ctx.unit.save(tree.lock)
     return CategoryResult(category=CategoryOut.of(category, {}))
 
@@ -196,7 +196,7 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
         ctx.unit.save(tree.lock)
     for name, value in changes.items():
         setattr(category, name, value)
-    ctx.unit.save(category, taken={"slug": _taken(category.slug)})
+    ctx.unit.save(category, taken={"slug": _slug_taken_error(category.slug)})
     counts = categories.items_count(ctx.workspace_id, category.kind)
     return CategoryResult(category=CategoryOut.of(category, counts))
 
@@ -237,9 +237,11 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
 
 @job_handler(CASCADE)
 def empty_category(job: Job) -> None:
-    """Move what the deletion of a category left: past its unit, or added at that moment.
+    """Move the items and subcategories that are still in a deleted category.
 
-    It runs right after the deletion, or else in the runner; nothing can be added any more.
+    These were too many for the deletion's transaction, or were added at the same moment. The job
+    runs right after the deletion, or else in the scheduled runner. New items can no longer be
+    added.
     """
     workspace_id, gone = job.workspace_id, job.payload
     listing = categories.items(gone["kind"]) if gone["kind"] in KINDS else None
@@ -265,7 +267,7 @@ def empty_category(job: Job) -> None:
 
 
 def _move_some(unit: UnitOfWork, gone: Mapping[str, Any], rows: Sequence[IndexEntry]) -> None:
-    """Stage the move of items to where they were to go; to no category if that is gone, too."""
+    """Stage the move of items to their new category, or to none if that is deleted, too."""
     target = gone["moveTo"]
     if target is not None and CATEGORIES.find(unit.tenant, target) is None:
         target = None
@@ -277,7 +279,7 @@ def _move_some(unit: UnitOfWork, gone: Mapping[str, Any], rows: Sequence[IndexEn
 def _move_items(
     unit: UnitOfWork, kind: str, rows: Sequence[IndexEntry], category_id: str, target: str | None
 ) -> None:
-    """Stage the move of those items that are still in a category."""
+    """Stage the move of the items that are still in a category."""
     for item in categories.items(kind).fetch(unit.workspace_id, [row.id for row in rows]):
         if item.category_id == category_id:
             item.category_id = target
@@ -285,10 +287,10 @@ def _move_items(
 
 
 class _Tree:
-    """The categories of one kind as they are, and the lock row of changing their shape.
+    """Categories of one kind, and the lock row that serialises changes of the tree's shape.
 
-    Every change saves the lock row, so that no two of them, each allowed, make a cycle or a sixth
-    level together.
+    Every change saves the lock row. Otherwise two concurrent changes, each valid alone, could
+    together make a cycle or a level that is too deep.
     """
 
     def __init__(self, workspace_id: str, kind: str) -> None:
@@ -298,19 +300,19 @@ class _Tree:
         self.parents = {row.id: row.parent_id for row in self.rows.values()}
 
     def holds(self, parent_id: str | None, node: str | None) -> bool:
-        """Whether a node with all that is below it, or a new one, fits below a parent."""
+        """Return whether a node with its descendants, or a new node (None), fits below a parent."""
         levels = trees.height(self.parents, node) if node else 1
         return trees.depth(self.parents, parent_id) + levels <= MAX_DEPTH
 
     def is_cycle(self, parent_id: str | None, node: str) -> bool:
-        """Whether a node would come to stand below itself."""
+        """Return whether the move would put a node below itself."""
         return trees.is_cycle(self.parents, node, parent_id)
 
 
 def _raise_children(unit: UnitOfWork, tree: _Tree, category_id: str, parent_id: str | None) -> bool:
-    """Stage the move of some children of a deleted category one level up; say if there were any.
+    """Stage the move of some subcategories one level up; return whether any were left to move.
 
-    Where the tree has meanwhile changed so that they do not fit there, they go to the top.
+    If a subcategory no longer fits there, because the tree has changed, it moves to the top level.
     """
     children = [row for row in tree.rows.values() if row.parent_id == category_id]
     for child in children[:MOVED_AT_ONCE]:
@@ -320,17 +322,17 @@ def _raise_children(unit: UnitOfWork, tree: _Tree, category_id: str, parent_id: 
     return bool(children)
 
 
-def _unknown_in_kind() -> NotFoundError:
+def _unknown_category_error() -> NotFoundError:
     label = "category of this kind"
     return NotFoundError.of(label, CATEGORIES.plural, CATEGORIES.listed_by)
 
 
 def _check_parent(tree: _Tree, node: str | None, parent_id: str | None) -> None:
-    """Refuse a parent that is not there, that is below the node itself, or too deep for it."""
+    """Raise an error for a parent that is missing, is below the node itself, or is too deep."""
     if parent_id is None:
         return
     if parent_id not in tree.rows:
-        raise _unknown_in_kind()
+        raise _unknown_category_error()
     if node is not None and tree.is_cycle(parent_id, node):
         raise CycleError.of("parentId", "a category cannot be moved below itself")
     if not tree.holds(parent_id, node):
@@ -338,11 +340,11 @@ def _check_parent(tree: _Tree, node: str | None, parent_id: str | None) -> None:
 
 
 def _check_target(tree: _Tree, category: CategoryRow, move_to: str | None) -> None:
-    """Refuse a category that the items of a deleted one cannot move to."""
+    """Raise an error if items of a deleted category cannot move to this category."""
     if move_to == category.id:
         raise ValidationError.of("moveTo", "expected another category than the deleted one")
     if move_to is not None and move_to not in tree.rows:
-        raise _unknown_in_kind()
+        raise _unknown_category_error()
 
 
 def _free_slug(ctx: Context, tree: _Tree, name: str) -> str:
@@ -350,5 +352,5 @@ def _free_slug(ctx: Context, tree: _Tree, name: str) -> str:
     return new_slugs.choose(ctx, options, {row.slug for row in tree.rows.values()})
 
 
-def _taken(slug: str) -> SlugTakenError:
+def _slug_taken_error(slug: str) -> SlugTakenError:
     return SlugTakenError(f'The slug "{slug}" is taken by a category of this kind. Choose another.')

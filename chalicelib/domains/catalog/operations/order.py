@@ -1,4 +1,4 @@
-"""The order of products: the copy of one behind it, and some of them put first."""
+"""The sort order of products: duplicating a product right behind it, and putting products first."""
 
 from typing import Annotated
 
@@ -24,25 +24,25 @@ from chalicelib.engine.locks import LockRow, lock_key
 from chalicelib.engine.reading import fetch
 
 MAX_REORDERED = 90
-"""Products in one reorder: with all it writes, they fit one transaction (tools.md, row 38)."""
+"""Products in one reorder. One transaction of 100 items holds them and all dependent rows."""
 FARTHEST = 2**52
-"""Sort orders beyond it are not exact any more (``engine.listing.index_entries``)."""
+"""Largest absolute sort order. Larger numbers are not exact in ``engine.listing.index_entries``."""
 MAX_NAME = 255
 COPY = " (копия)"
 NOT_COPIED = ("sku", "sku_elsewhere", "barcode")
-"""Attributes that belong to one product only."""
+"""Attributes that a copy does not take over."""
 EVERY_ID_ONCE = Unique("every id once")
 
 
 class ProductDuplicate(Wire):
-    """Which product to copy."""
+    """Arguments of a product's duplication."""
 
     id: Id = Field(description="Product id.")
     name: Name | None = optional("By default the source's with (копия).")
 
 
 class ProductReorder(Wire):
-    """Which products to put first."""
+    """Arguments of a reorder: the products to put first."""
 
     ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_REORDERED), EVERY_ID_ONCE] = Field(
         description="Products to move, in the wanted order."
@@ -51,14 +51,14 @@ class ProductReorder(Wire):
 
 
 class ProductPlace(Wire):
-    """Where a product stands."""
+    """Sort order of a product."""
 
     id: Id = Field(description="Product id.")
     sort_order: int = Field(description="Place among all products, ascending.")
 
 
 class ProductOrder(Wire):
-    """Where the named products stand now."""
+    """New sort orders of the products."""
 
     products: list[ProductPlace] = Field(description="The named products, in their order.")
 
@@ -75,7 +75,7 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
     source = PRODUCTS.require(ctx.workspace_id, args.id)
     changed = {
         "name": args.name or source.name[: MAX_NAME - len(COPY)] + COPY,
-        "category_id": _kept_category(ctx, source),
+        "category_id": _require_category(ctx, source),
         "images": still_there(ctx, source.images),
         "status": "inactive",
         "sort_order": products.number_after(ctx.workspace_id, source),
@@ -85,8 +85,8 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
     return ProductResult(product=ProductOut.of(copy))
 
 
-def _kept_category(ctx: Context, source: ProductRow) -> str | None:
-    """Return the category that a copy gets: none if the source's is being deleted right now."""
+def _require_category(ctx: Context, source: ProductRow) -> str | None:
+    """Return the category of a copy: the original's, or none if that is being deleted right now."""
     held = source.category_id and CATEGORIES.find(ctx.workspace_id, source.category_id)
     if not held:
         return None
@@ -105,7 +105,7 @@ def _kept_category(ctx: Context, source: ProductRow) -> str | None:
 )
 def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     """Put products first, in the given order. All move, or none."""
-    found, lock = _named(ctx, args)
+    found, lock = _read_products(ctx, args)
     rest = products.first_besides(ctx.workspace_id, args.ids, args.category_id)
     wanted = [SortPosition(int(found[i].sort_order), i) for i in args.ids]
     numbers = ordering.first_in_order(wanted, rest)
@@ -128,8 +128,8 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     return ProductOrder(products=places)
 
 
-def _named(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], LockRow]:
-    """Return the named products and the lock row of ordering them, in one round trip."""
+def _read_products(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], LockRow]:
+    """Return the products of a reorder, and the lock row of the sort order, in one round trip."""
     key = lock_key(ctx.workspace_id, products.ORDER_LOCK)
     keys = [key, *(PRODUCTS.key(ctx.workspace_id, product_id) for product_id in args.ids)]
     if args.category_id is not None:

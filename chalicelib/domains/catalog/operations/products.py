@@ -1,4 +1,4 @@
-"""Products: list, read, create, update, delete."""
+"""Operations that list, read, create, update and delete products."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -55,9 +55,9 @@ from chalicelib.lib import barcodes
 KEPT_AFTER_DELETION = timedelta(days=30)
 MAX_SKU = 64
 FOLDER = "products"
-"""Where the images of products are kept."""
+"""Folder of product images."""
 _DIRECTIONS = {"createdAt": "desc"}
-"""Of the sorts that do not ascend unless asked to (contract, Envelope)."""
+"""Default directions of the sorts that do not ascend by default."""
 
 Name = Annotated[
     str,
@@ -77,7 +77,7 @@ Status = Literal["active", "inactive"]
 
 
 class ProductOut(Wire):
-    """A product, as every answer shows it."""
+    """A product in answers."""
 
     id: Id = Field(description="Product id.")
     name: str = Field(description="Name.")
@@ -107,7 +107,7 @@ class ProductResult(Wire):
 
 
 class ProductListQuery(Wire):
-    """Which products to list, and how."""
+    """Filters and sorting for listing products."""
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="A page.")
@@ -128,7 +128,7 @@ class ProductListQuery(Wire):
     descriptions: Descriptions | None = optional(f"full: uncut; size to {MAX_FULL}.")
 
     @model_validator(mode="after")
-    def _bounds_in_order(self) -> Self:
+    def _check_price_range(self) -> Self:
         in_order(self, "min_price", "max_price")
         return self
 
@@ -141,7 +141,7 @@ class ProductList(Wire):
 
 
 class ProductRef(Wire):
-    """Which product."""
+    """Reference to a product."""
 
     id: Id = Field(description="Product id.")
 
@@ -178,21 +178,21 @@ class ProductPatch(Patch):
     sort_order: SortOrder = optional("Place in the list.")
 
     @model_validator(mode="after")
-    def _one_stock(self) -> Self:
+    def _check_one_stock_field(self) -> Self:
         if {"stock", "stock_delta"} <= self.model_fields_set:
             raise PydanticCustomError("both", "send stock or stockDelta, not both")
         return self
 
 
 class ProductDelete(Wire):
-    """Which product to delete."""
+    """Arguments of a product's deletion."""
 
     id: Id = Field(description="Product id.")
     dry_run: bool = Field(default=False, description="Only report.")
 
 
 def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
-    """Stage a product's deletion: it is kept for a month, its SKU and barcode are free at once."""
+    """Stage a product's deletion. The row is kept for a month; SKU and barcode are free at once."""
     unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
 
 
@@ -216,10 +216,10 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
             descending=(args.sort_dir or _DIRECTIONS.get(args.sort, "asc")) == "desc",
             filters={
                 "status": None if args.status == "all" else args.status,
-                "category_id": _wanted_categories(ctx, args),
+                "category_id": _category_filter(ctx, args),
             },
             lookups={"sku": args.sku, "barcode": _gtin14(args.barcode)},
-            ranges={"price": (args.min_price, args.max_price), "available": _wanted_stock(args)},
+            ranges={"price": (args.min_price, args.max_price), "available": _stock_range(args)},
             search=args.q,
             charge=ctx.charge,
         ),
@@ -234,13 +234,13 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
     return ProductList(products=shown, total=found.total)
 
 
-def _wanted_stock(args: ProductListQuery) -> tuple[int | None, int | None]:
+def _stock_range(args: ProductListQuery) -> tuple[int | None, int | None]:
     least = 1 if args.in_stock else None
     most = args.max_stock if args.in_stock is not False else 0
     return least, most
 
 
-def _wanted_categories(ctx: Context, args: ProductListQuery) -> str | list[str] | None:
+def _category_filter(ctx: Context, args: ProductListQuery) -> str | list[str] | None:
     if args.category_id is None or not args.subcategories:
         if args.subcategories:
             ctx.warn("subcategories has no meaning without categoryId and was ignored.")
@@ -276,7 +276,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
     advice = "Change that product instead (svc_update_product), or send another SKU or none."
-    ctx.unit.create(product, taken=_taken(product, advice))
+    ctx.unit.create(product, taken=_sku_taken_error(product, advice))
     return ProductResult(product=ProductOut.of(product))
 
 
@@ -305,7 +305,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
         setattr(product, name, value)
     if delta is not None:
         product.stock += delta
-    ctx.unit.save(product, taken=_taken(product, "Send another SKU, or null for none."))
+    ctx.unit.save(product, taken=_sku_taken_error(product, "Send another SKU, or null for none."))
     return ProductResult(product=ProductOut.of(product))
 
 
@@ -325,16 +325,16 @@ def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
 
 
 def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) -> dict[str, Any]:
-    """Return what is stored of given fields; images are taken in, a category is demanded.
+    """Return the attributes to store. Images are imported, and the category must exist at commit.
 
-    ``before`` are the images so far, which stay if none of the new ones can be taken.
+    ``before`` are the current images. They stay if none of the new ones can be imported.
     """
     values = dict(given)
     if values.get("barcode") is not None:
         values["barcode"] = read_barcode(values["barcode"]).digits
     if values.get("category_id") is not None:
         category_id = values["category_id"]
-        if values.get("images"):  # an unknown id is told before anything is fetched
+        if values.get("images"):  # report an unknown id before any fetch
             categories.check(ctx.workspace_id, category_id, "product")
         categories.require(
             ctx.unit, category_id, "product", on_conflict=categories.not_found("product")
@@ -349,7 +349,7 @@ def _gtin14(text: str | None) -> str | None:
     return None if text is None else barcodes.gtin14(read_barcode(text).digits)
 
 
-def _taken(product: ProductRow, advice: str) -> dict[str, Callable[[str], AppError]]:
+def _sku_taken_error(product: ProductRow, advice: str) -> dict[str, Callable[[str], AppError]]:
     def error(holder: str) -> AppError:
         msg = f'The product {holder} has the SKU "{product.sku}". {advice}'
         return SkuTakenError(msg, product_id=holder)

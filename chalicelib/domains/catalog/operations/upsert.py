@@ -1,7 +1,7 @@
-"""Products made or changed by their SKUs, many in one call: how a shop moves in, and stays in step.
+"""Products created or updated by SKU or id, up to 100 in one call, such as for an import.
 
-Items that leave images alone go some to a transaction, those that name them by themselves: an image
-brings rows of its own. All images of a call are fetched before, side by side, under one deadline.
+Items without images share transactions. An item with images has a transaction of its own, because
+its images add rows. All images of a call are fetched first, in parallel, under one deadline.
 """
 
 from collections import Counter
@@ -47,12 +47,15 @@ from chalicelib.engine.reading import fetch
 from chalicelib.engine.unit import UnitOfWork, in_batches
 
 STEP = 10
-"""Products in one transaction: one takes nine of its hundred items at most, and 200 KB of 4 MB."""
+"""Products in one transaction.
+
+A product takes at most 9 of the transaction's 100 items, and 200 KB of its 4 MB.
+"""
 IMAGE_SECONDS = 600.0
 COMMIT_SECONDS = 8.0
-"""What a request's time leaves for the transactions when the time for images is over."""
+"""Seconds reserved for the transactions when the time for images is over."""
 IMAGES_A_HEAVY_CALL = 10
-"""Items with images elsewhere that count as one heavy call, as one product with ten images does."""
+"""Items with images on other servers per heavy call. One product with ten images is one, too."""
 
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
 
@@ -60,7 +63,7 @@ Fetched = Mapping[str, StoredObject | RejectedImage]
 
 
 class ProductUpsert(Wire):
-    """Products to make or change."""
+    """Products to create or update."""
 
     items: Annotated[
         list[Annotated[UpsertItem | InvalidItem, FailsAlone(UpsertItem)]],
@@ -70,7 +73,7 @@ class ProductUpsert(Wire):
 
 
 class UpsertById(Wire):
-    """Products to make or change, by their ids."""
+    """Products to create or update, by their ids."""
 
     items: Annotated[
         list[Annotated[ItemById | InvalidItem, FailsAlone(ItemById)]],
@@ -80,7 +83,7 @@ class UpsertById(Wire):
 
 
 class UpsertOutcome(Wire):
-    """What became of one item, or would."""
+    """Actual or expected outcome for one item."""
 
     sku: str = Field(description="The item's SKU, or an empty text if it is none.")
     id: Id | None = Field(default=None, description="Product id, or null if there is none.")
@@ -96,14 +99,14 @@ class UpsertOutcome(Wire):
 
 
 class UpsertResult(Wire):
-    """What became of the items."""
+    """Outcomes of all items."""
 
     results: list[UpsertOutcome] = Field(description="An outcome per item, in their order.")
     summary: BatchSummary = Field(description="The outcomes counted.")
 
 
 def _weight(args: ProductUpsert) -> int:
-    """Return how many heavy calls a call is; a dry run fetches nothing."""
+    """Return the cost of a call in heavy calls. A dry run fetches nothing."""
     items = 0 if args.dry_run else sum(map(images.weight_of, batch_items.valid(args.items)))
     return -(-items // IMAGES_A_HEAVY_CALL)
 
@@ -152,30 +155,30 @@ def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool)
         if isinstance(item, InvalidItem):
             results[number] = _failed(item, item.error)
         elif keys[key_of(item)] > 1:
-            results[number] = _failed(item, _named_twice(item))
+            results[number] = _failed(item, _duplicate_error(item))
         else:
             once[number] = item
     batches = {f"items from {numbers[0]}": numbers for numbers in _batches(once)}
-    images = _Images({} if dry_run else _fetched(ctx, once, batches))
+    images = _Images({} if dry_run else _fetch_images(ctx, once, batches))
     for name, numbers in batches.items():
         batch = [once[number] for number in numbers]
-        outcomes = _would(ctx, batch) if dry_run else _commit(ctx, name, batch, images)
+        outcomes = _dry_run_outcomes(ctx, batch) if dry_run else _commit(ctx, name, batch, images)
         results.update(zip(numbers, outcomes, strict=True))
     ordered = in_order(results, ctx.naming)
     return UpsertResult(results=ordered, summary=BatchSummary.of(ordered))
 
 
 def _batches(items: Mapping[int, Item]) -> Iterator[list[int]]:
-    """Yield the numbers of the items of each transaction."""
+    """Yield the indexes of the items in each transaction."""
     alone = {n for n, item in items.items() if "images" in item.model_fields_set}
     yield from in_batches((n for n in items if n not in alone), STEP)
     yield from ([n] for n in items if n in alone)
 
 
-def _fetched(
+def _fetch_images(
     ctx: Context, items: Mapping[int, Item], batches: Mapping[str, Sequence[int]]
 ) -> Fetched:
-    """Fetch the images of all items that an earlier call under the same key has not dealt with."""
+    """Fetch the images of all items that an earlier call with the same key did not commit."""
     urls = [
         image.url
         for name, (number, *_) in batches.items()
@@ -196,21 +199,21 @@ def _fetched(
 
 @dataclass
 class _Images:
-    """What was fetched for the items of a call, and which of it are files by now, by their URLs.
+    """Fetched images of a call, and the URLs of those that are stored files by now.
 
-    An image becomes a file with the first item that shows it; later ones show that file.
+    The first item that shows an image makes it a file. Later items show that file.
     """
 
     fetched: Fetched
     files: dict[str, str] = field(default_factory=dict)
 
     def of(self, items: Sequence[Item]) -> dict[str, StoredObject | RejectedImage]:
-        """Return those of some items."""
+        """Return the fetched images of some items."""
         urls = {image.url for item in items for image in item.images or ()}
         return {url: self.fetched[url] for url in urls & self.fetched.keys()}
 
     def settled(self, item: Item) -> Item:
-        """Return an item that shows the files there are."""
+        """Return an item that refers to the stored files where these exist."""
         images = [
             image.model_copy(update={"url": self.files.get(image.url, image.url)})
             for image in item.images or ()
@@ -242,8 +245,8 @@ def _commit(ctx: Context, name: str, items: Sequence[Item], images: _Images) -> 
     return outcomes
 
 
-def _would(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome]:
-    """Return what would become of items, in words that cannot be taken for the deed."""
+def _dry_run_outcomes(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome]:
+    """Return the outcomes of a dry run."""
     bare = [
         type(item).model_construct(item.model_fields_set - {"images"}, **item.provided("images"))
         for item in items
@@ -262,7 +265,7 @@ def _would(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome]:
 
 @dataclass
 class _Rows:
-    """What some items refer to, as it is now: products by ``key_of``, and ids of categories."""
+    """Rows that the items refer to: products by ``key_of``, and ids of existing categories."""
 
     products: dict[str, ProductRow]
     categories: set[str]
@@ -271,7 +274,7 @@ class _Rows:
 
     @classmethod
     def of(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
-        """Read them, in two round trips."""
+        """Read the rows of the items, in two round trips."""
         skus = {key_of(item): item.sku for item in items if isinstance(item, UpsertItem)}
         by_sku = PRODUCTS.find_unique(workspace_id, "sku", skus.values())
         held = {key: by_sku[sku] for key, sku in skus.items() if sku in by_sku}
@@ -287,7 +290,7 @@ class _Rows:
 
 
 def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[UpsertOutcome]:
-    """Stage some items; ``late`` says that not all of their images were fetched in time."""
+    """Stage some items. ``late`` is true if not all of their images were fetched in time."""
     rows = _Rows.of(ctx.workspace_id, items)
     outcomes = []
     for item in items:
@@ -299,7 +302,7 @@ def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[U
 
 
 def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOutcome:
-    """Stage one item; what is wrong with it is told before anything of it is staged."""
+    """Stage one item. All its errors are raised before anything is staged."""
     product, given = rows.products.get(key_of(item)), item.provided("sku", "id")
     category_id = given.pop("category_id", None)
     if category_id is not None and category_id not in rows.categories:
@@ -316,10 +319,10 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
     if "category_id" in item.model_fields_set:
         values["category_id"] = category_id
         if product is None or product.category_id != category_id:
-            _demand(ctx.unit, rows, category_id)
+            _require_category(ctx.unit, rows, category_id)
     message = UNCHANGED
     if product is None:
-        message, product = CREATED, _new(ctx, item, rows, values)
+        message, product = CREATED, _create(ctx, item, rows, values)
     else:
         for name, value in values.items():
             setattr(product, name, value)
@@ -336,8 +339,8 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
     )
 
 
-def _new(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) -> ProductRow:
-    """Stage a new product, last in the order; if another took its SKU, all begins again."""
+def _create(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) -> ProductRow:
+    """Stage a new product, last in the order. The operation is retried if its SKU gets taken."""
     if rows.next_place is None:
         rows.next_place = products.number_at_end(ctx.workspace_id)
     made = {"status": "active", "sort_order": rows.next_place, **values}
@@ -351,14 +354,14 @@ def _new(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) -> Pr
     return product
 
 
-def _demand(unit: UnitOfWork, rows: _Rows, category_id: str | None) -> None:
-    """Demand, once a transaction, that a category is there; if it goes, all begins again."""
+def _require_category(unit: UnitOfWork, rows: _Rows, category_id: str | None) -> None:
+    """Require once per transaction that a category exists. A deletion retries the operation."""
     if category_id is not None and category_id not in rows.demanded:
         rows.demanded.add(category_id)
         categories.require(unit, category_id, "product")
 
 
-def _named_twice(item: Item) -> ValidationError:
+def _duplicate_error(item: Item) -> ValidationError:
     what = "id" if isinstance(item, ItemById) else "SKU, in one case or another"
     msg = f"Several items have this {what}; send one of them."
     return ValidationError(msg)

@@ -1,4 +1,4 @@
-"""The items of an upsert: the values of a product, by its SKU or by its id."""
+"""Items of an upsert: the values of a product, with its SKU or its id."""
 
 from typing import Annotated
 
@@ -30,7 +30,7 @@ from chalicelib.domains.files.flows.images import Images
 
 @fields_as_in(ProductPatch)
 class ProductItem(Partial):
-    """The values of a product; what is omitted stays as it is."""
+    """Values of a product. Omitted fields stay as they are."""
 
     name: Name = optional("Name; a new product needs it.")
     price: Kopecks = optional("In kopecks; a new product needs it.")
@@ -44,13 +44,13 @@ class ProductItem(Partial):
 
 
 class UpsertItem(ProductItem):
-    """A product by its SKU; what is omitted stays as it is."""
+    """A product by its SKU. Omitted fields stay as they are."""
 
     sku: Sku = Field(description="Which product, whatever its case; a new one gets it.")
 
 
 class ItemById(ProductItem):
-    """A product by its id; what is omitted stays as it is."""
+    """A product by its id. Omitted fields stay as they are."""
 
     id: Annotated[str, Pattern("[0-9A-HJKMNP-TV-Z]{26}", "the id of a product")] = Field(
         description="Which product; a new one gets it."
@@ -61,12 +61,12 @@ Item = UpsertItem | ItemById
 
 
 def key_of(item: Item | InvalidItem) -> str:
-    """Return what items are told apart by: the SKU as it compares, or the id."""
+    """Return the key that identifies an item in a call: its id, or its SKU in normal form."""
     return item.id if isinstance(item, ItemById) else line_fold(sku_of(item))
 
 
 def sku_of(item: Item | InvalidItem) -> str:
-    """Return the SKU of an item, as it was sent; an empty text if it has none."""
+    """Return the SKU of an item as it was sent, or an empty string."""
     match item:
         case UpsertItem():
             return item.sku

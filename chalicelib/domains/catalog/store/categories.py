@@ -1,4 +1,4 @@
-"""Categories of products and services: rows, and what is unique among them."""
+"""Categories of products and services: rows, listing and uniqueness of slugs."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import trees
 
 KINDS = {"product": "PRODUCT", "service": "SERVICE"}
-"""The noun that the categories of each kind hold. Its facet ``category_id`` is counted."""
+"""Noun of the records in categories of each kind. Its facet ``category_id`` is counted."""
 
 
 class CategoryRow(Record):
@@ -42,24 +42,24 @@ CATEGORIES = listed(
 
 
 def tree(workspace_id: str) -> list[CategoryRow]:
-    """Return all categories of a workspace, of both kinds, in their order."""
+    """Return all categories of a workspace, of both kinds, by sort order."""
     found = CategoryRow.partition(CATEGORIES.partition(workspace_id))
     return sorted(found, key=lambda category: (category.sort_order, category.id))
 
 
 def with_all_below(workspace_id: str, category_id: str, kind: str) -> list[str]:
-    """Return the id of a category and those of all below it; of an unknown one, its own."""
+    """Return the ids of a category and its descendants; for an unknown category, its own id."""
     rows = [row for row in tree(workspace_id) if row.kind == kind]
     return [category_id, *trees.descendants({row.id: row.parent_id for row in rows}, category_id)]
 
 
 def tree_lock(kind: str) -> str:
-    """Return the lock row of changing the shape of a kind's tree (``engine.locks``)."""
+    """Return the lock row's name that serialises changes of a kind's tree (``engine.locks``)."""
     return f"category-tree#{kind}"
 
 
 def not_found(kind: str) -> NotFoundError:
-    """Return the error for an id that no category of a kind has."""
+    """Return the error for an unknown category id."""
     tool = f"{CATEGORIES.listed_by} with kind {kind}"
     return NotFoundError.of(f"{kind} category", CATEGORIES.plural, tool)
 
@@ -78,18 +78,18 @@ def check(workspace_id: str, category_id: str, kind: str) -> None:
 def require(
     unit: UnitOfWork, category_id: str, kind: str, *, on_conflict: AppError | None = None
 ) -> None:
-    """Demand that a category of this kind exists when the unit commits."""
+    """Require that a category of this kind exists when the unit commits."""
     key = CATEGORIES.key(unit.workspace_id, category_id)
     unit.require(CategoryRow(key.pk, key.sk), CategoryRow.kind == kind, on_conflict=on_conflict)
 
 
 def items(kind: str) -> Listing[Any]:
-    """Return the listing of what the categories of a kind hold."""
+    """Return the listing of the records in categories of a kind."""
     return listing_of(KINDS[kind])
 
 
 def items_count(workspace_id: str, kind: str) -> dict[str, int]:
-    """Return how many live records each category of a kind holds itself, by its id."""
+    """Return the number of live records directly in each category of a kind, by category id."""
     if kind not in KINDS:
         return {}
     counted = counters.read_facet(workspace_id, KINDS[kind], "category_id")

@@ -1,4 +1,4 @@
-"""Products: rows, their listing, what is unique among them, and the look-up by barcode."""
+"""Products: rows, listing, uniqueness of SKUs, and look-up by barcode."""
 
 from collections.abc import Collection
 
@@ -26,11 +26,11 @@ from chalicelib.lib import barcodes
 
 IN_ORDER = SortIndex("sortOrder")
 ORDER_LOCK = "product-order"
-"""The lock row of putting products in an order (``engine.locks``)."""
+"""Lock row that serialises changes of the products' sort order (``engine.locks``)."""
 
 
 UNTRACKED = 10**12
-"""Stands for the stock of a product whose stock is not tracked: more than any other product has."""
+"""Sort value of a product whose stock is not tracked. It is above any real stock."""
 
 
 class SkuTakenError(ConflictError):
@@ -54,10 +54,10 @@ class InsufficientStockError(ConflictError):
 class ProductRow(Record):
     """A product.
 
-    ``price`` is in kopecks; ``stock`` is None if it is not tracked; ``sort_order`` is sparse, so
-    that a product moves without its neighbours being rewritten. ``sku_elsewhere`` is the SKU if
-    another product has one that differs in white space alone, from before such SKUs were the same;
-    a search by SKU finds that product.
+    ``price`` is in kopecks. ``stock`` is None if it is not tracked. ``sort_order`` has gaps, so
+    that a product can move without rewriting its neighbours. ``sku_elsewhere`` is set to the SKU if
+    another product has the same SKU except for white space. Such pairs are old: today they are
+    duplicates. A search by SKU finds the other product.
     """
 
     name = UnicodeAttribute()
@@ -74,7 +74,7 @@ class ProductRow(Record):
 
     @property
     def available(self) -> int:
-        """The pieces that can be sold, for lists; ``UNTRACKED`` if the stock is not tracked."""
+        """Pieces for sale, used to sort and filter; ``UNTRACKED`` if the stock is not tracked."""
         return UNTRACKED if self.stock is None else int(self.stock)
 
 
@@ -114,13 +114,13 @@ PRODUCTS = listed(
 
 
 def with_barcode(workspace_id: str, gtin14: str) -> ProductRow | None:
-    """Return the oldest product with a barcode, whichever of its forms it was given in, or None."""
+    """Return the oldest product with a barcode, stored in any of its forms, or None."""
     found = PRODUCTS.find_by(workspace_id, "barcode", gtin14)
     return PRODUCTS.find(workspace_id, found[0]) if found else None
 
 
 def drop_deleted(unit: UnitOfWork, product_id: str) -> None:
-    """Stage the removal of what is kept of a deleted product whose id is used again."""
+    """Stage the removal of the stored remains of a deleted product whose id is used again."""
     unit.delete(ContentRow(PRODUCTS.trash(unit.workspace_id), product_id))
 
 
@@ -131,9 +131,9 @@ def number_at_end(workspace_id: str) -> int:
 
 
 def number_after(workspace_id: str, product: ProductRow) -> int:
-    """Return the sort order that puts a new product behind another.
+    """Return the sort order that puts a new product right behind another.
 
-    Right behind it, as long as there is room; else its own, so that the newer id comes later.
+    If there is no gap, return the other product's sort order; the newer id then sorts later.
     """
     after = PRODUCTS.along(workspace_id, IN_ORDER, 1, after=product)
     number = int(product.sort_order)
@@ -144,7 +144,7 @@ def number_after(workspace_id: str, product: ProductRow) -> int:
 def first_besides(
     workspace_id: str, ids: Collection[str], category_id: str | None
 ) -> SortPosition | None:
-    """Return the first place of another product than these, in a category or in all."""
+    """Return the first position of another product than these, in a category or in all."""
     if category_id is None:
         positions = PRODUCTS.along(workspace_id, IN_ORDER, len(ids) + 1)
     else:
@@ -154,12 +154,12 @@ def first_besides(
 
 
 def require_unchanged(unit: UnitOfWork, product: ProductRow) -> None:
-    """Demand that a product is at commit as it was read."""
+    """Require that a product does not change before the unit commits."""
     unit.require(product, ProductRow.version == product.version)
 
 
 class StockRow(ContentRow):
-    """A product as a change of its stock alone writes it, whoever else changes it meanwhile."""
+    """Row for a change of a product's stock alone. Other attributes may change at the same time."""
 
     stock = NumberAttribute(null=True)
     version = NumberAttribute()
@@ -167,10 +167,11 @@ class StockRow(ContentRow):
 
 
 def add_stock(unit: UnitOfWork, product: ProductRow, delta: int, *, least: int, most: int) -> None:
-    """Stage an addition to a product's stock, if by then it lies within bounds.
+    """Stage an addition to a product's stock, if the stock lies within bounds at commit.
 
-    If it does not, or is not tracked any more, the operation begins again, and so do other writers
-    that read the product before. The entry in the partition of the product's category follows.
+    Otherwise, or if the stock is no longer tracked, the operation is retried. The change raises
+    ``version``, so other writers that read the product before are retried, too. The entry in the
+    partition of the product's category is updated as well.
     """
     unit.update(
         StockRow(product.pk, product.sk),
