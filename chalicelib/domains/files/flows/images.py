@@ -1,4 +1,4 @@
-"""The images of a record, whatever its noun: what callers send, what is kept, what answers show."""
+"""Images of a record of any noun: the wire models, and the import of images that callers send."""
 
 from collections.abc import Sequence
 from typing import Annotated, Self
@@ -17,7 +17,7 @@ MAX_IMAGES = 10
 
 
 class ImageIn(Wire):
-    """An image to show: one from elsewhere, which is copied, or a file of the workspace."""
+    """An image to show: one on another server, which is copied, or a file of the workspace."""
 
     EXACTLY_ONE_OF = (("url", "file_id"),)
 
@@ -25,7 +25,7 @@ class ImageIn(Wire):
     file_id: Id = optional("Or a file.")
 
     @model_validator(mode="after")
-    def _exactly_one(self) -> Self:
+    def _check_one_source(self) -> Self:
         exactly_one(self)
         return self
 
@@ -43,12 +43,12 @@ class ImageOut(Wire):
 
 
 def weight(images: Sequence[ImageIn] | None) -> int:
-    """Return how many heavy calls it is to take images: one if any of them is elsewhere."""
+    """Return the cost of images in heavy calls: 1 if any must be fetched from elsewhere, else 0."""
     return int(any(one.url and not rehosting.is_own_url(one.url) for one in images or ()))
 
 
 def weight_of(args: Wire) -> int:
-    """Return how many heavy calls an input with ``images`` is."""
+    """Return the cost in heavy calls of an input with ``images``."""
     return weight(args.provided().get("images"))
 
 
@@ -60,22 +60,23 @@ def take_images(
     before: Sequence[ImageMap] = (),
     field: str = "images.{}",
 ) -> list[ImageMap]:
-    """Return the images that a record is to show; those from elsewhere become files in a folder.
+    """Return the images that a record is to show.
 
-    One from elsewhere that cannot be taken is a warning. If none could be, the record keeps those
-    that it showed ``before``: a write never loses what it could not replace. As for
-    ``rehosting.rehost``, an operation calls this once. ``field`` is where the image of a number is
-    in the input.
+    Images from other servers become files in a folder.
+
+    An image that cannot be imported adds a warning. If none can be imported, the record keeps the
+    images that it showed ``before``. Like ``rehosting.rehost``, an operation calls this function at
+    most once. ``field`` is the path of an image in the input, with ``{}`` for its index.
 
     Raises:
-        NotFoundError: a ``fileId`` that the workspace has not, told before anything is fetched.
-        ValidationError: a ``fileId`` of a file that is no image.
+        NotFoundError: a ``fileId`` is not of the workspace. This is raised before any fetch.
+        ValidationError: a ``fileId`` is of a file that is not an image.
     """
     own = _own_images(ctx, wanted, field)
     urls = [one.url for one in wanted if one.url is not None]
     hosted = dict(zip(urls, rehosting.rehost(ctx, urls, folder), strict=True)) if urls else {}
     found = [own.get(one.file_id) or hosted.get(one.url) for one in wanted]
-    taken = [_kept(image) for image in found if image is not None]
+    taken = [_image_map(image) for image in found if image is not None]
     if wanted and before and not taken:
         ctx.warn("None of the new images could be taken; the old ones stay.")
         return list(before)
@@ -83,14 +84,14 @@ def take_images(
 
 
 def still_there(ctx: Context, images: Sequence[ImageMap]) -> list[ImageMap]:
-    """Return the images whose files are there, for a copy of the record that shows them."""
+    """Return the images whose files still exist, for a copy of the record that shows them."""
     files = FILES.fetch(ctx.workspace_id, [image.file_id for image in images]) if images else []
     ids = {file.id for file in files}
     return [image for image in images if image.file_id in ids]
 
 
 def _own_images(ctx: Context, wanted: Sequence[ImageIn], field: str) -> dict[str, ImportedImage]:
-    """Return the images that are named by the id of their file."""
+    """Return the images that are given by file id."""
     ids = [one.file_id for one in wanted if one.file_id is not None]
     files = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids)} if ids else {}
     for number, one in enumerate(wanted):
@@ -105,7 +106,7 @@ def _own_images(ctx: Context, wanted: Sequence[ImageIn], field: str) -> dict[str
     return {file_id: rehosting.as_image(file) for file_id, file in files.items()}
 
 
-def _kept(image: ImportedImage) -> ImageMap:
+def _image_map(image: ImportedImage) -> ImageMap:
     return ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
         file_id=image.file_id, url=image.url, width=image.width, height=image.height
     )

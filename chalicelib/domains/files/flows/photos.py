@@ -1,4 +1,4 @@
-"""Stock photos, each search asked outside once a day."""
+"""Searches for stock photos. A result is cached for a day."""
 
 import json
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ BUDGETS = (
     Limit("photo-searches", "photo searches a minute", 20, timedelta(minutes=1), fails_open=True),
     Limit("photo-searches-daily", "photo searches a day", 200, timedelta(days=1), fails_open=True),
 )
-"""What Openverse allows without a key (its documentation), for the whole platform."""
+"""Rate limits of Openverse without a key, from its documentation, for the whole platform."""
 SHARE = Limit("photo-share", "photo searches a workspace and day", 100, timedelta(days=1))
 
 
@@ -51,7 +51,7 @@ class PhotoOut(Wire):
     attribution: str = Field(description="The credit to show with the photo.")
 
 
-def search(  # noqa: PLR0913  what a search is about
+def search(  # noqa: PLR0913  the parameters of a search
     workspace_id: str,
     query: str,
     *,
@@ -60,16 +60,16 @@ def search(  # noqa: PLR0913  what a search is about
     orientation: Orientation | None = None,
     within: float = TOTAL_SECONDS,
 ) -> PhotoPage:
-    """Return a page of photos, as it was found within the last 24 hours or is found now.
+    """Return a page of photos, from a search within the last 24 hours or from a new one.
 
     Raises:
-        UpstreamFailedError: the provider failed; that is not kept.
-        RateLimitedError: nobody may be asked any more for now.
-        NotConfiguredError: the search is switched off, whatever is kept.
+        UpstreamFailedError: the provider failed. The failure is not cached.
+        RateLimitedError: a limit of new searches is reached.
+        NotConfiguredError: the search is switched off, even if a result is cached.
     """
     source = photo_source(within=within)
 
-    def ask() -> dict[str, Any]:
+    def request() -> dict[str, Any]:
         limits.take(SHARE, workspace_id)
         for budget in BUDGETS:
             limits.take(budget, PLATFORM)
@@ -79,7 +79,7 @@ def search(  # noqa: PLR0913  what a search is about
         "photos",
         json.dumps([query, page, size, orientation]),
         KEPT,
-        ask,
+        request,
     )
     return PhotoPage(**{**kept, "photos": [Photo(**photo) for photo in kept["photos"]]})
 
@@ -87,7 +87,7 @@ def search(  # noqa: PLR0913  what a search is about
 def candidates(
     workspace_id: str, queries: Iterable[str | None], *, most: int, within: float = TOTAL_SECONDS
 ) -> list[PhotoOut]:
-    """Return photos for the first of the queries that finds any; all searches share the time.
+    """Return photos for the first query that has any. All searches share the time, in seconds.
 
     Raises:
         UpstreamFailedError: the provider failed.

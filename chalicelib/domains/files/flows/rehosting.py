@@ -1,6 +1,7 @@
-"""Re-hosting: images that users name by URL become files of their workspace.
+"""Re-hosting: images that users give by URL become files of their workspace.
 
-Each is fetched through the safe fetcher, made safe, and stored with a thumbnail (spec, Service).
+Each image is fetched with protection against server-side request forgery (``gateways.fetch``),
+re-encoded, and stored with a thumbnail.
 """
 
 import secrets
@@ -36,18 +37,18 @@ from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 
 SECONDS = 20.0
-"""For all that a call gets from elsewhere; it has 29 in all (API Gateway)."""
+"""Time for all fetches of a call, in seconds. API Gateway ends a request after 29 seconds."""
 AT_ONCE = 8
 ADDRESS = "/files/"
 ID_LENGTH = 26
-"""Of a file's id, with which the unguessable part of its URL begins."""
+"""Length of a file's id. An unguessable part follows the id in the file's URL."""
 ORPHAN = "file-orphan"
 ORPHAN_AFTER = timedelta(hours=1)
-"""Objects are looked at again then; an operation has a minute at most."""
+"""Age at which stored objects are checked for a file. An operation takes a minute at most."""
 STRANGE_IMAGES = "strange images"
-"""The side effect of fetching a unit's images (``UnitOfWork.run_side_effect_once``)."""
-_cleaning = Lock()
-"""``files.rules.images`` cleans images one at a time. Here the time left is checked."""
+"""Name of the side effect that fetches a unit's images (``UnitOfWork.run_side_effect_once``)."""
+_reencoding = Lock()
+"""Lock around the re-encoding of one image, so that the deadline is checked after the wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,10 @@ class ImportedImage:
 
 @dataclass(frozen=True, slots=True)
 class RejectedImage:
-    """An image that could not be taken, and why; ``late`` if only time was too short."""
+    """An image that was not imported, and the reason.
+
+    ``late`` is true if only time was too short.
+    """
 
     url: str
     reason: str
@@ -71,9 +75,9 @@ class RejectedImage:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """Bytes in the object store that are to become a file; sizes in bytes and pixels.
+    """Stored bytes that are to become a file. Sizes are in bytes and pixels.
 
-    ``watch`` is the job that removes them if they do not.
+    ``watch`` is the job that removes the objects if they do not become a file.
     """
 
     file_id: str
@@ -88,10 +92,11 @@ class StoredObject:
 
 
 def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[ImportedImage | None]:
-    """Make files of images, in a folder at the root that is made when first needed.
+    """Import images as files in a folder at the root. The folder is created when first needed.
 
-    An image that cannot be taken is a warning, and None at its place: it never fails the call.
-    An operation calls this once, with all its images: it stages what may be staged only once.
+    An image that cannot be imported adds a warning, and its result is None. The call never fails
+    because of it. An operation calls this function once, with all its images, because a unit can
+    change the storage row only once.
     """
     found, size = import_images(ctx, urls, folder)
     storage.charge(ctx.unit, ctx.principal.plan, size, begin_again=True)
@@ -101,7 +106,7 @@ def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[ImportedImage
     return [one if isinstance(one, ImportedImage) else None for one in found]
 
 
-def import_images(  # noqa: PLR0913  what may be known of the images
+def import_images(  # noqa: PLR0913  options of one import
     ctx: Context,
     urls: Sequence[str],
     folder: str,
@@ -110,18 +115,18 @@ def import_images(  # noqa: PLR0913  what may be known of the images
     within: float | None = None,
     reserved: int = 0,
 ) -> tuple[list[ImportedImage | RejectedImage], int]:
-    """Fetch, clean and store images, and stage their files; return them in the order of the URLs.
+    """Fetch, re-encode and store images, and stage their files.
 
-    With the bytes of those files, which the caller takes of the quota. URLs of the workspace's own
-    images are kept without being fetched. What was fetched ``within`` seconds (``SECONDS`` by
-    default) counts; files beyond the quota, of which some bytes may be ``reserved``, are refused
-    one by one.
+    Returns the results in the order of the URLs, and the total size of the new files in bytes. The
+    caller charges this size to the quota. URLs of the workspace's own images are kept without a
+    fetch. The time limit is ``within`` seconds (default ``SECONDS``). A file that does not fit the
+    quota is rejected alone. ``reserved`` bytes of the quota are left free.
     """
     seconds = SECONDS if within is None else within
-    own = _own_files(ctx, urls)  # in every run of the handler: one may be deleted meanwhile
-    strange = [url for url in dict.fromkeys(urls) if url not in own]
+    own = _own_files(ctx, urls)  # read in each attempt: a file may be deleted meanwhile
+    remote = [url for url in dict.fromkeys(urls) if url not in own]
     stored = ctx.unit.run_side_effect_once(
-        STRANGE_IMAGES, lambda: _all_stored(ctx.workspace_id, strange, seconds, http_too=http_too)
+        STRANGE_IMAGES, lambda: _store_all(ctx.workspace_id, remote, seconds, http_too=http_too)
     )
     objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
     ctx.unit.on_failure(lambda: remove_objects(objects.values()))
@@ -148,19 +153,19 @@ def import_images(  # noqa: PLR0913  what may be known of the images
 def fetch_images(
     workspace_id: str, urls: Iterable[str], seconds: float
 ) -> dict[str, StoredObject | RejectedImage]:
-    """Fetch, clean and store the images of several units, within so many seconds in all.
+    """Fetch, re-encode and store the images of several units, within ``seconds`` in all.
 
-    Each unit is then given its own (``provide``), and stages their files by ``rehost``. URLs of the
-    service's own files are left to it.
+    Pass each unit its images with ``provide``; ``rehost`` then stages their files. URLs of this
+    service's own files are skipped, because ``rehost`` handles them.
     """
-    strange = [url for url in dict.fromkeys(urls) if not is_own_url(url)]
-    return _all_stored(workspace_id, strange, seconds, http_too=False)
+    remote = [url for url in dict.fromkeys(urls) if not is_own_url(url)]
+    return _store_all(workspace_id, remote, seconds, http_too=False)
 
 
 def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObject | RejectedImage]:
     """Copy images of other workspaces, by the public URLs of their files.
 
-    Only for an operator's calls: a workspace's own keys copy what they may read.
+    Only an operator's call may do so. A workspace's key copies only images of that workspace.
     """
     own = {url for url in urls if is_own_url(url)}
     ids = {url: own_file_id(url) for url in own}
@@ -173,29 +178,29 @@ def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObjec
         if (body := object_store().get(key)) is None:
             continue
         try:
-            found[url] = stored_object(workspace_id, body, _name(url))
+            found[url] = stored_object(workspace_id, body, _file_name(url))
         except images.ImageError as error:
             found[url] = RejectedImage(url, error.reason)
     return found
 
 
 def provide(unit: UnitOfWork, images: Mapping[str, StoredObject | RejectedImage]) -> None:
-    """Give a unit the images that were fetched for it, so that it fetches none itself."""
+    """Provide a unit with the images that were fetched for it, so that it fetches none itself."""
     unit.run_side_effect_once(STRANGE_IMAGES, lambda: images)
 
 
 def as_image(file: FileRow) -> ImportedImage:
-    """Return a file of the workspace as the image that it is."""
+    """Return the image that a file of the workspace holds."""
     return ImportedImage(file.id, public_url(file.key), int(file.width or 0), int(file.height or 0))
 
 
 def is_own_url(url: str) -> bool:
-    """Whether a URL is one that files of this service have; only others are heavy to take."""
+    """Return whether a URL is of this service's files. Only other URLs must be fetched."""
     return url.startswith(settings().public_url + ADDRESS)
 
 
 def own_file_id(url: str) -> str:
-    """Return the id of the file that a URL of this service's files (``is_own_url``) names."""
+    """Return the file id in a URL of this service's files (``is_own_url``)."""
     return url.removeprefix(settings().public_url + ADDRESS)[:ID_LENGTH]
 
 
@@ -207,12 +212,13 @@ def public_url(key: str) -> str:
 def stored_object(
     workspace_id: str, body: bytes, name: str, file_id: str | None = None
 ) -> StoredObject:
-    """Store bytes for a new file, of this id if one is given, under a URL that cannot be guessed.
+    """Store the bytes of a new file under a URL that cannot be guessed.
 
-    Photos are cleaned; other bytes are stored as they came, and served so that they cannot run.
+    ``file_id`` is the id of the file; None means a new id. Photos are re-encoded. Other bytes are
+    stored as they are, and served with headers that prevent browsers from running them.
 
     Raises:
-        images.ImageError: an image that cannot be read, is too large, or of another kind.
+        images.ImageError: the image cannot be read, is too large, or has an unsupported format.
     """
     kind = file_types.file_type(body, name)
     images.check_storable(kind)
@@ -223,13 +229,16 @@ def stored_object(
 
 
 def remove_objects(stored: Iterable[StoredObject]) -> None:
-    """Remove objects that will not become files; what cannot be removed now is removed by a job."""
+    """Remove objects that will not become files.
+
+    If a removal fails now, a scheduled job retries it.
+    """
     for one in stored:
         jobs.attempt(one.watch, remove_orphan)
 
 
 def delete_objects(*keys: str | None) -> None:
-    """Remove the objects of a file; None stands for a thumbnail that there is not."""
+    """Remove the objects of a file. A None key, for a missing thumbnail, is skipped."""
     for key in keys:
         if key is not None:
             object_store().delete(key)
@@ -237,9 +246,9 @@ def delete_objects(*keys: str | None) -> None:
 
 @job_handler(ORPHAN)
 def remove_orphan(job: Job) -> None:
-    """Remove the objects of a file that never was: its operation failed, or its process died.
+    """Remove objects without a file: their operation failed, or its process died.
 
-    Of two that complete one upload at once, one's objects are the file's, and the other's are not.
+    If two calls complete one upload at once, only one call's objects belong to the file.
     """
     file = FILES.find(job.workspace_id, job.payload["fileId"])
     used = {file.key, file.thumbnail_key} if file else set()
@@ -247,7 +256,7 @@ def remove_orphan(job: Job) -> None:
 
 
 def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str | None) -> FileRow:
-    """Return the row of a stored object's file, to be staged."""
+    """Return the row of a stored object's file. The caller stages it."""
     return FileRow(
         FILES.partition(workspace_id),
         stored.file_id,
@@ -263,7 +272,7 @@ def file_row(workspace_id: str, stored: StoredObject, name: str, folder_id: str 
     )
 
 
-def _put(  # noqa: PLR0913  what there is to say of a file
+def _put(  # noqa: PLR0913  attributes of a file
     workspace_id: str,
     body: bytes,
     mime_type: str,
@@ -295,7 +304,7 @@ def _put(  # noqa: PLR0913  what there is to say of a file
 
 
 def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
-    """Return the workspace's own images that some of the URLs are of, by those."""
+    """Return the files of the workspace's own images among the URLs, by URL."""
     ids = {url: own_file_id(url) for url in urls if is_own_url(url)}
     found = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids.values())} if ids else {}
     return {
@@ -305,12 +314,12 @@ def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
     }
 
 
-def _all_stored(
+def _store_all(
     workspace_id: str, urls: Sequence[str], seconds: float, *, http_too: bool
 ) -> dict[str, StoredObject | RejectedImage]:
-    """Fetch, clean and store images, eight at a time; each is stored or refused.
+    """Fetch, re-encode and store images, eight at a time. Each is stored or rejected.
 
-    The hosts take turns, so that one that does not answer holds up no other.
+    The hosts alternate, so that a slow host does not delay the images of the others.
     """
     deadline, hosts, turns = Deadline(seconds), fetch.Hosts(), Counter[str]()
 
@@ -321,14 +330,14 @@ def _all_stored(
 
     ordered = sorted(urls, key=turn)
     done = map_in_threads(
-        lambda url: _one_stored(workspace_id, url, deadline, hosts, http_too=http_too),
+        lambda url: _store_one(workspace_id, url, deadline, hosts, http_too=http_too),
         ordered,
         AT_ONCE,
     )
     return dict(zip(ordered, done, strict=True))
 
 
-def _one_stored(
+def _store_one(
     workspace_id: str, url: str, deadline: Deadline, hosts: fetch.Hosts, *, http_too: bool
 ) -> StoredObject | RejectedImage:
     late = RejectedImage(url, "the time for all images was over", late=True)
@@ -342,19 +351,19 @@ def _one_stored(
             accept="image/*",
             hosts=hosts,
         )
-        with _cleaning:
+        with _reencoding:
             if deadline.passed:
                 return late
             clean = images.sanitize(fetched.body)
-        return _put(workspace_id, clean.body, clean.mime_type, _name(fetched.url), clean=clean)
+        return _put(workspace_id, clean.body, clean.mime_type, _file_name(fetched.url), clean=clean)
     except (fetch.FetchError, images.ImageError) as error:
         return RejectedImage(url, error.reason)
     except UnavailableError:
         return RejectedImage(url, "it could not be stored; try again later")
 
 
-def _name(url: str) -> str:
-    """Return the name that a URL gives a file."""
+def _file_name(url: str) -> str:
+    """Return the file name at the end of a URL."""
     name = unquote(urlsplit(url).path.rpartition("/")[2])
     return "".join(filter(str.isprintable, name)).strip()[:100] or "image"
 
@@ -362,7 +371,7 @@ def _name(url: str) -> str:
 def _stage(
     ctx: Context, objects: dict[str, StoredObject], folder: str, reserved: int
 ) -> dict[str, FileRow]:
-    """Stage the files of stored objects, as far as the quota goes; return them by URL."""
+    """Stage the files of stored objects, as far as the quota allows. Return the files by URL."""
     quota = plans.STORAGE_BYTES[ctx.principal.plan]
     free = quota - used_bytes(ctx.workspace_id) - reserved
     fitting: dict[str, StoredObject] = {}
@@ -376,7 +385,7 @@ def _stage(
         return {}
     folder_id = folder_at_root(ctx.unit, folder)
     files = {
-        url: file_row(ctx.workspace_id, stored, _name(url), folder_id)
+        url: file_row(ctx.workspace_id, stored, _file_name(url), folder_id)
         for url, stored in fitting.items()
     }
     for file in files.values():
@@ -385,7 +394,7 @@ def _stage(
 
 
 def folder_at_root(unit: UnitOfWork, name: str) -> str:
-    """Return the id of the folder of this name at the root; its making is staged if need be."""
+    """Return the id of the root folder with this name. A missing folder is staged for creation."""
     there = root_folder(unit.workspace_id, name)
     if there is not None:
         unit.require(FolderRow(FOLDERS.partition(unit.workspace_id), there))

@@ -1,4 +1,4 @@
-"""The quota of what a workspace stores: its files, thumbnails included, and its pages' HTML."""
+"""Storage quota of a workspace: its files with their thumbnails, and its pages' HTML."""
 
 from chalicelib.core import plans
 from chalicelib.core.errors import ConflictError
@@ -13,13 +13,14 @@ class QuotaExceededError(ConflictError):
 
 
 def charge(unit: UnitOfWork, plan: str, size: int, *, begin_again: bool = False) -> None:
-    """Stage the taking of bytes of the quota, or the return of fewer than none.
+    """Stage a change of the used storage by ``size`` bytes. A negative size frees storage.
 
-    A unit does so once, with all that it stores and removes: DynamoDB takes one change of a row.
-    What was made to fit, as images are taken as far as there is room, may ``begin_again``.
+    A unit calls this once, with the sum of all that it stores and removes, because DynamoDB allows
+    one change of a row in a transaction. With ``begin_again``, the operation is retried instead of
+    failing. Use it if the caller already selected what fits, as the import of images does.
 
     Raises:
-        QuotaExceededError: at commit, if they do not fit, unless it begins again.
+        QuotaExceededError: raised at commit if the bytes do not fit, unless ``begin_again``.
     """
     quota = plans.STORAGE_BYTES[plan]
     over = QuotaExceededError(

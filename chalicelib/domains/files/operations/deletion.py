@@ -1,4 +1,4 @@
-"""The deletion of files, for good; what shows them says no, or loses them (ADR 18)."""
+"""Permanent deletion of files. Records that show a file block its deletion or lose it (ADR 18)."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -25,13 +25,13 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 
 PURGE = "file-purge"
 PLACES_NAMED = 20
-"""Of those that show a file, so many are named; all are counted."""
+"""Number of records that the error lists. The total counts all of them."""
 RECORDS_AT_ONCE = 20
-"""Records that lose a file in one transaction: each takes itself and the row of its use."""
+"""Records that lose a file in one transaction. Each adds its own row and the row of its use."""
 
 
 class FileDelete(Wire):
-    """Which file to delete."""
+    """Arguments of a file's deletion."""
 
     id: Id = Field(description="File id, from the file list.")
     force: bool = Field(default=False, description="Delete it even if something shows it.")
@@ -39,7 +39,7 @@ class FileDelete(Wire):
 
 
 class FileUse(Wire):
-    """What shows a file."""
+    """A record that shows a file."""
 
     type: str = Field(description="What it is: product, page …")
     id: Id = Field(description="Its id.")
@@ -47,7 +47,7 @@ class FileUse(Wire):
 
 
 class FileDeleted(DeletedResult):
-    """A deletion, and what showed the file."""
+    """Result of a deletion, with the records that showed the file."""
 
     used_by: list[FileUse] = Field(description=f"What shows it, the first {PLACES_NAMED}.")
     used_by_total: int = Field(description="How much shows it in all.")
@@ -99,8 +99,10 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     )
 
 
-def _found(workspace_id: str, names: Iterable[str]) -> dict[str, tuple[Listing[Any], Record]]:
-    """Return records with their listings, by such names as ``PRODUCT#<id>``."""
+def _read_records(
+    workspace_id: str, names: Iterable[str]
+) -> dict[str, tuple[Listing[Any], Record]]:
+    """Return records with their listings, by names such as ``PRODUCT#<id>``."""
     keys = {}
     for name in names:
         noun, _, record_id = name.partition("#")
@@ -117,13 +119,16 @@ def _found(workspace_id: str, names: Iterable[str]) -> dict[str, tuple[Listing[A
 def _uses(workspace_id: str, names: Iterable[str]) -> list[FileUse]:
     return [
         FileUse(type=listing.noun.lower(), id=record.id, name=listing.text(record)[0])
-        for listing, record in _found(workspace_id, names).values()
+        for listing, record in _read_records(workspace_id, names).values()
     ]
 
 
 def _stage_removal(unit: UnitOfWork, file_id: str, names: Sequence[str]) -> None:
-    """Stage that records show a file no longer; those without a way to lose it are left alone."""
-    found = _found(unit.tenant, names)
+    """Stage the removal of a file from records.
+
+    Nouns that cannot drop a file are left unchanged.
+    """
+    found = _read_records(unit.tenant, names)
     for name in names:
         listing, record = found.get(name, (None, None))
         shown = listing.files if listing else None
@@ -136,7 +141,7 @@ def _stage_removal(unit: UnitOfWork, file_id: str, names: Sequence[str]) -> None
 
 @job_handler(PURGE)
 def purge_file(job: Job) -> None:
-    """Take a deleted file out of the records that still show it, and remove its objects."""
+    """Remove a deleted file from the records that still show it, and remove its objects."""
     file_id, event = job.payload["fileId"], AuditEvent.by_job(PURGE)
     while records := file_uses.records_showing(job.workspace_id, file_id):
         stage = partial(_stage_removal, file_id=file_id, names=records[:RECORDS_AT_ONCE])

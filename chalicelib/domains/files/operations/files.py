@@ -1,4 +1,4 @@
-"""Files as such: their listing, names and folders (spec, File listing, Files)."""
+"""Listing of files, and changes of their names and folders."""
 
 from typing import Annotated, Self
 
@@ -37,7 +37,7 @@ def _without_path(name: str) -> str:
 
 
 FileName = Annotated[Title, AfterValidator(_without_path)]
-"""A file's name as it was sent, without the folders of whoever sent it."""
+"""A file's name as it was sent, without the folders in the sender's path."""
 
 
 class FileOut(Wire):
@@ -73,7 +73,7 @@ class FileResult(Wire):
 
 
 class FileListQuery(Wire):
-    """Which files to list."""
+    """Filters for listing files."""
 
     folder_id: Id | None = optional("The root if omitted.")
     q: SearchText | None = optional("Part of the name; all folders.")
@@ -82,7 +82,7 @@ class FileListQuery(Wire):
 
 
 class FileList(Wire):
-    """One page of a folder's files, and its folders; or of those found."""
+    """A page of a folder's files with its subfolders, or a page of search results."""
 
     folders: list[FolderOut] = Field(description="The folders in this one, or found, by name.")
     files: list[FileOut] = Field(description="The files of this page, newest first.")

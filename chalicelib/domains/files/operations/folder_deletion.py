@@ -1,4 +1,4 @@
-"""The deletion of folders: never of what is in them, which moves elsewhere."""
+"""Deletion of folders. The content of a folder is never deleted: it moves elsewhere."""
 
 from functools import partial
 from itertools import count
@@ -29,14 +29,14 @@ from chalicelib.lib import trees
 
 CASCADE = "folder-cascade"
 MOVED_IN_A_CALL = 2_000
-"""Files that move before the call answers; more are left to the runner of jobs."""
+"""Files that the call itself moves. The scheduled job moves the rest."""
 FOLDERS_AT_ONCE = 25
-"""Folders moved in one transaction: each takes its record and the look-ups of both its names."""
+"""Folders moved in one transaction. Each adds its record and the look-up rows of both its names."""
 FILES_AT_ONCE = 80
 
 
 class FolderDelete(Wire):
-    """Which folder to delete, and where its content goes."""
+    """Arguments of a folder's deletion, with the new place of its content."""
 
     id: Id = Field(description="Folder id.")
     move_to: Annotated[Id | None, NULL_COUNTS] = optional(
@@ -47,7 +47,7 @@ class FolderDelete(Wire):
 
 
 class FolderDeleted(DeletedResult):
-    """A deletion, and what it moved."""
+    """Result of a deletion, with the number of moved files and folders."""
 
     moved_files: int = Field(description="Files that leave the folder.")
     moved_folders: int = Field(description="Folders that leave it, with all that is in them.")
@@ -102,7 +102,7 @@ def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
 def _check_target(
     forest: FolderForest, folder: FolderRow, inside: list[FolderRow], target: str | None
 ) -> None:
-    """Refuse a place that the content of a folder cannot move to."""
+    """Raise an error if the content of a folder cannot move to the target."""
     if target is not None:
         forest.folder(target)
     if trees.is_cycle(forest.parents, folder.id, target):
@@ -118,9 +118,10 @@ def _check_target(
 
 @job_handler(CASCADE)
 def empty_folder(job: Job) -> None:
-    """Move what is in a deleted folder, and what was added at that moment.
+    """Move the content of a deleted folder, including files added at the same moment.
 
-    It runs right after the deletion, or else in the runner; nothing can be added any more.
+    The job runs right after the deletion, or else in the scheduled runner. Nothing new can be
+    added.
     """
     event = AuditEvent.by_job(CASCADE)
     gone, target = job.payload["folderId"], job.payload["moveTo"]
@@ -132,10 +133,10 @@ def empty_folder(job: Job) -> None:
 
 
 def _move_folders(unit: UnitOfWork, gone: str, target: str | None) -> bool:
-    """Stage the move of some folders; say whether there were any.
+    """Stage the move of some folders; return whether there were any.
 
-    Where the others have meanwhile changed so that one does not fit there, it goes to the root,
-    and if its name was taken, it gets another.
+    If a folder no longer fits in the target, because the tree has changed, it moves to the root. If
+    its name is taken there, it is renamed.
     """
     forest = FolderForest(unit.tenant)
     moved = forest.children(gone)[:FOLDERS_AT_ONCE]
@@ -158,7 +159,7 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 def _move_files(unit: UnitOfWork, gone: str, target: str | None) -> bool:
-    """Stage the move of some files, to the root if the target is gone; say if there were any."""
+    """Stage the move of some files, to the root if the target is gone; return if there were any."""
     place = FOLDERS.find(unit.tenant, target) if target else None
     if place is not None:
         unit.require(place)

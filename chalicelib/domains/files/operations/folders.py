@@ -1,4 +1,4 @@
-"""Folders for files: their tree, and how it grows and changes (spec, File listing, Files)."""
+"""Folders for files: the folder tree, and operations that create, rename and move folders."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ MAX_FOLDERS = 1_000
 MAX_DEPTH = 10
 
 
-def _plain(name: str) -> str:
+def _check_folder_name(name: str) -> str:
     if "/" in name or "\\" in name:
         raise PydanticCustomError("slash", "expected a name without / and \\")
     return name
 
 
-FolderName = Annotated[Title, StringConstraints(max_length=100), AfterValidator(_plain)]
+FolderName = Annotated[Title, StringConstraints(max_length=100), AfterValidator(_check_folder_name)]
 
 
 class FolderOut(Wire):
@@ -41,19 +41,19 @@ class FolderOut(Wire):
 
     @classmethod
     def of(cls, folder: FolderRow, counts: Mapping[str, int]) -> Self:
-        """Return the wire form of a folder; ``counts`` are the counters of the files."""
+        """Return the wire form of a folder. ``counts`` are the counters of the files."""
         count = counts.get(counters.name("place", folder.id), 0)
         return cls.from_row(folder.values, files_count=count)
 
 
 class FolderTree(FolderOut):
-    """A folder with those in it."""
+    """A folder with its subfolders."""
 
     children: list["FolderTree"] = Field(description="The folders in it, of the same shape.")
 
 
 class FolderListQuery(Wire):
-    """The folder tree takes no input."""
+    """Empty arguments of the folder tree."""
 
 
 class FolderList(Wire):
@@ -91,15 +91,16 @@ class NameTakenError(ConflictError):
 
 
 def name_taken(name: str) -> NameTakenError:
-    """Return the error of a name that a folder beside has."""
+    """Return the error for a name that another folder with the same parent has."""
     return NameTakenError(f'A folder "{name}" is there. Use it, or choose a name.')
 
 
 class FolderForest:
-    """The folders as they are, and the lock row of changing their shape.
+    """All folders of a workspace, and the lock row that serialises changes of the tree's shape.
 
-    Whatever moves, makes or deletes folders saves the lock row, so that no two changes, each
-    allowed, make a cycle or an eleventh level together. It is read first.
+    Every change of the tree saves the lock row. Otherwise two concurrent changes, each valid alone,
+    could together make a cycle or a level that is too deep. The lock row is read before the
+    folders.
     """
 
     def __init__(self, workspace_id: str) -> None:
@@ -111,30 +112,30 @@ class FolderForest:
         """Return a folder.
 
         Raises:
-            NotFoundError: no such folder.
+            NotFoundError: the folder does not exist.
         """
         if folder_id not in self.rows:
             raise FOLDERS.not_found()
         return self.rows[folder_id]
 
     def children(self, parent_id: str | None) -> list[FolderRow]:
-        """Return the folders in a folder, by name."""
+        """Return the subfolders of a folder, by name."""
         return [folder for folder in self.rows.values() if folder.parent_id == parent_id]
 
     def fits(self, node: str | None, parent_id: str | None) -> bool:
-        """Whether a folder with all that is below it, or a new one, lies ten deep at most."""
+        """Return whether a folder with its descendants, or a new one (None), fits in ten levels."""
         levels = trees.height(self.parents, node) if node else 1
         return trees.depth(self.parents, parent_id) + levels <= MAX_DEPTH
 
     def check_parent(
         self, node: str | None, parent_id: str | None, field: str = "parentId"
     ) -> None:
-        """Refuse a parent that is not there, lies in the folder itself, or is too deep for it.
+        """Raise an error for a parent that is missing, inside the folder itself, or too deep.
 
         Raises:
-            NotFoundError: no such folder.
-            CycleError: it is the folder, or lies in it.
-            ValidationError: too deep.
+            NotFoundError: the parent does not exist.
+            CycleError: the parent is the folder itself, or lies in it.
+            ValidationError: the folder would be too deep.
         """
         if parent_id is not None:
             self.folder(parent_id)
@@ -146,7 +147,7 @@ class FolderForest:
 
 
 def require_folder(ctx: Context, folder_id: str | None) -> None:
-    """Demand that a folder exists now and when the unit commits."""
+    """Require that a folder exists now and when the unit commits."""
     if folder_id is not None:
         ctx.unit.require(FOLDERS.require(ctx.workspace_id, folder_id))
 
@@ -158,7 +159,7 @@ def require_folder(ctx: Context, folder_id: str | None) -> None:
     title="List folders",
     example={},
 )
-def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: ARG001  it takes none
+def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: ARG001  it has no arguments
     """Return the whole folder tree with the number of files in each."""
     counts = counters.read_facet(ctx.workspace_id, FILES.noun, "place")
     inside: defaultdict[str | None, list[FolderRow]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Free stock photos for cards, as the tools find them."""
+"""Search for free stock photos that illustrate cards."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from chalicelib.gateways.photos import MAX_PAGE, MAX_SIZE, Orientation
 
 
 class CardImageQuery(Wire):
-    """Which photos to look for."""
+    """Search terms and paging of a photo search."""
 
     query: Title = Field(description="What to show; English finds most.")
     page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(default=1, description="From 1.")

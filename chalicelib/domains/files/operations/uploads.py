@@ -1,4 +1,4 @@
-"""How files come: uploads small and large, and the operator's (spec, Files)."""
+"""Uploads of files: small ones in one call, large ones in two steps, and the operator's."""
 
 import base64
 import binascii
@@ -31,11 +31,11 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.object_store import object_store
 
 MAX_DIRECT_BYTES = 4_000_000
-"""Of a file sent with its call: Lambda takes 6 MB, base64 included (contract, Envelope)."""
+"""Size limit of a file sent within a call. Lambda accepts payloads of 6 MB, in base64."""
 MAX_LARGE_BYTES = 20_000_000
 UPLOAD_SECONDS = 1800
 LAPSE = timedelta(hours=1)
-"""After it an announced upload is forgotten, and its bytes are free again."""
+"""Time until an announced upload expires and its bytes are free again."""
 LAPSED = "upload-lapsed"
 IN_TWO_STEPS = (
     "Files of up to 20 MB go in two steps: announce it by POST /api/files/uploads/create, and PUT"
@@ -44,7 +44,7 @@ IN_TWO_STEPS = (
 
 
 class FileUpload(Wire):
-    """A file of up to 4 MB; larger ones go in two steps."""
+    """A file of up to 4 MB. Larger files are sent in two steps."""
 
     name: FileName = Field(description="File name; a path before it is dropped.")
     content: str = Field(
@@ -55,7 +55,7 @@ class FileUpload(Wire):
 
 
 class UploadCreate(Wire):
-    """A file that is to come."""
+    """Announcement of a file to be sent."""
 
     name: FileName = Field(description="File name; a path before it is dropped.")
     size: int = Field(ge=1, le=MAX_LARGE_BYTES, description="Bytes, exactly.")
@@ -63,7 +63,7 @@ class UploadCreate(Wire):
 
 
 class UploadOut(Wire):
-    """Where to send a file."""
+    """URL and method with which to send a file."""
 
     id: Id = Field(description="Upload id, to complete it with.")
     url: str = Field(description="Send the bytes here, without a key.")
@@ -78,7 +78,7 @@ class UploadResult(Wire):
 
 
 class UploadRef(Wire):
-    """Which upload has been sent."""
+    """Reference to an upload that has been sent."""
 
     id: Id = Field(description="Upload id.")
 
@@ -100,14 +100,14 @@ def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     metadata, at most 4096 pixels a side; HEIC, TIFF and camera raw are refused. All else stays as
     it is. Larger files: POST /api/files/uploads/create.
     """
-    body = _decoded(args.content)
+    body = _decode(args.content)
     require_folder(ctx, args.folder_id)
     sent = _Sent(args.name, body, args.folder_id, "content")
     return FileResult(file=_stage(ctx.unit, ctx.principal.plan, sent))
 
 
 class FileAdd(Wire):
-    """A file that the operator puts into a workspace."""
+    """A file that the operator adds to a workspace."""
 
     workspace_id: Id = Field(description="Workspace id.")
     folder: FolderName = Field(description="Folder at the root; made when first needed.")
@@ -123,12 +123,12 @@ def _workspace(args: FileAdd) -> str:
 def add_file(ctx: Context, args: FileAdd) -> FileResult:
     """Put a file of up to 20 MB into a workspace, within its quota."""
     plan = workspaces.get(args.workspace_id).plan
-    body = _decoded(args.content, MAX_LARGE_BYTES)
+    body = _decode(args.content, MAX_LARGE_BYTES)
     folder_id = rehosting.folder_at_root(ctx.unit, args.folder)
     return FileResult(file=_stage(ctx.unit, plan, _Sent(args.name, body, folder_id, "path")))
 
 
-def _decoded(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
+def _decode(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
     try:
         body = base64.b64decode("".join(content.splitlines()), validate=True)
     except (binascii.Error, ValueError):
@@ -143,9 +143,9 @@ def _decoded(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What is to become a file; ``field`` is to blame for an image that cannot be read.
+    """Bytes to be stored as a file. ``field`` is the input field that an image error names.
 
-    ``file_id`` is the id that the file is to have, a new one if None.
+    ``file_id`` is the id of the file; None means a new id.
     """
 
     name: str
@@ -155,7 +155,7 @@ class _Sent:
     file_id: str | None = None
 
 
-def _stored(workspace_id: str, sent: _Sent) -> StoredObject:
+def _store(workspace_id: str, sent: _Sent) -> StoredObject:
     try:
         return rehosting.stored_object(workspace_id, sent.body, sent.name, sent.file_id)
     except images.ImageError as error:
@@ -163,8 +163,8 @@ def _stored(workspace_id: str, sent: _Sent) -> StoredObject:
 
 
 def _stage(unit: UnitOfWork, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
-    """Store bytes, of which some are taken already, and stage their file."""
-    stored = unit.run_side_effect_once("stored", lambda: _stored(unit.workspace_id, sent))
+    """Store bytes and stage their file. ``taken`` bytes are already charged to the quota."""
+    stored = unit.run_side_effect_once("stored", lambda: _store(unit.workspace_id, sent))
     unit.on_failure(lambda: rehosting.remove_objects([stored]))
     file = rehosting.file_row(unit.workspace_id, stored, sent.name, sent.folder_id)
     unit.create(file)
@@ -202,11 +202,13 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
     ctx.unit.create(jobs.row(LAPSED, ctx.workspace_id, payload, clock.now() + LAPSE))
     request = object_store().upload_request(row.key, args.size, UPLOAD_SECONDS)
     return UploadResult(
-        upload=UploadOut(id=row.id, url=request.url, method="PUT", expires_at=_in(UPLOAD_SECONDS))
+        upload=UploadOut(
+            id=row.id, url=request.url, method="PUT", expires_at=_time_from_now(UPLOAD_SECONDS)
+        )
     )
 
 
-def _in(seconds: int) -> datetime:
+def _time_from_now(seconds: int) -> datetime:
     return clock.now() + timedelta(seconds=seconds)
 
 
@@ -231,7 +233,7 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
     body = object_store().get(key)
     if body is None:
         if files.find_upload(ctx.workspace_id, args.id) is None:
-            return _completed(ctx, args.id)  # by a rival, which removed the bytes, too
+            return _completed(ctx, args.id)  # a concurrent call completed it and removed the bytes
         message = f"nothing was sent yet; PUT the {size:,} bytes to the upload's URL first"
         raise ValidationError.of("id", message)
     if len(body) != size:
@@ -250,7 +252,7 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
 
 
 def _completed(ctx: Context, upload_id: str) -> FileResult:
-    """Return the file that an upload has become, which has its id."""
+    """Return the file of a completed upload. The file has the upload's id."""
     file = FILES.find(ctx.workspace_id, upload_id)
     if file is None:
         msg = (
@@ -258,13 +260,13 @@ def _completed(ctx: Context, upload_id: str) -> FileResult:
             "Announce it again: POST /api/files/uploads/create."
         )
         raise NotFoundError(msg)
-    ctx.unit.undo()  # what this call stored before a rival was first
+    ctx.unit.undo()  # discard what this call stored: a concurrent call was first
     return FileResult(file=FileOut.of(file))
 
 
 @job_handler(LAPSED)
 def forget_upload(job: Job) -> None:
-    """Give back the bytes of an upload that was not completed; remove whatever was sent."""
+    """Free the bytes of an upload that was not completed, and remove any sent object."""
 
     def forget(unit: UnitOfWork) -> None:
         row = files.find_upload(unit.tenant, job.payload["uploadId"])

@@ -1,1 +1,1 @@
-"""Pure logic without I/O."""
+"""Rules for files and images, without I/O."""

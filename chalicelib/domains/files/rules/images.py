@@ -1,19 +1,19 @@
-"""Images from strangers: decoded and re-encoded, so that only their pixels remain.
+"""Re-encoding of untrusted images, so that only their pixels remain.
 
-Names, places (EXIF GPS), scripts behind the last byte and whatever a broken decoder might be fed
-are gone after that. The originals are never served.
+Re-encoding removes names, places (EXIF GPS), scripts behind the last byte, and data that could
+attack a decoder. The original bytes are never served.
 
-- JPEG, PNG and WebP stay what they are. AVIF becomes WebP (writing AVIF takes ten times as long),
-  BMP and still GIF become PNG. GIF and WebP animations become animated WebP; of an animated PNG or
-  AVIF the first frame remains.
-- A JPEG never grows: it is written with its own quantisation tables where they are coarser than
-  ours, and with coarser ones still if that is not enough.
-- Everything else is refused: SVG and HTML can carry scripts, TIFF, PSD, EPS and the like have
-  decoders with a long history of holes, and HEIC's decoder comes with an encoder under the GPL.
-- Images are turned upright, converted to sRGB and made to fit ``MAX_SIDE``: full size would take
-  longer than a request may.
-- One image at a time: a Lambda of 1024 MB has less than one processor, so taking turns costs no
-  time, and the memory needed is that of one.
+- JPEG, PNG and WebP keep their format. AVIF becomes WebP, because writing AVIF takes ten times as
+  long. BMP and still GIF become PNG. GIF and WebP animations become animated WebP. Only the first
+  frame of an animated PNG or AVIF remains.
+- A JPEG never grows. It is written with its own quantisation tables where they are coarser than
+  ours, and with even coarser tables if that is not enough.
+- Other formats are rejected. SVG and HTML can carry scripts. The decoders of TIFF, PSD and EPS have
+  a long history of security holes. HEIC's decoder comes with an encoder under the GPL.
+- Images are turned upright, converted to sRGB and reduced to ``MAX_SIDE``. At full size, this would
+  take longer than a request may.
+- One image is processed at a time. A Lambda function of 1024 MB has less than one processor, so
+  parallel work would save no time and need more memory.
 """
 
 from collections.abc import Iterator
@@ -28,21 +28,26 @@ if TYPE_CHECKING:
     from PIL import Image, ImageFile
 
 MAX_PIXELS = 50_000_000
-"""Security: the pixels an image may have."""
+"""Security limit of the pixels in an image."""
 MAX_PIXELS_OF_FRAMES = 25_000_000
-"""The same for WebP and AVIF, whose decoders hold four copies, and for all frames of an animation
-together."""
+"""Security limit for WebP and AVIF, and for all frames of an animation together.
+
+The decoders of WebP and AVIF hold four copies of an image.
+"""
 MAX_FRAMES = 1000
 MAX_SIDE = 4096
-"""The longer side of a stored image, in pixels."""
+"""Longer side of a stored image, in pixels."""
 THUMBNAIL_SIDE = 400
 
 _MAX_SCANS = 64
-"""Cameras and encoders write about ten. Each may cost a walk over all pixels for a few bytes."""
+"""Limit of scans in a JPEG.
+
+Cameras and encoders write about ten. A scan of a few bytes can cost a pass over all pixels.
+"""
 _MAX_PROFILE = 4 << 20
 _LARGEST_BYTE = 255
 _SHORTEST_FRAME, _USUAL_FRAME, _LONGEST_FRAME = 20, 100, 60_000
-"""Milliseconds. Browsers show frames of less than the shortest for the usual time."""
+"""Milliseconds. Browsers show a frame below the shortest duration for the usual one."""
 
 _READERS = {
     "image/jpeg": "JPEG",
@@ -53,21 +58,21 @@ _READERS = {
     "image/bmp": "BMP",
 }
 READ = frozenset(_READERS)
-"""The types that are decoded and re-encoded."""
+"""Types that are decoded and re-encoded."""
 _NO_PHOTOS = frozenset({"image/svg+xml", "image/x-icon", "image/vnd.adobe.photoshop"})
-"""Drawings, icons and working documents, which are stored as they come, as other documents are."""
+"""Drawings, icons and working documents. They are stored unchanged, like other documents."""
 _QUALITY = 88
 _COARSER = (1.0, 1.0, 1.15, 1.4, 1.8, 2.5, 4.0, 8.0)
-"""What a JPEG's tables are multiplied by, one after another, until it is no larger than it was."""
+"""Factors for a JPEG's tables, tried in order until the JPEG is not larger than the original."""
 _PROGRESSIVE_FROM = 10_000
-"""Bytes; a smaller JPEG, and one of the coarsest tables, is larger when it is progressive."""
+"""Size in bytes from which a JPEG is written as progressive. A smaller one would grow."""
 _EXPECTED = "expected a JPEG, PNG, GIF, WebP, AVIF or BMP image"
 
 _one_at_a_time = Lock()
 
 
 class ImageError(Exception):
-    """An image that cannot be made safe; ``reason`` says why and what to do, in one sentence."""
+    """An image that cannot be re-encoded. ``reason`` gives the cause and a fix in one sentence."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -75,7 +80,7 @@ class ImageError(Exception):
 
 
 class CleanImage(NamedTuple):
-    """An image of our own making. Sizes are in pixels."""
+    """A re-encoded image. Sizes are in pixels."""
 
     body: bytes
     mime_type: str
@@ -84,16 +89,16 @@ class CleanImage(NamedTuple):
     thumbnail: bytes
     """At most ``THUMBNAIL_SIDE`` on its longer side."""
     thumbnail_type: str
-    """JPEG, or WebP when the image is see-through."""
+    """JPEG, or WebP if the image is transparent."""
 
 
 def sanitize(body: bytes) -> CleanImage:
     """Decode an image and re-encode it.
 
     Raises:
-        ImageError: if it is none of the formats named above, is damaged or cut short, or has more
-            pixels than ``MAX_PIXELS`` or ``MAX_PIXELS_OF_FRAMES``, more than ``MAX_FRAMES`` frames
-            or a JPEG's scans beyond all use.
+        ImageError: the image has another format than those above, is damaged or incomplete, or has
+            more than ``MAX_PIXELS`` or ``MAX_PIXELS_OF_FRAMES`` pixels, ``MAX_FRAMES`` frames, or
+            64 scans of a JPEG.
     """
     mime_type = sniff(body)
     if mime_type not in _READERS:
@@ -101,27 +106,27 @@ def sanitize(body: bytes) -> CleanImage:
     if mime_type == "image/jpeg" and body.count(b"\xff\xda") > _MAX_SCANS:
         msg = f"expected a JPEG of at most {_MAX_SCANS} scans; save it again and send that"
         raise ImageError(msg)
-    from PIL import Image  # noqa: PLC0415  takes a twentieth of a second to load
+    from PIL import Image  # noqa: PLC0415  takes 50 ms to load
 
-    # Pillow warns above this and refuses above twice this, wherever a size turns up while decoding.
+    # Pillow warns above this limit and raises an error above twice this limit, during all decoding.
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     try:
         with _one_at_a_time:
-            return _written(*_decoded(body, _READERS[mime_type]), len(body))
+            return _encode(*_decode(body, _READERS[mime_type]), len(body))
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ImageError(_too_large(MAX_PIXELS)) from None
-    except Exception as error:  # decoders raise anything when fed hostile bytes
+    except Exception as error:  # decoders raise any exception for malicious bytes
         msg = f"{_EXPECTED}, but this {_READERS[mime_type]} is damaged or incomplete; save it again"
         raise ImageError(msg) from error
 
 
 def check_storable(mime_type: str) -> None:
-    """Refuse photos in a format that cannot be re-encoded: nobody expects their metadata to stay.
+    """Reject photos in a format that cannot be re-encoded, because their metadata would stay.
 
     Raises:
-        ImageError: saying what to do.
+        ImageError: the format is not supported. The reason names the fix.
     """
     if mime_type.startswith("image/") and mime_type not in READ | _NO_PHOTOS:
         raise ImageError(_refusal(mime_type))
@@ -148,11 +153,11 @@ def _too_large(limit: int) -> str:
     return f"expected at most {limit // 1_000_000} megapixels; make the image smaller"
 
 
-def _decoded(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
-    """Return the pixels and how to write them.
+def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
+    """Return the pixels and the options to write them with.
 
-    The size that the header gives is checked before any pixel is decoded. The decoder and its
-    copies of the image are gone on return.
+    The size in the header is checked before any pixel is decoded. The decoder and its copies of the
+    image are freed on return.
     """
     from PIL import Image  # noqa: PLC0415  loaded already when this runs
 
@@ -174,7 +179,7 @@ def _decoded(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
 
 
 def _upright_srgb(source: "ImageFile.ImageFile") -> "Image.Image":
-    """Return the pixels: eight bits a channel, in sRGB, upright, fitting ``MAX_SIDE``, bare."""
+    """Return the pixels alone: 8 bits a channel, in sRGB, upright, within ``MAX_SIDE``."""
     orientation, profile = _orientation(source), source.info.get("icc_profile")
     image: Image.Image = source
     fits = max(image.size) <= MAX_SIDE
@@ -203,7 +208,7 @@ def _least_alpha(image: "Image.Image") -> int:
 
 
 def _eight_bits(image: "Image.Image") -> "Image.Image":
-    """Return an image as L, LA, RGB, RGBA or CMYK, the one with the least in it."""
+    """Return an image in the smallest sufficient mode of L, LA, RGB, RGBA and CMYK."""
     if image.mode.startswith("I"):
         return image.point(lambda value: value * (1 / 257)).convert("L")
     if image.has_transparency_data:
@@ -214,13 +219,13 @@ def _eight_bits(image: "Image.Image") -> "Image.Image":
 
 
 def _orientation(source: "ImageFile.ImageFile") -> "Image.Transpose | None":
-    """Return what turns an image upright (EXIF 2.32, tag 0x0112), None if it stands as it is."""
+    """Return the transposition that turns an image upright (EXIF 2.32, tag 0x0112), or None."""
     from PIL import Image  # noqa: PLC0415  loaded already when this runs
 
     turn = Image.Transpose
     try:
         tag = int(source.getexif().get(0x0112, 1))
-    except Exception:  # noqa: BLE001  damaged EXIF data, of any kind, is not missed
+    except Exception:  # noqa: BLE001  damaged EXIF data of any kind is ignored
         return None
     return {
         2: turn.FLIP_LEFT_RIGHT,
@@ -234,7 +239,10 @@ def _orientation(source: "ImageFile.ImageFile") -> "Image.Transpose | None":
 
 
 def _to_srgb(image: "Image.Image", profile: bytes) -> "Image.Image":
-    """Convert by the colour profile: phones take images in Display P3, which looks dull else."""
+    """Convert by the colour profile.
+
+    Phones use Display P3, which looks dull without a conversion.
+    """
     from PIL import ImageCms  # noqa: PLC0415  needed for images with a profile only
 
     mode = "RGBA" if image.mode == "RGBA" else "RGB"
@@ -248,7 +256,7 @@ def _to_srgb(image: "Image.Image", profile: bytes) -> "Image.Image":
             outputMode=mode,
         )
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-        return image  # a damaged profile, or one for other colours, is as good as none
+        return image  # a damaged profile, or one for other colours, is ignored
     return converted or image
 
 
@@ -262,7 +270,7 @@ def _animation(source: "ImageFile.ImageFile") -> "tuple[Image.Image, dict[str, A
 
 
 def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Image.Image"]:
-    """Yield the frames one by one, so that too many are noticed before they are decoded."""
+    """Yield the frames one by one, so that too many are rejected before they are decoded."""
     pixels = 0
     for number in range(MAX_FRAMES + 1):
         try:
@@ -287,7 +295,7 @@ def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Im
 
 @cache
 def _our_tables() -> list[list[int]]:
-    """Return the tables of our own quality."""
+    """Return the quantisation tables of our own quality."""
     from PIL import Image  # noqa: PLC0415  loaded already when this runs
 
     body = BytesIO()
@@ -297,9 +305,10 @@ def _our_tables() -> list[list[int]]:
 
 
 def _tables(source: "ImageFile.ImageFile") -> list[list[int]]:
-    """Return the tables to write a JPEG with, of brightness and of colour.
+    """Return the tables to write a JPEG with, for brightness and for colour.
 
-    Ours, or its own where they are coarser: finer ones would only keep its flaws more exactly.
+    A table is ours, or the image's own where that is coarser. A finer table would only preserve
+    flaws.
     """
     own: Any = source
     numbers = [component[3] for component in own.layer[:2]]
@@ -310,10 +319,10 @@ def _tables(source: "ImageFile.ImageFile") -> list[list[int]]:
     ]
 
 
-def _jpeg(image: "Image.Image", options: dict[str, Any], limit: int) -> bytes:
-    """Write a JPEG in at most ``limit`` bytes.
+def _encode_jpeg(image: "Image.Image", options: dict[str, Any], limit: int) -> bytes:
+    """Write a JPEG in at most ``limit`` bytes, if possible.
 
-    Only CMYK ones of a few pixels lack the hundred bytes of headers that ours have.
+    Tiny CMYK images can exceed the limit: our headers need a hundred bytes more than theirs.
     """
     tables, smallest = options["qtables"], b""
     for number, factor in enumerate(_COARSER):
@@ -327,11 +336,11 @@ def _jpeg(image: "Image.Image", options: dict[str, Any], limit: int) -> bytes:
     return smallest
 
 
-def _written(image: "Image.Image", options: dict[str, Any], limit: int) -> CleanImage:
+def _encode(image: "Image.Image", options: dict[str, Any], limit: int) -> CleanImage:
     """Write an image, a JPEG in at most ``limit`` bytes, and the thumbnail of its first frame."""
     body, thumbnail = BytesIO(), BytesIO()
     if options["format"] == "JPEG":
-        body.write(_jpeg(image, options, limit))
+        body.write(_encode_jpeg(image, options, limit))
     else:
         image.save(body, **options)
     small = _eight_bits(image).copy()

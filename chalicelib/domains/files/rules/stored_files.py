@@ -1,4 +1,4 @@
-"""How stored files are named, measured and served (security.md: what is uploaded cannot run)."""
+"""Names, sizes and headers of stored files. The headers prevent uploaded content from running."""
 
 import re
 
@@ -22,56 +22,56 @@ _INLINE = frozenset(
         "application/json",
     }
 )
-"""Types that a browser may show; everything else, SVG and HTML first, is only downloaded."""
+"""Types that a browser may display. All others, such as SVG and HTML, are only downloaded."""
 _TEXTS = frozenset({"application/json", "application/yaml"})
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 _LONGEST = 80
 _IN_TEXT = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
-"""A file's id and the unguessable part behind it (``domains.files.flows.rehosting``)."""
+"""A file's id and the unguessable part after it (``domains.files.flows.rehosting``)."""
 
 
 def address_name(name: str, mime_type: str) -> str:
-    """Return a file's name as the last part of its URL: ASCII, with an image's own extension.
+    """Return a file's name as the last part of its URL: ASCII, with the extension of its type.
 
-    A re-encoded image may have become another kind than its name says.
+    A re-encoded image may have another type than its original name suggests.
     """
     stem, _, extension = name.rpartition(".") if "." in name else (name, "", "")
-    extension = _EXTENSIONS.get(mime_type, _plain(extension)[:10])
-    stem = _plain(stem)[:_LONGEST] or "file"
+    extension = _EXTENSIONS.get(mime_type, _ascii_name(extension)[:10])
+    stem = _ascii_name(stem)[:_LONGEST] or "file"
     return f"{stem}.{extension}" if extension else stem
 
 
 def base_name(name: str) -> str:
-    """Return a file's name without the folders before it, of Windows too; empty if it is none.
+    """Return a file's name without folders, Windows ones included; empty if no name remains.
 
-    Browsers send a bare name, other clients the path on their own machine (RFC 7578, 4.2).
+    Browsers send a bare name; other clients send a local path (RFC 7578, section 4.2).
     """
     base = re.split(r"[/\\]", name)[-1].strip()
     return "" if base in {".", ".."} else base
 
 
 def headers_of(body: bytes, name: str) -> dict[str, str]:
-    """Return the headers that bytes under the last part of their URL are served with."""
+    """Return the response headers for a stored file, by its bytes and the last part of its URL."""
     kind = file_types.file_type(body, name)
     return headers(kind, file_types.charset(body)) if is_text(kind) else headers(kind)
 
 
 def is_text(mime_type: str) -> bool:
-    """Whether a type is served with its encoding."""
+    """Return whether a type is served with its encoding."""
     return mime_type.startswith("text/") or mime_type in _TEXTS
 
 
 def ids_in(text: str) -> list[str]:
-    """Return the ids of the files whose URLs stand in a text, such as a page's HTML, each once."""
+    """Return the ids of the files whose URLs occur in a text, such as a page's HTML, each once."""
     return list(dict.fromkeys(_IN_TEXT.findall(text)))
 
 
-def _plain(text: str) -> str:
+def _ascii_name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", anyascii(text).lower()).strip("-")
 
 
 def headers(mime_type: str, charset: str = "utf-8") -> dict[str, str]:
-    """Return the headers a stored file is served with: its pinned type, and nothing that runs.
+    """Return the headers of a stored file: its fixed type, and a policy against active content.
 
     ``charset`` is the encoding of a text.
     """

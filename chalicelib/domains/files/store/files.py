@@ -1,4 +1,4 @@
-"""Files and folders of a workspace, pending uploads, and what is stored in all."""
+"""Files and folders of a workspace, pending uploads, and the storage in use."""
 
 from collections.abc import Collection
 from typing import Any
@@ -19,15 +19,18 @@ from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
 
 ROOT = "root"
-"""Where files without a folder lie, as far as the list engine is concerned."""
+"""Facet value, in the list engine, of files without a folder."""
 MAX_NAMED = 100
-"""Files that a text is known to show; a page with more images may lose one without a warning."""
+"""Limit of the files recorded for a text.
+
+A page with more images may lose one without a warning.
+"""
 
 
 class FileRow(Record):
-    """A file. ``key`` is its object's, and the path of its public URL.
+    """A file. ``key`` is the key of its object, and the path of its public URL.
 
-    ``size`` is what counts against the quota: its bytes and those of its thumbnail.
+    ``size`` counts against the quota. It includes the thumbnail.
     """
 
     name = UnicodeAttribute()
@@ -42,7 +45,7 @@ class FileRow(Record):
 
     @property
     def place(self) -> str:
-        """The folder, as the list engine knows it."""
+        """Id of the folder in the list engine, or ``ROOT``."""
         return self.folder_id or ROOT
 
 
@@ -61,9 +64,9 @@ FILES = listed(
 
 
 def named_in(unit: UnitOfWork, text: str, known: Collection[str]) -> list[str]:
-    """Return the ids of the workspace's files whose URLs stand in a text, at most ``MAX_NAMED``.
+    """Return the ids of the workspace's files whose URLs occur in a text, at most ``MAX_NAMED``.
 
-    Of the text that a record had before, they are ``known``, and not looked up again.
+    ``known`` are the ids in the record's previous text. These are not looked up again.
     """
     ids = stored_files.ids_in(text)[:MAX_NAMED]
     own = {*known, *unit.created_files}
@@ -73,7 +76,7 @@ def named_in(unit: UnitOfWork, text: str, known: Collection[str]) -> list[str]:
 
 
 class FolderRow(Record):
-    """A folder; its name is unique beside its siblings."""
+    """A folder. Its name is unique among its siblings."""
 
     name = UnicodeAttribute()
     parent_id = UnicodeAttribute(null=True)
@@ -95,7 +98,7 @@ FOLDERS = listed(
 
 
 def root_folder(workspace_id: str, name: str) -> str | None:
-    """Return the id of the folder of this name at the root, or None."""
+    """Return the id of the root folder with this name, or None."""
     found = fetch([unique_key(workspace_id, FOLDERS.noun, "name", name, ROOT)])
     return next((row.target for row in found if isinstance(row, LookupRow)), None)
 
@@ -107,27 +110,27 @@ def folders(workspace_id: str) -> list[FolderRow]:
 
 
 class UsageRow(ContentRow):
-    """What the files of a workspace, pending uploads and pages' HTML take, in bytes."""
+    """Bytes in use by a workspace: files, pending uploads and the HTML of pages."""
 
     used = NumberAttribute(default=0)
 
 
 def usage_row(workspace_id: str, used: int | None = None) -> UsageRow:
-    """Return the row of what a workspace stores, to be changed in place or written as a whole."""
+    """Return the row of a workspace's storage in use, for an update or for a complete write."""
     return UsageRow(f"W#{workspace_id}#USAGE", "files", used=used)
 
 
 def used_bytes(workspace_id: str) -> int:
-    """Return how many bytes the files and pages of a workspace take."""
+    """Return the bytes in use by a workspace's files and pages."""
     key = usage_row(workspace_id)
     row = UsageRow.find(key.pk, key.sk)
     return int(row.used) if row else 0
 
 
 def take(unit: UnitOfWork, size: int, quota: int, *, on_conflict: AppError | None = None) -> None:
-    """Stage the taking of bytes, which are at most the quota; beyond it the unit does not commit.
+    """Stage the use of bytes. The unit does not commit if the total would exceed the quota.
 
-    Then ``on_conflict`` is raised; without it, the operation begins again.
+    In this case ``on_conflict`` is raised. Without it, the operation is retried.
     """
     free = UsageRow.used <= quota - size
     if size <= quota:
@@ -137,13 +140,13 @@ def take(unit: UnitOfWork, size: int, quota: int, *, on_conflict: AppError | Non
 
 
 def give_back(unit: UnitOfWork, size: int) -> None:
-    """Stage the return of bytes, if any, that files or pages took."""
+    """Stage the release of bytes that files or pages used. A size of 0 changes nothing."""
     if size:
         unit.update(usage_row(unit.workspace_id), [UsageRow.used.add(-size)])
 
 
 class UploadRow(ContentRow):
-    """A large file announced and on its way: its bytes are taken, its object may be there."""
+    """An announced large upload. Its bytes are charged; its object may not exist yet."""
 
     key = UnicodeAttribute()
     name = UnicodeAttribute()
@@ -152,7 +155,7 @@ class UploadRow(ContentRow):
 
     @property
     def id(self) -> str:
-        """Its id, which becomes the file's."""
+        """The upload's id, which becomes the file's id."""
         return self.sk
 
 
@@ -162,5 +165,5 @@ def upload(workspace_id: str, upload_id: str, **attributes: Any) -> UploadRow:  
 
 
 def find_upload(workspace_id: str, upload_id: str) -> UploadRow | None:
-    """Return an announced upload, or None if it is done, lapsed or never was."""
+    """Return an announced upload, or None if it is completed, expired or unknown."""
     return UploadRow.find(f"W#{workspace_id}#UPLOAD", upload_id)

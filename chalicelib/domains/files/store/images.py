@@ -1,4 +1,4 @@
-"""The images that records show, as their rows keep them."""
+"""Images that records show, as their rows store them."""
 
 from typing import Any
 
@@ -17,16 +17,16 @@ class ImageMap(MapAttribute[str, Any]):
     height = NumberAttribute()
 
 
-def _without(record: Any, file_id: str) -> None:  # noqa: ANN401  a record of any noun with images
+def _remove_image(record: Any, file_id: str) -> None:  # noqa: ANN401  a record of any noun with images
     record.images = [image for image in record.images if image.file_id != file_id]
 
 
 SHOWN_IMAGES: ShownFiles[Any] = ShownFiles(
-    lambda r: [image.file_id for image in r.images], _without
+    lambda r: [image.file_id for image in r.images], _remove_image
 )
-"""The files of a record with a list of ``images``, for its noun's listing."""
+"""Access to the files of a record with a list of ``images``, for its noun's listing."""
 
 
 def is_image(file: FileRow) -> bool:
-    """Whether a record can show a file: it was decoded and re-encoded, so its size is known."""
+    """Return whether a record can show a file. Only a re-encoded image has a known size."""
     return bool(file.width)
