@@ -1,4 +1,4 @@
-"""Periods of days that statistics are asked for."""
+"""Periods of days in requests for statistics."""
 
 from datetime import date, timedelta
 
@@ -11,10 +11,10 @@ MAX_DAYS = 366
 
 
 def period(workspace_id: str, first: date | None, last: date | None) -> tuple[date, date]:
-    """Return the first and the last day: the last thirty up to today in the workspace, by default.
+    """Return the first and last day of a period. Default: the last 30 days in the workspace's zone.
 
     Raises:
-        ValidationError: the first is after the last, or there are too many.
+        ValidationError: the first day is after the last, or the period is longer than ``MAX_DAYS``.
     """
     if last is None:
         last = clock.local_day(clock.now(), workspaces.get(workspace_id).timezone)

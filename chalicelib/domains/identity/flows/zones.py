@@ -1,4 +1,4 @@
-"""Time zones on the wire, and the workspace's own."""
+"""Time zones in requests, and the workspace's time zone."""
 
 from typing import Annotated
 
@@ -10,16 +10,16 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.lib import zoned_times
 
 
-def _zone(timezone: str) -> str:
+def _check_zone(timezone: str) -> str:
     if timezone not in zoned_times.zones():
         raise PydanticCustomError("timezone", "expected an IANA name such as Europe/Moscow")
     return timezone
 
 
-Timezone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_zone)]
-"""The IANA name of a time zone."""
+Timezone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_check_zone)]
+"""IANA name of a time zone."""
 
 
 def of_workspace(ctx: Context) -> str:
-    """Return the zone of the workspace that a call works in."""
+    """Return the time zone of the workspace in which a call works."""
     return workspaces.get(ctx.workspace_id).timezone

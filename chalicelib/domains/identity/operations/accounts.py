@@ -1,4 +1,4 @@
-"""Accounts: who signs in, owns workspaces and makes keys."""
+"""Accounts. An account signs in, owns workspaces and creates keys."""
 
 from functools import partial
 from typing import Annotated, Literal
@@ -25,8 +25,8 @@ MIN_PASSWORD = 8
 MAX_PASSWORD = 1000
 
 
-def _long_enough(password: str) -> str:
-    # The length alone is said: an error never repeats a password.
+def _check_length(password: str) -> str:
+    # The error contains only the length, because it must never repeat a password.
     count = len(password)
     if not MIN_PASSWORD <= count <= MAX_PASSWORD:
         least = count < MIN_PASSWORD
@@ -38,7 +38,7 @@ def _long_enough(password: str) -> str:
 
 Password = Annotated[
     str,
-    AfterValidator(_long_enough),
+    AfterValidator(_check_length),
     WithJsonSchema({"type": "string", "minLength": MIN_PASSWORD, "maxLength": MAX_PASSWORD}),
 ]
 
@@ -63,7 +63,7 @@ class AccountOut(Wire):
 
 
 class AccountRef(Wire):
-    """Which account."""
+    """Reference to an account."""
 
     email: Email = Field(description="E-mail address of the account.")
 
@@ -75,14 +75,14 @@ class PasswordSet(AccountRef):
 
 
 class PasswordSetResult(Wire):
-    """Whose password was set."""
+    """Result of setting a password."""
 
     account_id: Id = Field(description="Account id.")
     password_set_at: Timestamp = Field(description="Sessions from before it are over.")
 
 
 class AccountDisabled(Wire):
-    """An account that can no longer sign in."""
+    """Account that can no longer sign in."""
 
     account_id: Id = Field(description="Account id.")
     disabled_at: Timestamp = Field(description="Since when.")
@@ -90,7 +90,7 @@ class AccountDisabled(Wire):
 
 
 class OwnAccount(Wire):
-    """The account of a person who is signed in."""
+    """Account of the person who is signed in."""
 
     id: Id = Field(description="Account id.")
     email: str = Field(description="E-mail address.")
@@ -101,7 +101,7 @@ class OwnAccount(Wire):
 
 
 class OwnAccountResult(Wire):
-    """One's own account."""
+    """The caller's own account."""
 
     account: OwnAccount = Field(description="The account.")
 
@@ -171,7 +171,7 @@ def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
 
 
 def _stage_disabling(unit: UnitOfWork, account_id: str) -> bytes:
-    """Stage that an account is disabled from now on, unless it has been for long."""
+    """Stage the disabling of an account. An account that is already disabled keeps its time."""
     account = accounts.get(account_id)
     if account.disabled_at is None:
         enabled = AccountRow.disabled_at.does_not_exist()

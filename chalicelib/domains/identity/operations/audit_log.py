@@ -1,4 +1,4 @@
-"""The audit log as people read it: who has changed what, with which key, and when."""
+"""Reading of the audit log: the actor, key, operation and time of each change."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, Self, get_args
@@ -24,7 +24,7 @@ KINDS: tuple[ActorKind, ...] = get_args(ActorKind)
 
 
 class AuditQuery(Wire):
-    """Which changes."""
+    """Filters for reading the audit log."""
 
     workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
     limit: int = Field(default=50, ge=1, le=100, description="At most so many, up to 100.")
@@ -38,7 +38,7 @@ class AuditQuery(Wire):
 
 
 class Actor(Wire):
-    """Who has changed something."""
+    """Actor of a change."""
 
     kind: ActorKind = Field(description="account, operator, visitor or job.")
     id: str | None = Field(description="Account id, or null.")
@@ -47,8 +47,8 @@ class Actor(Wire):
 
     @classmethod
     def of(cls, actor: str, people: Mapping[str, AccountRow]) -> Self:
-        """Return the wire form of an actor; ``people`` are accounts by their ids."""
-        kind, person = _kind(actor), people.get(actor)
+        """Return the wire form of an actor. ``people`` are accounts by id."""
+        kind, person = _actor_kind(actor), people.get(actor)
         return cls(
             kind=kind,
             id=actor if kind == "account" else None,
@@ -58,7 +58,7 @@ class Actor(Wire):
 
 
 class KeyUsed(Wire):
-    """The API key that a change came with."""
+    """API key with which a change was made."""
 
     id: Id = Field(description="Key id.")
     name: str = Field(description="What it is for.")
@@ -66,14 +66,14 @@ class KeyUsed(Wire):
 
 
 class Touched(Wire):
-    """Something that changed."""
+    """Resource that a change touched."""
 
     type: str = Field(description="What it is, such as site or key.")
     id: str = Field(description="Its id.")
 
 
-class _Known(NamedTuple):
-    """What is known of the names in the log: accounts and keys by id, operations by name."""
+class _Names(NamedTuple):
+    """Names to show in the log: accounts and keys by id, operations by name."""
 
     people: Mapping[str, AccountRow]
     keys: Mapping[str, ApiKeyRow]
@@ -82,7 +82,7 @@ class _Known(NamedTuple):
 
 
 class AuditEntry(Wire):
-    """A change that was made; what failed changed nothing, and is not here."""
+    """A change. Failed operations changed nothing, so they have no entry."""
 
     id: Id = Field(description="Entry id.")
     at: Timestamp = Field(description="When.")
@@ -97,7 +97,7 @@ class AuditEntry(Wire):
     request_id: str | None = Field(description="The request, as logs and answers name it, or null.")
 
     @classmethod
-    def of(cls, row: AuditRow, known: _Known) -> Self:
+    def of(cls, row: AuditRow, known: _Names) -> Self:
         """Return the wire form of a stored change."""
         key = known.keys.get(row.key_id)
         named = (name.partition(":") for name in row.resources)
@@ -124,20 +124,22 @@ class AuditLog(Wire):
     )
 
 
-def _kind(actor: str) -> ActorKind:
-    """Return what an actor is; an account is named by its id alone."""
+def _actor_kind(actor: str) -> ActorKind:
+    """Return the kind of an actor. An account is stored as its id without a prefix."""
     name = actor.partition(":")[0]
     return next((kind for kind in KINDS if kind == name), "account")
 
 
 def _areas() -> dict[str, str | None]:
-    """Return the area of each operation and job, as they are declared."""
+    """Return the declared area of each operation and job."""
     jobs = {kind: logged_as(module) for kind, module in JOB_HANDLERS.modules.items()}
     return jobs | {each.name: logged_as(each.module, each.path) for each in REGISTRY.entries()}
 
 
-def _choice(args: AuditQuery, areas: Mapping[str, str | None]) -> Callable[[str, str], bool] | None:
-    """Return whether to show what an actor did by an operation; None if all is shown."""
+def _entry_filter(
+    args: AuditQuery, areas: Mapping[str, str | None]
+) -> Callable[[str, str], bool] | None:
+    """Return a filter by actor and operation, or None if all entries are wanted."""
     if args.actor is None and args.area is None:
         return None
 
@@ -164,11 +166,11 @@ def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
         before=args.before,
         first=clock.moment_of(args.from_, zone) if args.from_ else None,
         last=clock.moment_of(args.to, zone, end=True) if args.to else None,
-        wanted=_choice(args, areas),
+        wanted=_entry_filter(args, areas),
     )
     actors = {row.actor for row in found.rows}
-    known = _Known(
-        people=accounts.of_ids(actor for actor in actors if _kind(actor) == "account"),
+    known = _Names(
+        people=accounts.of_ids(actor for actor in actors if _actor_kind(actor) == "account"),
         keys=api_keys.of_ids(ctx.workspace_id, {row.key_id for row in found.rows if row.key_id}),
         titles={entry.name: entry.title for entry in REGISTRY.entries()},
         areas=areas,

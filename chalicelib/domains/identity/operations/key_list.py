@@ -1,4 +1,4 @@
-"""A workspace's API keys as people look at them: whose, what they may, whether they still work."""
+"""List of a workspace's API keys: their owners, scopes and states."""
 
 from collections.abc import Mapping
 from typing import Self
@@ -15,7 +15,7 @@ from chalicelib.domains.identity.store.api_keys import ApiKeyRow, KeyState
 
 
 class KeyOwner(Wire):
-    """The account that a key belongs to."""
+    """Account that owns a key."""
 
     id: Id = Field(description="Account id.")
     name: str = Field(description="Its name.")
@@ -23,7 +23,7 @@ class KeyOwner(Wire):
 
 
 class KeyOut(Wire):
-    """An API key, without its token, which nobody has but who made it."""
+    """An API key without its token. The token is not stored; only its creator has it."""
 
     id: Id = Field(description="Key id.")
     name: str = Field(description="What it is for.")
@@ -40,14 +40,14 @@ class KeyOut(Wire):
 
     @classmethod
     def of(cls, key: ApiKeyRow, owners: Mapping[str, AccountRow]) -> Self:
-        """Return the wire form of a stored key; ``owners`` are accounts by their ids."""
+        """Return the wire form of a stored key. ``owners`` are accounts by id."""
         owner = owners.get(key.account_id)
         shown = owner and KeyOwner.model_validate(owner)
         return cls.from_row(key.attribute_values, id=key.key_id, state=key.state, account=shown)
 
 
 class KeyListQuery(Wire):
-    """Whose keys."""
+    """Arguments of listing a workspace's keys."""
 
     workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
 

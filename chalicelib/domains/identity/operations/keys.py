@@ -1,4 +1,4 @@
-"""API keys: made by one operation, whoever asks (contract, Keys and scopes)."""
+"""API keys. The console and the operator create keys with the same operation."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -26,20 +26,20 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import tokens
 
 MAX_LIVE_KEYS = 50
-"""Live keys of one workspace (contract, Keys and scopes)."""
+"""Limit of live keys in one workspace."""
 LONGEST_LIFE = timedelta(days=36_525)
-"""A hundred years: a time zone can tell any moment until then, and nobody means a later one."""
+"""Longest life of a key: 100 years. Every time zone can represent any moment until then."""
 MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
-def _grants(scopes: list[str]) -> list[str]:
+def _check_grants(scopes: list[str]) -> list[str]:
     try:
         return parse_grants(scopes)
     except ValueError as error:
         raise PydanticCustomError("scopes", "{reason}", {"reason": str(error)}) from None
 
 
-def _in_future(moment: datetime) -> datetime:
+def _check_in_future(moment: datetime) -> datetime:
     now = clock.now()
     if moment <= now:
         raise PydanticCustomError("past", "expected a moment in the future")
@@ -58,16 +58,16 @@ class KeyCreate(Wire):
         StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
         AfterValidator(printable),
     ] = Field(description="What it is for.")
-    scopes: Annotated[list[str], AfterValidator(_grants)] = Field(
+    scopes: Annotated[list[str], AfterValidator(_check_grants)] = Field(
         description="Rights, such as projects:read or *:write."
     )
-    expires: Annotated[Moment, AfterValidator(_in_future)] | None = optional(
+    expires: Annotated[Moment, AfterValidator(_check_in_future)] | None = optional(
         "When it stops working, in ISO 8601, UTC without an offset; never if omitted."
     )
 
 
 class KeyCreated(Wire):
-    """A new key with its token, which is shown this once."""
+    """A new key with its token. The token is shown only in this answer."""
 
     key_id: Id = Field(description="Key id, to revoke it by.")
     token: str | None = Field(description="The token; it cannot be shown again.")
@@ -75,13 +75,13 @@ class KeyCreated(Wire):
 
 
 class KeyRef(Wire):
-    """Which key."""
+    """Reference to a key."""
 
     id: Id = Field(description="Key id.")
 
 
 class KeyRevoked(Wire):
-    """A key that no longer works."""
+    """A revoked key."""
 
     key_id: Id = Field(description="Key id.")
     revoked_at: Timestamp = Field(description="Since when.")
@@ -134,10 +134,11 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
 
 
 def _check_holder(account: AccountRow, workspace_id: str) -> None:
-    """Refuse a key to who may not manage the workspace, or not any more: the door looked earlier.
+    """Raise an error if the account may not manage the workspace, or no longer may.
 
-    The place is read after the lock, and is taken away with the lock alone. An account is disabled
-    without one: the commit demands that it was not.
+    The authorization of the call was an earlier read. The membership is read here after the lock
+    row, and its removal saves the lock row. Disabling an account does not save the lock row;
+    instead, the commit requires that the account is not disabled.
     """
     place = workspaces.membership(account.id, workspace_id)
     if place is None or place.role not in MANAGING:
@@ -168,7 +169,7 @@ def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
 
 
 def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
-    """Stage the revocation of keys; the first time of each stays."""
+    """Stage the revocation of keys. A key that is already revoked keeps its time."""
     for key in keys:
         since = key.revoked_at or clock.now()
         unit.update(key, [ApiKeyRow.revoked_at.set(since)])

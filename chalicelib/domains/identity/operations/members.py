@@ -1,4 +1,4 @@
-"""Members of a workspace; their keys die with the membership (contract, Keys and scopes)."""
+"""Members of a workspace. Removing a member revokes the member's keys in the workspace."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ OPERATOR = (Audience.OPERATOR,)
 
 
 class MemberRef(Wire):
-    """Which member of which workspace."""
+    """Reference to a member of a workspace."""
 
     workspace_id: Id = Field(description="Workspace id.")
     email: Email = Field(description="E-mail address of the account.")
@@ -41,7 +41,7 @@ class MemberOut(Wire):
 
 
 class MemberRemoved(Wire):
-    """A member who is one no more."""
+    """A removed member."""
 
     workspace_id: Id = Field(description="Workspace id.")
     account_id: Id = Field(description="Account id.")
@@ -49,7 +49,7 @@ class MemberRemoved(Wire):
 
 
 class MemberListed(Wire):
-    """A member, as the others see them."""
+    """A member, in the list for other members."""
 
     account_id: Id = Field(description="Account id.")
     name: str = Field(description="Name.")
@@ -59,7 +59,7 @@ class MemberListed(Wire):
 
 
 class MemberListQuery(Wire):
-    """Whose members."""
+    """Arguments of listing members."""
 
     workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
 
@@ -106,7 +106,7 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     joined_at = before.joined_at if before else clock.now()
     place = workspaces.membership_row(account.id, workspace.id, role=args.role, joined_at=joined_at)
     if before is None:
-        ctx.unit.create(place)  # begins again if the account has joined meanwhile, maybe with keys
+        ctx.unit.create(place)  # retried if the account has joined meanwhile, possibly with keys
     else:
         ctx.unit.save(place)
         if args.role == "member":
@@ -137,8 +137,8 @@ def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
 def _stage_revocations(unit: UnitOfWork, account_id: str) -> int:
     """Stage the revocation of an account's keys in the workspace; return how many it has.
 
-    With the lock that whoever makes a key saves: one that is made at the same time is either seen
-    here, or refused there.
+    The unit saves the lock row that the creation of a key saves, too. So a key that is created at
+    the same time is either revoked here, or its creation fails.
     """
     lock = locks.lock_row(unit.workspace_id, api_keys.LOCK)
     keys = api_keys.live(unit.workspace_id, account_id)

@@ -1,4 +1,4 @@
-"""Sessions of the console: how people sign in and out, and change their own password."""
+"""Sessions of the console: signing in and out, and changing one's own password."""
 
 from datetime import timedelta
 from secrets import token_urlsafe
@@ -28,7 +28,7 @@ MAX_BROWSER = 200
 
 
 class SignIn(Wire):
-    """Who signs in."""
+    """Credentials of a sign-in."""
 
     email: Email = Field(description="E-mail address of the account.")
     password: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PASSWORD)] = Field(
@@ -39,8 +39,8 @@ class SignIn(Wire):
     )
 
 
-def _address(args: SignIn) -> str:
-    """Return what stands for an e-mail address: it is not kept with the counter."""
+def _email_hash(args: SignIn) -> str:
+    """Return a hash of the e-mail address, so that rate limits do not store the address."""
     return name_hash(args.email)
 
 
@@ -49,27 +49,30 @@ ATTEMPTS = Limit(
     "attempts to sign in within 15 minutes",
     10,
     ATTEMPTS_WINDOW,
-    within=_address,
+    within=_email_hash,
 )
-"""Of one visitor to one account (security.md, Rate limits)."""
+"""Rate limit for one visitor and one account."""
 ATTEMPTS_FROM_ONE_PLACE = Limit(
     "sign-in-place", "attempts to sign in within 15 minutes", 100, ATTEMPTS_WINDOW
 )
-"""Of one visitor to any accounts: an office may share an address, a list of passwords is longer."""
+"""Rate limit for one visitor and all accounts.
+
+The limit is high, because an office may share an IP address. A list of stolen passwords is longer.
+"""
 FAILURES = Limit(
     "sign-in-failures",
     "failed attempts to sign in to an account within an hour",
     50,
     timedelta(hours=1),
 )
-"""Failed attempts for one e-mail address from all visitors, whether it has an account or not."""
+"""Failed attempts for one e-mail address from all visitors, even if no account has the address."""
 PASSWORD_CHANGES = Limit(
     "password-change", "attempts to change the password within 15 minutes", 10, ATTEMPTS_WINDOW
 )
 
 
 class SignedIn(Wire):
-    """A session that has begun."""
+    """A new session."""
 
     account_id: Id = Field(description="Account id.")
     token: str | None = Field(description="The session's token, for its cookie.")
@@ -92,25 +95,25 @@ class SessionList(Wire):
 
 
 class SessionRef(Wire):
-    """Which session."""
+    """Reference to a session."""
 
     id: Id = Field(description="Session id.")
 
 
 class SessionEnded(Wire):
-    """A session that is over."""
+    """A session that has ended."""
 
     id: Id = Field(description="Session id.")
 
 
 class SignedOut(Wire):
-    """An account whose sessions are all over."""
+    """An account whose sessions have all ended."""
 
     account_id: Id = Field(description="Account id.")
 
 
 class PasswordChange(Wire):
-    """A new password, by who knows the old one."""
+    """A new password, with the current one as proof."""
 
     current: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PASSWORD)] = Field(
         description="The password until now."
@@ -132,12 +135,12 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     )
     # Each attempt counts as failed until it has succeeded, so that attempts at the same moment
     # cannot exceed the limit together.
-    address = _address(args)
-    ctx.unit.run_side_effect_once("failure", lambda: limits.take(FAILURES, address))
+    email_hash = _email_hash(args)
+    ctx.unit.run_side_effect_once("failure", lambda: limits.take(FAILURES, email_hash))
     account = accounts.find_by_email(args.email)
     # Checked on each attempt: the password may have been changed since the last one.
-    right = passwords.matches(account.password_hash if account else None, args.password)
-    if account is None or not right or account.disabled_at is not None:
+    is_correct = passwords.matches(account.password_hash if account else None, args.password)
+    if account is None or not is_correct or account.disabled_at is not None:
         raise UnauthorizedError("No account has this e-mail address and this password.")
     if passwords.outdated(account.password_hash):
         renewed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
@@ -145,8 +148,8 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
         ctx.unit.update(account, [AccountRow.password_hash.set(renewed)], condition=same)
     else:
         ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
-    ctx.unit.after_commit(lambda: limits.give_back(FAILURES, address))
-    return SignedIn(account_id=account.id, token=_begin(ctx, account, args.browser))
+    ctx.unit.after_commit(lambda: limits.give_back(FAILURES, email_hash))
+    return SignedIn(account_id=account.id, token=_stage_session(ctx, account, args.browser))
 
 
 @operation(title="List sessions", audience=SESSION, reads=True, platform=True)
@@ -207,10 +210,10 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     if not passwords.matches(account.password_hash, args.current):  # as in ``sign_in``
         if before or not passwords.matches(account.password_hash, args.password):
             raise ValidationError.of("current", "expected the password until now; this is another")
-        # The form was sent twice, and the first has ended the session since this call began. Who
-        # hears only this answer is signed in by it, too.
+        # The form was sent twice. The first call ended the session after this call began. The
+        # browser may receive only this answer, so this answer starts a session, too.
         ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
-        return SignedIn(account_id=account.id, token=_begin(ctx, account, browser))
+        return SignedIn(account_id=account.id, token=_stage_session(ctx, account, browser))
     hashed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
     epoch = int(account.session_epoch)
     ctx.unit.update(
@@ -223,7 +226,7 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
         condition=AccountRow.password_hash == account.password_hash,
     )
     account.session_epoch = epoch + 1
-    return SignedIn(account_id=account.id, token=_begin(ctx, account, browser))
+    return SignedIn(account_id=account.id, token=_stage_session(ctx, account, browser))
 
 
 def _session(ctx: Context) -> SessionPrincipal:
@@ -232,8 +235,8 @@ def _session(ctx: Context) -> SessionPrincipal:
     return ctx.principal
 
 
-def _begin(ctx: Context, account: AccountRow, browser: str) -> str:
-    """Stage a session that begins, and return its token, of 256 random bits."""
+def _stage_session(ctx: Context, account: AccountRow, browser: str) -> str:
+    """Stage a new session, and return its token of 256 random bits."""
     token = ctx.unit.run_side_effect_once("token", lambda: token_urlsafe(32))
     row = console_sessions.row(token, account, new_id(), browser)
     ctx.unit.create(row)

@@ -1,4 +1,4 @@
-"""Workspaces: what a key sees of them, and what the operator does with them."""
+"""Workspaces: reading by members and keys, and changes by the operator."""
 
 from typing import Annotated, ClassVar, Self
 
@@ -35,19 +35,19 @@ from chalicelib.lib.contact_fields import Email
 OPERATOR = (Audience.OPERATOR,)
 
 
-def _country(code: str) -> str:
+def _check_country(code: str) -> str:
     if not phones.has_number_plan(code):
         raise PydanticCustomError("country", "expected the ISO 3166 code of a country, such as RU")
     return code
 
 
 Country = Annotated[
-    str, Pattern("[A-Z]{2}", "two capital letters, such as RU"), AfterValidator(_country)
+    str, Pattern("[A-Z]{2}", "two capital letters, such as RU"), AfterValidator(_check_country)
 ]
 
 
 class WorkspaceOut(Wire):
-    """A workspace and the account's place in it."""
+    """A workspace, and the account's role in it."""
 
     id: Id = Field(description="Workspace id.")
     name: str = Field(description="Display name.")
@@ -62,7 +62,7 @@ class WorkspaceOut(Wire):
 
     @classmethod
     def of(cls, workspace: WorkspaceRow, membership: MembershipRow) -> Self:
-        """Return the wire form of a stored workspace, as an account with a place in it sees it."""
+        """Return the wire form of a stored workspace, for an account that is a member of it."""
         return cls.from_row(
             workspace.attribute_values,
             id=workspace.id,
@@ -73,7 +73,7 @@ class WorkspaceOut(Wire):
 
 
 class OwnWorkspace(WorkspaceOut):
-    """A workspace, as a person who works in it sees it."""
+    """A workspace, as a member of it sees it."""
 
     plan: str = Field(description="free, start, business or enterprise.")
 
@@ -154,7 +154,7 @@ class WorkspacePatch(Patch):
 
 
 class WorkspaceSettings(Wire):
-    """What an operator may change of a workspace."""
+    """Attributes of a workspace that the operator can change."""
 
     workspace_id: Id = Field(description="Workspace id.")
     name: str = Field(description="Display name.")
@@ -177,7 +177,7 @@ class PlanSetResult(Wire):
 
 
 def _new_workspace(_: WorkspaceCreate) -> str:
-    """Return the id of the workspace to be: its audit log begins with its creation."""
+    """Return the id of the new workspace. Its audit log begins with its creation."""
     return new_id()
 
 

@@ -1,1 +1,1 @@
-"""Pure logic without I/O."""
+"""Rules for passwords, without I/O."""

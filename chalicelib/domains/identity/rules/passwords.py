@@ -17,28 +17,30 @@ def hasher() -> "PasswordHasher":
 
 
 def hashed(password: str) -> str:
-    """Return what is stored of a password."""
+    """Return the hash of a password, to be stored."""
     return hasher().hash(password)
 
 
 @cache
-def _nobodys() -> str:
-    """Return the hash of a password that nobody knows."""
+def _random_hash() -> str:
+    """Return the hash of an unknown random password."""
     return hashed(token_urlsafe(32))
 
 
 def matches(stored: str | None, password: str) -> bool:
-    """Whether a password is the one that was hashed; without a hash it takes as long to say no."""
+    """Return whether a password matches a hash. Without a hash, the check takes just as long."""
     from argon2.exceptions import InvalidHashError, VerificationError  # noqa: PLC0415  as above
 
-    nobodys = _nobodys()  # made in any case: the first unknown address must not take longer
+    random_hash = (
+        _random_hash()
+    )  # always created, so that the first unknown address takes no longer
     try:
-        hasher().verify(stored or nobodys, password)
+        hasher().verify(stored or random_hash, password)
     except (VerificationError, InvalidHashError):
         return False
     return stored is not None
 
 
 def outdated(stored: str) -> bool:
-    """Whether a password hashed today would be hashed with other parameters."""
+    """Return whether a new hash of the password would use other parameters."""
     return hasher().check_needs_rehash(stored)

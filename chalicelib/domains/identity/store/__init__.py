@@ -1,1 +1,1 @@
-"""Rows, listings and queries."""
+"""Rows and queries of accounts, workspaces, keys and sessions."""

@@ -1,4 +1,4 @@
-"""Accounts: who signs in, owns workspaces and makes keys."""
+"""Accounts. An account signs in, owns workspaces and creates keys."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,8 +17,8 @@ SORT_KEY = "account"
 class AccountRow(IdentityRow):
     """An account.
 
-    ``role`` is ``user`` or ``admin``; the password is kept as an argon2id hash only. Sessions of
-    another ``session_epoch`` are over.
+    ``role`` is ``user`` or ``admin``. The password is stored only as an argon2id hash. A session is
+    valid only while its epoch equals ``session_epoch``.
     """
 
     email = UnicodeAttribute()
@@ -32,17 +32,17 @@ class AccountRow(IdentityRow):
 
     @property
     def id(self) -> str:
-        """The account's id."""
+        """Id of the account."""
         return self.pk.partition("#")[2]
 
 
 def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the row's attributes
-    """Return an account's row, to be staged."""
+    """Return the row of a new account. The caller stages it."""
     return AccountRow(f"ACCOUNT#{account_id}", SORT_KEY, **attributes)
 
 
 def email_claim(account: AccountRow) -> ClaimRow:
-    """Return the claim of an account on its e-mail address, by which it is found."""
+    """Return the claim of an account on its e-mail address. Look-ups by address read the claim."""
     return claim(EMAIL_CLAIM, name_hash(account.email), account.id)
 
 
@@ -50,7 +50,7 @@ def get(account_id: str) -> AccountRow:
     """Return an account by id.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: the account does not exist.
     """
     account = AccountRow.find(f"ACCOUNT#{account_id}", SORT_KEY)
     if account is None:
@@ -66,26 +66,26 @@ def is_disabled(account_id: str) -> bool:
 
 
 def find_by_email(email: str) -> AccountRow | None:
-    """Return the account with this (normal) e-mail address, or None."""
+    """Return the account with this (normalised) e-mail address, or None."""
     held = ClaimRow.find_claim(EMAIL_CLAIM, name_hash(email))
     return None if held is None else get(held.target)
 
 
 def key(account_id: str) -> Key:
-    """Return an account's key, to ``fetch`` it with others."""
+    """Return an account's key, to ``fetch`` the account with other rows."""
     return Key(AccountRow, f"ACCOUNT#{account_id}", SORT_KEY)
 
 
 def of_ids(account_ids: Iterable[str]) -> dict[str, AccountRow]:
-    """Return the accounts that have these ids, by id, in one request; unknown ones are left out."""
+    """Return the accounts with these ids, by id, in one request. Unknown ids are left out."""
     return {row.id: row for row in fetch(map(key, account_ids)) if isinstance(row, AccountRow)}
 
 
 def by_email(email: str) -> AccountRow:
-    """Return the account with this (normal) e-mail address.
+    """Return the account with this (normalised) e-mail address.
 
     Raises:
-        NotFoundError: nobody has it.
+        NotFoundError: no account has the address.
     """
     account = find_by_email(email)
     if account is None:

@@ -1,6 +1,6 @@
 """API keys.
 
-The record under a key's hash carries all a request needs, so authentication is one consistent read.
+The row under a key's hash holds all that a request needs, so authentication is one consistent read.
 """
 
 from collections.abc import Iterable
@@ -18,15 +18,15 @@ from chalicelib.engine.tables import IdentityRow, JsonAttribute
 from chalicelib.lib import tokens
 
 LAST_USE_PRECISION = timedelta(minutes=10)
-"""A key's last use is written at most this often (security.md, Audit)."""
+"""Minimum time between two writes of a key's last use."""
 SORT_KEY = "key"
 LOCK = "keys"
-"""The lock row (``engine.locks``) of changes to which keys live, and on which plan."""
+"""Lock row (``engine.locks``) that serialises changes of keys, members and plans."""
 KeyState = Literal["live", "expired", "revoked"]
 
 
 class ApiKeyRow(IdentityRow):
-    """A key, under the SHA-256 of its token; ``masked`` is what may be displayed of it."""
+    """A key, stored under the SHA-256 hash of its token. ``masked`` is its form for display."""
 
     key_id = UnicodeAttribute()
     name = UnicodeAttribute()
@@ -43,39 +43,36 @@ class ApiKeyRow(IdentityRow):
 
     @property
     def expired(self) -> bool:
-        """Whether its time is over."""
+        """Whether the key has expired."""
         return self.expires_at is not None and bool(self.expires_at <= clock.now())
 
     @property
     def state(self) -> KeyState:
-        """Whether it still works, or why not; a revoked one that has expired, too, was revoked."""
+        """State of the key. A key that is revoked and expired counts as revoked."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expired else "live"
 
     @property
     def live(self) -> bool:
-        """Whether it still works."""
+        """Whether the key still works."""
         return self.state == "live"
 
 
 class ApiKeyLookupRow(IdentityRow):
-    """Where a key is.
-
-    By workspace, and by key id for callers who have no workspace at hand.
-    """
+    """Reference to a key's row, found by workspace, or by key id if the workspace is unknown."""
 
     record_pk = UnicodeAttribute()
 
 
 def row(token: str, **attributes: Any) -> ApiKeyRow:  # noqa: ANN401  the row's attributes
-    """Return the row of a new key, to be staged."""
+    """Return the row of a new key. The caller stages it."""
     masked = f"{tokens.PREFIX}…{token[-4:]}"
     return ApiKeyRow(f"KEY#{tokens.digest(token)}", SORT_KEY, masked=masked, **attributes)
 
 
 def lookups(key: ApiKeyRow) -> list[ApiKeyLookupRow]:
-    """Return the rows that lead to a key."""
+    """Return the look-up rows of a key."""
     places = ((_by_workspace(key.workspace_id), key.key_id), (_by_id(key.key_id), SORT_KEY))
     return [ApiKeyLookupRow(pk, sk, record_pk=key.pk) for pk, sk in places]
 
@@ -107,7 +104,7 @@ def of_ids(workspace_id: str, key_ids: Iterable[str]) -> dict[str, ApiKeyRow]:
 
 
 def live(workspace_id: str, account_id: str | None = None) -> list[ApiKeyRow]:
-    """Return the keys that still work; those of one account, if one is given."""
+    """Return the keys that still work, optionally only those of one account."""
     return [
         key
         for key in of_workspace(workspace_id)
@@ -116,15 +113,15 @@ def live(workspace_id: str, account_id: str | None = None) -> list[ApiKeyRow]:
 
 
 def by_id(key_id: str, workspace_id: str | None = None) -> ApiKeyRow:
-    """Return a key, revoked or not, by its id; of one workspace, if one is given.
+    """Return a key by its id, revoked or not, optionally only from one workspace.
 
     Raises:
-        NotFoundError: no key, or none of that workspace, has this id.
+        NotFoundError: no key has this id, or only one of another workspace.
     """
     place = ApiKeyLookupRow.find(_by_id(key_id), SORT_KEY)
     key = place and ApiKeyRow.find(place.record_pk, SORT_KEY)
     if not key or workspace_id not in {None, key.workspace_id}:
-        # What was sent may be a token pasted by mistake: it is not repeated.
+        # The id may be a token, pasted by mistake, so the error does not repeat it.
         raise NotFoundError("No key has this id. List the workspace's keys for valid ids.")
     return key
 
@@ -132,7 +129,7 @@ def by_id(key_id: str, workspace_id: str | None = None) -> ApiKeyRow:
 def authenticate(token: str) -> ApiKeyRow | None:
     """Return the live key with this token, in one consistent read, or None.
 
-    A token with a wrong prefix, length or checksum costs no read at all.
+    A token with a wrong prefix, length or checksum is rejected without a read.
     """
     if not tokens.well_formed(token):
         return None
@@ -141,10 +138,10 @@ def authenticate(token: str) -> ApiKeyRow | None:
 
 
 def touch(key: ApiKeyRow) -> None:
-    """Write the key's last use, unless that was done within ten minutes."""
+    """Write the time of a key's last use, unless it was written within the last ten minutes."""
     now = clock.now()
     if key.last_used_at is None or now - key.last_used_at >= LAST_USE_PRECISION:
         try:
             key.update([ApiKeyRow.last_used_at.set(now)], condition=ApiKeyRow.pk.exists())
         except (UpdateError, UnavailableError):
-            return  # A missed note of use must not fail the request it notes.
+            return  # A failed write of the last use must not fail the request.

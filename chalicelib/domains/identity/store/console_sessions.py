@@ -1,7 +1,7 @@
-"""Sessions of the console, under the hash of their tokens: the token itself is only in the cookie.
+"""Sessions of the console, stored under the hash of their tokens. Only the cookie has the token.
 
-A session ends twelve hours after its last use, thirty days after its beginning, when it is ended,
-and with every other of its account when the account's ``session_epoch`` is raised (security.md).
+A session ends 12 hours after its last use, 30 days after its start, or when it is ended by a call.
+All sessions of an account end when the account's ``session_epoch`` is raised.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ from chalicelib.engine.tables import IdentityRow
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=30)
 SEEN_PRECISION = timedelta(minutes=10)
-"""A session's last use is written at most this often, as that of keys is."""
+"""Minimum time between two writes of a session's last use, as for API keys."""
 SORT_KEY = "session"
 
 
 class ConsoleSessionRow(IdentityRow):
-    """A session; ``browser`` is what it was begun with, for its owner to know it by."""
+    """A session. ``browser`` is the user agent at sign-in, so that its owner can recognise it."""
 
     session_id = UnicodeAttribute()
     account_id = UnicodeAttribute()
@@ -35,22 +35,22 @@ class ConsoleSessionRow(IdentityRow):
 
     @property
     def ends_at(self) -> datetime:
-        """When it ends unless it is used again."""
+        """Time at which the session ends unless it is used again."""
         return min(self.seen_at + IDLE, self.created_at + LONGEST)
 
     def lives(self, account: AccountRow) -> bool:
-        """Whether it is still one of its account."""
+        """Whether the session is still valid for its account."""
         same_epoch = int(self.epoch) == int(account.session_epoch)
         return same_epoch and account.disabled_at is None and clock.now() < self.ends_at
 
 
 class ConsoleSessionLookupRow(IdentityRow):
-    """Where a session of an account is."""
+    """Reference to an account's session."""
 
     record_pk = UnicodeAttribute()
 
 
-def _place(token: str) -> str:
+def _partition(token: str) -> str:
     return f"SESSION#{hashlib.sha256(token.encode()).hexdigest()}"
 
 
@@ -59,10 +59,10 @@ def _of_account(account_id: str) -> str:
 
 
 def row(token: str, account: AccountRow, session_id: str, browser: str) -> ConsoleSessionRow:
-    """Return the row of a session that begins now, to be staged."""
+    """Return the row of a session that starts now. The caller stages it."""
     now = clock.now()
     return ConsoleSessionRow(
-        _place(token),
+        _partition(token),
         SORT_KEY,
         session_id=session_id,
         account_id=account.id,
@@ -75,7 +75,7 @@ def row(token: str, account: AccountRow, session_id: str, browser: str) -> Conso
 
 
 def lookup(session: ConsoleSessionRow) -> ConsoleSessionLookupRow:
-    """Return the row that leads from its account to a session."""
+    """Return the look-up row of a session, under its account."""
     return ConsoleSessionLookupRow(
         _of_account(session.account_id),
         session.session_id,
@@ -86,11 +86,11 @@ def lookup(session: ConsoleSessionRow) -> ConsoleSessionLookupRow:
 
 def find(token: str) -> ConsoleSessionRow | None:
     """Return the session with this token, ended or not, in one consistent read."""
-    return ConsoleSessionRow.find(_place(token), SORT_KEY)
+    return ConsoleSessionRow.find(_partition(token), SORT_KEY)
 
 
 def of_account(account: AccountRow) -> list[ConsoleSessionRow]:
-    """Return an account's live sessions, the last begun first."""
+    """Return an account's live sessions, newest first."""
     places = ConsoleSessionLookupRow.partition(_of_account(account.id))
     keys = [(place.record_pk, SORT_KEY) for place in places]
     with reaching():
@@ -100,7 +100,7 @@ def of_account(account: AccountRow) -> list[ConsoleSessionRow]:
 
 
 def touch(session: ConsoleSessionRow) -> None:
-    """Write a session's last use, unless that was done within ten minutes."""
+    """Write the time of a session's last use, unless it was written within the last ten minutes."""
     now = clock.now()
     if now - session.seen_at >= SEEN_PRECISION:
         try:
@@ -108,4 +108,4 @@ def touch(session: ConsoleSessionRow) -> None:
                 [ConsoleSessionRow.seen_at.set(now)], condition=ConsoleSessionRow.pk.exists()
             )
         except (UpdateError, UnavailableError):
-            return  # A missed note of use must not fail the request it notes.
+            return  # A failed write of the last use must not fail the request.

@@ -1,14 +1,14 @@
-"""What a workspace counts a day over all its sites, services and bots, for one look at it.
+"""Daily counters of a workspace over all its sites, services and bots, for the overview.
 
-Each is counted where it is counted for its site or bot as well, so that nobody sums up a hundred
-of them. Leads of the whole workspace have a subject of their own
-(``domains.leads.store.crm_metrics``).
+The counters of each site and bot are kept as well. Without the totals here, the overview would have
+to add up a hundred counters. Leads of the whole workspace are counted elsewhere, in
+``domains.leads.store.crm_metrics``.
 """
 
 SUBJECT = "workspace"
 BOOKINGS = "bookings"
-"""Made that day, whatever became of them."""
+"""Bookings made that day, cancelled ones included."""
 DIALOGS = "dialogs"
-"""Begun by visitors."""
+"""Dialogs that visitors started."""
 VISITORS = "visitors"
-"""Of all sites; who is seen on two counts twice."""
+"""Unique visitors across all sites. A visitor of two sites is counted twice."""

@@ -1,4 +1,4 @@
-"""Workspaces and who belongs to them."""
+"""Workspaces and their members."""
 
 from typing import Any, NamedTuple
 
@@ -17,9 +17,9 @@ SORT_KEY = "workspace"
 
 
 class WorkspaceRow(IdentityRow):
-    """A workspace (spec: group). Its owner pays for its bots.
+    """A workspace. Its owner pays for its bots.
 
-    ``timezone`` is an IANA name, ``country`` (ISO 3166-1 alpha-2) says how its phones are read.
+    ``timezone`` is an IANA name. ``country`` (ISO 3166-1 alpha-2) is the default for phone numbers.
     """
 
     version = VersionAttribute()
@@ -34,14 +34,14 @@ class WorkspaceRow(IdentityRow):
 
     @property
     def id(self) -> str:
-        """The workspace's id."""
+        """Id of the workspace."""
         return self.pk.partition("#")[2]
 
 
 class MembershipRow(IdentityRow):
-    """An account's place in a workspace, under the account.
+    """Membership of an account in a workspace, stored under the account.
 
-    ``owner``, ``manager`` or ``member``.
+    The role is ``owner``, ``manager`` or ``member``.
     """
 
     role = UnicodeAttribute()
@@ -49,28 +49,28 @@ class MembershipRow(IdentityRow):
 
     @property
     def workspace_id(self) -> str:
-        """The workspace's id."""
+        """Id of the workspace."""
         return self.sk
 
     @property
     def account_id(self) -> str:
-        """The account's id."""
+        """Id of the account."""
         return self.pk.split("#")[1]
 
 
 class MemberRow(IdentityRow):
-    """Says, under a workspace, that an account is a member of it; the membership says as what."""
+    """Reverse entry of a membership, stored under the workspace. The membership holds the role."""
 
 
 class Member(NamedTuple):
-    """An account with its place in a workspace."""
+    """An account with its membership in a workspace."""
 
     account: AccountRow
     membership: MembershipRow
 
 
 def row(workspace_id: str, **attributes: Any) -> WorkspaceRow:  # noqa: ANN401  the row's attributes
-    """Return a workspace's row, to be staged."""
+    """Return the row of a new workspace. The caller stages it."""
     return WorkspaceRow(f"WORKSPACE#{workspace_id}", SORT_KEY, **attributes)
 
 
@@ -80,12 +80,12 @@ def slug_claim(workspace: WorkspaceRow) -> ClaimRow:
 
 
 def membership_row(account_id: str, workspace_id: str, **attributes: Any) -> MembershipRow:  # noqa: ANN401  the row's attributes
-    """Return the row of an account's place in a workspace, to be staged."""
+    """Return the row of a membership. The caller stages it."""
     return MembershipRow(_memberships(account_id), workspace_id, **attributes)
 
 
 def member_row(account_id: str, workspace_id: str) -> MemberRow:
-    """Return the row by which a workspace knows its member, to be staged with the membership."""
+    """Return the row of a member under the workspace. The caller stages it with the membership."""
     return MemberRow(f"W#{workspace_id}#MEMBER", account_id)
 
 
@@ -97,7 +97,7 @@ def get(workspace_id: str) -> WorkspaceRow:
     """Return a workspace by id.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: the workspace does not exist.
     """
     workspace = WorkspaceRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY)
     if workspace is None:
