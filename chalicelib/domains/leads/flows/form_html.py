@@ -1,12 +1,13 @@
-"""The HTML of capture forms: the code to paste into a page, and pages for browsers without script.
+"""HTML of capture forms: the embed code, and pages for browsers without JavaScript.
 
-The form is plain HTML. It has no ids, so that it may stand twice on a page, and few styles, whose
-weight beats a page's rules for bare elements. Its script is a convenience: it stays on the page,
-puts errors beside their fields, and sends where the visitor came from and how long the form took.
-Names that begin with an underscore are the service's own; no declared field can have one.
+The form is plain HTML. It has no ids, so that it can occur twice on a page. It has few styles, with
+enough specificity to override a page's rules for bare elements. The script is optional: it avoids a
+page load, shows errors beside their fields, and sends the referrer and the time to fill in the
+form. Names that begin with an underscore are reserved for the service. No declared field can have
+one.
 
-The markup is in ``templates``, styles and script are in ``static`` (ADR 47). Jinja is imported when
-the first form is rendered.
+The markup is in ``templates``. Styles and the script are in ``static`` (ADR 47). Jinja is imported
+when the first form is rendered.
 """
 
 import base64
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 HONEYPOT = "_url"
-"""A hidden field of the form. Only a program fills it in."""
+"""Hidden field of the form. Only a bot fills it in."""
 PAGE = "_page"
 REFERRER = "_referrer"
 ELAPSED = "_elapsed"
-"""Milliseconds since the form was shown; only the script of the embed code sends them."""
+"""Milliseconds since the form was shown. Only the script of the embed code sends them."""
 
 _TYPES = {"phone": "tel", "consent": "checkbox"}
 _LENGTHS = {
@@ -62,13 +63,13 @@ _COMPLETED_BY_NAME = {
     "birthday": "bday",
     "birthdate": "bday",
 }
-"""What browsers may fill in (HTML, autofill field names)."""
+"""Values of the ``autocomplete`` attribute (HTML, autofill field names), by field name."""
 _FOLDER = Path(__file__).parent
 _MAX_HEADING = 80
 
 
 def _style_sheet(name: str) -> str:
-    """Return a style sheet with one line for each rule; blank lines separate rules in the file."""
+    """Return a style sheet with one line per rule. In the file, blank lines separate rules."""
     rules = (_FOLDER / "static" / f"{name}.css").read_text().split("\n\n")
     return "\n".join(filter(None, map(css.minify, rules)))
 
@@ -77,7 +78,7 @@ _FORM_STYLE = _style_sheet("form")
 _PAGE_STYLE = f"{_FORM_STYLE}\n{_style_sheet('page')}"
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_PAGE_STYLE.encode()).digest()).decode()
 PAGE_HEADERS = {
-    # A form's redirect is followed within form-action, too (CSP 3, 6.4.1), hence all of https.
+    # form-action also applies to redirects after a form (CSP 3, 6.4.1), so all of https is allowed.
     "Content-Security-Policy": (
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
         "form-action 'self' https:"
@@ -86,11 +87,11 @@ PAGE_HEADERS = {
     "X-Robots-Tag": "noindex",
     "Referrer-Policy": "strict-origin-when-cross-origin",
 }
-"""Headers of every page of this module. It may be in a frame, because forms are."""
+"""Headers of every page of this module. The pages may be in a frame, because forms may be."""
 
 
 class _Control(NamedTuple):
-    """A field as the templates show it; ``type`` is that of the HTML control."""
+    """A field for the templates. ``type`` is the type of the HTML control."""
 
     name: str
     label: str
@@ -104,9 +105,9 @@ class _Control(NamedTuple):
 
 
 def embed_html(title: str, fields: Sequence[FieldSpec], submit_url: str, language: str) -> str:
-    """Return a form to paste into any page.
+    """Return the embed code of a form.
 
-    Without script the browser posts it, and shows one of the pages below.
+    Without JavaScript, the browser posts the form and shows one of the pages below.
     """
     return _render(
         "embed",
@@ -119,7 +120,7 @@ def embed_html(title: str, fields: Sequence[FieldSpec], submit_url: str, languag
     )
 
 
-def error_page(  # noqa: PLR0913  what a form was, and what became of it
+def error_page(  # noqa: PLR0913  a form, its values and errors
     title: str,
     fields: Sequence[FieldSpec],
     language: str,
@@ -128,19 +129,19 @@ def error_page(  # noqa: PLR0913  what a form was, and what became of it
     values: Mapping[str, object],
     errors: Mapping[str, str],
 ) -> str:
-    """Return a page with the form, the values that were sent, and errors beside their fields.
+    """Return a page with the form, the submitted values, and errors beside their fields.
 
-    The form posts to the URL of the page, which is the one that it was posted to. ``values``
-    include those of hidden fields; ``errors`` are messages by field.
+    The form posts to the URL of the page, which received the first submission. ``values`` include
+    hidden fields. ``errors`` are messages by field name.
     """
     form = _form(fields, values, errors, "again")
     return _page("error", language, title=title, message=message, **form)
 
 
 def thanks_page(message: str, language: str, back_url: str | None) -> str:
-    """Return the page after a form without a redirect of its own.
+    """Return the page after the submission of a form that has no redirect URL.
 
-    ``back_url`` is the browser's ``Referer``; no field of the form can set it.
+    ``back_url`` is the browser's ``Referer``. No field of the form can set it.
     """
     is_heading = len(message) <= _MAX_HEADING and "\n" not in message
     title = text(language, "thanks")
@@ -148,7 +149,7 @@ def thanks_page(message: str, language: str, back_url: str | None) -> str:
 
 
 def failure_page(message: str, language: str, back_url: str | None) -> str:
-    """Return the page after a failure that the form cannot be shown with."""
+    """Return the page after a failure for which the form cannot be shown again."""
     title = text(language, "not_sent")
     return _page("failure", language, back_url, title=title, message=message)
 
@@ -183,11 +184,11 @@ def _form(
     errors: Mapping[str, str],
     button: str,
 ) -> dict[str, Any]:
-    """Return the values of ``fields.html``; ``button`` is the key of the button's text."""
+    """Return the values for ``fields.html``. ``button`` is the key of the button's text."""
     return {
         "controls": list(_controls(fields, values, errors)),
-        "page_url": _typed(values.get(PAGE)),
-        "cart": _typed(values.get(CART)),
+        "page_url": _display_value(values.get(PAGE)),
+        "cart": _display_value(values.get(CART)),
         "button": button,
     }
 
@@ -201,7 +202,7 @@ def _controls(
             name=field.name,
             label=field.label + ("\u00a0*" if field.required else ""),
             type=_TYPES.get(field.type, field.type),
-            value=_typed(values.get(field.name)),
+            value=_display_value(values.get(field.name)),
             error=errors.get(field.name, ""),
             required=field.required,
             options=field.options,
@@ -210,8 +211,11 @@ def _controls(
         )
 
 
-def _typed(value: object) -> str:
-    """Return a value as a form shows it; a program's list or object is not shown."""
+def _display_value(value: object) -> str:
+    """Return a value as a form shows it.
+
+    Lists and objects, which only programs send, are omitted.
+    """
     if isinstance(value, bool):
         return "on" if value else ""
     return str(value) if isinstance(value, str | int | float) else ""

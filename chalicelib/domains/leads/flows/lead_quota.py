@@ -1,4 +1,4 @@
-"""The leads that a plan includes. A lead beyond them is kept and marked, never refused."""
+"""Number of leads that a plan includes. A lead beyond it is marked, but never refused."""
 
 from datetime import timedelta
 
@@ -11,10 +11,10 @@ from chalicelib.engine.unit import UnitOfWork
 
 
 def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
-    """Count a new lead towards the plan, once a unit; return whether the plan was used up before.
+    """Count a new lead towards the plan, once per unit; return whether the plan was used up before.
 
     Raises:
-        UnavailableError: the database cannot count.
+        UnavailableError: the database cannot be reached.
     """
     most = LEADS_A_MONTH[workspace.plan]
     a_month = Limit("leads", "leads in thirty days", most, timedelta(days=30))

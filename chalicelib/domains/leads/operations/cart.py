@@ -1,6 +1,7 @@
-"""The products of an order: which they are and how many the visitor says, the rest the catalogue.
+"""Products of an order in a submission.
 
-A price or a name that a visitor sends is never read.
+The visitor sends product ids and quantities. Names and prices come from the catalogue; submitted
+names and prices are ignored.
 """
 
 from typing import Any, TypeGuard
@@ -19,23 +20,23 @@ MAX_QUANTITY = 10_000
 def read(
     workspace_id: str, given: object, language: str
 ) -> tuple[list[dict[str, Any]], list[FieldError]]:
-    """Return the lines of an order with names and prices as they are now, and what is wrong.
+    """Return the lines of an order with current names and prices, and the errors.
 
-    ``given`` is a list of objects with ``productId`` and ``quantity``, or that as JSON text. All
-    products are read at once.
+    ``given`` is a list of objects with ``productId`` and ``quantity``, or such a list as JSON text.
+    All products are read in one request.
     """
 
-    def wrong(place: str, what: str) -> FieldError:
+    def field_error(place: str, what: str) -> FieldError:
         message = text(language, f"cart_{what}", lines=MAX_LINES, quantity=MAX_QUANTITY)
         return FieldError(f"{CART}{place}", message)
 
     if given in (None, "", []):
         return [], []
-    lines = _lines(given)
+    lines = _parse_lines(given)
     if lines is None:
-        return [], [wrong("", "list")]
+        return [], [field_error("", "list")]
     if len(lines) > MAX_LINES:
-        return [], [wrong("", "many")]
+        return [], [field_error("", "many")]
     ids = [line.get("productId") for line in lines]
     found = PRODUCTS.fetch(workspace_id, {each for each in ids if _is_id(each)})
     products = {product.id: product for product in found if product.status == "active"}
@@ -43,11 +44,11 @@ def read(
     errors: list[FieldError] = []
     for number, line in enumerate(lines):
         product = products.get(str(line.get("productId")))
-        quantity = _quantity(line.get("quantity", 1))
+        quantity = _parse_quantity(line.get("quantity", 1))
         if product is None:
-            errors.append(wrong(f".{number}.productId", "product"))
+            errors.append(field_error(f".{number}.productId", "product"))
         elif quantity is None:
-            errors.append(wrong(f".{number}.quantity", "quantity"))
+            errors.append(field_error(f".{number}.quantity", "quantity"))
         else:
             items.append(
                 {
@@ -60,7 +61,7 @@ def read(
     return items, errors
 
 
-def _lines(given: object) -> list[dict[str, Any]] | None:
+def _parse_lines(given: object) -> list[dict[str, Any]] | None:
     if isinstance(given, str):
         try:
             given = from_json(given)
@@ -75,7 +76,7 @@ def _is_id(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= 64  # noqa: PLR2004  schema.Id
 
 
-def _quantity(value: object) -> int | None:
+def _parse_quantity(value: object) -> int | None:
     if isinstance(value, str) and value.strip().isdecimal() and len(value) <= 6:  # noqa: PLR2004  digits
         value = int(value)
     whole = isinstance(value, int) and not isinstance(value, bool)

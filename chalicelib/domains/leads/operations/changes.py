@@ -1,4 +1,4 @@
-"""What merchants do with leads: set their status, correct and annotate them."""
+"""Changes of leads by a merchant: status, corrections, notes and tags."""
 
 from typing import Any
 
@@ -28,11 +28,11 @@ from chalicelib.lib.merge_patch import merge
 from chalicelib.lib.shortening import size_of, truncated_fields
 
 MAX_DATA_BYTES = 32 * 1024
-"""Of a lead's data, in JSON (tools.md, row 26)."""
+"""Size limit of a lead's data, as JSON."""
 
 
 class LeadStatusSet(Wire):
-    """A lead's status."""
+    """New status of a lead."""
 
     id: Id = Field(description="Lead id.")
     status: LeadStatus = Field(description="Any of the five.")
@@ -90,10 +90,10 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     was = contact = Contact(lead.name, lead.email, lead.phone)
     require_whole(changes.get("notes"), lead.notes, field="notes", length=LISTED_NOTES)
     if "data" in changes:
-        fields, data = _patched(ctx, lead, changes.pop("data"))
+        fields, data = _patch_data(ctx, lead, changes.pop("data"))
         if data != lead.whole_data:
             changed.append("data")
-            contact = _follow(contact, fields, lead.whole_data, data, workspace.country)
+            contact = _updated_contact(contact, fields, lead.whole_data, data, workspace.country)
             leads.set_data(ctx.unit, lead, data)
     if changes.get("phone"):
         changes["phone"] = contacts.phone_of(changes["phone"], workspace.country)
@@ -105,7 +105,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     if not changed:
         return LeadResult(lead=LeadOut.of(lead))
     if contact.identity != was.identity:
-        _match_anew(ctx, lead, contact, was, workspace)
+        _assign_client(ctx, lead, contact, was, workspace)
     texts = leads.texts_in({k: v for k, v in lead.whole_data.items() if k != CART})
     lead.named_contacts = named_contacts.added(
         lead.named_contacts,
@@ -118,10 +118,10 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     return LeadResult(lead=LeadOut.of(lead))
 
 
-def _patched(
+def _patch_data(
     ctx: Context, lead: LeadRow, patch: dict[str, Any]
 ) -> tuple[tuple[FieldSpec, ...], dict[str, Any]]:
-    """Return the form's fields, as far as it is still there, and the patched data."""
+    """Return the form's fields (none if the form is deleted), and the patched data."""
     if CART in patch:
         raise ValidationError.of("data.items", "the products of an order cannot be changed")
     if shortened := truncated_fields(patch, lead.whole_data):
@@ -146,14 +146,14 @@ def _patched(
     return fields, data
 
 
-def _follow(
+def _updated_contact(
     contact: Contact,
     fields: tuple[FieldSpec, ...],
     before: dict[str, Any],
     after: dict[str, Any],
     country: str,
 ) -> Contact:
-    """Return the contact with what the change of the data has changed of it."""
+    """Return the contact with those attributes replaced that the change of the data affects."""
     old, new = (
         contacts.contact_of(*form_fields.contact(fields, data), country)._asdict()
         for data in (before, after)
@@ -161,10 +161,13 @@ def _follow(
     return contact._replace(**{name: new[name] for name in new if new[name] != old[name]})
 
 
-def _match_anew(
+def _assign_client(
     ctx: Context, lead: LeadRow, contact: Contact, was: Contact, workspace: WorkspaceRow
 ) -> None:
-    """Give a lead the client that its new contacts belong to; they alone may fill it."""
+    """Assign the client that the new contacts match.
+
+    Only these contacts may complete the client.
+    """
     given = zip(contact, was, strict=True)
     fills = Contact(*(new if new != old else None for new, old in given))
     match = contacts.match(ctx.workspace_id, contact, fills=fills)

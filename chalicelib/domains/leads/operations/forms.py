@@ -1,4 +1,4 @@
-"""Capture forms: list, create, delete."""
+"""Operations that list, create and delete capture forms."""
 
 from collections import Counter
 from datetime import timedelta
@@ -57,14 +57,14 @@ Label = Annotated[
 ]
 
 
-def _unreserved(name: str) -> str:
+def _check_reserved(name: str) -> str:
     if name == CART:
         msg = '"items" is reserved for the products of an order; choose another name'
         raise PydanticCustomError("reserved", msg)
     return name
 
 
-def _https(url: str) -> str:
+def _check_https(url: str) -> str:
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -83,7 +83,7 @@ class FormFieldIn(Wire):
         Pattern(
             r"[A-Za-z][A-Za-z0-9_]{0,39}", "1 to 40 Latin letters, digits and _, a letter first"
         ),
-        AfterValidator(_unreserved),
+        AfterValidator(_check_reserved),
     ] = Field(description="Name in the data.")
     label: Label | None = optional("Default: name.")
     type: FieldType = Field(
@@ -96,7 +96,7 @@ class FormFieldIn(Wire):
     ) = optional("Of a select.")
 
     @model_validator(mode="after")
-    def _options_belong_to_a_select(self) -> Self:
+    def _check_options(self) -> Self:
         if self.type == "select" and not self.options:
             raise PydanticCustomError("no_options", "a select needs options")
         if self.type != "select" and self.options:
@@ -105,7 +105,7 @@ class FormFieldIn(Wire):
 
     @property
     def stored(self) -> dict[str, Any]:
-        """The field as a form keeps it."""
+        """The field, as a form stores it."""
         kept: dict[str, Any] = {
             "name": self.name,
             "label": self.label or self.name,
@@ -115,7 +115,7 @@ class FormFieldIn(Wire):
         return kept | ({"options": self.options} if self.options else {})
 
 
-def _named_apart(fields: list[FormFieldIn]) -> list[FormFieldIn]:
+def _check_unique_names(fields: list[FormFieldIn]) -> list[FormFieldIn]:
     names = Counter(field.name for field in fields)
     if twice := [name for name, count in names.items() if count > 1]:
         raise PydanticCustomError(
@@ -172,7 +172,7 @@ class FormResult(Wire):
 
 
 class FormListQuery(Wire):
-    """Which forms to list."""
+    """Filters for listing forms."""
 
     project_id: Id | None = optional("Of this site.")
     page: PageNumber = Field(default=1, description="From 1.")
@@ -191,7 +191,9 @@ class FormCreate(Wire):
 
     title: Title = Field(description="Shown to visitors.")
     fields: Annotated[
-        list[FormFieldIn], Field(min_length=1, max_length=MAX_FIELDS), AfterValidator(_named_apart)
+        list[FormFieldIn],
+        Field(min_length=1, max_length=MAX_FIELDS),
+        AfterValidator(_check_unique_names),
     ] = Field(
         description="In order. Contact: first email, phone; name: that field, else the first text."
     )
@@ -200,19 +202,19 @@ class FormCreate(Wire):
         "Shown afterwards; thanks by default."
     )
     redirect_url: (
-        Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidator(_https)] | None
+        Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidator(_check_https)] | None
     ) = optional("https; browsers go there.")
 
 
 class FormDelete(Wire):
-    """Which form to delete."""
+    """Arguments of a form's deletion."""
 
     id: Id = Field(description="Form id.")
     dry_run: bool = Field(default=False, description="Only report what would be deleted.")
 
 
 class FormDeleted(DeletedResult):
-    """A deletion, and what it left."""
+    """Result of a deletion, with the number of leads that stay."""
 
     leads_kept: int = Field(description="Leads of the form, which stay.")
 

@@ -1,4 +1,4 @@
-"""Statistics of leads, from daily counters alone."""
+"""Statistics of leads, read from daily counters alone."""
 
 from datetime import date, timedelta
 
@@ -20,7 +20,7 @@ from chalicelib.engine.metrics import DayCounts
 
 
 class StatsQuery(Wire):
-    """Which leads, of which days."""
+    """Filters and period of the statistics."""
 
     from_: Day | None = Field(
         default=None, alias="from", description="First day; default: 30 days."
@@ -31,7 +31,7 @@ class StatsQuery(Wire):
 
 
 class LeadDay(Wire):
-    """The leads of a day."""
+    """Number of leads on a day."""
 
     date: str = Field(description="Day in the workspace's time zone.")
     created: int = Field(description="Leads created that day.")
@@ -39,14 +39,14 @@ class LeadDay(Wire):
 
 
 class LeadSourceCount(Wire):
-    """The leads of a source."""
+    """Number of leads from a source."""
 
     source: str = Field(description="Campaign source, referrer's host, direct, or other.")
     count: int = Field(description="Leads created in the period.")
 
 
 class ClientCounts(Wire):
-    """Clients."""
+    """Number of clients."""
 
     total: int = Field(description="All clients of the workspace.")
     new: int = Field(description="Clients that arose from these leads in the period.")
@@ -119,9 +119,9 @@ def _days(first: date, last: date) -> list[date]:
 
 
 def _have_leads_in_common(ctx: Context, args: StatsQuery) -> bool:
-    """Whether a form and a site that are both asked for have leads in common.
+    """Return whether any lead can match both the requested form and the requested site.
 
-    All leads of a form are of one site, which any of them names.
+    All leads of a form belong to the form's site, so any lead of the form decides.
     """
     if args.form_id is None or args.project_id is None:
         return True

@@ -1,4 +1,4 @@
-"""What a visitor submits becomes a lead of a client, counted, all in one unit of work."""
+"""Submission of a form by a visitor. One unit of work stores and counts the lead and its client."""
 
 import hashlib
 from collections.abc import Mapping
@@ -41,12 +41,12 @@ SUBMISSIONS = Limit(
     timedelta(minutes=1),
     within=lambda args: args.id,
 )
-"""Of one visitor; it fails closed (security.md, Rate limits)."""
+"""Rate limit for one visitor. If the limiter is unavailable, submissions are refused."""
 A_DAY = Limit("form-day", "submissions a day of a form", 5_000, timedelta(days=1))
 A_DAY_OF_VISITOR = Limit("form-visitor-day", "submissions a day", 500, timedelta(days=1))
-"""Submissions of one visitor to all forms of a workspace. Like the others, it fails closed."""
+"""Rate limit for one visitor and all forms of a workspace. It also refuses when unavailable."""
 SAME_FOR = timedelta(minutes=10)
-"""How long the same values of one visitor make no second lead (contract, public surfaces)."""
+"""Time within which equal values from one visitor do not create a second lead."""
 
 
 class TooFastError(RateLimitedError):
@@ -56,7 +56,7 @@ class TooFastError(RateLimitedError):
 
 
 class Campaign(Wire):
-    """The campaign parameters of the link that a visitor followed."""
+    """Campaign parameters of the link that the visitor followed."""
 
     source: str | None = optional("utm_source.")
     medium: str | None = optional("utm_medium.")
@@ -66,7 +66,7 @@ class Campaign(Wire):
 
 
 class FormSubmission(Wire):
-    """What a visitor submits."""
+    """Values that a visitor submits."""
 
     id: Id = Field(description="Form id.")
     values: dict[str, Any] = Field(description="Values by the names of the form's fields.")
@@ -76,7 +76,7 @@ class FormSubmission(Wire):
 
 
 class SubmissionResult(Wire):
-    """What a visitor is told."""
+    """Answer to a visitor."""
 
     id: Id = Field(description="Id of what was submitted.")
     message: str = Field(description="A word of thanks.")
@@ -84,7 +84,7 @@ class SubmissionResult(Wire):
 
 
 class PublicForm(NamedTuple):
-    """What a transport needs of a form to answer a browser."""
+    """Attributes of a form with which a transport answers a browser."""
 
     title: str
     fields: tuple[FieldSpec, ...]
@@ -94,10 +94,10 @@ class PublicForm(NamedTuple):
 
 
 def public_form(form_id: str) -> PublicForm:
-    """Return what visitors may see of a form.
+    """Return the attributes of a form that visitors may see.
 
     Raises:
-        NotFoundError: there is none, or its site is suspended.
+        NotFoundError: the form does not exist, or its site is suspended.
     """
     form, _ = _open_form(FORMS.found_for_visitor(FORMS.workspace_of(form_id)), form_id)
     return PublicForm(form.title, form.specs, form.language, form.redirect_url, _message(form))
@@ -135,23 +135,23 @@ def submit_form(ctx: Context, args: FormSubmission) -> SubmissionResult:
     The same values of one visitor within ten minutes are the lead that they made first.
     """
     form, site = _open_form(ctx.workspace_id, args.id)
-    data = _checked(ctx, form, args.values)
+    data = _clean_values(ctx, form, args.values)
     earlier = leads.submission(ctx.workspace_id, _digest(ctx, form, data))
     if earlier.lead_id is not None:
-        return _submitted(form, earlier.lead_id)
+        return _submission_result(form, earlier.lead_id)
     workspace = workspaces.get(ctx.workspace_id)
     _take_limits(ctx, form)
     lead = _new_lead(ctx, form, site, workspace, data, args)
     earlier.lead_id, earlier.expires = lead.id, clock.now() + SAME_FOR
     ctx.unit.save(earlier)
-    return _submitted(form, lead.id)
+    return _submission_result(form, lead.id)
 
 
-def _submitted(form: FormRow, lead_id: str) -> SubmissionResult:
+def _submission_result(form: FormRow, lead_id: str) -> SubmissionResult:
     return SubmissionResult(id=lead_id, message=_message(form), redirect_url=form.redirect_url)
 
 
-def _checked(ctx: Context, form: FormRow, values: Mapping[str, Any]) -> dict[str, Any]:
+def _clean_values(ctx: Context, form: FormRow, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cleaned values, with the products of an order."""
     data, errors = form_fields.validate(form.specs, values, form.language)
     items, wrong = cart.read(ctx.workspace_id, values.get(CART), form.language)
@@ -161,24 +161,24 @@ def _checked(ctx: Context, form: FormRow, values: Mapping[str, Any]) -> dict[str
 
 
 def _digest(ctx: Context, form: FormRow, data: dict[str, Any]) -> str:
-    """Return what the same values of one visitor have in common."""
-    said = sorted((name, to_json(value)) for name, value in data.items())
-    parts = [form.id, ctx.principal.rate_limit_key, repr(said)]
+    """Return a hash that is equal for equal values from one visitor."""
+    sorted_values = sorted((name, to_json(value)) for name, value in data.items())
+    parts = [form.id, ctx.principal.rate_limit_key, repr(sorted_values)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _take_limits(ctx: Context, form: FormRow) -> None:
-    """Count a submission, once however often it is begun, by its visitor and by its form.
+    """Count a submission for its visitor and its form. Retries of the unit do not count again.
 
     Raises:
-        RateLimitedError: either has sent, or taken, as many as it may today.
+        RateLimitedError: the visitor or the form has reached its limit for today.
     """
     visitor = f"{ctx.principal.rate_limit_key}#{ctx.workspace_id}"
     ctx.unit.run_side_effect_once("visitor", lambda: limits.take(A_DAY_OF_VISITOR, visitor))
     ctx.unit.run_side_effect_once("form", lambda: limits.take(A_DAY, form.id))
 
 
-def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
+def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
     ctx: Context,
     form: FormRow,
     site: SiteRow | None,
@@ -186,7 +186,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  what a lead is made of
     data: dict[str, Any],
     args: FormSubmission,
 ) -> LeadRow:
-    """Stage a lead with its client and its place in the statistics."""
+    """Stage a lead with its client, and count it in the statistics."""
     now = clock.now()
     contact = contacts.contact_of(*form_fields.contact(form.specs, data), workspace.country)
     match = contacts.match(ctx.workspace_id, contact)
@@ -225,7 +225,7 @@ def _without_cart(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
-    """Return the page of the form's own site that a visitor says the form was on."""
+    """Return the page of the form's own site at the URL that the browser reported."""
     domain = site.domain.name if site.domain and site.domain.status == ACTIVE else None
     slug = site_urls.page_slug(
         url, settings().public_url, site.slug, domain, settings().sites_domain
@@ -234,7 +234,7 @@ def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
 
 
 def _consents(form: FormRow, data: dict[str, Any]) -> dict[str, Any]:
-    """Return what is kept of consents: the words, and when they were agreed to."""
+    """Return the stored form of consents: the label, and the time of consent."""
     at = iso(clock.now())
     return {
         spec.name: {"label": spec.label, "at": at}

@@ -1,1 +1,1 @@
-"""Pure logic without I/O."""
+"""Rules for forms, without I/O."""

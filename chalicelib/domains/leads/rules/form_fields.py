@@ -1,4 +1,4 @@
-"""The fields of a capture form: what a visitor sent is checked and cleaned by their types."""
+"""Fields of a capture form. Submitted values are validated and cleaned by field type."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ from chalicelib.domains.leads.rules.form_texts import text
 from chalicelib.lib import emails
 
 CART = "items"
-"""The lines of an order among the values; no field can have this name (tools.md, row 28)."""
+"""Name of the lines of an order among the values. No field can have this name."""
 MAX_TEXT = 1_000
 MAX_TEXTAREA = 10_000
 MAX_EMAIL = 254
-"""RFC 5321, 4.5.3.1.3, less the angle brackets."""
+"""RFC 5321, section 4.5.3.1.3, without the angle brackets."""
 MAX_PHONE = 80
 MAX_NUMBER = 10**15
-"""Up to here a float of JSON and JavaScript is exact to the unit."""
+"""Limit below which a float in JSON and JavaScript represents every integer exactly."""
 
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _CONTROL_BUT_LINES = re.compile(f"(?![\n\t]){CONTROL.pattern}")
@@ -30,12 +30,12 @@ _DATES = (
     re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII),
     re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
 )
-_PHONE = re.compile(r"[\w\s+().,;:/#*–—-]+")  # noqa: RUF001  dashes, meant
+_PHONE = re.compile(r"[\w\s+().,;:/#*–—-]+")  # noqa: RUF001  dashes on purpose
 _LEAST_DIGITS, _MOST_DIGITS = 5, 40
 
 
 class FieldSpec(NamedTuple):
-    """A declared field; ``options`` are those of a select."""
+    """A declared field. ``options`` are the choices of a select."""
 
     name: str
     label: str
@@ -52,10 +52,10 @@ def language(title: str, labels: Sequence[str]) -> str:
 def validate(
     fields: Sequence[FieldSpec], values: Mapping[str, object], language: str
 ) -> tuple[dict[str, Any], list[FieldError]]:
-    """Return the cleaned values of the declared fields, and what is wrong with them.
+    """Return the cleaned values of the declared fields, and the errors.
 
-    Values are texts, as an HTML form sends them, or JSON values. What is empty is left out, and so
-    is a box that is not ticked. Messages are for the visitor, in the form's language.
+    Values are strings from an HTML form, or JSON values. Empty values and boxes that are not ticked
+    are omitted. Error messages are for the visitor, in the form's language.
     """
     data: dict[str, Any] = {}
     errors: list[FieldError] = []
@@ -78,9 +78,10 @@ def validate(
 def rejection(
     fields: Sequence[FieldSpec], errors: Sequence[FieldError], language: str
 ) -> ValidationError:
-    """Return the failure that says which fields to look at, by their labels.
+    """Return the error that lists the invalid fields by their labels.
 
-    What is wrong with anything else, such as the cart, is said at once: it has no place beside it.
+    An error elsewhere, such as in the cart, appears with its full message, because no form field
+    can show it.
     """
     labels = {field.name: field.label for field in fields}
     looks = [labels.get(e.field) or f"{e.field}: {e.message}".rstrip(".") for e in errors[:_NAMED]]
@@ -90,9 +91,10 @@ def rejection(
 def contact(
     fields: Sequence[FieldSpec], data: Mapping[str, Any]
 ) -> tuple[str | None, str | None, str | None]:
-    """Return the name, e-mail address and phone number that cleaned values hold, as written.
+    """Return the name, e-mail address and phone number in cleaned values, as written.
 
-    The first non-empty field of type email, and of phone; the field ``name``, else the first text.
+    The e-mail address and phone number come from the first non-empty field of their type. The name
+    comes from the field ``name``, or else from the first field of type text.
     """
 
     def first(kind: str) -> str | None:
@@ -107,7 +109,7 @@ def contact(
 
 
 class _RefusedError(Exception):
-    """A value does not fit its field; ``key`` names the text that says so."""
+    """A value does not fit its field. ``key`` is the key of the error message."""
 
     def __init__(self, key: str, **values: object) -> None:
         super().__init__(key)
@@ -116,11 +118,11 @@ class _RefusedError(Exception):
 
 
 _MISSING = {"checkbox": "unticked", "consent": "unticked", "select": "unchosen"}
-"""What a required field of a type says when it is empty; the others ask to be filled in."""
+"""Keys of the messages for an empty required field, by type. Other types use ``required``."""
 
 
 def _clean(field: FieldSpec, value: object, language: str) -> Any:  # noqa: ANN401  JSON
-    """Return a value by its field's type, None if it is empty."""
+    """Return the cleaned value of a field, or None if it is empty."""
     if field.type in {"checkbox", "consent"}:
         return _tick(value)
     if field.type == "number" and isinstance(value, int | float) and not isinstance(value, bool):
@@ -137,7 +139,7 @@ def _clean(field: FieldSpec, value: object, language: str) -> Any:  # noqa: ANN4
 
 
 def _written(value: object, kind: str) -> str:
-    """Return what was typed, trimmed; a number of JSON as it would be typed."""
+    """Return the text that was entered, trimmed. A JSON number is converted to text."""
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -157,7 +159,10 @@ def _written(value: object, kind: str) -> str:
 
 
 def _tick(value: object) -> bool | None:
-    """Return True for a ticked box: as HTML has it, that is any value that does not say no."""
+    """Return True for a ticked box.
+
+    As in HTML, any value that does not mean "no" counts as ticked.
+    """
     if isinstance(value, str):
         word = value.strip().casefold()
         if word in _TICKED:
@@ -178,7 +183,7 @@ def _email(written: str) -> str:
 
 
 def _phone(written: str) -> str:
-    """Return a number as it was typed, if it may be one: a strange spelling must lose no lead."""
+    """Return a phone number as it was entered. The check is lenient, so that no lead is lost."""
     digits = sum(character.isdecimal() for character in written)
     letters = sum(character.isalpha() for character in written)
     if (
@@ -191,9 +196,9 @@ def _phone(written: str) -> str:
 
 
 def _number(written: str, language: str) -> int | float:
-    """Return a number written with a point or a comma, its thousands separated or not.
+    """Return a number written with a decimal point or comma, with or without thousands separators.
 
-    A comma before three digits parts thousands in English, and is the decimal comma in Russian.
+    A comma before three digits separates thousands in English, and decimals in Russian.
     """
     compact = "".join(written.split()).replace("\u2212", "-")
     if _THOUSANDS.fullmatch(compact) and (language == "en" or compact.count(",") > 1):
@@ -226,7 +231,7 @@ _READERS = {"email": _email, "phone": _phone, "date": _date}
 
 
 def _listed(options: Sequence[str]) -> str:
-    """Return the options as one line, of a length that stands beside a field."""
+    """Return the options as one line that is short enough to show beside a field."""
     line = ", ".join(options)
     return line if len(line.encode()) <= _LISTED else cut_bytes(line, _LISTED) + "…"
 

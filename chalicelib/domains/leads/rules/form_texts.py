@@ -1,4 +1,4 @@
-"""Texts of capture forms for their visitors, in the language of the form."""
+"""Texts of capture forms for visitors, in the language of the form."""
 
 from functools import cache
 from pathlib import Path
@@ -6,23 +6,23 @@ from pathlib import Path
 from chalicelib.lib import po_files
 
 LOCALE = Path(__file__).parent / "locale"
-"""The folder of the PO files, one folder for each language."""
+"""Folder of the PO files, with one folder per language."""
 _LANGUAGES = {"ru", "en"}
 
 
 @cache
 def catalogue(language: str) -> po_files.Catalogue:
-    """Return the texts of forms by key; English ones for a language that has none."""
+    """Return the texts of forms by key. A language without texts falls back to English."""
     return po_files.read(LOCALE, language if language in _LANGUAGES else "en", "forms")
 
 
 def text(language: str, key: str, **values: object) -> str:
-    """Return a text, with values in the places that it names."""
+    """Return a text with values in its placeholders."""
     return str(catalogue(language).texts[key]).format(**values)
 
 
 def for_failure(language: str, code: str) -> str:
-    """Return the message of a failure by its code; programs read the code itself."""
+    """Return the message for an error code. Programs read the code itself."""
     return text(language, _FAILURES.get(code, "failed"))
 
 

@@ -1,7 +1,7 @@
-"""What the statistics of leads are read from: daily counters of the workspace, a form, a site.
+"""Daily counters for the statistics of leads, per workspace, form and site.
 
-A lead counts on the day that it was created, under its present status: so a change of status moves
-it between counters of that day, however long ago it was (ADR 19).
+A lead counts on the day of its creation, under its current status. A change of status moves it
+between the counters of that day, no matter how long ago the day was (ADR 19).
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,14 +21,14 @@ BOOKINGS = "bookings"
 
 
 def subject(*, form_id: str | None = None, project_id: str | None = None) -> str:
-    """Return the subject of a form's counters, of a site's or, without either, of all leads'."""
+    """Return the subject of the counters of a form, of a site, or of all leads."""
     if form_id is not None:
         return f"crm:form:{form_id}"
     return "crm" if project_id is None else f"crm:site:{project_id}"
 
 
 def count_created(unit: UnitOfWork, created: Iterable[tuple[LeadRow, bool]]) -> None:
-    """Stage that leads were created, each with a new client or not; once a unit."""
+    """Stage the counting of new leads, each with a flag for a new client. Call it once per unit."""
     counts = Increments(unit.workspace_id)
     for lead, with_client in created:
         day = date.fromisoformat(lead.day)
@@ -42,7 +42,7 @@ def count_created(unit: UnitOfWork, created: Iterable[tuple[LeadRow, bool]]) -> 
 
 
 def count_status(unit: UnitOfWork, lead: LeadRow, before: str) -> None:
-    """Stage that a lead has another status than before; once a unit."""
+    """Stage the counting of a lead's change of status. Call it once per unit."""
     counts = Increments(unit.workspace_id)
     for each in _subjects(lead):
         counts.add(each, date.fromisoformat(lead.day), {before: -1, lead.status: 1})
@@ -50,7 +50,7 @@ def count_status(unit: UnitOfWork, lead: LeadRow, before: str) -> None:
 
 
 def count_client(unit: UnitOfWork, lead: LeadRow, day: date) -> None:
-    """Stage that a client was made of a lead that was there already; once a unit."""
+    """Stage the counting of a new client of an existing lead. Call it once per unit."""
     counts = Increments(unit.workspace_id)
     for each in _subjects(lead):
         counts.add(each, day, {CLIENTS: 1})
@@ -58,9 +58,9 @@ def count_client(unit: UnitOfWork, lead: LeadRow, day: date) -> None:
 
 
 def count_booking(unit: UnitOfWork, day: date, site_id: str | None, *, with_client: bool) -> None:
-    """Stage that a service, of a site or of none, was booked, with a new client or not.
+    """Stage the counting of a booking, with its site if any, and its client if new.
 
-    On a day in the workspace's zone; once a unit.
+    ``day`` is in the workspace's time zone. Call it once per unit.
     """
     counts = Increments(unit.workspace_id)
     counts.add(workspace_metrics.SUBJECT, day, {workspace_metrics.BOOKINGS: 1})

@@ -1,4 +1,4 @@
-"""Capture forms: what visitors fill in on a page, and what becomes a lead."""
+"""Capture forms. Visitors fill them in on a page, and each submission becomes a lead."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from chalicelib.engine.tables import JsonAttribute, Record
 
 
 class FormRow(Record):
-    """A form. ``fields`` are JSON objects, in the order in which visitors see them."""
+    """A form. ``fields`` are JSON objects, in display order."""
 
     title = UnicodeAttribute()
     fields: JsonAttribute = JsonAttribute()
@@ -22,7 +22,7 @@ class FormRow(Record):
 
     @property
     def specs(self) -> tuple[FieldSpec, ...]:
-        """The fields, as the rules read them."""
+        """Fields for validation."""
         fields: list[dict[str, Any]] = self.fields
         return tuple(
             FieldSpec(
@@ -37,7 +37,7 @@ class FormRow(Record):
 
     @property
     def language(self) -> str:
-        """The language that its visitors are spoken to in."""
+        """Language in which the form addresses visitors."""
         return language(self.title, [spec.label for spec in self.specs])
 
 

@@ -1,4 +1,4 @@
-"""Leads: what visitors have submitted, and what became of it."""
+"""Leads: submissions of visitors, with their status and history."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, Self, get_args
@@ -28,21 +28,20 @@ from chalicelib.lib.shortening import shorten, size_of
 LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
 STATUSES: tuple[LeadStatus, ...] = get_args(LeadStatus)
 INLINE_DATA_BYTES = 4096
-"""Longer data have a row of their own, and a shortened copy in the record for lists."""
+"""Longer data are stored in a separate row; the lead's row has a shortened copy for lists."""
 CONSENT = {"label", "at"}
-"""What is kept of a consent among the values: the words, and when they were agreed to."""
+"""Keys of a stored consent: its label, and the time of consent."""
 
 
 class LeadRow(Record):
-    """A lead: of a form, or of a dialog with a bot.
+    """A lead from a form, or from a dialog with a bot.
 
-    ``data`` are the submitted values; if they are long, a shortened copy of them, and the whole is
-    in a row of its own, written at ``data_revision``, which lists do not read.
-    ``day`` is when it was created in the workspace's time zone, and ``source_name`` the source that
-    it is counted under; both stay, so that what was counted can be taken back. A ``phone`` that is
-    no number is kept as it was written, but leads to nobody. ``over_quota`` marks a lead that came
-    when the workspace had as many as its plan includes. ``named_contacts`` are those in the data,
-    and former ones.
+    ``data`` are the submitted values. If they are long, ``data`` is a shortened copy, and a
+    separate row, which lists do not read, has them in full, written at ``data_revision``. ``day``
+    is the day of creation in the workspace's time zone, and ``source_name`` is the source in the
+    statistics. Both never change, so that counters can be corrected. A ``phone`` that is not a
+    valid number is stored as written, but matches no client. ``over_quota`` marks a lead beyond the
+    number that the plan includes. ``named_contacts`` are contacts in the data, and former contacts.
     """
 
     status = UnicodeAttribute()
@@ -66,18 +65,21 @@ class LeadRow(Record):
     day = UnicodeAttribute()
 
     long_data: dict[str, Any] | None = None
-    """The data, if they are long and were read."""
+    """The full data, if they are long and were read."""
     long_data_read: dict[str, Any] | None = None
 
     @property
     def whole_data(self) -> dict[str, Any]:
-        """The data, however long; of a lead that ``find`` or the like has read."""
+        """The full data, of any length.
+
+        The lead must have been read by ``find`` or a similar function.
+        """
         data: dict[str, Any] = self.data if self.long_data is None else self.long_data
         return data
 
     @property
     def as_read(self) -> Self | None:
-        """The lead as it was read, its long data included."""
+        """The lead as it was read, with its long data."""
         before = super().as_read
         if before is not None:
             before.long_data = self.long_data_read
@@ -93,7 +95,7 @@ def _texts(lead: LeadRow) -> Iterator[str]:
 
 
 def texts_in(value: Any) -> Iterator[str]:  # noqa: ANN401  JSON
-    """Yield the texts and numbers of submitted data, without the words of consents."""
+    """Yield the texts and numbers in submitted data, except the labels of consents."""
     match value:
         case str():
             yield value
@@ -138,14 +140,14 @@ LEADS = listed(
 
 
 class DataRow(ContentRow):
-    """The long data of a lead, and the revision of the lead that they came with."""
+    """Long data of a lead, and the revision of the lead that they were written with."""
 
     data: JsonAttribute = JsonAttribute()
     revision = NumberAttribute()
 
 
 class EventRow(HistoryRow):
-    """A change of a lead: names of fields and statuses, never what else they held."""
+    """A change of a lead: names of fields, and statuses. No other values are stored."""
 
     noun = "LEAD"
 
@@ -155,7 +157,10 @@ class EventRow(HistoryRow):
 
 
 class SubmissionRow(ContentRow):
-    """The lead that a visitor's values made, for some minutes, in which they make no other."""
+    """Record that a visitor's values created a lead.
+
+    While it lives, equal values create no other lead.
+    """
 
     version = VersionAttribute()
     lead_id = UnicodeAttribute()
@@ -170,14 +175,14 @@ def find(workspace_id: str, lead_id: str) -> LeadRow | None:
     """Return a lead with its data, in one round trip, or None.
 
     Raises:
-        ConcurrentUpdateError: one of its two rows was read before a change, the other after it.
+        ConcurrentUpdateError: a change of the lead happened between the reads of its two rows.
     """
     found = whole(workspace_id, [lead_id])
     return found[0] if found else None
 
 
 def whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
-    """Return the leads with these ids, with their data, in their order; missing ones are left out.
+    """Return the leads with these ids, with their data, in order. Missing leads are left out.
 
     Raises:
         ConcurrentUpdateError: as for ``find``.
@@ -191,7 +196,7 @@ def whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
 
 
 def with_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
-    """Return leads that a list has read, with their data, which a second request fetches if long.
+    """Complete listed leads with their long data, if any, in a second request.
 
     Raises:
         ConcurrentUpdateError: as for ``find``.
@@ -202,7 +207,7 @@ def with_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
 
 
 def give_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
-    """Give leads their long data, which are among some rows.
+    """Set the long data of leads from the rows that contain them.
 
     Raises:
         ConcurrentUpdateError: as for ``find``.
@@ -217,7 +222,7 @@ def give_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
 
 
 def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
-    """Give a lead, whose creation or save the caller stages, its data."""
+    """Set the data of a lead. The caller stages the creation or update of the lead."""
     key = data_key(unit.workspace_id, lead.id)
     if size_of(data) > INLINE_DATA_BYTES:
         lead.data_revision = int(lead.version or 0) + 1
@@ -230,7 +235,7 @@ def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
 
 
 def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
-    """Stage that leads lose what a person has said, and what they were found by."""
+    """Stage the removal of personal data from leads, including the contacts that searches match."""
     for lead in whole(unit.workspace_id, ids):
         lead.name = lead.email = lead.phone = lead.notes = lead.source = lead.is_order = None
         lead.tags, lead.named_contacts = [], None
@@ -239,14 +244,14 @@ def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
 
 
 def record_event(unit: UnitOfWork, lead: LeadRow, by: str, **what: Any) -> None:  # noqa: ANN401  the row's attributes
-    """Stage a line of a lead's history."""
+    """Stage an entry of a lead's history."""
     unit.create(EventRow.new(unit.workspace_id, lead.id, by, **what))
 
 
 def submission(workspace_id: str, what: str) -> SubmissionRow:
-    """Return what a visitor's values have made, to be saved with the lead that they make now.
+    """Return the record of a submission by its digest. The caller saves it with the new lead.
 
-    Its ``lead_id`` is None if that was too long ago, or never.
+    ``lead_id`` is None if no lead was created within the time limit.
     """
     pk = f"W#{workspace_id}#LEAD#SUBMITTED"
     row = SubmissionRow.find(pk, what) or SubmissionRow(pk, what)
