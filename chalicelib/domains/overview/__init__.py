@@ -1,1 +1,1 @@
-"""What spans domains: the workspace at a glance and a site's statistics."""
+"""Operations that span domains: the overview of a workspace, and the statistics of a site."""

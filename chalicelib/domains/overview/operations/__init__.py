@@ -1,1 +1,1 @@
-"""Wire models and handlers: one module per noun or verb."""
+"""Wire models and operation handlers of the overview and of statistics."""

@@ -21,12 +21,12 @@ from chalicelib.engine import metrics
 from chalicelib.engine.metrics import DayCounts
 
 MOST = 20
-"""Pages and referrers that are named."""
+"""Limit of pages and referrers in the statistics."""
 Granularity = Literal["day", "week", "month"]
 
 
 class SiteStatsQuery(Wire):
-    """Of which site, of which days."""
+    """Site and period of the statistics."""
 
     id: Id = Field(description="Site id.")
     from_: Day | None = Field(
@@ -37,7 +37,7 @@ class SiteStatsQuery(Wire):
 
 
 class SiteTotals(Wire):
-    """What happened in the period."""
+    """Totals of the period."""
 
     views: int = Field(description="Pages opened.")
     visitors: int = Field(description="Visitors of each day, added up.")
@@ -46,7 +46,7 @@ class SiteTotals(Wire):
 
 
 class VisitsSpan(Wire):
-    """The visits of a day, a week or a month."""
+    """Visits in a day, a week or a month."""
 
     date: str = Field(description="Its first day within the period.")
     views: int = Field(description="Pages opened.")
@@ -54,7 +54,7 @@ class VisitsSpan(Wire):
 
 
 class TopPage(Wire):
-    """A page and how often it was opened."""
+    """A page and the number of its views."""
 
     page_id: Id | None = Field(description="Page id; null for pages beyond 100 a day.")
     slug: str | None = Field(description="Slug; null if the page is gone.")
@@ -130,7 +130,7 @@ def _ranked(whole: DayCounts, dimension: str) -> list[tuple[str, int]]:
 def _series(days: Mapping[date, DayCounts], granularity: Granularity) -> Iterator[VisitsSpan]:
     spans: dict[date, list[DayCounts]] = {}
     for day, counts in days.items():
-        spans.setdefault(max(_begin(day, granularity), min(days)), []).append(counts)
+        spans.setdefault(max(_first_day_of_span(day, granularity), min(days)), []).append(counts)
     for begin, within in spans.items():
         totals = metrics.total(within).totals
         yield VisitsSpan(
@@ -140,8 +140,8 @@ def _series(days: Mapping[date, DayCounts], granularity: Granularity) -> Iterato
         )
 
 
-def _begin(day: date, granularity: Granularity) -> date:
-    """Return the first day of a day's week, which is a Monday, or of its month."""
+def _first_day_of_span(day: date, granularity: Granularity) -> date:
+    """Return the first day of the week (Monday) or month that contains a day."""
     if granularity == "week":
         return day - timedelta(days=day.weekday())
     return day.replace(day=1) if granularity == "month" else day

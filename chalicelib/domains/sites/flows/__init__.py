@@ -1,1 +1,1 @@
-"""What several operations share."""
+"""Steps that several operations on sites and pages share."""

@@ -1,4 +1,7 @@
-"""Pages' HTML in the object store: there before a record points to it, gone when none does."""
+"""Pages' HTML in the object store.
+
+An object is stored before a record refers to it, and is removed when no record refers to it.
+"""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,33 +19,40 @@ from chalicelib.engine import jobs
 from chalicelib.gateways.object_store import object_store
 
 MAX_HTML_BYTES = 2**20
-"""A page's HTML, in UTF-8 (tools.md, row 13)."""
+"""Size limit of a page's HTML, in bytes of UTF-8."""
 HTML_TYPE = "text/html; charset=utf-8"
 PURGE = "page-purge"
 UNUSED = "page-html-unused"
 UNUSED_AFTER = timedelta(hours=1)
-"""Objects are looked at again then; an operation has a minute at most."""
+"""Age at which stored objects are checked for use. An operation takes a minute at most."""
 
 
 @dataclass(slots=True)
 class _NewHtml:
-    """The object of a page's new HTML; ``body`` is what it holds so far."""
+    """Object of a page's new HTML.
+
+    ``body`` is the stored content, or None before the first write.
+    """
 
     key: str
     body: bytes | None = None
 
 
 def too_large(field: str, limit: int, size: int, came: str = "received") -> PayloadTooLargeError:
-    """Return the error of a field with too many bytes; ``came`` says before the size how."""
+    """Return the error for a field with too many bytes.
+
+    ``came`` explains the size that follows it.
+    """
     message = f"expected at most {limit:,} bytes of UTF-8, {came} {size:,}; make it smaller"
     return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
 
 
 def check_size(field: str, html: str, came: str = "received") -> None:
-    """Refuse HTML of more than a MiB, which a field gave or led to.
+    """Check that HTML from a field, or derived from it, has at most 1 MiB.
 
     Raises:
-        PayloadTooLargeError: saying how much it is, and how it ``came`` to that.
+        PayloadTooLargeError: the HTML is too large. The message has its size, introduced by
+            ``came``.
     """
     if (size := len(html.encode())) > MAX_HTML_BYTES:
         raise too_large(field, MAX_HTML_BYTES, size, came)
@@ -52,7 +62,7 @@ def read_html(ctx: Context, page: PageRow) -> str:
     """Return a page's HTML.
 
     Raises:
-        ConcurrentUpdateError: another was saved after the record was read.
+        ConcurrentUpdateError: other HTML was saved after the record was read.
     """
     if page.html_key is None:
         return ""
@@ -66,24 +76,24 @@ def read_html(ctx: Context, page: PageRow) -> str:
 
 
 def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -> None:
-    """Store a page's HTML, and point its record to it.
+    """Store a page's HTML, and set the key in the page's record.
 
-    The caller stages the record, and has checked the size.
+    The caller has checked the size, and stages the record.
 
-    What it takes more than the old HTML counts against the quota, with ``files_size`` bytes of
-    files that the same unit stages, and that leave room for any HTML.
+    The growth of the HTML counts against the quota, together with ``files_size`` bytes of files
+    that the same unit stages. These files leave room for HTML of any size.
 
-    The old HTML is removed after the commit, the new one if the operation fails; a job does so in
-    an hour if this process dies before. A run of the handler after a conflict may come with other
-    HTML than the one before: what is stored is what the last run answers.
+    The old HTML is removed after the commit; the new HTML is removed if the operation fails. If the
+    process dies before, a job removes the unused object after an hour. A retry of the handler after
+    a conflict can produce other HTML. The object then holds the HTML of the last attempt.
 
     Raises:
-        QuotaExceededError: at commit, if it does not fit.
+        QuotaExceededError: raised at commit if the bytes do not fit.
     """
     body, old = html.encode(), page.html_key
     size = len(body) - int(page.html_bytes) + files_size
     storage.charge(ctx.unit, ctx.principal.plan, size, begin_again=files_size > 0)
-    new = ctx.unit.run_side_effect_once("html", lambda: _announced(ctx, page))
+    new = ctx.unit.run_side_effect_once("html", lambda: _schedule_cleanup(ctx, page))
     if new.body != body:
         object_store().put(new.key, body, HTML_TYPE)
         new.body = body
@@ -93,10 +103,11 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
     page.file_ids = files.named_in(ctx.unit, html, page.file_ids)
 
 
-def _announced(ctx: Context, page: PageRow) -> _NewHtml:
-    """Return an object to store, known to the runner of jobs before it is there.
+def _schedule_cleanup(ctx: Context, page: PageRow) -> _NewHtml:
+    """Return a new object, after scheduling the job that removes the object if it stays unused.
 
-    One row for both, the new object and the old: the page says which of them is unused.
+    One job covers the new object and the old one. The page's record decides which of them is
+    unused.
     """
     key = f"{pages.html_folder(ctx.workspace_id, page.project_id, page.id)}{new_id()}.html"
     payload = {"pageId": page.id, "keys": [key, page.html_key]}
@@ -108,7 +119,7 @@ def _announced(ctx: Context, page: PageRow) -> _NewHtml:
 
 @job_handler(UNUSED)
 def remove_unused_html(job: Job) -> None:
-    """Remove those objects of a save that its page does not use: the old one, or the new one."""
+    """Remove the objects of a save that the page does not use: the old one or the new one."""
     used = pages.find_html_key(job.workspace_id, job.payload["pageId"])
     for key in job.payload["keys"]:
         if key not in {None, used}:

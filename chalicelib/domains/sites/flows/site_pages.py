@@ -1,4 +1,4 @@
-"""A page of a site, as visitors ask for it: by the site's slug and its own."""
+"""Pages of a site for visitors, found by the site's slug and the page's slug."""
 
 from typing import Literal, NamedTuple
 
@@ -17,16 +17,16 @@ State = Literal["shown", "empty", "no site", "inactive", "suspended", "no page"]
 
 
 class Shown(NamedTuple):
-    """What a visitor gets: HTML if the page is shown, else why not."""
+    """Answer to a visitor: the HTML if the page is shown, else the reason why it is not."""
 
     state: State
     html: str = ""
     home_url: str = ""
-    """The site's home page, if it is one that visitors may see."""
+    """URL of the site's home page, if visitors may see the site."""
 
 
 def show(site_slug: str, page_slug: str) -> Shown:
-    """Return a page of a site by its slug; "" is the home page."""
+    """Return a page of a site by its slug. The slug "" is the home page."""
     return retry_on_conflict(lambda: _show(site_slug, page_slug))
 
 
@@ -42,17 +42,17 @@ def _show(site_slug: str, page_slug: str) -> Shown:
     page = PAGES.find(workspace_id, page_id) if page_id else None
     if page is None:
         return Shown("no page" if page_slug else "empty", home_url=site.url)
-    html = _html(page)
+    html = _read_html(page)
     if not html.strip():
         return Shown("empty", home_url=site.url)
-    return Shown("shown", _served(site, page, html), site.url)
+    return Shown("shown", _complete_html(site, page, html), site.url)
 
 
-def _html(page: PageRow) -> str:
+def _read_html(page: PageRow) -> str:
     """Return a page's HTML.
 
     Raises:
-        ConcurrentUpdateError: another was saved after the record was read.
+        ConcurrentUpdateError: other HTML was saved after the record was read.
     """
     if page.html_key is None:
         return ""
@@ -62,7 +62,7 @@ def _html(page: PageRow) -> str:
     return body.decode()
 
 
-def _served(site: SiteRow, page: PageRow, html: str) -> str:
+def _complete_html(site: SiteRow, page: PageRow, html: str) -> str:
     html = page_html.complete(html, title=page.title, description=page.description)
     if not site.stats_enabled:
         return html

@@ -1,4 +1,4 @@
-"""The custom domain of a site: bound once its owner has proven it in the DNS."""
+"""Custom domains of sites. A domain is bound after its owner has proven ownership in the DNS."""
 
 import secrets
 from typing import Annotated
@@ -42,7 +42,7 @@ class DomainTakenError(ConflictError):
 
 
 class SiteDomain(Wire):
-    """Which domain to bind to a site."""
+    """Custom domain to bind to a site."""
 
     id: Id = Field(description="Site id.")
     domain: Annotated[str, StringConstraints(max_length=1000)] | None = Field(
@@ -51,7 +51,7 @@ class SiteDomain(Wire):
 
 
 class DomainResult(Wire):
-    """The domain of a site."""
+    """Custom domain of a site."""
 
     domain: DomainOut | None = Field(description="The custom domain, or null when unbound.")
 
@@ -100,9 +100,9 @@ def _request_domain(ctx: Context, name: str) -> DomainMap:
 
 
 def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
-    """Ask the DNS for the TXT record and move the binding's status by what it says."""
+    """Look up the TXT record in the DNS, and set the status of the binding by the result."""
     host = hostnames.proof_host(domain.name)
-    found = ctx.unit.run_side_effect_once("txt", lambda: _ask(host))
+    found = ctx.unit.run_side_effect_once("txt", lambda: _lookup_txt(host))
     domain.checked_at = clock.now()
     if found is None:
         ctx.warn(f"The DNS did not answer for {host}; the status is unchanged. Try again later.")
@@ -114,9 +114,9 @@ def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
 
 
 def _claim_domain(ctx: Context, site: SiteRow, name: str, found: frozenset[str]) -> None:
-    """Stage the claim of a domain that a site has just proven.
+    """Stage the claim of a domain that a site has just proven to own.
 
-    A holder whose own proof is no longer in the DNS has lost it.
+    Another site with the domain loses it if its own proof is no longer in the DNS.
     """
     claim = find_domain_claim(name)
     if claim is None:
@@ -133,7 +133,7 @@ def _claim_domain(ctx: Context, site: SiteRow, name: str, found: frozenset[str])
         take_over_domain(ctx.unit, claim, holder, site.id)
 
 
-def _ask(host: str) -> frozenset[str] | None:
+def _lookup_txt(host: str) -> frozenset[str] | None:
     try:
         return dns.lookup_txt(host)
     except dns.DnsUnavailableError:

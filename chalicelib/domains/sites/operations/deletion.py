@@ -1,4 +1,4 @@
-"""The deletion of a site with everything on it."""
+"""Deletion of a site with its pages and forms."""
 
 from datetime import datetime, timedelta
 
@@ -27,22 +27,22 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.object_store import object_store
 
 KEPT_AFTER_DELETION = timedelta(days=30)
-"""How long the platform can still bring a deleted site back (tools.md, row 7)."""
+"""Time for which the operator can restore a deleted site."""
 FORM = "FORM"
-"""The noun of forms, which are deleted with their site."""
+"""Noun of forms, which are deleted with their site."""
 CASCADE = "site-cascade"
 PURGE = "site-purge"
 
 
 class SiteDelete(Wire):
-    """Which site to delete."""
+    """Arguments of a site's deletion."""
 
     id: Id = Field(description="Site id.")
     dry_run: bool = Field(default=False, description="Only report.")
 
 
 class SiteCascade(Wire):
-    """What goes with a deleted site. Leads, clients and services stay."""
+    """Records that are deleted with a site. Leads, clients and services stay."""
 
     pages: int = Field(description="Pages deleted with it.")
     forms: int = Field(description="Forms deleted with it.")
@@ -50,7 +50,7 @@ class SiteCascade(Wire):
 
 
 class SiteDeleted(DeletedResult):
-    """A deletion and what went with it."""
+    """Result of a deletion, with the number of deleted records."""
 
     cascade: SiteCascade = Field(description="What went with it.")
 
@@ -82,19 +82,21 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     ctx.unit.soft_delete(site, until=until)
     free_domain(ctx.unit, site)
     ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
-    _discard_some(ctx.unit, site.id, until)
+    _delete_some(ctx.unit, site.id, until)
     ctx.unit.create(job)
     ctx.unit.after_commit(lambda: jobs.attempt(job, delete_rest_of_site))
     return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
 
 
 RECORDS_A_UNIT = 25
-"""Pages or forms deleted in one transaction: each takes its record, the copy in the trash, and a
-claim on its slug or id."""
+"""Pages or forms deleted in one transaction.
+
+Each adds its record, its copy in the trash, and a claim.
+"""
 
 
-def _discard_some(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
-    """Stage the deletion of a site's next pages, else forms; say whether there were any."""
+def _delete_some(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
+    """Stage the deletion of a site's next pages, or else forms; return whether there were any."""
     rows = pages.PAGES.entries(unit.workspace_id, site_id)
     some = pages.read(unit.workspace_id, rows[:RECORDS_A_UNIT])
     for page in some:
@@ -110,14 +112,15 @@ def _discard_some(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
 
 @job_handler(CASCADE)
 def delete_rest_of_site(job: Job) -> None:
-    """Delete what a site's deletion left: what is past its unit, or was made at that moment.
+    """Delete the pages and forms that the deletion of a site left.
 
-    It runs right after the deletion; what a killed process leaves, the runner finishes.
+    These were too many for the deletion's transaction, or were created at the same moment. The job
+    runs right after the deletion. If the process dies, the scheduled runner finishes the job.
     """
     until = clock.now() + KEPT_AFTER_DELETION
 
     def some(unit: UnitOfWork) -> bool:
-        return _discard_some(unit, job.payload["siteId"], until)
+        return _delete_some(unit, job.payload["siteId"], until)
 
     while run_unit(job.workspace_id, AuditEvent.by_job(CASCADE), some):
         pass
@@ -125,6 +128,6 @@ def delete_rest_of_site(job: Job) -> None:
 
 @job_handler(PURGE)
 def purge_site_files(job: Job) -> None:
-    """Remove what the pages of a site that was deleted a month ago kept outside their records."""
+    """Remove designs and HTML of the pages of a site that was deleted a month ago."""
     pages.purge_designs(job.workspace_id, job.payload["siteId"])
     object_store().delete_under(pages.html_folder(job.workspace_id, job.payload["siteId"]))

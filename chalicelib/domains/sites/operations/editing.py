@@ -1,4 +1,4 @@
-"""A page's HTML saved: the whole of it, or by finding and replacing parts."""
+"""Saving of a page's HTML, either in full or by edits that find and replace parts."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -30,9 +30,9 @@ from chalicelib.domains.sites.store.pages import VersionConflictError
 from chalicelib.lib import text_edits
 
 MAX_EDITS = 50
-"""In one call (tools.md, row 13)."""
+"""Limit of edits in one call."""
 MAX_EDITED_BYTES = 4 * MAX_HTML_BYTES
-"""Of the HTML between two edits; only the result must be within the limit of a page."""
+"""Limit of bytes of HTML between two edits. Only the result must be within the limit of a page."""
 
 
 class HtmlEdit(Wire):
@@ -75,7 +75,7 @@ class PageSaved(Wire):
     title="Save a page's HTML",
     destructive=True,
     idempotent=True,
-    accepts_idempotency_key=True,  # an edit may find what it put there,
+    accepts_idempotency_key=True,  # a repeated edit may match its own replacement
     example={"id": "PAGE_ID", "html": "<h1>About us</h1>"},
     errors=(QuotaExceededError, VersionConflictError),
 )
@@ -89,18 +89,19 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
         page, html = existing_page(ctx, args.id, args.if_version), args.html
     else:
         page = existing_page(ctx, args.id, args.if_version)
-        html = _edited(read_html(ctx, page), args.edits or ())
+        html = _apply_edits(read_html(ctx, page), args.edits or ())
     ctx.unit.save(page)
     stage_html(ctx, page, html)
     return PageSaved(page=PageOut.of(page, html=html) if args.return_html else PageRecord.of(page))
 
 
-def _edited(html: str, edits: Sequence[HtmlEdit]) -> str:
-    """Return the HTML with the edits in it.
+def _apply_edits(html: str, edits: Sequence[HtmlEdit]) -> str:
+    """Return the HTML with the edits applied.
 
     Raises:
-        ValidationError: naming the edit that does not match as it must, and how often it does.
-        PayloadTooLargeError: saying what the HTML would come to.
+        ValidationError: an edit does not match as often as required. The message names the edit and
+            count.
+        PayloadTooLargeError: the result would be too large. The message has its size.
     """
     try:
         edited = text_edits.apply(html, edits, MAX_EDITED_BYTES)

@@ -1,4 +1,7 @@
-"""Imported pages: HTML from elsewhere becomes a page, its images files of the workspace."""
+"""Import of pages.
+
+HTML from elsewhere becomes a page, and its images become files of the workspace.
+"""
 
 import re
 from collections.abc import Iterator
@@ -59,20 +62,20 @@ from chalicelib.gateways import fetch
 from chalicelib.lib.markup.markup_urls import is_web, resolve
 
 MAX_IMAGES = 50
-"""Images re-hosted in one import (tools.md, row 16)."""
+"""Limit of re-hosted images in one import."""
 MAX_URL = 4000
 FOLDER = "pages"
 UNTITLED = "Imported page"
 
 
-def _not_blank(html: str) -> str:
+def _check_not_blank(html: str) -> str:
     if not html.strip("\ufeff \t\n\f\r"):
         raise PydanticCustomError("blank", "expected HTML, received nothing but white space")
     return html
 
 
-def _web_url(url: str) -> str:
-    """Return a URL in full, as a browser has it."""
+def _check_web_url(url: str) -> str:
+    """Return a full URL, normalised as browsers do."""
     if not is_web(url) or not _AUTHORITY.fullmatch(urlsplit(url).netloc):
         raise PydanticCustomError(
             "web_url", "expected a full URL that begins with http:// or https://"
@@ -80,8 +83,8 @@ def _web_url(url: str) -> str:
     return resolve(url, "")
 
 
-def _refuse_beside(args: Wire, name: str, other: str, why: str) -> None:
-    """Refuse a field that says nothing beside another one."""
+def _reject_together(args: Wire, name: str, other: str, why: str) -> None:
+    """Reject a field that has no meaning together with another field."""
     if getattr(args, name) is not None and getattr(args, other) is not None:
         field, beside = wire_name(type(args), name), wire_name(type(args), other)
         raise PydanticCustomError(
@@ -92,16 +95,16 @@ def _refuse_beside(args: Wire, name: str, other: str, why: str) -> None:
 
 
 _AUTHORITY = re.compile(r"([\w.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE)
-GivenHtml = Annotated[str, StringConstraints(min_length=1), AfterValidator(_not_blank)]
+GivenHtml = Annotated[str, StringConstraints(min_length=1), AfterValidator(_check_not_blank)]
 BaseUrl = Annotated[
     str,
     StringConstraints(max_length=MAX_URL, strip_whitespace=True),
-    AfterValidator(_web_url),
+    AfterValidator(_check_web_url),
 ]
 
 
 class PageImport(Wire):
-    """A page to import, and where to."""
+    """A page to import, and its destination."""
 
     EXACTLY_ONE_OF = (("project_id", "page_id"), ("html", "url"))
 
@@ -118,21 +121,21 @@ class PageImport(Wire):
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageImport":
         exactly_one(self)
-        _refuse_beside(self, "slug", "page_id", "a page that is there keeps its slug")
-        _refuse_beside(self, "if_version", "project_id", "a new page has no version yet")
-        _refuse_beside(self, "base_url", "url", "a page that is fetched has its own URL")
+        _reject_together(self, "slug", "page_id", "a page that is there keeps its slug")
+        _reject_together(self, "if_version", "project_id", "a new page has no version yet")
+        _reject_together(self, "base_url", "url", "a page that is fetched has its own URL")
         return self
 
 
 class FailedImage(Wire):
-    """An image that stays where it was."""
+    """An image that was not copied and keeps its URL."""
 
     url: str = Field(description="Its URL.")
     reason: str = Field(description="Why it was not taken.")
 
 
 class ImportedImages(Wire):
-    """What became of the page's images."""
+    """Results of importing the page's images."""
 
     images: int = Field(description="Images that are files now.")
     failed: list[FailedImage] = Field(description="Images that were not taken.")
@@ -161,11 +164,11 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     Relative URLs become absolute, images files of the workspace.
     """
     deadline = Deadline(rehosting.SECONDS)
-    # Unknown ids are told before anything is fetched.
+    # Report unknown ids before any fetch.
     page = existing_page(ctx, args.page_id, args.if_version) if args.page_id is not None else None
     if page is None:
         site_with_room(ctx, args.project_id or "")
-    source = ctx.unit.run_side_effect_once("source", lambda: _source(args))
+    source = ctx.unit.run_side_effect_once("source", lambda: _read_source(args))
     if source.relative:
         ctx.warn(
             f"{source.relative} relative URLs stay as they are, for the HTML has no <base>: give "
@@ -181,40 +184,43 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     html, imported, files_size = source.html, ImportedImages(images=0, failed=[]), 0
     if args.rehost_images:
         came = "with the new URLs of its images (rehostImages) it would have"
-        with _growth_told("html", came):
-            html, imported, files_size = _with_own_images(ctx, page, source, deadline.left())
+        with _report_growth("html", came):
+            html, imported, files_size = _rehost_images(ctx, page, source, deadline.left())
             check_size("html", html, came)
     stage_html(ctx, page, html, files_size=files_size)
     return PageImported(page=PageRecord.of(page), imported=imported)
 
 
-def _source(args: PageImport) -> ImportedHtml:
-    """Return the page to import, its URLs absolute; what is too large then is told at once."""
+def _read_source(args: PageImport) -> ImportedHtml:
+    """Return the page to import, with absolute URLs.
+
+    Its size is checked before any image is fetched.
+    """
     came = "with its URLs made absolute it would have"
     if args.html is not None:
         check_size("html", args.html)
-        with _growth_told("html", came):
+        with _report_growth("html", came):
             source = html_import.read(args.html, base_url=args.base_url)
             check_size("html", source.html, came)
         return source
-    page = _fetched(args.url or "")
-    with _growth_told("url", came):
+    page = _fetch_page(args.url or "")
+    with _report_growth("url", came):
         source = html_import.read(page.body, base_url=page.url, charset=_charset(page.content_type))
         check_size("url", source.html, came)
     return source
 
 
 @contextmanager
-def _growth_told(field: str, came: str) -> Iterator[None]:
-    """Word that a page grows beyond all measure when its URLs are replaced."""
+def _report_growth(field: str, came: str) -> Iterator[None]:
+    """Convert the error of a page that grows too large when its URLs are replaced."""
     try:
         yield
     except html_import.PageTooLargeError as error:
         raise too_large(field, MAX_HTML_BYTES, error.size, f"{came} more than") from None
 
 
-def _fetched(url: str) -> fetch.Fetched:
-    """Return a public web page."""
+def _fetch_page(url: str) -> fetch.Fetched:
+    """Fetch a public web page."""
     try:
         fetched = fetch.fetch(url, http_too=True, max_bytes=MAX_HTML_BYTES, accept="text/html")
     except fetch.RefusedUrlError as error:
@@ -240,13 +246,13 @@ def _charset(content_type: str) -> str | None:
     return message.get_content_charset()
 
 
-def _with_own_images(
+def _rehost_images(
     ctx: Context, page: PageRow, source: ImportedHtml, within: float
 ) -> tuple[str, ImportedImages, int]:
-    """Re-host the page's images, the first fifty, and put their new URLs in.
+    """Re-host the page's images, at most ``MAX_IMAGES``, and insert their new URLs.
 
-    The last of the answer is how many bytes their files take, which the caller takes of the quota;
-    they leave room for any HTML.
+    Returns the HTML, the results, and the size of the new files in bytes. The caller charges the
+    size to the quota. The files leave room for HTML of any size.
     """
     wanted = source.images[:MAX_IMAGES]
     room = MAX_HTML_BYTES - int(page.html_bytes)

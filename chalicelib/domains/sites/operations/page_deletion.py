@@ -1,4 +1,4 @@
-"""Pages: deletion, with the HTML in the object store."""
+"""Deletion of pages, with their HTML in the object store."""
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from chalicelib.engine import jobs
 
 
 class PageDelete(Wire):
-    """Which page to delete, with the confirmation."""
+    """Arguments of a page's deletion, with the confirmation."""
 
     id: Id = PAGE_ID
     confirm: bool = Field(default=False, description="Must be true.")

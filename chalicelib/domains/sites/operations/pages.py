@@ -1,4 +1,4 @@
-"""Pages of a site: their metadata, and their HTML in the object store."""
+"""Pages of a site: operations on their metadata, and reading of their HTML."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
@@ -33,17 +33,17 @@ from chalicelib.engine.listing import ordering
 from chalicelib.lib import slugs
 
 MAX_DESIGN_SYSTEM_BYTES = 64 * 1024
-"""Of a design system, in JSON (tools.md, row 14)."""
+"""Size limit of a design system, as JSON."""
 MAX_DESCRIPTION = 500
 MAX_PAGES = 1000
-"""Of one site, whose list has no paging."""
+"""Limit of pages in one site. The list of pages has no paging."""
 LONG_ANSWER_BYTES = 60 * 1024
-"""An answer an AI client may not want whole: it is warned, and told how to read it in parts."""
+"""Size from which an answer adds a warning that explains how to read the HTML in parts."""
 
 
 PAGE_ID = Field(description="Page id.")
 IfVersion = Annotated[int, Field(ge=1)]
-"""The version that a write demands of the page it is about."""
+"""Version that a page must have for a write to succeed."""
 IF_VERSION = optional("409 at another version.")
 
 
@@ -73,7 +73,7 @@ class PageRecord(Wire):
 
     @classmethod
     def of(cls, page: PageRow, **more: Any) -> Self:  # noqa: ANN401  the subclasses' own fields
-        """Return the wire form of a stored page, with its design system as far as it was read."""
+        """Return the wire form of a stored page, with its design system if that was read."""
         made = {
             "is_home": page.is_home,
             "url": page.url,
@@ -92,13 +92,13 @@ class PageOut(PageRecord):
 
 
 class PageWritten(Wire):
-    """A page that was written."""
+    """A page after a write."""
 
     page: PageRecord = Field(description="The page, without its HTML.")
 
 
 class PageRead(Wire):
-    """One page, its HTML whole or in part."""
+    """One page, with all or part of its HTML."""
 
     page: PageOut = Field(description="The page.")
     html_bytes: int = Field(description="Size of the whole HTML in bytes of UTF-8.")
@@ -106,7 +106,7 @@ class PageRead(Wire):
 
 
 class PageListQuery(Wire):
-    """Whose pages to list."""
+    """Site whose pages to list."""
 
     project_id: Id = Field(description="Site id.")
 
@@ -121,7 +121,7 @@ class PageList(Wire):
 
 
 class PageQuery(Wire):
-    """Which page to read, and which part of its HTML."""
+    """Page to read, and the part of its HTML."""
 
     id: Id = PAGE_ID
     offset: Annotated[int, Field(ge=0, le=10**9)] = Field(
@@ -165,8 +165,8 @@ class PagePatch(Patch):
 
     @model_validator(mode="before")
     @classmethod
-    def _whole_design(cls, sent: Any) -> Any:  # noqa: ANN401  whatever came
-        """Refuse a listed record that is sent back: its null would clear a long design system."""
+    def _check_design_is_whole(cls, sent: Any) -> Any:  # noqa: ANN401  unvalidated input
+        """Reject a listed record that is sent back. Its null would clear a long design system."""
         left_out = isinstance(sent, dict) and sent.get("designSystemTruncated") is True
         if left_out and sent.get("designSystem", sent) is None:
             message = (
@@ -183,8 +183,8 @@ def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> 
     """Return a page with its design system and its site.
 
     Raises:
-        NotFoundError: no such page.
-        VersionConflictError: it is not at the version that the caller demands.
+        NotFoundError: the page does not exist.
+        VersionConflictError: the page has another version than ``if_version``.
     """
     page = PAGES.found(pages.find(ctx.workspace_id, page_id))
     if if_version is not None and if_version != page.version:
@@ -193,7 +193,7 @@ def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> 
     return page
 
 
-def _taken(slug: str) -> SlugTakenError:
+def _slug_taken_error(slug: str) -> SlugTakenError:
     return SlugTakenError(f'The slug "{slug}" is taken in this site. Choose another.')
 
 
@@ -238,7 +238,10 @@ def get_page(ctx: Context, args: PageQuery) -> PageRead:
 
 
 def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | None]:
-    """Cut bytes out of the HTML without splitting a character, at least one if any is left."""
+    """Return bytes of the HTML and the next offset. Characters are never split.
+
+    The part has at least one character, if any is left.
+    """
     body = html.encode()
     while 0 < offset < len(body) and body[offset] & 0xC0 == 0x80:  # noqa: PLR2004  a UTF-8 continuation byte
         offset += 1
@@ -267,16 +270,16 @@ def create_page(ctx: Context, args: PageCreate) -> PageWritten:
 
 
 def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> PageRow:
-    """Stage a new page of a site, with a slug of its title unless one is given.
+    """Stage a new page of a site. Without a slug, the slug is derived from the title.
 
     Raises:
-        NotFoundError: no such site.
-        ConflictError: the site is full.
-        SlugTakenError: at commit, if the given slug is taken in the site.
+        NotFoundError: the site does not exist.
+        ConflictError: the site has the maximum number of pages.
+        SlugTakenError: raised at commit if another page of the site has the given slug.
     """
     options = [slug] if slug else list(slugs.candidates(slugs.slugify(title, "page")))
     site, taken = pages.site_and_taken_slugs(ctx.workspace_id, site_id, options)
-    site = _with_room(SITES.found(site))
+    site = _check_room(SITES.found(site))
     page = PageRow(
         PAGES.partition(ctx.workspace_id),
         ctx.unit.run_side_effect_once("page id", new_id),
@@ -286,7 +289,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         sort_order=int(site.last_sort_order or 0) + ordering.STEP,
     )
     pages.set_site(page, site)
-    ctx.unit.create(page, taken={"slug": _taken(slug)} if slug else {})
+    ctx.unit.create(page, taken={"slug": _slug_taken_error(slug)} if slug else {})
     if site.home_page_id is None:
         site.home_page_id, site.page_count = page.id, 1
         site.last_sort_order = page.sort_order
@@ -297,16 +300,16 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
 
 
 def site_with_room(ctx: Context, site_id: str) -> SiteRow:
-    """Return a site that takes another page.
+    """Return a site that can have another page.
 
     Raises:
-        NotFoundError: no such site.
-        ConflictError: the site is full.
+        NotFoundError: the site does not exist.
+        ConflictError: the site has the maximum number of pages.
     """
-    return _with_room(SITES.require(ctx.workspace_id, site_id))
+    return _check_room(SITES.require(ctx.workspace_id, site_id))
 
 
-def _with_room(site: SiteRow) -> SiteRow:
+def _check_room(site: SiteRow) -> SiteRow:
     if (site.page_count or 0) >= MAX_PAGES:
         msg = f"The site has {MAX_PAGES:,} pages, the most it may have. Delete some first."
         raise ConflictError(msg)
@@ -335,7 +338,7 @@ def update_page(ctx: Context, args: PagePatch) -> PageWritten:
     for name, value in changes.items():
         setattr(page, name, value)
     page.site.last_sort_order = max(page.site.last_sort_order or 0, page.sort_order) or None
-    ctx.unit.save(page, taken={"slug": _taken(page.slug)})
+    ctx.unit.save(page, taken={"slug": _slug_taken_error(page.slug)})
     if page.site.changes():
         ctx.unit.save(page.site)
     return PageWritten(page=PageRecord.of(page))

@@ -1,4 +1,4 @@
-"""Sites (spec: projects): list, create, update, and whether visits are counted."""
+"""Sites, called projects in the API: list, create and update sites, and switch visit counting."""
 
 from typing import Annotated, Literal, Self
 
@@ -50,7 +50,7 @@ class DnsRecord(Wire):
 
 
 class DomainOut(Wire):
-    """A custom domain and how far its proof is."""
+    """A custom domain and the status of its proof."""
 
     name: str = Field(description="Host name, in punycode.")
     status: str = Field(
@@ -69,7 +69,7 @@ class DomainOut(Wire):
 
 
 class SiteOut(Wire):
-    """A site, as every answer shows it."""
+    """A site in answers."""
 
     id: Id = Field(description="Site id; other calls take it as projectId.")
     title: str = Field(description="Title.")
@@ -100,7 +100,7 @@ class SiteResult(Wire):
 
 
 class SiteListQuery(Wire):
-    """Which sites to list, and how."""
+    """Filters and sorting for listing sites."""
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=10, ge=1, le=100, description="Sites a page.")
@@ -139,7 +139,7 @@ class SitePatch(Patch):
 
 
 class SiteStats(Wire):
-    """Whether to count a site's visits."""
+    """Switch for counting a site's visits."""
 
     id: Id = Field(description="Site id.")
     enabled: Annotated[bool, NULL_COUNTS] = optional("Flips if omitted; so does a retry.")
@@ -158,7 +158,7 @@ def _check_slug(slug: str) -> str:
     return slug
 
 
-def _taken(slug: str) -> SlugTakenError:
+def _slug_taken_error(slug: str) -> SlugTakenError:
     return SlugTakenError(f'The slug "{slug}" is taken. Choose another.')
 
 
@@ -200,7 +200,7 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
 def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     """Create a site: active, and without pages."""
     if args.slug is not None:
-        slug, on_conflict = _check_slug(args.slug), _taken(args.slug)
+        slug, on_conflict = _check_slug(args.slug), _slug_taken_error(args.slug)
     else:
         options = list(slugs.candidates(slugs.slugify(args.title, "site")))
         taken = ClaimRow.taken(SLUG_CLAIM, options)
@@ -234,7 +234,7 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
         )
     for name, value in changes.items():
         setattr(site, name, value)
-    ctx.unit.save(site, taken={SLUG_CLAIM: _taken(site.slug)})
+    ctx.unit.save(site, taken={SLUG_CLAIM: _slug_taken_error(site.slug)})
     return SiteResult(project=SiteOut.of(site))
 
 

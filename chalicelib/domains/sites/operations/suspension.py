@@ -1,4 +1,4 @@
-"""Suspending a site, which the platform alone does."""
+"""Suspension of sites by the operator."""
 
 from pydantic import Field
 
@@ -19,13 +19,13 @@ from chalicelib.domains.sites.store.sites import (
 
 
 class SiteRef(Wire):
-    """Which site, whatever its workspace."""
+    """Reference to a site of any workspace."""
 
     id: Id = Field(description="Site id.")
 
 
 class SiteStatus(Wire):
-    """What the platform made of a site."""
+    """Status of a site after the operation."""
 
     id: Id = Field(description="Site id.")
     status: str = Field(description="active, inactive or suspended.")

@@ -1,4 +1,4 @@
-"""Visits of a site's pages: counted when a page reports one, unless the owner does not want it."""
+"""Visits of a site's pages. A page reports each visit; the owner can switch counting off."""
 
 from datetime import date, timedelta
 
@@ -24,11 +24,11 @@ HITS = Limit(
     fails_open=True,
     within=lambda args: args.project_id,
 )
-"""Of one visitor."""
+"""Rate limit for one visitor."""
 
 
 class PageHit(Wire):
-    """A page that somebody opened."""
+    """Report of a page view."""
 
     project_id: Id = Field(description="Site id.")
     page_id: Id = Field(description="Page id.")
@@ -36,13 +36,13 @@ class PageHit(Wire):
 
 
 class PageHitResult(Wire):
-    """What became of it."""
+    """Result of a report."""
 
     counted: bool = Field(description="False where visits are not counted.")
 
 
 def local_day(project_id: object) -> date | None:
-    """Return today's date where a site is; None if there is no such site."""
+    """Return today's date in the time zone of a site, or None if the site does not exist."""
     workspace_id = SITES.workspace_of(project_id) if isinstance(project_id, str) else None
     if workspace_id is None:
         return None

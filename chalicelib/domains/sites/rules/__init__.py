@@ -1,1 +1,1 @@
-"""Pure logic without I/O."""
+"""Rules for sites and pages, without I/O."""

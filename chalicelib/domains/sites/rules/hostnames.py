@@ -1,11 +1,11 @@
-"""Host names that a site may be bound to."""
+"""Validation of host names for custom domains."""
 
 from functools import cache
 from ipaddress import ip_address
 from typing import Any
 
 MAX_LENGTH = 253
-"""A host name in DNS (RFC 1035, 2.3.4)."""
+"""Longest host name in the DNS (RFC 1035, section 2.3.4)."""
 _NOT_IN_A_NAME = frozenset("/:@?#*%\\ \t\r\n")
 
 
@@ -20,8 +20,9 @@ def normalize(name: str, own_host: str) -> str:
     """Return a host name in lower case and punycode, without a final dot.
 
     Raises:
-        ValueError: saying what is wrong: a URL, port, path, wildcard or address; a name that is no
-            valid host name, is a public suffix such as co.uk, or belongs to this platform.
+        ValueError: the name is a URL, wildcard or IP address, has a port or path, is not a valid
+            host name, is a public suffix such as co.uk, or belongs to this platform. The message
+            says which.
     """
     import idna  # noqa: PLC0415  its tables load only when a domain is bound
 
@@ -45,7 +46,7 @@ def normalize(name: str, own_host: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """Whether browsers would take a name for an IP address: its last label is a number."""
+    """Return whether browsers would treat a name as an IP address: its last label is a number."""
     try:
         ip_address(name)
     except ValueError:
@@ -55,10 +56,10 @@ def _is_address(name: str) -> bool:
 
 
 def proof_host(domain: str) -> str:
-    """Return where the TXT record stands that proves who owns a domain."""
+    """Return the host name of the TXT record that proves ownership of a domain."""
     return f"_svc-verify.{domain}"
 
 
 def proof(token: str) -> str:
-    """Return what that record says."""
+    """Return the expected content of the TXT record."""
     return f"svc-verify={token}"

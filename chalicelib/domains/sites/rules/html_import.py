@@ -1,11 +1,11 @@
-"""Web pages taken over from elsewhere: their URLs made absolute, their images found.
+"""Import of web pages: relative URLs become absolute, and images are found.
 
-turbohtml (MIT, 1.8 MiB, a release a month) finds the tags: it reads HTML as the WHATWG standard
-says, in C, in one linear pass and without recursion, says where each tag stood, and knows the
-encodings of the web. So a page is written back letter by letter, but for the tags and style sheets
+turbohtml (MIT, 1.8 MiB, monthly releases) finds the tags. It parses HTML by the WHATWG standard, in
+C, in one linear pass and without recursion. It reports the position of each tag, and supports the
+encodings of the web. So all of a page is written back unchanged, except the tags and style sheets
 with a URL to change. Parsers that build a tree (selectolax, lxml, justhtml, html5lib under
-Beautiful Soup) write back their own idea of the page: elements moved, references and white space
-rewritten; and lxml is no HTML 5 parser, html5lib has had no release since 2020.
+Beautiful Soup) write back a different page: they move elements, and rewrite references and white
+space. Also, lxml is not an HTML 5 parser, and html5lib has had no release since 2020.
 """
 
 import codecs
@@ -35,24 +35,29 @@ _LINKS = {"href", "src", "action", "formaction", "data", "cite", "poster", "back
 _LINKS |= {"xlink:href"}
 _LAZY = {"data-src", "data-lazy-src", "data-original", "data-bg", "data-background"}
 _LAZY |= {"data-content-cover-bg"}
-"""Where scripts that load images late keep URLs."""
-_SETS = frozenset({"srcset", "imagesrcset", "data-srcset"})
-_PICTURES = {("img", "src"), ("video", "poster"), ("image", "href"), ("image", "xlink:href")}
-_PICTURE_METAS = {"og:image", "og:image:url", "og:image:secure_url", "twitter:image", "image"}
-_PICTURE_METAS |= {"twitter:image:src", "msapplication-tileimage"}
-_NO_PICTURES = (".woff", ".woff2", ".ttf", ".otf", ".eot", ".css", ".ico")
-"""What stands in ``url()`` and icon links but is no image that we could take over."""
+"""Attributes in which lazy-loading scripts store URLs."""
+_SRCSETS = frozenset({"srcset", "imagesrcset", "data-srcset"})
+_IMAGE_ATTRIBUTES = {
+    ("img", "src"),
+    ("video", "poster"),
+    ("image", "href"),
+    ("image", "xlink:href"),
+}
+_IMAGE_METAS = {"og:image", "og:image:url", "og:image:secure_url", "twitter:image", "image"}
+_IMAGE_METAS |= {"twitter:image:src", "msapplication-tileimage"}
+_NOT_IMAGES = (".woff", ".woff2", ".ttf", ".otf", ".eot", ".css", ".ico")
+"""Extensions of files in ``url()`` and icon links that are not images or cannot be imported."""
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _UNSURE_TYPES = frozenset({"", "text/plain", "application/octet-stream", "application/xml"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHARSET = re.compile(r"(charset\s*+=\s*+)(?!utf-8)[^\s;]+", re.IGNORECASE)
 
 MAX_GROWTH = 4 << 20
-"""Characters that absolute URLs may add: a long base and many short links multiply."""
+"""Limit of characters that absolute URLs may add. A long base and many short links multiply."""
 
 
 class PageTooLargeError(Exception):
-    """A page that would grow beyond all measure: to more than ``size`` characters."""
+    """A page would grow beyond the limit, to more than ``size`` characters."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -60,24 +65,24 @@ class PageTooLargeError(Exception):
 
 
 class ImportedHtml(NamedTuple):
-    """A page whose URLs are absolute, where a base to join them with was known."""
+    """A page whose URLs are absolute, unless no base URL was known."""
 
     html: str
-    """Encodable in UTF-8, and saying so where it names an encoding."""
+    """The HTML, encodable in UTF-8. A declared encoding is changed to UTF-8."""
     title: str | None
     description: str | None
     relative: int
-    """How many distinct relative URLs there are that no base was known for."""
+    """Number of distinct relative URLs for which no base was known."""
     images: tuple[str, ...]
-    """The distinct http and https URLs of images, without fragments, as they come."""
+    """Distinct http and https URLs of images, without fragments, in order of appearance."""
 
     def replaced(self, urls: Mapping[str, str]) -> str:
-        """Return the page with URLs (such as those of ``images``) replaced by others.
+        """Return the page with some URLs, such as those of ``images``, replaced.
 
-        They are found wherever they stand: in links to an image and in style sheets, too.
+        URLs are replaced in every position, including links to an image and style sheets.
 
         Raises:
-            PageTooLargeError: if it grows by more than ``MAX_GROWTH``.
+            PageTooLargeError: the page would grow by more than ``MAX_GROWTH``.
         """
 
         @cache
@@ -93,19 +98,20 @@ def read(
 ) -> ImportedHtml:
     """Read a page.
 
-    Bytes are decoded by their byte-order mark, else by ``charset`` (what the server declared), else
-    by the page's ``<meta>``, else as what they look like: UTF-8 if they can be.
+    The encoding of bytes is taken from their byte-order mark, else from ``charset`` (declared by
+    the server), else from the page's ``<meta>``. Without any of these it is detected, with UTF-8
+    preferred.
 
-    Relative URLs are joined with the page's ``<base href>``, itself relative to ``base_url``,
-    or with ``base_url``; the ``href`` of ``<base>`` is dropped after that. With neither they stay,
-    but for those that lack the scheme only: they are of https. A ``<base>`` longer than any URL
-    that is fetched (``MAX_LENGTH``) counts as none.
+    Relative URLs are joined with the page's ``<base href>``, which may be relative to ``base_url``,
+    or else with ``base_url``. The ``href`` of ``<base>`` is then removed. Without a base, URLs stay
+    relative; only a URL without a scheme becomes https. A ``<base>`` longer than ``MAX_LENGTH``,
+    the longest URL that is fetched, is ignored.
 
     Raises:
-        PageTooLargeError: if it grows by more than ``MAX_GROWTH``.
+        PageTooLargeError: the page would grow by more than ``MAX_GROWTH``.
     """
-    text, encoding = _decoded(html, charset) if isinstance(html, bytes) else (html, "utf-8")
-    # Browsers know no other line ends, and positions in the page count on it.
+    text, encoding = _decode(html, charset) if isinstance(html, bytes) else (html, "utf-8")
+    # Browsers normalise line ends in this way, and token positions depend on it.
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     text = _SURROGATE.sub("\ufffd", text)
     base = normalize_base(_base(text, base_url or ""))
@@ -121,14 +127,14 @@ def read(
 
     @cache
     def link(url: str) -> str:
-        # What is absolute stays as it is written.
+        # An absolute URL stays unchanged.
         return url if is_web(url) else absolute(url)
 
     @cache
     def image(url: str) -> str:
         new = absolute(url)
         full = new.partition("#")[0]
-        if is_web(full) and not urlsplit(full).path.lower().endswith(_NO_PICTURES):
+        if is_web(full) and not urlsplit(full).path.lower().endswith(_NOT_IMAGES):
             images[full] = None
         return url if is_web(url) else new
 
@@ -139,7 +145,7 @@ def read(
 
 
 def looks_like_html(body: bytes, content_type: str | None) -> bool:
-    """Whether bytes are a web page, going by the type that a server declared and by themselves."""
+    """Return whether bytes are a web page, by the server's declared type and by their content."""
     declared = (content_type or "").partition(";")[0].strip().lower()
     found = sniff(body)
     if declared in _HTML_TYPES:
@@ -147,9 +153,9 @@ def looks_like_html(body: bytes, content_type: str | None) -> bool:
     return declared in _UNSURE_TYPES and found == "text/html"
 
 
-def _decoded(body: bytes, charset: str | None) -> tuple[str, str]:
-    """Return the text, and the encoding to use for queries of its URLs."""
-    from turbohtml.detect import detect  # noqa: PLC0415  takes a twentieth of a second to load
+def _decode(body: bytes, charset: str | None) -> tuple[str, str]:
+    """Return the text, and the encoding for queries of its URLs."""
+    from turbohtml.detect import detect  # noqa: PLC0415  takes 50 ms to load
 
     found = detect(body)
     name, codec = found.encoding or "utf-8", found.codec or "utf-8"
@@ -168,7 +174,7 @@ def _decoded(body: bytes, charset: str | None) -> tuple[str, str]:
 
 
 def _base(html: str, base_url: str) -> str:
-    """Return what relative URLs are joined with, "" if that is not known."""
+    """Return the base of relative URLs, or "" if it is unknown."""
     from turbohtml import TokenType, tokenize  # noqa: PLC0415  as above
 
     if "<base" in html.lower():
@@ -182,20 +188,20 @@ def _base(html: str, base_url: str) -> str:
 
 
 class _Pass:
-    """One walk over a page that changes the URLs in it."""
+    """One pass over a page that changes its URLs."""
 
     def __init__(self, link: UrlRewriter, image: UrlRewriter, *, drop_base: bool = False) -> None:
         self.title = ""
         self.description = ""
-        self._link, self._picture = self._counted(link), self._counted(image)
-        self._css = partial(rewrite_css, link=self._link, image=self._picture)
+        self._link, self._image = self._limit_growth(link), self._limit_growth(image)
+        self._css = partial(rewrite_css, link=self._link, image=self._image)
         self._drop_base = drop_base
         self._size = 0
         self._growth = 0
         self._titled = False
         self._nested = False
 
-    def _counted(self, change: UrlRewriter) -> UrlRewriter:
+    def _limit_growth(self, change: UrlRewriter) -> UrlRewriter:
         def counted(url: str) -> str:
             new = change(url)
             self._growth += len(new) - len(url)
@@ -206,7 +212,7 @@ class _Pass:
         return counted
 
     def page(self, html: str) -> str:
-        """Return a page with its URLs changed; take down its title and description."""
+        """Return a page with its URLs changed. Record its title and description."""
         from turbohtml import TokenType, tokenize  # noqa: PLC0415  as above
 
         self._size = max(self._size, len(html))
@@ -234,13 +240,16 @@ class _Pass:
         return "".join(parts)
 
     def _text(self, text: str, element: str) -> str:
-        """Change what stands directly in an element, up to the next tag."""
+        """Change the URLs in an element's own text, up to the next tag."""
         if element == "style":
             return self._css(text)
         return self._inner_page(text) if element == "noscript" else text
 
     def _inner_page(self, html: str) -> str:
-        """Change a page in a page, but not one inside that: there is no end to them."""
+        """Change the URLs of a page embedded in a page.
+
+        Deeper levels stay unchanged, to bound the work.
+        """
         if self._nested:
             return html
         self._nested = True
@@ -250,7 +259,7 @@ class _Pass:
             self._nested = False
 
     def _tag(self, token: "Token", source: str) -> str:
-        """Return a start tag as it was written, or re-encoded if a URL in it changes."""
+        """Return a start tag unchanged, or rewritten if a URL in it changes."""
         tag, attributes = token.tag or "", dict(token.attrs or ())
         changed = {name: self._value(tag, name, attributes) for name in attributes}
         if tag == "base" and self._drop_base and changed.pop("href", None) is not None:
@@ -267,8 +276,8 @@ class _Pass:
         value = attributes[name]
         if name == "style":
             return self._css(value)
-        if name in _SETS:
-            return rewrite_srcset(value, self._picture)
+        if name in _SRCSETS:
+            return rewrite_srcset(value, self._image)
         if name == "srcdoc":
             return self._inner_page(value)
         if tag == "meta":
@@ -276,7 +285,7 @@ class _Pass:
         if name in _LAZY and ("/" in value or "." in value):
             return self._picture(value)
         if name in _LINKS and tag != "base":
-            return self._picture(value) if _is_picture(tag, name, attributes) else self._link(value)
+            return self._picture(value) if _is_image(tag, name, attributes) else self._link(value)
         return value
 
     def _meta(self, name: str, attributes: dict[str, str]) -> str:
@@ -293,16 +302,16 @@ class _Pass:
         about = {attributes.get(key, "").lower() for key in ("property", "name", "itemprop")}
         if attributes.get("name", "").lower() == "description" and not self._nested:
             self.description = self.description or value.strip()
-        return self._picture(value) if about & _PICTURE_METAS else value
+        return self._picture(value) if about & _IMAGE_METAS else value
 
 
-def _is_picture(tag: str, name: str, attributes: dict[str, str]) -> bool:
+def _is_image(tag: str, name: str, attributes: dict[str, str]) -> bool:
     if tag == "input":
         return name == "src" and attributes.get("type", "").lower() == "image"
     if tag == "link" and name == "href":
         relations = attributes.get("rel", "").lower()
         return "icon" in relations or attributes.get("as", "").lower() == "image"
-    return name == "background" or (tag, name) in _PICTURES
+    return name == "background" or (tag, name) in _IMAGE_ATTRIBUTES
 
 
 def _escaped(value: str) -> str:

@@ -1,7 +1,7 @@
-"""A site's page as it is served: its own HTML to the letter, with what it lacks put in.
+"""A site's page as it is served: the author's HTML with missing elements added.
 
-That is a title and a description, where the page's record has them and its HTML does not, and the
-line that counts the visit. Nothing of the author's is changed or moved.
+A title and a description are added if the page's record has them and its HTML does not. A script
+that reports the visit is added, too. The author's HTML itself is not changed or moved.
 """
 
 import re
@@ -15,15 +15,15 @@ _PROLOGUE = re.compile(
     rf"\ufeff?(?:\s++|<!--.*?-->|<!doctype\b[^>]*+>|<html\b{_ATTRIBUTES}>|<head\b{_ATTRIBUTES}>)*+",
     re.IGNORECASE | re.DOTALL,
 )
-"""What may stand before anything is said in a head (HTML, 13.1)."""
+"""Content that may precede the first element in a head (HTML, section 13.1)."""
 _MAX_TOKENS = 2_000
-"""So far a head is looked for in a page that never says where its body begins."""
+"""Limit of tokens in the search for the end of the head, for a page without a body tag."""
 _BODY_END = re.compile(r"</body\s*>", re.IGNORECASE)
 
 
 def complete(html: str, *, title: str, description: str | None) -> str:
-    """Return a page with a title and a description, those given where it has none."""
-    titled, described = _says(html)
+    """Return a page with the title and description added where its HTML has none."""
+    titled, described = _find_metadata(html)
     added = "" if titled else f"<title>{escape(title)}</title>"
     if description and not described:
         added += f'<meta name="description" content="{escape(description)}">'
@@ -32,7 +32,7 @@ def complete(html: str, *, title: str, description: str | None) -> str:
     return html[:place] + added + html[place:]
 
 
-def _says(html: str) -> tuple[bool, bool]:
+def _find_metadata(html: str) -> tuple[bool, bool]:
     """Return whether a page's head has a title, and whether it has a description."""
     from turbohtml import TokenType, tokenize  # noqa: PLC0415  as in ``domains.sites.rules.html_import``
 
@@ -54,8 +54,11 @@ def _says(html: str) -> tuple[bool, bool]:
 
 
 def with_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
-    """Return a page with a line before its end that reports the visit, and keeps nothing."""
-    url, site, page = (_in_script(text) for text in (hit_url, project_id, page_id))
+    """Return a page with a script that reports the visit, before the end of the body.
+
+    It stores nothing.
+    """
+    url, site, page = (_script_literal(text) for text in (hit_url, project_id, page_id))
     line = (
         f"<script>navigator.sendBeacon({url},JSON.stringify({{projectId:{site},pageId:{page},"
         "referrer:document.referrer}))</script>\n"
@@ -65,5 +68,5 @@ def with_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
     return html[:place] + line + html[place:]
 
 
-def _in_script(text: str) -> str:
+def _script_literal(text: str) -> str:
     return to_json(text).decode().replace("<", "\\u003c")

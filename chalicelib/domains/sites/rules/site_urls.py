@@ -1,12 +1,12 @@
-"""The URLs of sites and their pages (contract, Console and public surfaces)."""
+"""URLs of sites and their pages."""
 
 from urllib.parse import unquote, urlsplit
 
 
 def site_url(slug: str, public_url: str, sites_domain: str) -> str:
-    """Return where a site is: on a host of its own below the sites' domain, if there is one.
+    """Return the URL of a site: its own host below the sites' domain if configured, else ``/s/``.
 
-    Pages of strangers then share no cookies with ours (security.md); without it, under ``/s/``.
+    With a host of its own, the untrusted pages of a site share no cookies with the service.
     """
     return f"https://{slug}.{sites_domain}" if sites_domain else f"{public_url}/s/{slug}"
 
@@ -14,9 +14,9 @@ def site_url(slug: str, public_url: str, sites_domain: str) -> str:
 def page_slug(
     url: str | None, public_url: str, site_slug: str, domain: str | None, sites_domain: str = ""
 ) -> str | None:
-    """Return the slug of a site's page by its URL, "" for the home page; None if it is none's.
+    """Return the slug of a site's page by its URL: "" for the home page, None for other URLs.
 
-    Pages lie at the root of the site's own host, or under ``/s/<site>`` of the service.
+    Pages are at the root of the site's own host, or under ``/s/<site>`` of the service.
     """
     try:
         parts = urlsplit(url or "")

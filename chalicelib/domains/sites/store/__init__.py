@@ -1,1 +1,1 @@
-"""Rows, listings and queries."""
+"""Rows, listings and queries of sites and pages."""

@@ -1,4 +1,4 @@
-"""Pages of sites. Their HTML lives in the object store; ``html_key`` points to it."""
+"""Pages of sites. Their HTML is in the object store, under ``html_key``."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
 
 INLINE_DESIGN_BYTES = 1024
-"""A longer design system has a row of its own, so that lists, saves and deletions do without it."""
+"""Size above which a design system has a separate row. Lists and saves do not read that row."""
 
 
 class VersionConflictError(ConflictError):
@@ -34,9 +34,9 @@ class VersionConflictError(ConflictError):
 class PageRow(Record):
     """A page.
 
-    Which page is a site's home, and the site's part of the URL, its site says: ``site`` must be
-    set to ask for them. A long design system has a row of its own, written at ``design_revision``;
-    only ``find`` reads it.
+    The site's record decides which page is the home page, and holds the site's part of the URL. Set
+    ``site`` before you use either. A long design system has a separate row, written at
+    ``design_revision``; only ``find`` reads it.
     """
 
     project_id = UnicodeAttribute()
@@ -49,37 +49,37 @@ class PageRow(Record):
     html_key = UnicodeAttribute(null=True)
     html_bytes = NumberAttribute(default=0)
     file_ids: ListAttribute[Any] = ListAttribute(default=list)
-    """The files of the workspace that its HTML shows (``domains.files.store.files.named_in``)."""
+    """Ids of the workspace's files that the HTML shows (``domains.files.store.files.named_in``)."""
 
     long_design: dict[str, Any] | None = None
     """The design system, if it is long and was read."""
     site: SiteRow
-    """Its site, as it was read with it or is staged."""
+    """The site of the page, as it was read with the page or is staged."""
 
     @property
     def design(self) -> dict[str, Any] | None:
-        """The design system, however long; of a page that ``find`` has read."""
+        """The design system, of any length. ``find`` must have read the page."""
         short: dict[str, Any] | None = self.design_system
         return short if self.design_revision is None else self.long_design
 
     @property
     def lacks_design(self) -> bool:
-        """Whether it has a long design system that was not read."""
+        """Whether the page has a long design system that was not read."""
         return self.design_revision is not None and self.long_design is None
 
     @property
     def is_home(self) -> bool:
-        """Whether it is the first page of its site."""
+        """Whether the page is the home page of its site."""
         return self.site.home_page_id == self.id
 
     @property
     def url(self) -> str:
-        """Where visitors find it."""
+        """URL at which visitors find the page."""
         return self.site.url if self.is_home else f"{self.site.url}/{self.slug}"
 
     @property
     def place(self) -> tuple[bool, float, str]:
-        """Where the page stands in its site: home first, then by sort order, then by creation."""
+        """Sort key of the page in its site: home page first, then sort order, then creation."""
         return (not self.is_home, self.sort_order, self.id)
 
 
@@ -100,7 +100,7 @@ PAGES = listed(
 
 
 class DesignRow(ContentRow):
-    """The long design system of a page, and the revision of the page that it came with."""
+    """Long design system of a page, and the revision of the page that it was written with."""
 
     design_system: JsonAttribute = JsonAttribute()
     revision = NumberAttribute()
@@ -112,12 +112,12 @@ def design_key(workspace_id: str, page_id: str) -> Key:
 
 
 _site_ids: dict[str, str] = {}
-"""The sites of pages that this process has seen; a page never moves to another."""
+"""Cache of site ids by page id, per process. A page never moves to another site."""
 MAX_SITE_IDS = 10_000
 
 
 def set_site(page: PageRow, site: SiteRow) -> None:
-    """Set a page's site, and remember which it is, to read both at once from now on."""
+    """Set a page's site, and cache the site's id. Both are then read in one request."""
     page.site = site
     if len(_site_ids) >= MAX_SITE_IDS:
         forget_sites()
@@ -125,17 +125,17 @@ def set_site(page: PageRow, site: SiteRow) -> None:
 
 
 def forget_sites() -> None:
-    """Forget the sites of pages, as a new process does."""
+    """Clear the cache of site ids."""
     _site_ids.clear()
 
 
 def find(workspace_id: str, page_id: str) -> PageRow | None:
     """Return a page with its design system and its site, or None.
 
-    In one round trip, or in two the first time that this process sees the page.
+    This takes one round trip, or two the first time that this process reads the page.
 
     Raises:
-        ConcurrentUpdateError: one of its two rows was read before a change, the other after it.
+        ConcurrentUpdateError: a change of the page happened between the reads of its two rows.
     """
     keys = [PAGES.key(workspace_id, page_id), design_key(workspace_id, page_id)]
     if (site_id := _site_ids.get(page_id)) is not None:
@@ -150,13 +150,13 @@ def find(workspace_id: str, page_id: str) -> PageRow | None:
         page.long_design = design.design_system
     site = rows.get(SiteRow) or SITES.find(workspace_id, page.project_id)
     if not isinstance(site, SiteRow):
-        return None  # its deletion is under way, and its pages go with it
+        return None  # the site is being deleted, and its pages with it
     set_site(page, site)
     return page
 
 
 def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -> None:
-    """Give a page, whose save the caller stages, another design system."""
+    """Set the design system of a page. The caller stages the update of the page."""
     long = len(to_json(design)) > INLINE_DESIGN_BYTES
     key = design_key(unit.workspace_id, page.id)
     if long:
@@ -178,7 +178,7 @@ def forget_design(unit: UnitOfWork, page: PageRow) -> None:
 
 
 def purge_designs(workspace_id: str, site_id: str) -> None:
-    """Remove the long design systems of all pages that a site had."""
+    """Remove the long design systems of all pages of a deleted site."""
     pk = design_key(workspace_id, "").pk
     found = list(entries(Partition(pk, Cost()), under(site_id), None, consistent=True))
     for entry in found:
@@ -189,7 +189,7 @@ def purge_designs(workspace_id: str, site_id: str) -> None:
 def site_and_taken_slugs(
     workspace_id: str, site_id: str, slugs: list[str]
 ) -> tuple[SiteRow | None, set[str]]:
-    """Return a site and which of the slugs its pages have, in one round trip."""
+    """Return a site, and those of the slugs that its pages already have, in one round trip."""
     keys = {unique_key(workspace_id, PAGES.noun, "slug", s, site_id): s for s in slugs}
     rows = fetch([SITES.key(workspace_id, site_id), *keys])
     site = next((row for row in rows if isinstance(row, SiteRow)), None)
@@ -198,7 +198,7 @@ def site_and_taken_slugs(
 
 
 def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
-    """Return the id of a site's page with a slug, "" for its home page, or None."""
+    """Return the id of a site's page by its slug ("" for the home page), or None."""
     if not slug:
         home: str | None = site.home_page_id
         return home
@@ -207,9 +207,9 @@ def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
 
 
 def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
-    """Return a site and its pages in their order, in two round trips.
+    """Return a site and its pages in order, in two round trips.
 
-    A site that does not exist is None.
+    The site is None if it does not exist.
     """
     keys = [PAGES.key(workspace_id, row.id) for row in PAGES.entries(workspace_id, site_id)]
     rows = fetch([SITES.key(workspace_id, site_id), *keys])
@@ -223,22 +223,24 @@ def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageR
 
 
 def read(workspace_id: str, rows: list[IndexEntry]) -> list[PageRow]:
-    """Return the pages that these compact rows stand for, as far as they still exist."""
+    """Return the pages of these index entries, as far as they still exist."""
     found = fetch(PAGES.key(workspace_id, row.id) for row in rows)
     return [page for page in found if isinstance(page, PageRow)]
 
 
 def find_html_key(workspace_id: str, page_id: str) -> str | None:
-    """Return the key of the HTML that a page has, or had when it was deleted with its site."""
-    # In this order: a page that is deleted between the two look-ups is found by the second.
+    """Return the key of a page's HTML, or of its last HTML if it was deleted with its site."""
+    # The order matters: a page that is deleted between the two reads is found by the second.
     page = PAGES.find(workspace_id, page_id) or PageRow.find(PAGES.trash(workspace_id), page_id)
     return page.html_key if page else None
 
 
 class PageCountRow(ContentRow):
-    """A site as the making and deletion of its pages write it, whoever else changes it meanwhile.
+    """Row for the creation and deletion of a site's pages.
 
-    Others who read the site before begin again, as the version says.
+    Other attributes may change at the same time.
+
+    The change raises ``version``, so other writers that read the site before are retried.
     """
 
     page_count = NumberAttribute(null=True)
@@ -247,30 +249,33 @@ class PageCountRow(ContentRow):
 
 
 def count_page(unit: UnitOfWork, page: PageRow, most: int) -> None:
-    """Stage the counting of a new page, the last in order, of a site that has a home page.
+    """Stage the counting of a new page, last in order, of a site that has a home page.
 
-    If by then the site has another home, ``most`` pages or one further back in order, the operation
-    begins again.
+    The operation is retried if the site at commit has another home page, ``most`` pages, or a page
+    with a higher sort order.
     """
     site, count, last = page.site, PageCountRow.page_count, PageCountRow.last_sort_order
     room = count.does_not_exist() | (count < most)
     is_last = last.does_not_exist() | (last <= page.sort_order)
     same_home = SiteRow.home_page_id == site.home_page_id
-    actions = [*_counting(1), last.set(page.sort_order)]
+    actions = [*_count_actions(1), last.set(page.sort_order)]
     unit.update(PageCountRow(site.pk, site.sk), actions, same_home & room & is_last)
 
 
 def discount_page(unit: UnitOfWork, page: PageRow, *, on_conflict: AppError) -> None:
-    """Stage that a site has a page less; ``on_conflict`` is raised if the site is gone."""
+    """Stage the counting of a deleted page.
+
+    ``on_conflict`` is raised if the site no longer exists.
+    """
     key = SITES.key(unit.workspace_id, page.project_id)
-    unit.update(PageCountRow(key.pk, key.sk), _counting(-1), on_conflict=on_conflict)
+    unit.update(PageCountRow(key.pk, key.sk), _count_actions(-1), on_conflict=on_conflict)
 
 
-def _counting(change: int) -> list[Action]:
+def _count_actions(change: int) -> list[Action]:
     return [PageCountRow.page_count.add(change), PageCountRow.version.add(1)]
 
 
 def html_folder(workspace_id: str, site_id: str, page_id: str | None = None) -> str:
-    """Return the object-store prefix of a site's page HTML, or of one page's."""
+    """Return the object-store prefix of the HTML of a site's pages, or of one page."""
     folder = f"{workspace_id}/sites/{site_id}/pages/"
     return folder if page_id is None else f"{folder}{page_id}/"

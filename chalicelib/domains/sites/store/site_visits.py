@@ -1,7 +1,7 @@
-"""Visits of sites, counted by the day: views, visitors, pages and referring hosts (ADR 29).
+"""Daily counters of a site's visits: views, visitors, pages and referring hosts (ADR 29).
 
-Nothing is kept of a visit itself but that a visitor, known by a hash of the day, was there; that
-row expires with the hash's salt.
+Of a visit itself, only one row is stored: a visitor, identified by a hash that changes daily, was
+on the site. The row expires with the salt of the hash.
 """
 
 from datetime import date, datetime, time, timedelta
@@ -20,19 +20,22 @@ PAGE = "page"
 REFERRER = "referrer"
 SORT_KEY = "-"
 SEEN_FOR = timedelta(days=2)
-"""After a day's beginning in UTC: by then it is over in every time zone."""
+"""Lifetime after the start of a day in UTC. By then the day has ended in every time zone."""
 
 
 class SeenRow(ConversationRow):
-    """Says that a visitor was on a site on a day."""
+    """Record that a visitor was on a site on a day."""
 
 
 def subject(site_id: str) -> str:
-    """Return what a site's daily counters are under; bookings of its services are there, too."""
+    """Return the subject of a site's daily counters.
+
+    Bookings of its services use the same subject.
+    """
     return f"site:{site_id}"
 
 
-def count(  # noqa: PLR0913  what a visit is
+def count(  # noqa: PLR0913  the attributes of a visit
     workspace_id: str,
     site_id: str,
     day: date,
@@ -41,9 +44,12 @@ def count(  # noqa: PLR0913  what a visit is
     referrer: str | None,
     visitor: str,
 ) -> None:
-    """Count a view of a page on a day of the site's, and the visitor if it is the first today.
+    """Count a view of a page on a day in the site's zone.
 
-    At once, without a transaction: any number at a time, each of them once (ADR 14).
+    Count the visitor on the first view of the day.
+
+    The counters are written at once, without a transaction, so that concurrent views all count (ADR
+    14).
     """
     counts, of = Increments(workspace_id), subject(site_id)
     counts.add(of, day, {VIEWS: 1}, page=page_id, referrer=referrer)
@@ -54,7 +60,10 @@ def count(  # noqa: PLR0913  what a visit is
 
 
 def _is_first(workspace_id: str, site_id: str, day: date, visitor: str) -> bool:
-    """Whether a visitor was not yet seen on a day; of views at once, one is the first."""
+    """Return whether a visitor is new on this day.
+
+    Of concurrent views, exactly one is the first.
+    """
     expires = datetime.combine(day, time(), clock.now().tzinfo) + SEEN_FOR
     row = SeenRow(f"W#{workspace_id}#SEEN#{site_id}#{day}#{visitor}", SORT_KEY, expires=expires)
     try:

@@ -1,4 +1,4 @@
-"""Sites (spec: projects)."""
+"""Sites, called projects in the API."""
 
 from datetime import timedelta
 from typing import Any
@@ -30,14 +30,14 @@ PENDING = "pending"
 ACTIVE = "active"
 ERROR = "error"
 PENDING_FOR = timedelta(hours=72)
-"""How long a domain may wait for its proof (tools.md, row 8)."""
+"""Time within which the ownership of a requested domain must be proven."""
 
 
 class DomainMap(MapAttribute[str, Any]):
-    """A custom domain: ``token`` is what its TXT record must prove, ``status`` how far that is.
+    """A custom domain. The TXT record must contain ``token``; ``status`` is the state of the proof.
 
-    ``active`` was proven, and held the claim, when the DNS was last asked; ``error`` no longer
-    shows its proof, and has lost the claim if another site showed one.
+    ``active``: the proof and the claim existed at the last DNS look-up. ``error``: the proof has
+    gone, and the claim, too, if another site has shown a proof.
     """
 
     name = UnicodeAttribute()
@@ -48,15 +48,16 @@ class DomainMap(MapAttribute[str, Any]):
 
     @property
     def lapsed(self) -> bool:
-        """Whether it was not proven in time; then it counts as not bound."""
+        """Whether the domain was not proven in time. It then counts as not bound."""
         return self.status == PENDING and clock.now() - self.requested_at > PENDING_FOR
 
 
 class SiteRow(Record):
     """A site.
 
-    ``status_when_resumed`` is what a suspended site returns to; ``home_page_id`` is its first page,
-    ``page_count`` how many it has, ``last_sort_order`` what none of their sort orders is above.
+    ``status_when_resumed`` is the status to which a suspended site returns. ``home_page_id`` is the
+    home page, and ``page_count`` the number of pages. No page has a sort order above
+    ``last_sort_order``.
     """
 
     title = UnicodeAttribute()
@@ -72,13 +73,13 @@ class SiteRow(Record):
 
     @property
     def domain(self) -> DomainMap | None:
-        """The custom domain, unless its proof has lapsed."""
+        """The custom domain, unless it was not proven in time."""
         binding: DomainMap | None = self.attribute_values.get("domain_binding")
         return None if binding is None or binding.lapsed else binding
 
     @property
     def url(self) -> str:
-        """Where visitors find it: on its own domain once that is proven."""
+        """URL at which visitors find the site: on its own domain once that is proven."""
         domain = self.domain
         if domain is not None and domain.status == ACTIVE:
             return f"https://{domain.name}"
@@ -106,12 +107,12 @@ SITES = listed(
 
 
 def find_deleted(workspace_id: str, site_id: str) -> SiteRow | None:
-    """Return a site that was deleted in the last 30 days, as it was then, or None."""
+    """Return a site that was deleted in the last 30 days, as it was at its deletion, or None."""
     return SiteRow.find(SITES.trash(workspace_id), site_id)
 
 
 def domain_request(name: str, token: str) -> DomainMap:
-    """Return a new binding, waiting for its proof."""
+    """Return a new binding of a domain, with its proof pending."""
     now = clock.now()
     return DomainMap(  # type: ignore[no-untyped-call]  # as above
         name=name, token=token, status=PENDING, requested_at=now, checked_at=now
@@ -119,17 +120,17 @@ def domain_request(name: str, token: str) -> DomainMap:
 
 
 def domain_claim(workspace_id: str, domain: str, site_id: str) -> ClaimRow:
-    """Return the claim of the site that has proven to own a domain."""
+    """Return the claim of a site on a domain that it has proven to own."""
     return claim(DOMAIN_CLAIM, domain, site_id, workspace_id)
 
 
 def find_domain_claim(domain: str) -> ClaimRow | None:
-    """Return the claim on a domain; its ``target`` is the site that holds it."""
+    """Return the claim on a domain. Its ``target`` is the id of the site that holds the domain."""
     return ClaimRow.find_claim(DOMAIN_CLAIM, domain)
 
 
 def free_domain(unit: UnitOfWork, site: SiteRow) -> None:
-    """Stage the end of the claim that a site holds on its domain, if it does."""
+    """Stage the release of a site's claim on its domain, if it holds one."""
     if site.domain is not None and site.domain.status != PENDING:
         claim = find_domain_claim(site.domain.name)
         if claim is not None and claim.target == site.id:
@@ -139,9 +140,9 @@ def free_domain(unit: UnitOfWork, site: SiteRow) -> None:
 def take_over_domain(
     unit: UnitOfWork, claim: ClaimRow, holder: SiteRow | None, site_id: str
 ) -> None:
-    """Stage the move of a domain's claim to a site, and the error that its holder sees from then.
+    """Stage the move of a domain's claim to a site, and the error status of the former holder.
 
-    Whatever the holder does meanwhile, its version shows that it was first.
+    The update checks the former holder's version. After a concurrent change, the unit is retried.
     """
     if holder is not None and holder.domain is not None:
         binding: Any = SiteRow.domain_binding
