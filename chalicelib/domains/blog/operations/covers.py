@@ -31,8 +31,8 @@ def take_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
     """Copy a cover to the platform's files; return the copy, or the URL to link to instead.
 
     The image may be on another server, in the caller's workspace, or already in the platform's
-    files. A cover that cannot be copied adds a warning. Then the link is None, too, unless the URL
-    is one that a page may show. An operation calls this function at most once.
+    files. A cover that cannot be copied adds a warning. The URL to link to is None if a page may
+    not show an image from it. An operation calls this function at most once.
     """
     if rehosting.is_own_url(url):
         copied = ctx.unit.run_side_effect_once("copy", lambda: _copy_own_image(ctx, url))

@@ -228,10 +228,10 @@ def _request_draft(request: DraftRequest) -> drafts.Draft:
         )
         return drafts.parse(answer.text, request.categories, request.kind)
     except ModelError as failure:
-        log.warning("no draft", extra={"kind": failure.kind, "reason": failure.reason})
+        log.warning("AI draft failed", extra={"kind": failure.kind, "reason": failure.reason})
         raise _model_error(failure.kind, failure.retry_after) from failure
     except DraftError as failure:
-        log.warning("no draft", extra={"kind": "nonsense", "reason": failure.reason})
+        log.warning("AI draft failed", extra={"kind": "nonsense", "reason": failure.reason})
         msg = (
             f"The model's answer is no card: {failure.reason}. Try again, or say more in the"
             " prompt."

@@ -108,7 +108,7 @@ class OwnAccountResult(Wire):
 
 @operation(title="Get one's own account", audience=(Audience.SESSION,), reads=True)
 def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:  # noqa: ARG001  every handler has this shape
-    """Return the account of who is signed in."""
+    """Return the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)
     return OwnAccountResult(account=OwnAccount.from_row(account.attribute_values, id=account.id))
 
@@ -153,11 +153,12 @@ def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
 
 @operation(title="Disable an account", audience=OPERATOR, idempotent=True)
 def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
-    """Disable an account: it cannot sign in, its sessions are over, its API keys are revoked.
+    """Disable an account: it cannot sign in, its sessions end, and its API keys are revoked.
 
-    Disabling comes first, and by itself: no key is made after it. One transaction might not hold
-    all keys, so each workspace's are revoked in one of their own, which its audit log shows. Run
-    again, it revokes what is left.
+    The account is disabled in the first transaction, so that no key is created afterwards. Then
+    each workspace's keys are revoked in a transaction of their own, because one transaction may be
+    too small for all keys. The workspace's audit log shows the revocation. A repeated call revokes
+    the remaining keys.
     """
     account_id = accounts.by_email(args.email).id
     ctx.unit.commit_batch("account", partial(_stage_disabling, account_id=account_id))

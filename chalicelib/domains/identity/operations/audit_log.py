@@ -157,7 +157,7 @@ def _entry_filter(
     reads=True,
 )
 def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
-    """List who has changed what, newest first. It is kept for 90 days."""
+    """List changes with their actors, newest first. Entries are kept for 90 days."""
     zone = workspaces.get(ctx.workspace_id).timezone if args.from_ or args.to else "UTC"
     areas = _areas()
     found = audit.page(

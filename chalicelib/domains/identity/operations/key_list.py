@@ -67,7 +67,7 @@ class KeyList(Wire):
     reads=True,
 )
 def list_keys(ctx: Context, args: KeyListQuery) -> KeyList:  # noqa: ARG001  every handler has this shape
-    """List all API keys of a workspace, newest first; tokens are shown by nothing."""
+    """List all API keys of a workspace, newest first, without their tokens."""
     rows = api_keys.of_workspace(ctx.workspace_id)[::-1]
     owners = accounts.of_ids(key.account_id for key in rows)
     return KeyList(

@@ -94,11 +94,11 @@ class KeyRevoked(Wire):
     secret="token",  # noqa: S106  the name of the field
 )
 def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
-    """Create an API key; its token is shown this once.
+    """Create an API key. Its token is shown only in this answer.
 
-    It belongs to the account that makes it; a key that the operator makes, to the owner. Below the
-    Business plan, where no key would work, the operator alone makes some: for an upgrade to come.
-    An account makes none that would outlive its place in the workspace, or itself.
+    A key belongs to the account that creates it. A key that the operator creates belongs to the
+    workspace's owner. On a plan without API access, only the operator can create keys, which work
+    after an upgrade. An account that is disabled, or cannot manage the workspace, gets no key.
     """
     lock = locks.lock_row(ctx.workspace_id, api_keys.LOCK)
     workspace = workspaces.get(ctx.workspace_id)
@@ -156,10 +156,10 @@ def _check_holder(account: AccountRow, workspace_id: str) -> None:
     idempotent=True,
 )
 def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
-    """Revoke a key for good; revoking it again keeps the first time.
+    """Revoke a key for good. Revoking it again keeps the time of the first revocation.
 
-    Whoever manages a workspace may revoke any key of it, whoever made it: an exposed key cannot
-    wait for its maker.
+    Anyone who manages the workspace can revoke any key of it, because a leaked key cannot wait for
+    the account that created it.
     """
     key = api_keys.by_id(args.id, ctx.workspace_id)
     if key.revoked_at is None:

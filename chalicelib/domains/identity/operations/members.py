@@ -81,7 +81,7 @@ def _workspace(args: MemberRef) -> str:
     reads=True,
 )
 def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: ARG001  every handler has this shape
-    """List who works in a workspace, in the order that they joined."""
+    """List the members of a workspace, in the order in which they joined."""
     return MemberList(
         members=[
             MemberListed.from_row(
@@ -94,9 +94,10 @@ def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: AR
 
 @operation(title="Add a member", audience=OPERATOR, resolve=_workspace, idempotent=True)
 def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
-    """Add an account to a workspace, or change its role there; the owner stays the owner.
+    """Add an account to a workspace, or change its role there. The owner's role cannot change.
 
-    A plain member makes no keys, and keeps none of when it was a manager: they are revoked.
+    A plain member cannot have keys. If a manager becomes a plain member, the account's keys in the
+    workspace are revoked.
     """
     workspace, account = workspaces.get(args.workspace_id), accounts.by_email(args.email)
     if account.id == workspace.owner_id:

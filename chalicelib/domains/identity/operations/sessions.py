@@ -129,7 +129,7 @@ class PasswordChange(Wire):
     secret="token",  # noqa: S106  the name of the field
 )
 def sign_in(ctx: Context, args: SignIn) -> SignedIn:
-    """Begin a session; a wrong address, a wrong password and a disabled account look alike."""
+    """Start a session. A wrong address, a wrong password and a disabled account fail alike."""
     ctx.unit.run_side_effect_once(
         "count", lambda: limits.take(ATTEMPTS_FROM_ONE_PLACE, ctx.principal.rate_limit_key)
     )
@@ -149,12 +149,12 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     else:
         ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
     ctx.unit.after_commit(lambda: limits.give_back(FAILURES, email_hash))
-    return SignedIn(account_id=account.id, token=_stage_session(ctx, account, args.browser))
+    return SignedIn(account_id=account.id, token=_begin(ctx, account, args.browser))
 
 
 @operation(title="List sessions", audience=SESSION, reads=True, platform=True)
 def list_sessions(ctx: Context, args: NoInput) -> SessionList:  # noqa: ARG001  every handler has this shape
-    """List where the account is signed in."""
+    """List the sessions of the account."""
     caller = _session(ctx)
     rows = console_sessions.of_account(accounts.get(caller.account_id))
     return SessionList(
@@ -171,7 +171,7 @@ def list_sessions(ctx: Context, args: NoInput) -> SessionList:  # noqa: ARG001  
 
 @operation(title="End a session", audience=SESSION, idempotent=True, platform=True)
 def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
-    """End a session of the account, the one that asks or another."""
+    """End a session of the account: the current one or another."""
     account = accounts.get(_session(ctx).account_id)
     for row in console_sessions.of_account(account):
         if row.session_id == args.id:
@@ -184,7 +184,7 @@ def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
 
 @operation(title="Sign out everywhere", audience=SESSION, idempotent=True, platform=True)
 def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:  # noqa: ARG001  as above
-    """End every session of the account, the one that asks included."""
+    """End every session of the account, including the current one."""
     account = accounts.get(_session(ctx).account_id)
     ctx.unit.update(account, [AccountRow.session_epoch.add(1)])
     ctx.unit.mention(f"account:{account.id}")
@@ -199,9 +199,9 @@ def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:  # noqa: ARG0
     secret="token",  # noqa: S106  the name of the field
 )
 def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
-    """Change the account's password; its sessions end, and one begins for who has changed it.
+    """Change the account's password, end its sessions, and start a new session for the caller.
 
-    Of a form that is sent twice at once, both are told so.
+    If the form is sent twice at the same time, both calls succeed.
     """
     caller = _session(ctx)
     account = accounts.get(caller.account_id)
@@ -213,7 +213,7 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
         # The form was sent twice. The first call ended the session after this call began. The
         # browser may receive only this answer, so this answer starts a session, too.
         ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
-        return SignedIn(account_id=account.id, token=_stage_session(ctx, account, browser))
+        return SignedIn(account_id=account.id, token=_begin(ctx, account, browser))
     hashed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
     epoch = int(account.session_epoch)
     ctx.unit.update(
@@ -226,7 +226,7 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
         condition=AccountRow.password_hash == account.password_hash,
     )
     account.session_epoch = epoch + 1
-    return SignedIn(account_id=account.id, token=_stage_session(ctx, account, browser))
+    return SignedIn(account_id=account.id, token=_begin(ctx, account, browser))
 
 
 def _session(ctx: Context) -> SessionPrincipal:
@@ -235,7 +235,7 @@ def _session(ctx: Context) -> SessionPrincipal:
     return ctx.principal
 
 
-def _stage_session(ctx: Context, account: AccountRow, browser: str) -> str:
+def _begin(ctx: Context, account: AccountRow, browser: str) -> str:
     """Stage a new session, and return its token of 256 random bits."""
     token = ctx.unit.run_side_effect_once("token", lambda: token_urlsafe(32))
     row = console_sessions.row(token, account, new_id(), browser)

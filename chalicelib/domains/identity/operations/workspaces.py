@@ -115,7 +115,7 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG0
 
 @operation(title="List one's own workspaces", audience=(Audience.SESSION,), reads=True)
 def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:  # noqa: ARG001  as above
-    """List the workspaces that a person may work in, wherever they are just now."""
+    """List the workspaces of which the account is a member."""
     found = workspaces.of_account(ctx.principal.account_id)
     return OwnWorkspaceList(workspaces=[OwnWorkspace.of(*each) for each in found])
 
@@ -212,9 +212,10 @@ def _workspace(args: PlanSet | WorkspacePatch) -> str:
 
 @operation(title="Update a workspace", audience=OPERATOR, resolve=_workspace, idempotent=True)
 def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
-    """Change a workspace's name, its time zone, or the country that its phones are read in.
+    """Change a workspace's name, its time zone, or the country for its phone numbers.
 
-    What was counted and read before stays as it is; its slug and its resources' zones stay, too.
+    Existing counts and phone numbers do not change. Neither do the slug and the time zones of
+    resources.
     """
     workspace = workspaces.get(args.workspace_id)
     if args.changes.get("timezone", workspace.timezone) != workspace.timezone:
@@ -230,9 +231,12 @@ def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
 
 @operation(title="Set a plan", audience=OPERATOR, resolve=_workspace, idempotent=True)
 def set_plan(ctx: Context, args: PlanSet) -> PlanSetResult:
-    """Change a workspace's plan, in its record and in every live key: the next request sees it.
+    """Change a workspace's plan, in its record and in every live key.
 
-    All in one transaction with the lock of its keys, so that record and keys never disagree.
+    The next request uses the new plan.
+
+    One transaction changes them together with the lock row of the keys, so that the record and the
+    keys never disagree.
     """
     lock = locks.lock_row(args.workspace_id, api_keys.LOCK)
     workspace = workspaces.get(args.workspace_id)

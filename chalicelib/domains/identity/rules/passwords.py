@@ -22,7 +22,7 @@ def hashed(password: str) -> str:
 
 
 @cache
-def _random_hash() -> str:
+def _nobodys() -> str:
     """Return the hash of an unknown random password."""
     return hashed(token_urlsafe(32))
 
@@ -31,11 +31,9 @@ def matches(stored: str | None, password: str) -> bool:
     """Return whether a password matches a hash. Without a hash, the check takes just as long."""
     from argon2.exceptions import InvalidHashError, VerificationError  # noqa: PLC0415  as above
 
-    random_hash = (
-        _random_hash()
-    )  # always created, so that the first unknown address takes no longer
+    nobodys = _nobodys()  # always created, so that the first unknown address takes no longer
     try:
-        hasher().verify(stored or random_hash, password)
+        hasher().verify(stored or nobodys, password)
     except (VerificationError, InvalidHashError):
         return False
     return stored is not None

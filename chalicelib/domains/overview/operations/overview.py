@@ -151,7 +151,7 @@ class Overview(Wire):
 
 @operation(title="Look at a workspace at a glance", audience=(Audience.SESSION,), reads=True)
 def get_overview(ctx: Context, args: NoInput) -> Overview:  # noqa: ARG001  every handler has this shape
-    """Return what came in lately, what is next, and what there is, in a dozen small reads."""
+    """Return recent activity, next bookings and available funds, in a dozen small reads."""
     home = workspaces.get(ctx.workspace_id)
     today = clock.local_day(clock.now(), home.timezone)
     income = _daily_counts(home, today)

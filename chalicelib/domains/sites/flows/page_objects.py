@@ -93,7 +93,7 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
     body, old = html.encode(), page.html_key
     size = len(body) - int(page.html_bytes) + files_size
     storage.charge(ctx.unit, ctx.principal.plan, size, begin_again=files_size > 0)
-    new = ctx.unit.run_side_effect_once("html", lambda: _schedule_cleanup(ctx, page))
+    new = ctx.unit.run_side_effect_once("html", lambda: _new_object(ctx, page))
     if new.body != body:
         object_store().put(new.key, body, HTML_TYPE)
         new.body = body
@@ -103,7 +103,7 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
     page.file_ids = files.named_in(ctx.unit, html, page.file_ids)
 
 
-def _schedule_cleanup(ctx: Context, page: PageRow) -> _NewHtml:
+def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
     """Return a new object, after scheduling the job that removes the object if it stays unused.
 
     One job covers the new object and the old one. The page's record decides which of them is

@@ -218,10 +218,10 @@ class _Pass:
         self._size = max(self._size, len(html))
         lines = [0, *(match.end() for match in re.finditer("\n", html))]
         parts: list[str] = []
-        end, inside, drawings = 0, "", 0
+        end, inside, open_svgs = 0, "", 0
         for token in tokenize(html, capture_source=True):
             if token.type is TokenType.TEXT:
-                if inside == "title" and not (self._titled or self._nested or drawings):
+                if inside == "title" and not (self._titled or self._nested or open_svgs):
                     self.title += token.data or ""
                 continue
             start, source = lines[token.line - 1] + token.col, token.source or ""
@@ -230,10 +230,12 @@ class _Pass:
             if token.type is TokenType.START_TAG:
                 source = self._tag(token, source)
                 inside = token.tag or ""
-                drawings += inside == "svg" and not token.self_closing
+                open_svgs += inside == "svg" and not token.self_closing
             else:
                 self._titled |= bool(self.title)
-                drawings -= token.type is TokenType.END_TAG and token.tag == "svg" and drawings > 0
+                open_svgs -= (
+                    token.type is TokenType.END_TAG and token.tag == "svg" and open_svgs > 0
+                )
                 inside = ""
             parts.append(source)
         parts.append(self._text(html[end:], inside))
@@ -283,9 +285,9 @@ class _Pass:
         if tag == "meta":
             return self._meta(name, attributes)
         if name in _LAZY and ("/" in value or "." in value):
-            return self._picture(value)
+            return self._image(value)
         if name in _LINKS and tag != "base":
-            return self._picture(value) if _is_image(tag, name, attributes) else self._link(value)
+            return self._image(value) if _is_image(tag, name, attributes) else self._link(value)
         return value
 
     def _meta(self, name: str, attributes: dict[str, str]) -> str:
@@ -302,7 +304,7 @@ class _Pass:
         about = {attributes.get(key, "").lower() for key in ("property", "name", "itemprop")}
         if attributes.get("name", "").lower() == "description" and not self._nested:
             self.description = self.description or value.strip()
-        return self._picture(value) if about & _IMAGE_METAS else value
+        return self._image(value) if about & _IMAGE_METAS else value
 
 
 def _is_image(tag: str, name: str, attributes: dict[str, str]) -> bool:

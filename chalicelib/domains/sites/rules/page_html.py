@@ -37,19 +37,19 @@ def _find_metadata(html: str) -> tuple[bool, bool]:
     from turbohtml import TokenType, tokenize  # noqa: PLC0415  as in ``domains.sites.rules.html_import``
 
     titled = described = False
-    drawings = 0
+    open_svgs = 0
     for token in islice(tokenize(html), _MAX_TOKENS):
         if token.type is TokenType.START_TAG:
             if token.tag == "body":
                 break
-            drawings += token.tag == "svg" and not token.self_closing
-            titled |= token.tag == "title" and not drawings
+            open_svgs += token.tag == "svg" and not token.self_closing
+            titled |= token.tag == "title" and not open_svgs
             if token.tag == "meta":
                 described |= (token.attr("name") or "").lower() == "description"
         elif token.type is TokenType.END_TAG:
             if token.tag == "head":
                 break
-            drawings -= token.tag == "svg" and drawings > 0
+            open_svgs -= token.tag == "svg" and open_svgs > 0
     return titled, described
 
 

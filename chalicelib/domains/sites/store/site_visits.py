@@ -1,7 +1,7 @@
 """Daily counters of a site's visits: views, visitors, pages and referring hosts (ADR 29).
 
-Of a visit itself, only one row is stored: a visitor, identified by a hash that changes daily, was
-on the site. The row expires with the salt of the hash.
+Only one row is stored for a visit: it records that a visitor was on the site on a day. The visitor
+is identified by a hash that changes daily. The row expires with the salt of the hash.
 """
 
 from datetime import date, datetime, time, timedelta
