@@ -15,8 +15,8 @@ class QuotaExceededError(ConflictError):
 def charge(unit: UnitOfWork, plan: str, size: int, *, begin_again: bool = False) -> None:
     """Stage a change of the used storage by ``size`` bytes. A negative size frees storage.
 
-    A unit calls this once, with the sum of all that it stores and removes, because DynamoDB allows
-    one change of a row in a transaction. With ``begin_again``, the operation is retried instead of
+    A unit calls this once, with the sum of all that it stores and removes. DynamoDB allows only one
+    change of a row in a transaction. With ``begin_again``, the operation is retried instead of
     failing. Use it if the caller already selected what fits, as the import of images does.
 
     Raises:

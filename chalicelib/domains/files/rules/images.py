@@ -96,9 +96,9 @@ def sanitize(body: bytes) -> CleanImage:
     """Decode an image and re-encode it.
 
     Raises:
-        ImageError: the image has another format than those above, is damaged or incomplete, or has
-            more than ``MAX_PIXELS`` or ``MAX_PIXELS_OF_FRAMES`` pixels, ``MAX_FRAMES`` frames, or
-            64 scans of a JPEG.
+        ImageError: the image has an unsupported format, is damaged or incomplete, or has too many
+            pixels, frames (``MAX_FRAMES``) or JPEG scans. ``MAX_PIXELS`` or
+            ``MAX_PIXELS_OF_FRAMES`` limits the pixels.
     """
     mime_type = sniff(body)
     if mime_type not in _READERS:

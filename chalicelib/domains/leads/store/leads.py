@@ -36,9 +36,9 @@ CONSENT = {"label", "at"}
 class LeadRow(Record):
     """A lead from a form, or from a dialog with a bot.
 
-    ``data`` are the submitted values. If they are long, ``data`` is a shortened copy, and a
-    separate row, which lists do not read, has them in full, written at ``data_revision``. ``day``
-    is the day of creation in the workspace's time zone, and ``source_name`` is the source in the
+    ``data`` are the submitted values. Long values are stored in a separate row, written at
+    ``data_revision``, which lists do not read; ``data`` is then a shortened copy. ``day`` is the
+    day of creation in the workspace's time zone, and ``source_name`` is the source in the
     statistics. Both never change, so that counters can be corrected. A ``phone`` that is not a
     valid number is stored as written, but matches no client. ``over_quota`` marks a lead beyond the
     number that the plan includes. ``named_contacts`` are contacts in the data, and former contacts.

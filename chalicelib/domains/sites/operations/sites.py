@@ -146,7 +146,7 @@ class SiteStats(Wire):
 
 
 class SiteStatsResult(Wire):
-    """Whether a site's visits are counted."""
+    """State of a site's visit counting."""
 
     id: Id = Field(description="Site id.")
     stats_enabled: bool = Field(description="Whether visits are counted now.")

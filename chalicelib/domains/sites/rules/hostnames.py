@@ -20,9 +20,8 @@ def normalize(name: str, own_host: str) -> str:
     """Return a host name in lower case and punycode, without a final dot.
 
     Raises:
-        ValueError: the name is a URL, wildcard or IP address, has a port or path, is not a valid
-            host name, is a public suffix such as co.uk, or belongs to this platform. The message
-            says which.
+        ValueError: the name is not a plain host name (a URL, port, path, wildcard or IP address),
+            is invalid, is a public suffix such as co.uk, or belongs to this platform.
     """
     import idna  # noqa: PLC0415  its tables load only when a domain is bound
 
