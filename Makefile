@@ -106,8 +106,9 @@ bench: $(VENV)/.installed build/bench/.installed ## Measure beside peers; write 
 	@$(BIN)/python -m infra.bench $(ARGS)
 
 .PHONY: reference
-reference: $(VENV)/.installed ## Record the reference's example answers; write docs/reference.md
+reference: $(VENV)/.installed ## Record example answers and tools' snapshots; write docs/reference.md
 	$(BIN)/python -m pytest -q tests/contract/test_reference.py -k answered_now --update-snapshots
+	$(BIN)/python -m pytest -q tests/contract/test_tools.py -k snapshot --update-snapshots
 	$(BIN)/python -m infra reference
 
 .PHONY: format

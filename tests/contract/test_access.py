@@ -25,8 +25,14 @@ def send(api: Api, operation: Operation, arguments: dict[str, Any]) -> Answer:
     for name in operation.path_parameters:
         path = path.replace(f"{{{name}}}", rest.pop(name))
     if operation.reads_query:
-        return api.call(operation.method, f"{path}?{urlencode(rest)}")
+        query = {name: _query_text(value) for name, value in rest.items()}
+        return api.call(operation.method, f"{path}?{urlencode(query)}")
     return api.call(operation.method, path, rest)
+
+
+def _query_text(value: Any) -> Any:
+    """Return a value as a query takes it: booleans are ``true`` and ``false``."""
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def answers(restored: Callable[[], World]) -> Iterator[tuple[Operation, Answer]]:

@@ -26,11 +26,17 @@ def curl(base_url: str, operation: OperationDoc) -> str:
     lines = [f"curl{flags} {_quoted(base_url + _filled(operation.path, path))}"]
     if operation.needs_key:
         lines.append('-H "Authorization: Bearer $API_KEY"')
-    lines += [f"--data-urlencode {_quoted(f'{name}={value}')}" for name, value in query.items()]
+    texts = {name: _query_text(value) for name, value in query.items()}
+    lines += [f"--data-urlencode {_quoted(f'{name}={text}')}" for name, text in texts.items()]
     if body:
         lines.append("-H 'Content-Type: application/json'")
         lines.append(f"-d {_quoted(_json(body))}")
     return " \\\n  ".join(lines)
+
+
+def _query_text(value: object) -> str:
+    """Return a value as a query takes it: booleans are ``true`` and ``false``."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def python(base_url: str, operation: OperationDoc) -> str:
@@ -41,7 +47,8 @@ def python(base_url: str, operation: OperationDoc) -> str:
     if operation.needs_key:
         arguments.append('headers={"Authorization": f"Bearer {os.environ[\'API_KEY\']}"}')
     if query:
-        arguments.append(f"params={_python(query, 1)}")
+        texts = {n: _query_text(v) if isinstance(v, bool) else v for n, v in query.items()}
+        arguments.append(f"params={_python(texts, 1)}")
     if body:
         arguments.append(f"json={_python(body, 1)}")
     streamed = operation.answer_type == _STREAM

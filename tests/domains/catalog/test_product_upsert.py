@@ -12,6 +12,8 @@ from chalicelib.core import settings as service_settings
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.catalog.operations import upsert as module
+from chalicelib.domains.catalog.operations.products import ProductPatch
+from chalicelib.domains.catalog.operations.upsert_items import UpsertItem
 from chalicelib.engine import audit, limits
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork
@@ -472,3 +474,8 @@ class TestConcurrency:
         answer = upsert(api, item("A", categoryId=gone), item("B"))
         assert [result["status"] for result in answer["results"]] == [404, 200]
         assert names(api) == "Name B"
+
+
+def test_an_item_takes_every_field_that_an_update_takes() -> None:
+    differing = set(ProductPatch.model_fields) ^ set(UpsertItem.model_fields)
+    assert differing == {"id", "stock_delta"}
