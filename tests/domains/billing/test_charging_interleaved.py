@@ -19,6 +19,7 @@ from pynamodb.attributes import NumberAttribute
 from chalicelib.core import retry
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
+from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Recovered, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
@@ -181,7 +182,8 @@ class World:
             budget = budgets.budget(self.workspace, self.agents[which % 2])
             budgets.set_limits(unit, budget, {window: None if lifted % 3 == 0 else kopecks})
 
-        run_unit(self.workspace, None, stage)
+        # With an event, as operations have: a transaction whose answer is lost is sent again.
+        run_unit(self.workspace, AuditEvent("set_bot_limits", "operator"), stage)
 
     def pass_time(self, hours: int, *_: int) -> None:
         self.time.pass_by(hours=hours % 40)

@@ -36,8 +36,7 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 
-SECONDS = 20.0
-"""Time for all fetches of a call, in seconds. API Gateway ends a request after 29 seconds."""
+SECONDS = 20.0  # For all fetches of a call. API Gateway ends a request after 29 seconds.
 AT_ONCE = 8
 ADDRESS = "/files/"
 ID_LENGTH = 26
@@ -63,10 +62,7 @@ class ImportedImage:
 
 @dataclass(frozen=True, slots=True)
 class RejectedImage:
-    """An image that was not imported, and the reason.
-
-    ``late`` is true if only time was too short.
-    """
+    """An image that was not imported. ``late`` is true if only time was too short."""
 
     url: str
     reason: str
