@@ -18,7 +18,7 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways.object_store import object_store
 from chalicelib.lib import barcodes
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, pages, posts, school
+from infra.local.demo import bakery, caller, pages, posts, school
 from infra.local.demo import seed as demo
 from infra.local.demo.seed import EMAIL, seed
 from tests.conftest import Api, as_operator
@@ -317,7 +317,7 @@ def test_seeding_continues_after_a_kill_between_any_two_steps(
         die_once(sorted(value), value.get("steps"))
 
     with monkeypatch.context() as dying:
-        for module in (runner, demo):
+        for module in (runner, caller, demo):
             dying.setattr(module, "invoke", invoke)
         dying.setattr(DataDir, "demo", DataDir.demo.setter(note))
         while True:
