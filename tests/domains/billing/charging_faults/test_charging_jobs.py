@@ -1,0 +1,177 @@
+"""The recovery job and late transactions of charging."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled
+from chalicelib.domains.billing.rules.pricing import TokenUsage
+from chalicelib.domains.billing.store import ledger
+from chalicelib.engine import jobs
+from chalicelib.engine.connection import connection
+from tests.conftest import Time
+from tests.domains.billing import books
+from tests.domains.billing.charging_faults.helpers import FREE, note, noted
+from tests.domains.billing.test_charging import TERMS, money, reserve, top_up
+from tests.fakes.dynamodb_faults import (
+    TRANSACTION,
+)
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
+
+
+@pytest.fixture
+def usages(monkeypatch: pytest.MonkeyPatch) -> dict[str, TokenUsage]:
+    """Usage that requests have recorded, for the recovery job."""
+    left: dict[str, TokenUsage] = {}
+    monkeypatch.setattr(charging, "_recoveries", [])
+
+    @charging.recovers_holds
+    def recover(hold: Hold) -> Recovered:
+        return Recovered(left.get(hold.request_id), note(hold.request_id))
+
+    return left
+
+
+def run_jobs() -> dict[str, int]:
+    return jobs.run({ledger.SETTLE_HOLD: charging.settle_hold})
+
+
+@pytest.mark.parametrize("reads", [2, 3])
+class TestALateTransaction:
+    """A transaction that is carried out after its answer was lost, once the next one is prepared.
+
+    This happens right after the search for the first transaction failed, or right after the wallet
+    was read again.
+    """
+
+    @contextmanager
+    def late(self, reads: int) -> Iterator[None]:
+        """Delay the first transaction until this many reads have been made."""
+        client = connection().client
+        send, kept = client._make_api_call, list[Any]()
+        state = {"reads": 0}
+
+        def call(name: str, request: dict[str, Any]) -> Any:
+            if name == TRANSACTION and not kept:
+                kept.append(request)
+                raise ReadTimeoutError(endpoint_url="http://nowhere")
+            if name != TRANSACTION:
+                state["reads"] += 1
+            answer = send(name, request)
+            if state["reads"] == reads and len(kept) == 1:
+                kept.append(send(TRANSACTION, kept[0]))
+            return answer
+
+        client._make_api_call = call
+        try:
+            yield
+        finally:
+            client._make_api_call = send
+        assert len(kept) == 2
+
+    def test_a_late_reservation_happens_once(self, reads: int) -> None:
+        top_up(1000)
+        with self.late(reads):
+            hold = charging.reserve(TERMS, "r", 10, 100, note("reserved"))
+        assert (hold.amount, money()) == (110, (890, 110))
+        books.audit("acc", "ws", "bot")
+
+    def test_a_late_reservation_of_the_whole_balance_is_not_refused(self, reads: int) -> None:
+        top_up(110)
+        with self.late(reads):
+            assert charging.reserve(TERMS, "r", 10, 100).amount == 110
+        books.audit("acc", "ws", "bot")
+
+    def test_a_late_settlement_happens_once(self, reads: int) -> None:
+        top_up(1000)
+        hold = reserve()
+        with self.late(reads):
+            assert charging.settle(hold, TokenUsage(10, 30), note("s")).cost == 40
+        assert money() == (960, 0)
+        books.audit("acc", "ws", "bot")
+
+
+class TestJob:
+    def test_the_job_settles_a_crashed_request(
+        self, usages: dict[str, TokenUsage], time: Time
+    ) -> None:
+        top_up(1000)
+        reserve("produced")
+        reserve("nothing")
+        usages["produced"] = TokenUsage(10, 7)
+        time.pass_by(minutes=9.9)
+        assert run_jobs() == {"settle-hold": 0}
+        time.pass_by(minutes=0.2)
+        assert run_jobs() == {"settle-hold": 2}
+        assert money() == (1000 - 17, 0)
+        assert noted("produced")
+        assert noted("nothing")
+        books.audit("acc", "ws", "bot")
+
+    def test_the_job_does_nothing_for_a_settled_request(
+        self, usages: dict[str, TokenUsage], time: Time
+    ) -> None:
+        top_up(1000)
+        charging.settle(reserve(), TokenUsage(10, 30))
+        time.pass_by(hours=1)
+        assert run_jobs() == {"settle-hold": 0}
+        assert usages == {}
+
+    def test_the_job_and_the_request_close_a_hold_once(
+        self, usages: dict[str, TokenUsage], time: Time
+    ) -> None:
+        top_up(1000)
+        hold = reserve()
+        usages["r"] = TokenUsage(10, 7)
+        time.pass_by(minutes=11)
+        run_jobs()
+        late = charging.settle(hold, TokenUsage(10, 90), note("late"))
+        assert late == Settled("settled", 17, adopted=True)
+        assert not noted("late")
+        assert money() == (983, 0)
+
+    def test_the_job_closes_a_request_without_a_price(
+        self, usages: dict[str, TokenUsage], time: Time
+    ) -> None:
+        hold = charging.reserve(FREE, "f", 10, 100, message_id="m")
+        usages["f"] = TokenUsage(10, 7)
+        time.pass_by(minutes=11)
+        assert run_jobs() == {"settle-hold": 1}
+        assert noted("f")
+        assert charging.settle(hold, TokenUsage(10, 7)).adopted
+
+    def test_the_job_passes_the_request_to_recovery(
+        self, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen: list[Hold] = []
+        monkeypatch.setattr(charging, "_recoveries", [])
+
+        @charging.recovers_holds
+        def recover(hold: Hold) -> Recovered:
+            seen.append(hold)
+            return Recovered(None, charging.nothing)
+
+        top_up(1000)
+        holds = [
+            charging.reserve(terms, f"r{number}", 10, 100, message_id="m")
+            for number, terms in enumerate((TERMS, FREE))
+        ]
+        time.pass_by(minutes=11)
+        run_jobs()
+        assert sorted(seen) == sorted(holds)
+
+    def test_the_job_stays_scheduled_while_the_usage_is_unknown(
+        self, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(charging, "_recoveries", [])
+        top_up(1000)
+        hold = reserve()
+        time.pass_by(minutes=11)
+        assert run_jobs() == {"settle-hold": 0}
+        assert jobs.is_there(hold.job)
+        assert money() == (890, 110)

@@ -1,0 +1,125 @@
+"""A deployment to restored tables."""
+
+import json
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from chalicelib.engine.tables import TABLES
+from infra.deploy import published_settings
+from infra.deploy.destruction import destroy
+from tests.infra.conftest import Aws, commit
+from tests.infra.deploy.deployment.helpers import API, CHAT, Deploy, killed_before
+
+pytestmark = pytest.mark.slow
+
+
+class TestRestoredTables:
+    def test_have_the_functions_until_they_are_led_back(self, aws: Aws, deploy: Deploy) -> None:
+        deploy()
+        restore(aws)
+        deploy(table_prefix="restored")
+        deploy()
+        assert (
+            prefix(aws)
+            == published_settings.published(aws.account, "dev")["TABLE_PREFIX"]
+            == "restored"
+        )
+        assert allowed(aws) == {"restored"}
+        assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
+        deploy(table_prefix="workspace")
+        assert (prefix(aws), allowed(aws)) == ("workspace", {"workspace"})
+
+    def test_have_them_also_after_a_deployment_that_was_killed(
+        self, aws: Aws, deploy: Deploy
+    ) -> None:
+        deploy()
+        restore(aws)
+        with killed_before(aws, "Stack workspace-api-dev-edge-global"):
+            deploy(table_prefix="restored")
+        assert published_settings.published(aws.account, "dev")["TABLE_PREFIX"] == "restored"
+        deploy()
+        assert (prefix(aws), allowed(aws)) == ("restored", {"restored"})
+
+    def test_have_them_again_after_a_destruction_that_leaves_and_names_them(
+        self, aws: Aws, deploy: Deploy, checkout: Path
+    ) -> None:
+        deploy()
+        restore(aws)
+        deploy(table_prefix="restored")
+        left = destroy(aws.deployment(checkout), break_lock=False, with_data=False)
+        assert "AWS::DynamoDB::Table restored-dev-ledger" in left["kept"]
+        deploy()
+        assert prefix(aws) == "restored"
+        left = destroy(aws.deployment(checkout), break_lock=False, with_data=True)
+        assert len(left["kept"]) == 6
+        assert all(":Table restored-dev-" in each for each in left["kept"])
+
+    def test_become_as_safe_as_those_of_the_stack(self, aws: Aws, deploy: Deploy) -> None:
+        deploy()
+        restore(aws)
+        deploy(table_prefix="restored")
+        dynamodb = aws.client("dynamodb")
+        for name in ("restored-dev-control", "workspace-dev-control"):
+            assert dynamodb.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]
+            backups = dynamodb.describe_continuous_backups(TableName=name)
+            recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+            assert recovery["PointInTimeRecoveryStatus"] == "ENABLED"
+            ttl = dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+            assert ttl == {"AttributeName": "expires", "TimeToLiveStatus": "ENABLED"}
+        deploy()
+        assert not [line for line in aws.said if line.startswith("  restored-dev-")]
+
+    def test_must_all_be_there(self, aws: Aws, deploy: Deploy) -> None:
+        deploy()
+        restore(aws)
+        aws.client("dynamodb").delete_table(TableName="restored-dev-audit")
+        with pytest.raises(click.ClickException, match="There is no restored-dev-audit, or it is"):
+            deploy(table_prefix="restored")
+        assert prefix(aws) == "workspace"
+        deploy()
+        assert prefix(aws) == "workspace"
+
+    def test_may_be_worked_with_by_releases_of_before_and_after(
+        self, aws: Aws, deploy: Deploy, checkout: Path
+    ) -> None:
+        deploy()
+        restore(aws)
+        commit(checkout, "app = 2\n")
+        later = deploy(table_prefix="restored")["release"]
+        aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        assert (prefix(aws), allowed(aws)) == ("restored", {"restored"})
+        deploy(table_prefix="workspace")
+        aws.deployment(checkout).rollback(later, break_lock=False, python=None)
+        assert (prefix(aws), allowed(aws)) == ("workspace", {"workspace"})
+
+
+def prefix(aws: Aws) -> str:
+    about = aws.client("lambda").get_function_configuration(FunctionName=API)
+    return str(about["Environment"]["Variables"]["TABLE_PREFIX"])
+
+
+def allowed(aws: Aws) -> set[str]:
+    """Return the prefixes of the tables that a function may work with."""
+    policy = aws.client("iam").get_role_policy(RoleName=CHAT, PolicyName=CHAT)["PolicyDocument"]
+    return set(re.findall(r":table/(\w+)-dev-", json.dumps(policy)))
+
+
+def restore(aws: Aws) -> None:
+    """Make what a restoration makes of the stage's tables: the same keys, and no settings."""
+    client = aws.client("dynamodb")
+    for name in TABLES:
+        about = client.describe_table(TableName=f"workspace-dev-{name}")["Table"]
+        indexes = [
+            {part: index[part] for part in ("IndexName", "KeySchema", "Projection")}
+            for index in about.get("LocalSecondaryIndexes", ())
+        ]
+        client.create_table(
+            TableName=f"restored-dev-{name}",
+            KeySchema=about["KeySchema"],
+            AttributeDefinitions=about["AttributeDefinitions"],
+            BillingMode="PAY_PER_REQUEST",
+            **({"LocalSecondaryIndexes": indexes} if indexes else {}),
+        )

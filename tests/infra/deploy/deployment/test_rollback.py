@@ -1,0 +1,126 @@
+"""A rollback to an earlier release."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import pytest
+
+from chalicelib.core import clock
+from infra.deploy import releases
+from infra.deploy.aws.store import Store
+from tests.infra.conftest import Aws, Killed, QuickChalice, commit, new_checkout
+from tests.infra.deploy.deployment.helpers import API, CHAT, Deploy, is_whole
+
+pytestmark = pytest.mark.slow
+
+
+def code(aws: Aws) -> bytes:
+    return aws.code_of(API)
+
+
+class TestRollback:
+    def test_the_release_before_comes_back_with_what_is_known_now(
+        self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
+    ) -> None:
+        first = deploy()
+        before = code(aws)
+        commit(checkout, "app = 2\n")
+        second = deploy()
+        assert code(aws) != before
+        secrets = aws.client("secretsmanager")
+        secrets.put_secret_value(SecretId="workspace-api/dev/llm-api-key", SecretString="sk-2")
+        result = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        assert code(aws) == before
+        assert result == first
+        assert is_whole(aws, store, first)
+        about = aws.client("lambda").get_function_configuration(FunctionName=CHAT)
+        assert about["Environment"]["Variables"]["LLM_API_KEY"] == "sk-2"
+        assert about["Environment"]["Variables"]["PUBLIC_URL"] == "https://d1.cloudfront.example"
+        # And forth again, from a machine that has neither.
+        elsewhere = aws.deployment(new_checkout(checkout.parent / "other"))
+        assert elsewhere.rollback(second["release"], break_lock=False, python=None) == second
+        assert code(aws) != before
+
+    def test_after_a_rollback_the_next_deployment_folds_search_texts_again(
+        self, aws: Aws, deploy: Deploy, checkout: Path
+    ) -> None:
+        def jobs() -> int:
+            items = aws.client("dynamodb").scan(TableName="workspace-dev-control")["Items"]
+            return sum(item.get("kind") == {"S": "refold"} for item in items)
+
+        def next_day() -> datetime:
+            return datetime.now(UTC) + timedelta(days=1)
+
+        deploy()
+        assert jobs() == 1  # of the platform: there is no workspace yet
+        deploy()
+        assert jobs() == 1
+        commit(checkout, "app = 2\n")
+        deploy()
+        aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        with clock.using(next_day):
+            deploy()
+        assert jobs() == 2
+
+    def test_after_a_deployment_that_was_killed_it_is_the_one_that_ran(
+        self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path
+    ) -> None:
+        deploy()
+        commit(checkout, "app = 2\n")
+        second = deploy()["release"]
+        before = code(aws)
+        commit(checkout, "app = 3\n")
+        chalice.dies_after = "lambda_function"
+        with pytest.raises(Killed):
+            deploy()
+        assert code(aws) != before
+        for _ in range(2):  # The first is killed, too.
+            with suppress(Killed):
+                back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+            chalice.dies_after = None
+        assert back["release"] == second
+        assert code(aws) == before
+
+    def test_one_that_was_killed_is_finished_by_another(
+        self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path
+    ) -> None:
+        releases = [deploy()["release"]]
+        for number in (2, 3):
+            commit(checkout, f"app = {number}\n")
+            releases.append(deploy()["release"])
+        chalice.dies_after = "lambda_function"
+        with pytest.raises(Killed):
+            aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        chalice.dies_after = None
+        back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        assert back["release"] == releases[1]
+
+    def test_a_release_is_found_by_its_commit(
+        self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
+    ) -> None:
+        first = deploy()
+        name = first["release"].rpartition("-")[2]
+        assert releases.find(store, name[:8]).id == first["release"]
+        deploy()
+        with pytest.raises(click.ClickException, match="Several releases are"):
+            releases.find(store, name)
+        with pytest.raises(click.ClickException, match='No release is "cafe"'):
+            releases.find(store, "cafe")
+
+    def test_there_must_be_one_before(self, aws: Aws, deploy: Deploy, checkout: Path) -> None:
+        deploy()
+        with pytest.raises(click.ClickException, match="no release before the one that runs"):
+            aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+
+    def test_old_releases_go_but_never_the_one_that_runs(
+        self, deploy: Deploy, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = deploy()["release"]
+        monkeypatch.setattr(releases, "KEPT", 1)
+        now = clock.now()
+        with clock.using(lambda: now + timedelta(minutes=1)):
+            new = deploy()["release"]
+        assert [each.id for each in releases.listed(store)] == [new]
+        assert store.get(f"releases/{old}/deployment.zip") is None
