@@ -12,6 +12,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.plans import PLANS, PLANS_WITH_API
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
+from chalicelib.transports.api_docs import samples
 from tests.conftest import Answer, Api, Owner, as_operator, everything
 from tests.contract.conftest import World
 from tests.factories.examples import Things, every_operation, example, uses_ids
@@ -25,14 +26,9 @@ def send(api: Api, operation: Operation, arguments: dict[str, Any]) -> Answer:
     for name in operation.path_parameters:
         path = path.replace(f"{{{name}}}", rest.pop(name))
     if operation.reads_query:
-        query = {name: _query_text(value) for name, value in rest.items()}
+        query = {name: samples.query_text(value) for name, value in rest.items()}
         return api.call(operation.method, f"{path}?{urlencode(query)}")
     return api.call(operation.method, path, rest)
-
-
-def _query_text(value: Any) -> Any:
-    """Return a value as a query takes it: booleans are ``true`` and ``false``."""
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 def answers(restored: Callable[[], World]) -> Iterator[tuple[Operation, Answer]]:

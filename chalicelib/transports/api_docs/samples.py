@@ -26,7 +26,7 @@ def curl(base_url: str, operation: OperationDoc) -> str:
     lines = [f"curl{flags} {_quoted(base_url + _filled(operation.path, path))}"]
     if operation.needs_key:
         lines.append('-H "Authorization: Bearer $API_KEY"')
-    texts = {name: _query_text(value) for name, value in query.items()}
+    texts = {name: query_text(value) for name, value in query.items()}
     lines += [f"--data-urlencode {_quoted(f'{name}={text}')}" for name, text in texts.items()]
     if body:
         lines.append("-H 'Content-Type: application/json'")
@@ -34,7 +34,7 @@ def curl(base_url: str, operation: OperationDoc) -> str:
     return " \\\n  ".join(lines)
 
 
-def _query_text(value: object) -> str:
+def query_text(value: object) -> str:
     """Return a value as a query takes it: booleans are ``true`` and ``false``."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -47,7 +47,7 @@ def python(base_url: str, operation: OperationDoc) -> str:
     if operation.needs_key:
         arguments.append('headers={"Authorization": f"Bearer {os.environ[\'API_KEY\']}"}')
     if query:
-        texts = {n: _query_text(v) if isinstance(v, bool) else v for n, v in query.items()}
+        texts = {n: query_text(v) if isinstance(v, bool) else v for n, v in query.items()}
         arguments.append(f"params={_python(texts, 1)}")
     if body:
         arguments.append(f"json={_python(body, 1)}")

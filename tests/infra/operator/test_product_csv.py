@@ -5,8 +5,20 @@ import io
 from typing import Any
 
 import pytest
+from pydantic.alias_generators import to_camel
 
-from infra.operator.product_csv import CellError, Row, TableError, kopecks, number, read, report
+from chalicelib.core.wire.schema import wire_name
+from chalicelib.domains.catalog.operations.products import ProductOut
+from infra.operator.product_csv import (
+    EXPORT_COLUMNS,
+    CellError,
+    Row,
+    TableError,
+    kopecks,
+    number,
+    read,
+    report,
+)
 
 NBSP, THIN, NARROW = "\u00a0", "\u2009", "\u202f"
 
@@ -174,3 +186,9 @@ def test_a_report_can_be_put_right_and_read_again() -> None:
 
 def test_a_row_without_an_sku_has_an_empty_one() -> None:
     assert Row(2, []).sku == ""
+
+
+def test_an_exported_table_has_every_field_of_a_product() -> None:
+    columns = {to_camel(name.partition(" (")[0].replace(" ", "_")) for name in EXPORT_COLUMNS}
+    fields = {wire_name(ProductOut, name) for name in ProductOut.model_fields}
+    assert columns - {"category"} == fields - {"descriptionTruncated"}

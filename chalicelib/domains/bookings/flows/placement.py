@@ -43,9 +43,9 @@ ALTERNATIVES = 5
 
 
 class SlotUnavailableError(ConflictError):
-    """A time cannot be booked; ``reason`` says why, ``alternatives`` which ones near it can.
+    """The time cannot be booked. ``reason`` is why, ``alternatives`` are free times near it.
 
-    ``resources`` says why each of them is not free.
+    ``resources`` are the resources that the alternatives name.
     """
 
     code = "slot_unavailable"
