@@ -93,7 +93,7 @@ def test_a_new_workspace_shows_zeros(workspace: Workspace) -> None:
     }
 
 
-class TestIncome:
+class TestTotals:
     def test_leads_bookings_dialogs_and_visitors_of_today_are_counted(
         self, workspace: Workspace
     ) -> None:

@@ -20,7 +20,7 @@ from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import metrics
 from chalicelib.engine.metrics import DayCounts
 
-MOST = 20
+MAX_ROWS = 20
 """Limit of pages and referrers in the statistics."""
 Granularity = Literal["day", "week", "month"]
 
@@ -30,17 +30,17 @@ class SiteStatsQuery(Wire):
 
     id: Id = Field(description="Site id.")
     from_: Day | None = Field(
-        default=None, alias="from", description="First day; default: 30 days."
+        default=None, alias="from", description="First day; by default 30 days are returned."
     )
     to: Day | None = optional("Last day; default: today.")
-    granularity: Granularity = Field(default="day", description="Of series.")
+    granularity: Granularity = Field(default="day", description="Length of a span in series.")
 
 
 class SiteTotals(Wire):
     """Totals of the period."""
 
     views: int = Field(description="Pages opened.")
-    visitors: int = Field(description="Visitors of each day, added up.")
+    visitors: int = Field(description="Sum of each day's visitors.")
     leads: int = Field(description="Leads from the site's forms.")
     bookings: int = Field(description="Bookings of the site's services.")
 
@@ -48,9 +48,9 @@ class SiteTotals(Wire):
 class VisitsSpan(Wire):
     """Visits in a day, a week or a month."""
 
-    date: str = Field(description="Its first day within the period.")
+    date: str = Field(description="First day of the span within the period.")
     views: int = Field(description="Pages opened.")
-    visitors: int = Field(description="Visitors of each day, added up.")
+    visitors: int = Field(description="Sum of each day's visitors.")
 
 
 class TopPage(Wire):
@@ -65,8 +65,8 @@ class TopPage(Wire):
 class Referrer(Wire):
     """A host that links to the site."""
 
-    host: str = Field(description="Host, or other.")
-    views: int = Field(description="Pages opened from there.")
+    host: str = Field(description="Host name, or other.")
+    views: int = Field(description="Pages opened from this host.")
 
 
 class SiteStatsReport(Wire):
@@ -76,10 +76,12 @@ class SiteStatsReport(Wire):
     from_: str = Field(alias="from", description="First day.")
     to: str = Field(description="Last day.")
     timezone: str = Field(description="The time zone of the days.")
-    totals: SiteTotals = Field(description="The whole period.")
-    series: list[VisitsSpan] = Field(description="Every span of the period, empty ones too.")
-    top_pages: list[TopPage] = Field(description="The most opened first, up to 20.")
-    referrers: list[Referrer] = Field(description="The most first, up to 20; without direct ones.")
+    totals: SiteTotals = Field(description="Totals of the period.")
+    series: list[VisitsSpan] = Field(description="All spans of the period, including empty ones.")
+    top_pages: list[TopPage] = Field(description="Up to 20 pages, most views first.")
+    referrers: list[Referrer] = Field(
+        description="Up to 20 hosts, most views first. Direct visits are not included."
+    )
 
 
 @operation(
@@ -90,7 +92,7 @@ class SiteStatsReport(Wire):
     example={"id": "SITE_ID", "from": "2027-01-14", "to": "2027-01-15"},
 )
 def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
-    """Count a site's visits, leads and bookings over up to 366 days.
+    """Return counts of a site's visits, leads and bookings over up to 366 days.
 
     Referrers are untrusted text.
     """
@@ -101,7 +103,7 @@ def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
     leads = metrics.read(
         ctx.workspace_id, crm_metrics.subject(project_id=site.id), first, last
     ).values()
-    whole = metrics.total(days.values())
+    period_counts = metrics.total(days.values())
     return SiteStatsReport.from_row(
         {},
         stats_enabled=site.stats_enabled,
@@ -109,32 +111,35 @@ def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
         to=last.isoformat(),
         timezone=zone,
         totals=SiteTotals(
-            views=whole.totals[site_visits.VIEWS],
-            visitors=whole.totals[site_visits.VISITORS],
+            views=period_counts.totals[site_visits.VIEWS],
+            visitors=period_counts.totals[site_visits.VISITORS],
             leads=metrics.total(leads).totals[crm_metrics.CREATED],
-            bookings=whole.totals[crm_metrics.BOOKINGS],
+            bookings=period_counts.totals[crm_metrics.BOOKINGS],
         ),
         series=list(_series(days, args.granularity)),
-        top_pages=_top_pages(ctx, _ranked(whole, site_visits.PAGE)),
+        top_pages=_top_pages(ctx, _ranked(period_counts, site_visits.PAGE)),
         referrers=[
-            Referrer(host=host, views=views) for host, views in _ranked(whole, site_visits.REFERRER)
+            Referrer(host=host, views=views)
+            for host, views in _ranked(period_counts, site_visits.REFERRER)
         ],
     )
 
 
-def _ranked(whole: DayCounts, dimension: str) -> list[tuple[str, int]]:
-    views = {value: counts[site_visits.VIEWS] for value, counts in whole.by[dimension].items()}
-    return sorted(views.items(), key=lambda one: (-one[1], one[0]))[:MOST]
+def _ranked(period_counts: DayCounts, dimension: str) -> list[tuple[str, int]]:
+    views = {
+        value: counts[site_visits.VIEWS] for value, counts in period_counts.by[dimension].items()
+    }
+    return sorted(views.items(), key=lambda one: (-one[1], one[0]))[:MAX_ROWS]
 
 
 def _series(days: Mapping[date, DayCounts], granularity: Granularity) -> Iterator[VisitsSpan]:
     spans: dict[date, list[DayCounts]] = {}
     for day, counts in days.items():
         spans.setdefault(max(_first_day_of_span(day, granularity), min(days)), []).append(counts)
-    for begin, within in spans.items():
-        totals = metrics.total(within).totals
+    for first_day, days_in_span in spans.items():
+        totals = metrics.total(days_in_span).totals
         yield VisitsSpan(
-            date=begin.isoformat(),
+            date=first_day.isoformat(),
             views=totals[site_visits.VIEWS],
             visitors=totals[site_visits.VISITORS],
         )
