@@ -118,7 +118,7 @@ class TestCreateCategory:
     def test_the_number_of_categories_is_limited(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(domain, "MAX_OF_A_KIND", 2)
+        monkeypatch.setattr(domain, "MAX_CATEGORIES", 2)
         create(api), create(api)
         answer = api.refused("POST", CREATE, {"name": "x"})
         assert (answer.status, answer.data["code"]) == (409, "conflict")
@@ -289,7 +289,7 @@ class TestDeleteCategory:
     def test_very_large_deletions_are_left_to_the_runner(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(domain, "MOVED_IN_A_CALL", 45)
+        monkeypatch.setattr(domain, "MAX_MOVES_IN_CALL", 45)
         bread = create(api)["id"]
         fill(owner, bread, 50)
         assert api.post(DELETE, {"id": bread})["movedItems"] == 50

@@ -103,7 +103,7 @@ class TestConcurrency:
     def test_concurrent_sales_without_an_expected_stock_are_exact_as_well(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(stock_changes, "EXACT_TRIES", 0)
+        monkeypatch.setattr(stock_changes, "MAX_EXACT_ATTEMPTS", 0)
         product = create(api, stock=30)
         deltas = [-1, 2] * 25
 

@@ -14,12 +14,14 @@ from chalicelib.gateways import barcodes
 from chalicelib.gateways.barcodes import Found
 from chalicelib.lib.barcodes import Barcode
 
-KEPT = timedelta(days=30)
-UNKNOWN_KEPT = timedelta(days=1)
+CACHE_TTL = timedelta(days=30)
+NOT_FOUND_CACHE_TTL = timedelta(days=1)
 """Open databases grow: a barcode that is unknown today may be there tomorrow."""
-BUDGET = Limit("barcode-reads", "look-ups a minute", 15, timedelta(minutes=1), fails_open=True)
+DATABASE_LIMIT = Limit(
+    "barcode-reads", "look-ups a minute", 15, timedelta(minutes=1), fails_open=True
+)
 """Rate limit of one open database, for the whole platform, as its documentation asks."""
-SHARE = Limit("barcode-share", "look-ups a workspace and day", 500, timedelta(days=1))
+WORKSPACE_LIMIT = Limit("barcode-share", "look-ups a workspace and day", 500, timedelta(days=1))
 
 
 def look_up(workspace_id: str, barcode: Barcode) -> Found | None:
@@ -34,18 +36,18 @@ def look_up(workspace_id: str, barcode: Barcode) -> Found | None:
         return None
 
     def request() -> dict[str, Any] | None:
-        found = barcodes.look_up(barcode, admits=partial(_admits, workspace_id))
+        found = barcodes.look_up(barcode, admits=partial(_within_limits, workspace_id))
         return asdict(found) if found else None
 
-    kept = cached("barcodes", barcode.gtin14, KEPT, request, ttl_of_none=UNKNOWN_KEPT)
-    return Found(**kept) if kept else None
+    stored = cached("barcodes", barcode.gtin14, CACHE_TTL, request, ttl_of_none=NOT_FOUND_CACHE_TTL)
+    return Found(**stored) if stored else None
 
 
-def _admits(workspace_id: str, source: str) -> bool:
+def _within_limits(workspace_id: str, source: str) -> bool:
     """Return whether the database's limit and the workspace's share allow one more request."""
     try:
-        limits.take(SHARE, f"{workspace_id}:{source}")
-        limits.take(BUDGET, f"{PLATFORM}:{source}")
+        limits.take(WORKSPACE_LIMIT, f"{workspace_id}:{source}")
+        limits.take(DATABASE_LIMIT, f"{PLATFORM}:{source}")
     except RateLimitedError:
         return False
     return True

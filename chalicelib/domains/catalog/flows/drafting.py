@@ -34,7 +34,7 @@ MODEL_SECONDS = 15.0
 With 3 s for the barcode and 8 s for photos, the answer stays within API Gateway's 29 seconds.
 """
 MAX_OUTPUT_TOKENS = 2000
-MOST_PHOTOS = 10
+MAX_PHOTOS = 10
 
 
 def _check_visible_text(text: str) -> str:
@@ -104,14 +104,15 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
 
     def draft() -> Drafted:
         drafting_model()  # fails before any database is requested if no model is configured
-        known = _categories(ctx.workspace_id, kind)
-        own = with_barcode(ctx.workspace_id, barcode.gtin14) if barcode else None
-        if own is not None:
+        categories_by_id = _categories_of_kind(ctx.workspace_id, kind)
+        own_product = with_barcode(ctx.workspace_id, barcode.gtin14) if barcode else None
+        if own_product is not None:
             warnings.append(
-                f'Your product "{own.name}" ({own.id}) has this barcode, so the draft starts from '
-                "its data. Change it (svc_update_product) rather than create another."
+                f'Your product "{own_product.name}" ({own_product.id}) has this barcode, so the '
+                "draft starts from its data. Change it (svc_update_product) rather than create "
+                "another."
             )
-            facts = _facts_from_product(own, known)
+            facts = _facts_from_product(own_product, categories_by_id)
         else:
             needed = not (name or prompt)
             facts = (
@@ -126,13 +127,14 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
             prompt=prompt,
             barcode=barcode.digits if barcode else None,
             facts=facts,
-            categories=_paths(known),
+            categories=_paths(categories_by_id),
         )
         limits.take(_daily(), ctx.workspace_id)
         draft = _request_draft(request)
-        kept = own.category_id if own is not None and own.category_id in known else None
-        category_id = kept or draft.category_id
-        category = known[category_id].name if category_id else None
+        category_id = draft.category_id
+        if own_product is not None and own_product.category_id in categories_by_id:
+            category_id = own_product.category_id
+        category = categories_by_id[category_id].name if category_id else None
         card = {
             **asdict(draft),
             "tags": list(draft.tags),
@@ -153,9 +155,11 @@ def _daily() -> Limit:
     return Limit("ai-drafts", "AI drafts a workspace and UTC day", max_requests, timedelta(days=1))
 
 
-def _facts_from_product(product: ProductRow, known: Mapping[str, CategoryRow]) -> dict[str, str]:
+def _facts_from_product(
+    product: ProductRow, categories_by_id: Mapping[str, CategoryRow]
+) -> dict[str, str]:
     """Return the facts in a product's own card, by label."""
-    category = known.get(product.category_id or "")
+    category = categories_by_id.get(product.category_id or "")
     facts = {
         "name": product.name,
         "description": product.description,
@@ -193,23 +197,26 @@ def _facts_from_databases(
     return {label: facts[label] for label in labels if facts.get(label)}
 
 
-def _categories(workspace_id: str, kind: Kind) -> dict[str, CategoryRow]:
+def _categories_of_kind(workspace_id: str, kind: Kind) -> dict[str, CategoryRow]:
     """Return the categories of a kind, by id."""
     return {each.id: each for each in categories.tree(workspace_id) if each.kind == kind}
 
 
-def _paths(known: Mapping[str, CategoryRow]) -> list[tuple[str, str]]:
+def _paths(categories_by_id: Mapping[str, CategoryRow]) -> list[tuple[str, str]]:
     """Return each category's id with its path of names from the top."""
-    parents = {id_: category.parent_id for id_, category in known.items()}
-    ways = {id_: [id_, *trees.ancestors(parents, id_)] for id_ in known}
-    return [(id_, " / ".join(known[i].name for i in reversed(way))) for id_, way in ways.items()]
+    parents = {id_: category.parent_id for id_, category in categories_by_id.items()}
+    paths = {id_: [id_, *trees.ancestors(parents, id_)] for id_ in categories_by_id}
+    return [
+        (id_, " / ".join(categories_by_id[i].name for i in reversed(path)))
+        for id_, path in paths.items()
+    ]
 
 
 def _photos(
     workspace_id: str, queries: Iterable[str | None], warnings: list[str]
 ) -> list[PhotoOut]:
     try:
-        return photos.candidates(workspace_id, queries, most=MOST_PHOTOS)
+        return photos.candidates(workspace_id, queries, most=MAX_PHOTOS)
     except AppError as failure:
         warnings.append(failure.message)
         return []

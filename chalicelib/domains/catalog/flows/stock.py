@@ -7,7 +7,7 @@ from chalicelib.domains.catalog.store import products
 from chalicelib.domains.catalog.store.products import InsufficientStockError, ProductRow
 
 MAX_STOCK = 10**9
-EXACT_TRIES = 8
+MAX_EXACT_ATTEMPTS = 8
 """Attempts that require the stock to be as it was read, so that the answer shows the exact result.
 
 After that, the change adds to the current stock. Otherwise concurrent sales of one product could
@@ -33,11 +33,11 @@ def check_change(product: ProductRow, delta: int) -> None:
 def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
     """Stage a change of the stock alone. The product object then shows the expected stock."""
     stock = int(product.stock or 0)
-    tries: list[int] = ctx.unit.run_side_effect_once("tries", list)
-    tries.append(stock)
-    least = most = stock
-    if len(tries) > EXACT_TRIES:
-        least, most = max(0, -delta), min(MAX_STOCK, MAX_STOCK - delta)
+    attempts: list[int] = ctx.unit.run_side_effect_once("tries", list)
+    attempts.append(stock)
+    min_stock = max_stock = stock
+    if len(attempts) > MAX_EXACT_ATTEMPTS:
+        min_stock, max_stock = max(0, -delta), min(MAX_STOCK, MAX_STOCK - delta)
         ctx.warn("Others change this stock right now; get the product for what it is in the end.")
-    products.add_stock(ctx.unit, product, delta, least=least, most=most)
+    products.add_stock(ctx.unit, product, delta, min_stock=min_stock, max_stock=max_stock)
     product.stock, product.updated_at = stock + delta, clock.now()

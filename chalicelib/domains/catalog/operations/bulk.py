@@ -24,7 +24,7 @@ from chalicelib.domains.catalog.operations.batches import (
     commit_outcomes,
     in_order,
 )
-from chalicelib.domains.catalog.operations.order import EVERY_ID_ONCE
+from chalicelib.domains.catalog.operations.order import UNIQUE_IDS
 from chalicelib.domains.catalog.operations.products import (
     Stock,
     stage_deletion,
@@ -34,7 +34,7 @@ from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.unit import UnitOfWork, in_batches
 from chalicelib.lib.percentages import change_by_percent
 
-STEP = 15
+PRODUCTS_PER_TRANSACTION = 15
 """Products in one transaction. A deleted product takes five of the transaction's hundred items."""
 
 
@@ -47,7 +47,7 @@ class BulkProducts(Wire):
     ids: Annotated[
         list[Annotated[Id | InvalidItem, FailsAlone(Id, "id")]],
         Field(min_length=1, max_length=MAX_AT_ONCE),
-        EVERY_ID_ONCE,
+        UNIQUE_IDS,
     ] = Field(description="Product ids.")
     action: Literal[
         "activate",
@@ -68,7 +68,7 @@ class BulkProducts(Wire):
     dry_run: bool = Field(default=False, description="Only report.")
 
 
-Shown = Annotated[
+ShownValue = Annotated[
     int | str | None, WithJsonSchema({"type": ["integer", "string", "null"]}, mode="serialization")
 ]
 
@@ -84,10 +84,10 @@ class BulkOutcome(Wire):
             "it failed."
         )
     )
-    before: Shown = Field(
+    before: ShownValue = Field(
         default=None, description="What the action changes, as it was; of a deletion, the name."
     )
-    after: Shown = Field(default=None, description="As it is now or, with dryRun, would be.")
+    after: ShownValue = Field(default=None, description="As it is now or, with dryRun, would be.")
 
 
 class BulkResult(Wire):
@@ -122,7 +122,7 @@ _VALUES: Mapping[str, type[Wire]] = {
 """Models of the value, for each action that has one."""
 
 CHANGED, UNCHANGED, DELETED = "changed", "unchanged", "deleted"
-WOULD = {CHANGED: "would change", DELETED: "would be deleted"}
+DRY_RUN_MESSAGES = {CHANGED: "would change", DELETED: "would be deleted"}
 """Message of an outcome in a dry run."""
 
 
@@ -130,21 +130,21 @@ WOULD = {CHANGED: "would change", DELETED: "would be deleted"}
 class _Action:
     """A change that a bulk operation applies to each product.
 
-    ``field`` is the attribute to change, or None to delete the product. ``new`` returns the
-    attribute's new value. An ``AppError`` from it fails that product alone. ``demand`` stages what
+    ``field`` is the attribute to change, or None to delete the product. ``new_value`` returns the
+    attribute's new value. An ``AppError`` from it fails that product alone. ``require`` stages what
     must hold when the transaction commits.
     """
 
     field: str | None = None
-    new: Callable[[ProductRow], Any] = lambda _: None
-    demand: Callable[[UnitOfWork], None] = lambda _: None
+    new_value: Callable[[ProductRow], Any] = lambda _: None
+    require: Callable[[UnitOfWork], None] = lambda _: None
 
     def stage(self, unit: UnitOfWork, product: ProductRow) -> BulkOutcome:
         """Stage the change of a product, and return its outcome."""
         if self.field is None:
             stage_deletion(unit, product)
             return BulkOutcome(id=product.id, status=OK, message=DELETED, before=product.name)
-        before, after = getattr(product, self.field), self.new(product)
+        before, after = getattr(product, self.field), self.new_value(product)
         if before != after:
             setattr(product, self.field, after)
             unit.save(product)
@@ -166,7 +166,7 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
     action = _parse_action(ctx, args)
     results = {n: _invalid(id_) for n, id_ in enumerate(args.ids) if isinstance(id_, InvalidItem)}
     valid = {n: id_ for n, id_ in enumerate(args.ids) if not isinstance(id_, InvalidItem)}
-    for numbers in in_batches(valid, STEP):
+    for numbers in in_batches(valid, PRODUCTS_PER_TRANSACTION):
         ids = [valid[number] for number in numbers]
         if args.dry_run:
             outcomes = _as_dry_run(_stage(ctx.unit, ids, action))
@@ -186,7 +186,7 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
 def _as_dry_run(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
     """Return outcomes with the messages of a dry run."""
     return [
-        each.model_copy(update={"message": WOULD.get(each.message, each.message)})
+        each.model_copy(update={"message": DRY_RUN_MESSAGES.get(each.message, each.message)})
         for each in outcomes
     ]
 
@@ -202,7 +202,7 @@ def _stage(unit: UnitOfWork, ids: Sequence[str], action: _Action) -> list[BulkOu
         except AppError as error:
             outcomes.append(_failed(product_id, error))
     if any(outcome.message == CHANGED for outcome in outcomes):
-        action.demand(unit)
+        action.require(unit)
     return outcomes
 
 
@@ -237,10 +237,10 @@ def _parse_action(ctx: Context, args: BulkProducts) -> _Action:
 
 
 def _parse_value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type is the action's
-    given = args.provided("ids", "action", "confirm", "dry_run")
+    sent = args.provided("ids", "action", "confirm", "dry_run")
     if args.action in _VALUES:
-        return parsing.parse(_VALUES[args.action], given).value  # type: ignore[attr-defined]  # each has it
-    if given:
+        return parsing.parse(_VALUES[args.action], sent).value  # type: ignore[attr-defined]  # each has it
+    if sent:
         ctx.warn(f"value has no meaning for {args.action} and was ignored.")
     return None
 
@@ -250,13 +250,13 @@ def _to_category(ctx: Context, category_id: str | None) -> _Action:
     if category_id is not None:
         categories.check(ctx.workspace_id, category_id, "product")
 
-    def demand(unit: UnitOfWork) -> None:
+    def require(unit: UnitOfWork) -> None:
         if category_id is not None:
             categories.require(
                 unit, category_id, "product", on_conflict=categories.not_found("product")
             )
 
-    return _Action("category_id", lambda _: category_id, demand)
+    return _Action("category_id", lambda _: category_id, require)
 
 
 def _changed_price(product: ProductRow, percent: float) -> int:

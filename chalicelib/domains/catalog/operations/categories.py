@@ -40,11 +40,11 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import slugs, trees
 
 MAX_DEPTH = 5
-MAX_OF_A_KIND = 1000
+MAX_CATEGORIES = 1000
 """Categories of one kind in a workspace. The list has no pages and returns all of them."""
-MOVED_AT_ONCE = 20
+MOVES_PER_TRANSACTION = 20
 """Items or subcategories that one transaction moves when a category is deleted."""
-MOVED_IN_A_CALL = 1000
+MAX_MOVES_IN_CALL = 1000
 """Items that the call itself moves. The scheduled job moves the items of larger categories."""
 CASCADE = "category-cascade"
 
@@ -158,8 +158,8 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
 def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     """Create a category of products or services, up to five levels deep."""
     tree = _Tree(ctx.workspace_id, args.kind)
-    if len(tree.rows) >= MAX_OF_A_KIND:
-        msg = f"A workspace has at most {MAX_OF_A_KIND} {args.kind} categories; delete some first."
+    if len(tree.rows) >= MAX_CATEGORIES:
+        msg = f"A workspace has at most {MAX_CATEGORIES} {args.kind} categories; delete some first."
         raise ConflictError(msg)
     _check_parent(tree, None, args.parent_id)
     last = max((int(row.sort_order) for row in tree.rows.values()), default=0)
@@ -226,11 +226,13 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     ctx.unit.delete(category)
     ctx.unit.save(tree.lock)
     ctx.unit.create(job)
-    _raise_children(ctx.unit, tree, category.id, category.parent_id)
-    if 0 < count <= MOVED_AT_ONCE:
+    _promote_children(ctx.unit, tree, category.id, category.parent_id)
+    if 0 < count <= MOVES_PER_TRANSACTION:
         rows = categories.items(category.kind).entries(ctx.workspace_id, category_id=category.id)
-        _move_items(ctx.unit, category.kind, rows[:MOVED_AT_ONCE], category.id, args.move_to)
-    if count <= MOVED_IN_A_CALL:
+        _move_items(
+            ctx.unit, category.kind, rows[:MOVES_PER_TRANSACTION], category.id, args.move_to
+        )
+    if count <= MAX_MOVES_IN_CALL:
         ctx.unit.after_commit(lambda: jobs.attempt(job, empty_category))
     return CategoryDeleted(id=category.id, deleted=not args.dry_run, moved_items=count)
 
@@ -243,37 +245,37 @@ def empty_category(job: Job) -> None:
     runs right after the deletion, or else in the scheduled runner. New items can no longer be
     added.
     """
-    workspace_id, gone = job.workspace_id, job.payload
-    listing = categories.items(gone["kind"]) if gone["kind"] in KINDS else None
+    workspace_id, deleted = job.workspace_id, job.payload
+    listing = categories.items(deleted["kind"]) if deleted["kind"] in KINDS else None
 
     event = AuditEvent.by_job(CASCADE)
 
-    def raise_some(unit: UnitOfWork) -> bool:
-        tree = _Tree(workspace_id, gone["kind"])
-        found = _raise_children(unit, tree, gone["categoryId"], gone["parentId"])
+    def promote_some(unit: UnitOfWork) -> bool:
+        tree = _Tree(workspace_id, deleted["kind"])
+        found = _promote_children(unit, tree, deleted["categoryId"], deleted["parentId"])
         if found:
             unit.save(tree.lock)
         return found
 
-    while run_unit(workspace_id, event, raise_some):
+    while run_unit(workspace_id, event, promote_some):
         pass
-    left = listing.entries(workspace_id, category_id=gone["categoryId"]) if listing else []
-    for start in range(0, len(left), MOVED_AT_ONCE):
-        rows = left[start : start + MOVED_AT_ONCE]
-        run_unit(workspace_id, event, partial(_move_some, gone=gone, rows=rows))
+    remaining = listing.entries(workspace_id, category_id=deleted["categoryId"]) if listing else []
+    for start in range(0, len(remaining), MOVES_PER_TRANSACTION):
+        rows = remaining[start : start + MOVES_PER_TRANSACTION]
+        run_unit(workspace_id, event, partial(_move_batch, deleted=deleted, rows=rows))
     if listing:
-        counter = listing.noun, "category_id", gone["categoryId"]
+        counter = listing.noun, "category_id", deleted["categoryId"]
         run_unit(workspace_id, event, lambda unit: unit.delete_counter(*counter))
 
 
-def _move_some(unit: UnitOfWork, gone: Mapping[str, Any], rows: Sequence[IndexEntry]) -> None:
+def _move_batch(unit: UnitOfWork, deleted: Mapping[str, Any], rows: Sequence[IndexEntry]) -> None:
     """Stage the move of items to their new category, or to none if that is deleted, too."""
-    target = gone["moveTo"]
+    target = deleted["moveTo"]
     if target is not None and CATEGORIES.find(unit.tenant, target) is None:
         target = None
     if target is not None:
-        categories.require(unit, target, gone["kind"])
-    _move_items(unit, gone["kind"], rows, gone["categoryId"], target)
+        categories.require(unit, target, deleted["kind"])
+    _move_items(unit, deleted["kind"], rows, deleted["categoryId"], target)
 
 
 def _move_items(
@@ -299,7 +301,7 @@ class _Tree:
         self.rows = {row.id: row for row in rows if row.kind == kind}
         self.parents = {row.id: row.parent_id for row in self.rows.values()}
 
-    def holds(self, parent_id: str | None, node: str | None) -> bool:
+    def fits(self, parent_id: str | None, node: str | None) -> bool:
         """Return whether a node with its descendants, or a new node (None), fits below a parent."""
         levels = trees.height(self.parents, node) if node else 1
         return trees.depth(self.parents, parent_id) + levels <= MAX_DEPTH
@@ -309,15 +311,17 @@ class _Tree:
         return trees.is_cycle(self.parents, node, parent_id)
 
 
-def _raise_children(unit: UnitOfWork, tree: _Tree, category_id: str, parent_id: str | None) -> bool:
+def _promote_children(
+    unit: UnitOfWork, tree: _Tree, category_id: str, parent_id: str | None
+) -> bool:
     """Stage the move of some subcategories one level up; return whether any were left to move.
 
     If a subcategory no longer fits there, because the tree has changed, it moves to the top level.
     """
     children = [row for row in tree.rows.values() if row.parent_id == category_id]
-    for child in children[:MOVED_AT_ONCE]:
-        fits = parent_id in tree.rows and not tree.is_cycle(parent_id, child.id)
-        child.parent_id = parent_id if fits and tree.holds(parent_id, child.id) else None
+    for child in children[:MOVES_PER_TRANSACTION]:
+        has_place = parent_id in tree.rows and not tree.is_cycle(parent_id, child.id)
+        child.parent_id = parent_id if has_place and tree.fits(parent_id, child.id) else None
         unit.save(child)
     return bool(children)
 
@@ -335,7 +339,7 @@ def _check_parent(tree: _Tree, node: str | None, parent_id: str | None) -> None:
         raise _unknown_category_error()
     if node is not None and tree.is_cycle(parent_id, node):
         raise CycleError.of("parentId", "a category cannot be moved below itself")
-    if not tree.holds(parent_id, node):
+    if not tree.fits(parent_id, node):
         raise ValidationError.of("parentId", f"categories go at most {MAX_DEPTH} levels deep")
 
 

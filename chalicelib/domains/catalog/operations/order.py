@@ -25,13 +25,13 @@ from chalicelib.engine.reading import fetch
 
 MAX_REORDERED = 90
 """Products in one reorder. One transaction of 100 items holds them and all dependent rows."""
-FARTHEST = 2**52
+MAX_SORT_ORDER = 2**52
 """Largest absolute sort order. Larger numbers are not exact in ``engine.listing.index_entries``."""
 MAX_NAME = 255
-COPY = " (копия)"
+COPY_SUFFIX = " (копия)"
 NOT_COPIED = ("sku", "sku_elsewhere", "barcode")
 """Attributes that a copy does not take over."""
-EVERY_ID_ONCE = Unique("every id once")
+UNIQUE_IDS = Unique("every id once")
 
 
 class ProductDuplicate(Wire):
@@ -44,7 +44,7 @@ class ProductDuplicate(Wire):
 class ProductReorder(Wire):
     """Arguments of a reorder: the products to put first."""
 
-    ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_REORDERED), EVERY_ID_ONCE] = Field(
+    ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_REORDERED), UNIQUE_IDS] = Field(
         description="Products to move, in the wanted order."
     )
     category_id: Id | None = optional("Put them first within this category.")
@@ -74,7 +74,7 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
     """Copy a product right behind it: inactive, without SKU and barcode."""
     source = PRODUCTS.require(ctx.workspace_id, args.id)
     changed = {
-        "name": args.name or source.name[: MAX_NAME - len(COPY)] + COPY,
+        "name": args.name or source.name[: MAX_NAME - len(COPY_SUFFIX)] + COPY_SUFFIX,
         "category_id": _require_category(ctx, source),
         "images": still_there(ctx, source.images),
         "status": "inactive",
@@ -87,11 +87,11 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
 
 def _require_category(ctx: Context, source: ProductRow) -> str | None:
     """Return the category of a copy: the original's, or none if that is being deleted right now."""
-    held = source.category_id and CATEGORIES.find(ctx.workspace_id, source.category_id)
-    if not held:
+    category = source.category_id and CATEGORIES.find(ctx.workspace_id, source.category_id)
+    if not category:
         return None
-    categories.require(ctx.unit, held.id, "product")
-    return held.id
+    categories.require(ctx.unit, category.id, "product")
+    return category.id
 
 
 @operation(
@@ -106,10 +106,10 @@ def _require_category(ctx: Context, source: ProductRow) -> str | None:
 def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     """Put products first, in the given order. All move, or none."""
     found, lock = _read_products(ctx, args)
-    rest = products.first_besides(ctx.workspace_id, args.ids, args.category_id)
-    wanted = [SortPosition(int(found[i].sort_order), i) for i in args.ids]
-    numbers = ordering.first_in_order(wanted, rest)
-    if any(abs(number) > FARTHEST for number in numbers.values()):
+    first_other = products.first_position_except(ctx.workspace_id, args.ids, args.category_id)
+    positions = [SortPosition(int(found[i].sort_order), i) for i in args.ids]
+    numbers = ordering.first_in_order(positions, first_other)
+    if any(abs(number) > MAX_SORT_ORDER for number in numbers.values()):
         raise ConflictError("No room is left before the first product; raise its sortOrder first.")
     if numbers:
         ctx.unit.save(lock)
@@ -121,11 +121,11 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
                 ctx.unit.save(product)
             else:
                 products.require_unchanged(ctx.unit, product)
-    places = [
-        ProductPlace(id=place.id, sort_order=numbers.get(place.id, place.number))
-        for place in wanted
+    moved = [
+        ProductPlace(id=position.id, sort_order=numbers.get(position.id, position.number))
+        for position in positions
     ]
-    return ProductOrder(products=places)
+    return ProductOrder(products=moved)
 
 
 def _read_products(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], LockRow]:
@@ -144,8 +144,8 @@ def _read_products(ctx: Context, args: ProductReorder) -> tuple[dict[str, Produc
         if isinstance(row, ProductRow) and args.category_id in {None, row.category_id}
     }
     if missing := [i for i in args.ids if i not in found]:
-        place = "workspace" if args.category_id is None else "category"
-        msg = f"Nothing was moved: no product of the {place} has the id {', '.join(missing)}."
+        scope = "workspace" if args.category_id is None else "category"
+        msg = f"Nothing was moved: no product of the {scope} has the id {', '.join(missing)}."
         raise NotFoundError(msg)
     locked = [row for row in rows if isinstance(row, LockRow)]
     return found, locked[0] if locked else LockRow(key.pk, key.sk)

@@ -235,9 +235,9 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
 
 
 def _stock_range(args: ProductListQuery) -> tuple[int | None, int | None]:
-    least = 1 if args.in_stock else None
-    most = args.max_stock if args.in_stock is not False else 0
-    return least, most
+    minimum = 1 if args.in_stock else None
+    maximum = args.max_stock if args.in_stock is not False else 0
+    return minimum, maximum
 
 
 def _category_filter(ctx: Context, args: ProductListQuery) -> str | list[str] | None:
@@ -272,7 +272,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     """Create a product, last in the order. An image not taken is a warning."""
-    values = _stored(ctx, args.provided() | {"status": args.status}, ())
+    values = to_attributes(ctx, args.provided() | {"status": args.status}, ())
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
     advice = "Change that product instead (svc_update_product), or send another SKU or none."
@@ -301,7 +301,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
         stock.stage_change(ctx, product, delta)
         return ProductResult(product=ProductOut.of(product))
     descriptions.require_whole(changes.get("description"), product.description)
-    for name, value in _stored(ctx, changes, product.images).items():
+    for name, value in to_attributes(ctx, changes, product.images).items():
         setattr(product, name, value)
     if delta is not None:
         product.stock += delta
@@ -324,12 +324,14 @@ def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
     return DeletedResult(id=args.id, deleted=not args.dry_run)
 
 
-def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) -> dict[str, Any]:
+def to_attributes(
+    ctx: Context, values_sent: Mapping[str, Any], before: Sequence[ImageMap]
+) -> dict[str, Any]:
     """Return the attributes to store. Images are imported, and the category must exist at commit.
 
     ``before`` are the current images. They stay if none of the new ones can be imported.
     """
-    values = dict(given)
+    values = dict(values_sent)
     if values.get("barcode") is not None:
         values["barcode"] = read_barcode(values["barcode"]).digits
     if values.get("category_id") is not None:
@@ -340,8 +342,8 @@ def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) 
             ctx.unit, category_id, "product", on_conflict=categories.not_found("product")
         )
     if "images" in values:
-        wanted = values["images"] or ()
-        values["images"] = images.take_images(ctx, wanted, FOLDER, before=before)
+        requested = values["images"] or ()
+        values["images"] = images.take_images(ctx, requested, FOLDER, before=before)
     return values
 
 

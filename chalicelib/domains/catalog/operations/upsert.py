@@ -29,7 +29,7 @@ from chalicelib.domains.catalog.operations.batches import (
     commit_outcomes,
     in_order,
 )
-from chalicelib.domains.catalog.operations.products import _stored
+from chalicelib.domains.catalog.operations.products import to_attributes
 from chalicelib.domains.catalog.operations.upsert_items import (
     Item,
     ItemById,
@@ -46,7 +46,7 @@ from chalicelib.engine.listing import ordering
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.unit import UnitOfWork, in_batches
 
-STEP = 10
+PRODUCTS_PER_TRANSACTION = 10
 """Products in one transaction.
 
 A product takes at most 9 of the transaction's 100 items, and 200 KB of its 4 MB.
@@ -54,7 +54,7 @@ A product takes at most 9 of the transaction's 100 items, and 200 KB of its 4 MB
 IMAGE_SECONDS = 600.0
 COMMIT_SECONDS = 8.0
 """Seconds reserved for the transactions when the time for images is over."""
-IMAGES_A_HEAVY_CALL = 10
+ITEMS_PER_HEAVY_CALL = 10
 """Items with images on other servers per heavy call. One product with ten images is one, too."""
 
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
@@ -108,7 +108,7 @@ class UpsertResult(Wire):
 def _weight(args: ProductUpsert) -> int:
     """Return the cost of a call in heavy calls. A dry run fetches nothing."""
     items = 0 if args.dry_run else sum(map(images.weight_of, batch_items.valid(args.items)))
-    return -(-items // IMAGES_A_HEAVY_CALL)
+    return -(-items // ITEMS_PER_HEAVY_CALL)
 
 
 @operation(
@@ -149,7 +149,7 @@ def upsert_products_by_id(ctx: Context, args: UpsertById) -> UpsertResult:
 
 def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool) -> UpsertResult:
     keys = Counter(key_of(item) for item in items)
-    once: dict[int, Item] = {}
+    unique: dict[int, Item] = {}
     results: dict[int, UpsertOutcome] = {}
     for number, item in enumerate(items):
         if isinstance(item, InvalidItem):
@@ -157,11 +157,11 @@ def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool)
         elif keys[key_of(item)] > 1:
             results[number] = _failed(item, _duplicate_error(item))
         else:
-            once[number] = item
-    batches = {f"items from {numbers[0]}": numbers for numbers in _batches(once)}
-    images = _Images({} if dry_run else _fetch_images(ctx, once, batches))
+            unique[number] = item
+    batches = {f"items from {numbers[0]}": numbers for numbers in _batches(unique)}
+    images = _Images({} if dry_run else _fetch_images(ctx, unique, batches))
     for name, numbers in batches.items():
-        batch = [once[number] for number in numbers]
+        batch = [unique[number] for number in numbers]
         outcomes = _dry_run_outcomes(ctx, batch) if dry_run else _commit(ctx, name, batch, images)
         results.update(zip(numbers, outcomes, strict=True))
     ordered = in_order(results, ctx.naming)
@@ -170,9 +170,9 @@ def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool)
 
 def _batches(items: Mapping[int, Item]) -> Iterator[list[int]]:
     """Yield the indexes of the items in each transaction."""
-    alone = {n for n, item in items.items() if "images" in item.model_fields_set}
-    yield from in_batches((n for n in items if n not in alone), STEP)
-    yield from ([n] for n in items if n in alone)
+    with_images = {n for n, item in items.items() if "images" in item.model_fields_set}
+    yield from in_batches((n for n in items if n not in with_images), PRODUCTS_PER_TRANSACTION)
+    yield from ([n] for n in items if n in with_images)
 
 
 def _fetch_images(
@@ -212,7 +212,7 @@ class _Images:
         urls = {image.url for item in items for image in item.images or ()}
         return {url: self.fetched[url] for url in urls & self.fetched.keys()}
 
-    def settled(self, item: Item) -> Item:
+    def with_stored_urls(self, item: Item) -> Item:
         """Return an item that refers to the stored files where these exist."""
         images = [
             image.model_copy(update={"url": self.files.get(image.url, image.url)})
@@ -223,14 +223,14 @@ class _Images:
 
 def _commit(ctx: Context, name: str, items: Sequence[Item], images: _Images) -> list[UpsertOutcome]:
     """Commit some items in a transaction of their own."""
-    settled = [images.settled(item) for item in items]
-    fetched = images.of(settled)
+    ready = [images.with_stored_urls(item) for item in items]
+    fetched = images.of(ready)
     late = any(isinstance(one, RejectedImage) and one.late for one in fetched.values())
 
     def stage(part: UnitOfWork) -> list[UpsertOutcome]:
         if fetched:
             rehosting.provide(part, fetched)
-        return _stage(replace(ctx, unit=part), settled, late=late)
+        return _stage(replace(ctx, unit=part), ready, late=late)
 
     def failed(error: AppError) -> list[UpsertOutcome]:
         return [_failed(item, error) for item in items]
@@ -269,22 +269,22 @@ class _Rows:
 
     products: dict[str, ProductRow]
     categories: set[str]
-    demanded: set[str] = field(default_factory=set)
-    next_place: int | None = None
+    required_categories: set[str] = field(default_factory=set)
+    next_sort_order: int | None = None
 
     @classmethod
     def of(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
         """Read the rows of the items, in two round trips."""
         skus = {key_of(item): item.sku for item in items if isinstance(item, UpsertItem)}
         by_sku = PRODUCTS.find_unique(workspace_id, "sku", skus.values())
-        held = {key: by_sku[sku] for key, sku in skus.items() if sku in by_sku}
-        held |= {item.id: item.id for item in items if isinstance(item, ItemById)}
-        named = {item.category_id for item in items if item.category_id is not None}
-        keys = [PRODUCTS.key(workspace_id, product_id) for product_id in held.values()]
-        rows = fetch([*keys, *(CATEGORIES.key(workspace_id, each) for each in named)])
+        ids_by_key = {key: by_sku[sku] for key, sku in skus.items() if sku in by_sku}
+        ids_by_key |= {item.id: item.id for item in items if isinstance(item, ItemById)}
+        category_ids = {item.category_id for item in items if item.category_id is not None}
+        keys = [PRODUCTS.key(workspace_id, product_id) for product_id in ids_by_key.values()]
+        rows = fetch([*keys, *(CATEGORIES.key(workspace_id, each) for each in category_ids)])
         found = {row.id: row for row in rows if isinstance(row, ProductRow)}
         return cls(
-            {key: found[each] for key, each in held.items() if each in found},
+            {key: found[each] for key, each in ids_by_key.items() if each in found},
             {row.id for row in rows if isinstance(row, CategoryRow) and row.kind == "product"},
         )
 
@@ -303,19 +303,21 @@ def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[U
 
 def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOutcome:
     """Stage one item. All its errors are raised before anything is staged."""
-    product, given = rows.products.get(key_of(item)), item.provided("sku", "id")
-    category_id = given.pop("category_id", None)
+    product, values_sent = rows.products.get(key_of(item)), item.provided("sku", "id")
+    category_id = values_sent.pop("category_id", None)
     if category_id is not None and category_id not in rows.categories:
         raise categories.not_found("product")
-    if product is None and (missing := [n for n in ("name", "price") if given.get(n) is None]):
+    if product is None and (
+        missing := [n for n in ("name", "price") if values_sent.get(n) is None]
+    ):
         msg = f"A new product needs a {' and a '.join(missing)}."
         raise ValidationError(msg)
     if product is not None:
-        descriptions.require_whole(given.get("description"), product.description)
+        descriptions.require_whole(values_sent.get("description"), product.description)
     if product is not None and late:
-        given.pop("images")
+        values_sent.pop("images")
         ctx.warn("The time was too short for its images; it keeps those it has. Send it again.")
-    values = _stored(ctx, given, product.images if product else ())
+    values = to_attributes(ctx, values_sent, product.images if product else ())
     if "category_id" in item.model_fields_set:
         values["category_id"] = category_id
         if product is None or product.category_id != category_id:
@@ -341,14 +343,14 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
 
 def _create(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) -> ProductRow:
     """Stage a new product, last in the order. The operation is retried if its SKU gets taken."""
-    if rows.next_place is None:
-        rows.next_place = products.number_at_end(ctx.workspace_id)
-    made = {"status": "active", "sort_order": rows.next_place, **values}
-    rows.next_place += ordering.STEP
+    if rows.next_sort_order is None:
+        rows.next_sort_order = products.number_at_end(ctx.workspace_id)
+    attributes = {"status": "active", "sort_order": rows.next_sort_order, **values}
+    rows.next_sort_order += ordering.STEP
     if isinstance(item, UpsertItem):
-        product = PRODUCTS.new(ctx.workspace_id, **made, sku=item.sku)
+        product = PRODUCTS.new(ctx.workspace_id, **attributes, sku=item.sku)
     else:
-        product = ProductRow(PRODUCTS.partition(ctx.workspace_id), item.id, **made)
+        product = ProductRow(PRODUCTS.partition(ctx.workspace_id), item.id, **attributes)
         products.drop_deleted(ctx.unit, item.id)
     ctx.unit.create(product)
     return product
@@ -356,8 +358,8 @@ def _create(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) ->
 
 def _require_category(unit: UnitOfWork, rows: _Rows, category_id: str | None) -> None:
     """Require once per transaction that a category exists. A deletion retries the operation."""
-    if category_id is not None and category_id not in rows.demanded:
-        rows.demanded.add(category_id)
+    if category_id is not None and category_id not in rows.required_categories:
+        rows.required_categories.add(category_id)
         categories.require(unit, category_id, "product")
 
 

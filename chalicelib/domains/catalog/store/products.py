@@ -137,11 +137,11 @@ def number_after(workspace_id: str, product: ProductRow) -> int:
     """
     after = PRODUCTS.along(workspace_id, IN_ORDER, 1, after=product)
     number = int(product.sort_order)
-    room = ordering.between(number, after[0].number if after else None, 1)
-    return room[0] if room else number
+    free_numbers = ordering.between(number, after[0].number if after else None, 1)
+    return free_numbers[0] if free_numbers else number
 
 
-def first_besides(
+def first_position_except(
     workspace_id: str, ids: Collection[str], category_id: str | None
 ) -> SortPosition | None:
     """Return the first position of another product than these, in a category or in all."""
@@ -166,7 +166,9 @@ class StockRow(ContentRow):
     updated_at = UTCDateTimeAttribute()
 
 
-def add_stock(unit: UnitOfWork, product: ProductRow, delta: int, *, least: int, most: int) -> None:
+def add_stock(
+    unit: UnitOfWork, product: ProductRow, delta: int, *, min_stock: int, max_stock: int
+) -> None:
     """Stage an addition to a product's stock, if the stock lies within bounds at commit.
 
     Otherwise, or if the stock is no longer tracked, the operation is retried. The change raises
@@ -181,13 +183,13 @@ def add_stock(unit: UnitOfWork, product: ProductRow, delta: int, *, least: int, 
             StockRow.version.add(1),
             StockRow.updated_at.set(clock.now()),
         ],
-        StockRow.stock.between(least, most),
+        StockRow.stock.between(min_stock, max_stock),
     )
     if product.category_id is not None:
         noun, category = PRODUCTS.noun, product.category_id
-        place = partition_of(unit.tenant, noun, "category_id", category)
+        partition = partition_of(unit.tenant, noun, "category_id", category)
         unit.update(
-            EntryRow(place, product.id),
+            EntryRow(partition, product.id),
             [EntryRow.y1.set((EntryRow.y1 | product.available) + delta)],
             EntryRow.r.exists(),
         )
