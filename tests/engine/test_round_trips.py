@@ -104,7 +104,7 @@ def test_a_page_and_its_site_are_read_in_one_request_after_the_first_time(
     api: Api, things: Things
 ) -> None:
     costs = []
-    store_pages.forget_sites()
+    store_pages.clear_site_cache()
     for _ in range(2):
         with metering() as usage:
             api.get(f"/api/pages/{things.page}")

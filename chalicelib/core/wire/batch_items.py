@@ -9,7 +9,7 @@ from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import CoreSchema, core_schema
 
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.wire.parsing import refusal
+from chalicelib.core.wire.parsing import to_validation_error
 
 T = TypeVar("T")
 
@@ -56,7 +56,9 @@ class FailsAlone:
         try:
             return validate(value)
         except PydanticValidationError as failure:
-            return InvalidItem(value, refusal(self.item, value, failure, name=self.name))
+            return InvalidItem(
+                value, to_validation_error(self.item, value, failure, name=self.name)
+            )
 
 
 def _as_received(value: object, serialize: core_schema.SerializerFunctionWrapHandler) -> object:

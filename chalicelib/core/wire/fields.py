@@ -24,7 +24,7 @@ class WireField:
     kinds: frozenset[Any]
 
     @property
-    def holds_text(self) -> bool:
+    def is_text(self) -> bool:
         """Whether its values are texts: free text, ids, dates or enumerations."""
         return self.nested is None and not self.kinds & {int, float, bool, list, dict}
 
@@ -76,13 +76,13 @@ def normalize(model: type[Wire], raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_EXACT = 2**53
+_MAX_EXACT_INTEGER = 2**53
 """Below this number, a double represents every integer exactly (RFC 8259, 6)."""
 
 
 def _normalize_value(field: WireField, value: object) -> object:
     if isinstance(value, float):
-        is_integer = int in field.kinds and value.is_integer() and abs(value) < _EXACT
+        is_integer = int in field.kinds and value.is_integer() and abs(value) < _MAX_EXACT_INTEGER
         return int(value) if is_integer else value
     if isinstance(value, list):
         return [_normalize_value(field, item) for item in value]

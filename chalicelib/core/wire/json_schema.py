@@ -28,21 +28,21 @@ class _Generate(GenerateJsonSchema):
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """Return the schema of a model."""
-        made = super().model_schema(schema)
+        generated = super().model_schema(schema)
         model = schema["cls"]
         if self.mode == "validation" and issubclass(model, Wire):
             fields = fields_of(model)
-            for name, declared in made.get("properties", {}).items():
+            for name, declared in generated.get("properties", {}).items():
                 if not fields[name].null_counts:
                     _without_null(declared)
                     self.describe_omission(declared)
-            self.describe_rules(model, made)
-        return made
+            self.describe_rules(model, generated)
+        return generated
 
     def describe_omission(self, declared: dict[str, Any]) -> None:
         """Complete the schema of a field whose ``null`` means its omission."""
 
-    def describe_rules(self, model: type[Wire], made: JsonSchemaValue) -> None:
+    def describe_rules(self, model: type[Wire], generated: JsonSchemaValue) -> None:
         """Complete the schema of a model with the rules between its fields."""
 
 
@@ -55,24 +55,26 @@ class _GenerateDocument(_Generate):
 
     def describe_omission(self, declared: dict[str, Any]) -> None:
         """Admit ``null``."""
-        beside = ("description", "default")
-        solid = {name: value for name, value in declared.items() if name not in beside}
-        for name in solid:
+        outer_keys = ("description", "default")
+        non_null = {name: value for name, value in declared.items() if name not in outer_keys}
+        for name in non_null:
             del declared[name]
-        declared.update({"anyOf": [solid, NULL], NULL_OMITS: True})
+        declared.update({"anyOf": [non_null, NULL], NULL_OMITS: True})
 
-    def describe_rules(self, model: type[Wire], made: JsonSchemaValue) -> None:
+    def describe_rules(self, model: type[Wire], generated: JsonSchemaValue) -> None:
         """Describe the fields that must be sent in addition to the required ones."""
         if rules := _rules(model):
-            made["description"] = " ".join(filter(None, (made.get("description"), *rules)))
-            made["minProperties"] = len(made.get("required", ())) + len(rules)
+            generated["description"] = " ".join(
+                filter(None, (generated.get("description"), *rules))
+            )
+            generated["minProperties"] = len(generated.get("required", ())) + len(rules)
 
 
 def _without_null(declared: dict[str, Any]) -> None:
     if "anyOf" in declared:
         options = [each for each in declared.pop("anyOf") if each != NULL]
-        more = options[0] if len(options) == 1 else {"anyOf": options}
-        declared.update(more | declared)
+        remaining = options[0] if len(options) == 1 else {"anyOf": options}
+        declared.update(remaining | declared)
 
 
 def _rules(model: type[Wire]) -> list[str]:
@@ -81,9 +83,11 @@ def _rules(model: type[Wire]) -> list[str]:
     if model.AT_LEAST_ONE_OF:
         groups.append((model.AT_LEAST_ONE_OF, "At least"))
     rules = ["At least one change is required."] if issubclass(model, Patch) else []
-    for names, how_many in groups:
-        wired = [f"`{wire_name(model, name)}`" for name in names]
-        rules.append(f"{how_many} one of {', '.join(wired[:-1])} and {wired[-1]} is required.")
+    for names, quantity in groups:
+        wire_names = [f"`{wire_name(model, name)}`" for name in names]
+        rules.append(
+            f"{quantity} one of {', '.join(wire_names[:-1])} and {wire_names[-1]} is required."
+        )
     return rules
 
 
@@ -151,7 +155,7 @@ def _tidy(
     Objects stay open: unknown fields of an input are ignored, and later versions add fields to
     answers.
     """
-    implied = (None,) if definitions is None else (None, False)
+    omitted_defaults = (None,) if definitions is None else (None, False)
     if isinstance(node, list):
         return [_tidy(item, definitions, document=document) for item in node]
     if not isinstance(node, dict):
@@ -175,7 +179,7 @@ def _tidy(
         )
         for key, value in node.items()
         if key not in {"$defs", "title", DOCUMENT}
-        and not (key == "default" and any(value is each for each in implied))
+        and not (key == "default" and any(value is each for each in omitted_defaults))
     }
 
 
@@ -187,10 +191,10 @@ def _merge_nullable(
     A reference or a constant keeps ``anyOf``, because client generators expect it there.
     """
     options = [_tidy(option, definitions, document=document) for option in node["anyOf"]]
-    solid = [option for option in options if option != NULL]
-    if len(solid) != 1 or len(options) != 2 or {"$ref", "const"} & solid[0].keys():  # noqa: PLR2004  X or null
+    non_null = [option for option in options if option != NULL]
+    if len(non_null) != 1 or len(options) != 2 or {"$ref", "const"} & non_null[0].keys():  # noqa: PLR2004  X or null
         return node
-    merged = {**solid[0], **{k: v for k, v in node.items() if k != "anyOf"}}
+    merged = {**non_null[0], **{k: v for k, v in node.items() if k != "anyOf"}}
     if "type" in merged:
         kinds = merged["type"]
         merged["type"] = [*([kinds] if isinstance(kinds, str) else kinds), "null"]

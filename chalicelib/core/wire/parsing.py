@@ -30,21 +30,21 @@ def parse(model: type[W], raw: Mapping[str, Any], *, drop_empty: bool = False) -
     Raises:
         ValidationError: names each invalid field, what was expected and what was received.
     """
-    for name, instead in model.REJECTED_FIELDS.items():
+    for name, advice in model.REJECTED_FIELDS.items():
         if name in raw:
-            raise ValidationError.of(name, instead)
-    given = normalize(model, raw)
+            raise ValidationError.of(name, advice)
+    data = normalize(model, raw)
     try:
-        return model.model_validate(given, strict=True, by_alias=True, by_name=False)
+        return model.model_validate(data, strict=True, by_alias=True, by_name=False)
     except PydanticValidationError as failure:
-        if drop_empty and (rest := _without_refused_empty(model, given, failure)) != given:
-            return parse(model, rest)
-        raise refusal(model, given, failure) from None
+        if drop_empty and (without_empty := _without_rejected_empty(model, data, failure)) != data:
+            return parse(model, without_empty)
+        raise to_validation_error(model, data, failure) from None
 
 
-def refusal(
+def to_validation_error(
     kind: Any,  # noqa: ANN401  a model or another type
-    given: object,
+    data: object,
     failure: PydanticValidationError,
     *,
     name: str = "",
@@ -54,54 +54,55 @@ def refusal(
     ``name`` is the name of the whole input in errors.
     """
     unknown: list[_UnknownKey] = []
-    if isinstance(given, Mapping) and isinstance(kind, type) and issubclass(kind, Wire):
-        unknown = list(islice(_unknown_keys(kind, given), MOST_NAMED))
-    found = failure.errors(include_url=False)[:MOST_NAMED]
+    if isinstance(data, Mapping) and isinstance(kind, type) and issubclass(kind, Wire):
+        unknown = list(islice(_unknown_keys(kind, data), MAX_REPORTED))
+    details = failure.errors(include_url=False)[:MAX_REPORTED]
     if name:
-        found = [{**each, "loc": each["loc"] or (name,)} for each in found]
+        details = [{**each, "loc": each["loc"] or (name,)} for each in details]
     errors = [
-        FieldError(_field(e), _error_text(e, unknown) + _clearing_advice(kind, e)) for e in found
+        FieldError(_field(error), _error_text(error, unknown) + _clearing_advice(kind, error))
+        for error in details
     ]
     return ValidationError(
-        "; ".join(map(_summary, errors[:5])), errors=[e for e in errors if e.field]
+        "; ".join(map(_summary, errors[:5])), errors=[error for error in errors if error.field]
     )
 
 
-def _without_refused_empty(
-    model: type[Wire], given: Mapping[str, Any], failure: PydanticValidationError
+def _without_rejected_empty(
+    model: type[Wire], data: Mapping[str, Any], failure: PydanticValidationError
 ) -> dict[str, Any]:
     """Return the input without the empty texts that optional fields refused."""
     errors = failure.errors(include_url=False)
-    return _without(model, given, [error["loc"] for error in errors if error["input"] == ""])
+    return _remove_rejected(model, data, [error["loc"] for error in errors if error["input"] == ""])
 
 
 _Location = Sequence[int | str]
 
 
-def _without(
-    model: type[Wire], given: Mapping[str, Any], refused: Sequence[_Location]
+def _remove_rejected(
+    model: type[Wire], data: Mapping[str, Any], rejected: Sequence[_Location]
 ) -> dict[str, Any]:
-    fields, kept = fields_of(model), dict(given)
-    for name, value in given.items():
-        inside = _within(refused, name)
-        if not inside or name not in fields:
+    fields, result = fields_of(model), dict(data)
+    for name, value in data.items():
+        rejected_inside = _inside(rejected, name)
+        if not rejected_inside or name not in fields:
             continue
         field = fields[name]
-        if value == "" and field.holds_text and not field.null_counts:
-            del kept[name]
+        if value == "" and field.is_text and not field.null_counts:
+            del result[name]
         elif field.nested is not None and isinstance(value, Mapping):
-            kept[name] = _without(field.nested, value, inside)
+            result[name] = _remove_rejected(field.nested, value, rejected_inside)
         elif field.nested is not None and isinstance(value, list):
-            kept[name] = [
-                _without(field.nested, item, _within(inside, number))
+            result[name] = [
+                _remove_rejected(field.nested, item, _inside(rejected_inside, number))
                 if isinstance(item, Mapping)
                 else item
                 for number, item in enumerate(value)
             ]
-    return kept
+    return result
 
 
-def _within(locations: Iterable[_Location], step: int | str) -> list[_Location]:
+def _inside(locations: Iterable[_Location], step: int | str) -> list[_Location]:
     return [each[1:] for each in locations if each and each[0] == step]
 
 
@@ -127,8 +128,8 @@ _EXPECTED = {
     "literal_error": "expected {expected}",
 }
 """Pydantic's errors in terms of JSON. Errors that are not listed have their text already."""
-_OTHERWISE = "expected another value"
-_PYDANTICS = frozenset(get_args(core_schema.ErrorType))
+_EXPECTED_OTHER = "expected another value"
+_PYDANTIC_ERRORS = frozenset(get_args(core_schema.ErrorType))
 
 
 def _error_text(error: ErrorDetails, unknown: Iterable["_UnknownKey"]) -> str:
@@ -138,8 +139,8 @@ def _error_text(error: ErrorDetails, unknown: Iterable["_UnknownKey"]) -> str:
         return "is required" + _misnamed_hint(error["loc"], unknown)
     if kind in {"too_short", "too_long"} and isinstance(error["input"], str):
         kind = f"string_{kind}"  # for a bound behind a validator, pydantic's text is that of a list
-    if kind in _PYDANTICS:
-        message = _EXPECTED.get(kind, _OTHERWISE).format(**about)
+    if kind in _PYDANTIC_ERRORS:
+        message = _EXPECTED.get(kind, _EXPECTED_OTHER).format(**about)
     else:
         message = error["msg"]
     if error["loc"] and "field" not in about and "received" not in message:
@@ -157,8 +158,8 @@ def _clearing_advice(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as
 
 def _field(error: ErrorDetails) -> str:
     """Return the field of an error. A validator of a whole model may name the field itself."""
-    own = error.get("ctx", {}).get("field")
-    return _path(error["loc"] if own is None else (*error["loc"], own))
+    own_field = error.get("ctx", {}).get("field")
+    return _path(error["loc"] if own_field is None else (*error["loc"], own_field))
 
 
 def _path(location: Sequence[int | str]) -> str:
@@ -172,7 +173,7 @@ def _summary(error: FieldError) -> str:
     return error.message[:1].upper() + error.message[1:]
 
 
-_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
@@ -186,12 +187,12 @@ def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
         case bool():
             return f"boolean {str(value).lower()}"
         case int() | float():
-            text = str(value) if abs(value) < 10**_SHOWN else "a very large one"
+            text = str(value) if abs(value) < 10**_MAX_SHOWN else "a very large one"
             return f"number {text}"
         case str():
-            shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+            shown = value if len(value) <= _MAX_SHOWN else value[:_MAX_SHOWN] + "…"
             return f'text "{shown}"' + (
-                f" ({len(value)} characters)" if len(value) > _SHOWN else ""
+                f" ({len(value)} characters)" if len(value) > _MAX_SHOWN else ""
             )
         case Mapping():
             return "an object"
@@ -201,27 +202,27 @@ def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
             return "something else"
 
 
-MOST_NAMED = 20
+MAX_REPORTED = 20
 """The most errors or warnings in one answer, so that invalid bodies cannot make it large."""
 
 
 @dataclass(frozen=True, slots=True)
 class _UnknownKey:
-    """A key at path ``at`` that a model does not have, and the known name that is nearest to it."""
+    """A key that a model does not have, its path, and the known names at that path."""
 
-    at: tuple[str | int, ...]
+    path: tuple[str | int, ...]
     key: str
     known: Iterable[str]
 
     @property
-    def near(self) -> str | None:
+    def nearest_name(self) -> str | None:
         return nearest(self.key, self.known)
 
     def warning(self, filtered_list: str | None) -> str:
-        hint = f'did you mean "{near}"?' if (near := self.near) else None
+        hint = f'did you mean "{nearest_name}"?' if (nearest_name := self.nearest_name) else None
         hint = hint or f"known here: {', '.join(self.known)}."
-        if filtered_list is None or self.at:
-            return f'Unknown field "{_path((*self.at, self.key))}" was ignored; {hint}'
+        if filtered_list is None or self.path:
+            return f'Unknown field "{_path((*self.path, self.key))}" was ignored; {hint}'
         hint = hint[0].upper() + hint[1:]
         ignored = f'"{self.key}" is not an argument of {filtered_list}'
         return f"{ignored}; this list is NOT filtered by it. {hint}"
@@ -236,43 +237,47 @@ def unknown_fields(
     the filter did not apply, because a model would otherwise present the whole list as filtered.
     Query parameters that were sent more than once are also named.
     """
-    unknown = islice(_unknown_keys(model, raw), MOST_NAMED + 1)
-    found = [each.warning(filtered_list) for each in unknown]
-    if len(found) > MOST_NAMED:
-        found[MOST_NAMED] = "More unknown fields were ignored, too."
-    return [*(raw.repeated if isinstance(raw, QueryInput) else ()), *found]
+    unknown = islice(_unknown_keys(model, raw), MAX_REPORTED + 1)
+    warnings = [each.warning(filtered_list) for each in unknown]
+    if len(warnings) > MAX_REPORTED:
+        warnings[MAX_REPORTED] = "More unknown fields were ignored, too."
+    return [*(raw.repeated if isinstance(raw, QueryInput) else ()), *warnings]
 
 
 def _unknown_keys(
-    model: type[Wire], raw: Mapping[str, Any], at: tuple[str | int, ...] = ()
+    model: type[Wire], raw: Mapping[str, Any], path: tuple[str | int, ...] = ()
 ) -> Iterator[_UnknownKey]:
     fields = fields_of(model)
     for key, value in raw.items():
         if key not in fields:
             if key not in model.REJECTED_FIELDS:
-                yield _UnknownKey(at, key[:_SHOWN], fields)
+                yield _UnknownKey(path, key[:_MAX_SHOWN], fields)
             continue
         nested = fields[key].nested
         if nested is None:
             continue
         if isinstance(value, Mapping):
-            yield from _unknown_keys(nested, value, (*at, key))
+            yield from _unknown_keys(nested, value, (*path, key))
         elif isinstance(value, list):
             for i, item in enumerate(value):
                 if isinstance(item, Mapping):
-                    yield from _unknown_keys(nested, item, (*at, key, i))
+                    yield from _unknown_keys(nested, item, (*path, key, i))
 
 
-_MOST_SENT = 3
+_MAX_SUGGESTED = 3
 
 
 def _misnamed_hint(location: Sequence[int | str], unknown: Iterable[_UnknownKey]) -> str:
     """Name the unknown keys that may have been meant for a missing field, the most likely first."""
-    *at, field = location
-    beside = [each for each in unknown if each.at == tuple(at) and each.near in {None, field}]
-    ends = str(field).casefold()
-    beside.sort(key=lambda each: (each.near is None, not each.key.casefold().endswith(ends)))
-    names = ", ".join(f'"{each.key}"' for each in beside[:_MOST_SENT])
+    *path, field = location
+    candidates = [
+        each for each in unknown if each.path == tuple(path) and each.nearest_name in {None, field}
+    ]
+    suffix = str(field).casefold()
+    candidates.sort(
+        key=lambda each: (each.nearest_name is None, not each.key.casefold().endswith(suffix))
+    )
+    names = ", ".join(f'"{each.key}"' for each in candidates[:_MAX_SUGGESTED])
     return f"; you sent {names}" if names else ""
 
 
@@ -296,7 +301,7 @@ def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> QueryIn
     raw = QueryInput()
     raw.repeated = [
         f'"{name}" was sent {len(values)} times, but takes one value; the last was used, {used}.'
-        for name, values in islice(query.items(), MOST_NAMED)
+        for name, values in islice(query.items(), MAX_REPORTED)
         if len(values) > 1 and name in fields and list not in fields[name].kinds
         for used in [_describe(_read(values[-1], fields[name].kinds))]
     ]

@@ -58,9 +58,9 @@ class Wire(BaseModel):
     """Optional fields. The validator ``has_one`` requires at least one of them."""
 
     @classmethod
-    def from_row(cls, stored: Mapping[str, Any], **made: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of stored values, updated with ``made``. Missing fields are null."""
-        return cls.model_validate({**_null_fields(cls), **stored, **made})
+    def from_row(cls, stored: Mapping[str, Any], **computed: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of stored and computed values. Missing fields are null."""
+        return cls.model_validate({**_null_fields(cls), **stored, **computed})
 
     def provided(self, *except_for: str) -> dict[str, Any]:
         """Return the fields that the caller sent, by Python name, without ``except_for``."""
@@ -138,11 +138,11 @@ def exactly_one(model: Wire) -> None:
     """Require one field of each group of ``EXACTLY_ONE_OF``. For validators of models."""
     for names in model.EXACTLY_ONE_OF:
         if sum(getattr(model, name) is not None for name in names) != 1:
-            wired = [wire_name(type(model), name) for name in names]
+            wire_names = [wire_name(type(model), name) for name in names]
             raise PydanticCustomError(
                 "exactly_one",
                 "expected exactly one of {names}",
-                {"names": " and ".join(wired), "field": wired[0]},
+                {"names": " and ".join(wire_names), "field": wire_names[0]},
             )
 
 
@@ -151,11 +151,11 @@ def has_one(model: Wire) -> bool:
     return any(getattr(model, name) for name in model.AT_LEAST_ONE_OF)
 
 
-def in_order(model: Wire, least: str, most: str) -> None:
+def in_order(model: Wire, lower: str, upper: str) -> None:
     """Require that one optional bound is not above another. For validators of models."""
-    low, high = getattr(model, least), getattr(model, most)
+    low, high = getattr(model, lower), getattr(model, upper)
     if low is not None and high is not None and low > high:
-        low, high = (wire_name(type(model), name) for name in (least, most))
+        low, high = (wire_name(type(model), name) for name in (lower, upper))
         message = "{low} is above {high}; swap them"
         raise PydanticCustomError("bounds", message, {"low": low, "high": high})
 

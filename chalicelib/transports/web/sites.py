@@ -4,7 +4,7 @@ from urllib.parse import quote, urlencode
 
 from chalicelib.core.settings import settings
 from chalicelib.domains.sites.flows import site_pages
-from chalicelib.domains.sites.flows.site_pages import Shown, State
+from chalicelib.domains.sites.flows.site_pages import RenderedPage, State
 from chalicelib.transports import edge
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render
@@ -28,14 +28,14 @@ def page(request: HttpRequest) -> HttpResponse:
     slug = request.path["site"]
     domain = settings().sites_domain
     if domain and edge.host(request.headers) != f"{slug}.{domain}":
-        return _notice(request, Shown("no site"))
-    shown = site_pages.show(slug, request.path.get("page", ""))
-    if shown.state != "shown":
-        return _notice(request, shown)
+        return _notice(request, RenderedPage("no site"))
+    rendered = site_pages.render(slug, request.path.get("page", ""))
+    if rendered.state != "shown":
+        return _notice(request, rendered)
     is_home = "page" not in request.path
     if not domain and request.has_trailing_slash != is_home:
         return _moved(request, f"/s/{slug}/" + ("" if is_home else request.path["page"]))
-    body = shown.html.encode()
+    body = rendered.html.encode()
     headers = {
         "Content-Type": HTML_TYPE,
         "Cache-Control": render.CACHED,
@@ -54,7 +54,7 @@ def _moved(request: HttpRequest, path: str) -> HttpResponse:
     return HttpResponse(301, b"", {"Location": location, "Cache-Control": render.CACHED})
 
 
-def _notice(request: HttpRequest, shown: Shown) -> HttpResponse:
-    icon, title, about = _NOTICES[shown.state]
-    link = (shown.home_url, "to_home") if shown.state == "no page" else None
+def _notice(request: HttpRequest, rendered: RenderedPage) -> HttpResponse:
+    icon, title, about = _NOTICES[rendered.state]
+    link = (rendered.home_url, "to_home") if rendered.state == "no page" else None
     return render.notice(request, 404, icon=icon, title=title, about=about, link=link)

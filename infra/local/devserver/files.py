@@ -29,7 +29,7 @@ def read(request: HttpRequest) -> HttpResponse:
     if body is None:
         raise NotFoundError("No such file.")
     headers = {
-        **stored_files.headers_of(body, path.rpartition("/")[2]),
+        **stored_files.headers_for_file(body, path.rpartition("/")[2]),
         "ETag": etag(body, strong=True),
         "Accept-Ranges": "bytes",
     }

@@ -112,7 +112,7 @@ class Restoring:
     def _put_object(self, writer: BatchWriter, stored: StoredObject) -> None:
         key, body = stored
         if key.startswith(FILES):
-            headers = stored_files.headers_of(body, key.rpartition("/")[2])
+            headers = stored_files.headers_for_file(body, key.rpartition("/")[2])
             kind = headers["Content-Type"]
             writer.do(partial(object_store().put, key, body, kind, headers))
         else:  # a page's HTML: the survey has refused all other objects

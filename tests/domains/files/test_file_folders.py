@@ -128,8 +128,8 @@ class TestDeleteFolder:
     def test_the_content_moves_to_the_given_target(
         self, to_root: bool, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(folder_deletion, "FILES_AT_ONCE", 2)
-        monkeypatch.setattr(folder_deletion, "FOLDERS_AT_ONCE", 1)
+        monkeypatch.setattr(folder_deletion, "FILES_PER_TRANSACTION", 2)
+        monkeypatch.setattr(folder_deletion, "FOLDERS_PER_TRANSACTION", 1)
         target = None if to_root else folder(api, "target")["id"]
         gone = folder(api, "gone")
         inside = [folder(api, name, parentId=gone["id"]) for name in ("1", "2", "3")]

@@ -99,8 +99,8 @@ class TestDeletion:
     def test_force_removes_a_file_from_more_records_than_a_transaction_holds(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(deletion, "PLACES_NAMED", 2)
-        monkeypatch.setattr(deletion, "RECORDS_AT_ONCE", 3)
+        monkeypatch.setattr(deletion, "MAX_LISTED_USES", 2)
+        monkeypatch.setattr(deletion, "RECORDS_PER_TRANSACTION", 3)
         file = image(api)
         made = [product(api, file, name=str(number)) for number in range(8)]
         answer = api.refused("POST", DELETE, {"id": file["id"]})
@@ -115,7 +115,7 @@ class TestDeletion:
         before, file = kept(), image(api)
         made = [product(api, file) for _ in range(3)]
         with monkeypatch.context() as killed:
-            killed.setattr(deletion, "RECORDS_AT_ONCE", 1)
+            killed.setattr(deletion, "RECORDS_PER_TRANSACTION", 1)
             killed.setattr(jobs, "attempt", lambda *_: False)
             api.post(DELETE, {"id": file["id"], "force": True})
         assert kept() != before
@@ -173,7 +173,7 @@ class TestProducts:
         gone, stays = image(api), image(api)
         loaf = product(api, gone, stays)
         with monkeypatch.context() as killed:
-            killed.setattr(deletion, "RECORDS_AT_ONCE", 0)
+            killed.setattr(deletion, "RECORDS_PER_TRANSACTION", 0)
             killed.setattr(jobs, "attempt", lambda *_: False)
             api.post(DELETE, {"id": gone["id"], "force": True})
         copy = api.post("/api/products/duplicate", {"id": loaf["id"]})["product"]

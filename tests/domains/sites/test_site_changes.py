@@ -288,7 +288,7 @@ class TestDeleteSite:
         self, owner: Owner, api: Api
     ) -> None:
         site = create(api)
-        count = deletion.RECORDS_A_UNIT + 2
+        count = deletion.RECORDS_PER_TRANSACTION + 2
         for _ in range(count):
             add_page(api, site, "Page")
         assert delete(api, site)["cascade"]["pages"] == count
@@ -347,7 +347,7 @@ class TestDeleteSite:
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(deletion, "RECORDS_A_UNIT", 2)
+        monkeypatch.setattr(deletion, "RECORDS_PER_TRANSACTION", 2)
         site = create(api)
         for _ in range(5):
             add_page(api, site)

@@ -27,7 +27,7 @@ def weight(url: str | None) -> int:
     return int(url is not None and not rehosting.is_own_url(url))
 
 
-def take_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
+def import_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
     """Copy a cover to the platform's files; return the copy, or the URL to link to instead.
 
     The image may be on another server, in the caller's workspace, or already in the platform's
@@ -97,7 +97,7 @@ def remove_unused_cover(job: Job) -> None:
         if file is None or file_uses.records_showing(unit.tenant, file_id):
             return ()
         unit.delete(file)
-        files.give_back(unit, int(file.size))
+        files.release_bytes(unit, int(file.size))
         return (file.key, file.thumbnail_key)
 
     rehosting.delete_objects(*run_unit(job.workspace_id, AuditEvent.by_job(UNUSED), stage))

@@ -98,9 +98,9 @@ class PostSummary(Wire):
     url: str = Field(description="Where readers find it once it is published.")
 
     @classmethod
-    def of(cls, post: PostRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
+    def of(cls, post: PostRow, **derived: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return the wire form of a stored post."""
-        return cls.from_row(post.values, cover_image=post.cover_url, url=url_of(post), **made)
+        return cls.from_row(post.values, cover_image=post.cover_url, url=url_of(post), **derived)
 
 
 class PostOut(PostSummary):
@@ -248,7 +248,7 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
         slug = new_slugs.choose(ctx, options, taken, RESERVED)
     values = args.provided("slug", "content", "cover_image")
     if args.cover_image is not None:
-        values["cover"], values["cover_link"] = covers.take_cover(ctx, args.cover_image)
+        values["cover"], values["cover_link"] = covers.import_cover(ctx, args.cover_image)
     post = POSTS.new(
         ctx.workspace_id,
         **{name: value for name, value in values.items() if value is not None}
@@ -317,20 +317,20 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
 
 def _set_content(ctx: Context, post: PostRow, content: str) -> None:
     posts.set_content(ctx.unit, post, content)
-    made: Mapping[str, Any] = ctx.unit.run_side_effect_once(
+    derived: Mapping[str, Any] = ctx.unit.run_side_effect_once(
         "words",
         lambda: {
             "excerpt": markdown.summary(markdown.to_text(content), EXCERPT) or None,
             "minutes": markdown.reading_minutes(content),
         },
     )
-    post.excerpt, post.minutes = made["excerpt"], made["minutes"]
+    post.excerpt, post.minutes = derived["excerpt"], derived["minutes"]
 
 
 def _change_cover(ctx: Context, post: PostRow, url: str | None) -> None:
     if post.cover is not None and url == post.cover.url:
         return
-    cover, link = covers.take_cover(ctx, url) if url is not None else (None, None)
+    cover, link = covers.import_cover(ctx, url) if url is not None else (None, None)
     if url is not None and cover is None and link is None:
         ctx.warn("The post keeps the cover that it had.")
         return

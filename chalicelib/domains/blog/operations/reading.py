@@ -20,7 +20,7 @@ from chalicelib.domains.files.rules import images
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.engine.listing.query import Query, ResultPage
 
-READS = Limit(
+LIST_LIMIT = Limit(
     "blog", "reads a minute of the blog's list", 120, timedelta(minutes=1), fails_open=True
 )
 """Rate limit for one visitor."""
@@ -83,7 +83,7 @@ class Thumbnail(NamedTuple):
     rest="GET /api/blog/list",
     title="List published blog posts",
     audience=(Audience.PUBLIC,),
-    limit=READS,
+    limit=LIST_LIMIT,
     platform=True,
     served_as=ServedAs.WITHOUT_KEY,
     example={"size": 5},

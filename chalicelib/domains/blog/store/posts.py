@@ -25,7 +25,7 @@ from chalicelib.engine.unit import UnitOfWork, in_batches
 
 DRAFT = "draft"
 PUBLISHED = "published"
-AT_ONCE = 100
+READ_BATCH = 100
 """DynamoDB returns at most this many items for one BatchGetItem request."""
 
 
@@ -142,11 +142,11 @@ def claim_slug(unit: UnitOfWork, slug: str) -> None:
     unit.delete(FormerSlugRow(key.pk, key.sk))
 
 
-def keep_former_slug(unit: UnitOfWork, post: PostRow, slug: str, most: int) -> None:
-    """Stage a redirect from a post's former slug. Beyond ``most``, the oldest is removed."""
-    kept = [*(each for each in post.former_slugs if each not in {slug, post.slug}), slug]
-    _delete_redirects(unit, post, kept[:-most])
-    post.former_slugs = kept[-most:]
+def keep_former_slug(unit: UnitOfWork, post: PostRow, slug: str, max_slugs: int) -> None:
+    """Stage a redirect from a post's former slug. Beyond ``max_slugs``, the oldest is removed."""
+    former = [*(each for each in post.former_slugs if each not in {slug, post.slug}), slug]
+    _delete_redirects(unit, post, former[:-max_slugs])
+    post.former_slugs = former[-max_slugs:]
     key = _former_key(slug)
     unit.save(FormerSlugRow(key.pk, key.sk, target=post.id))
 
@@ -171,5 +171,5 @@ def every_published() -> Iterator[PostRow]:
     """Yield the published posts, latest first."""
     entries = POSTS.entries(PLATFORM, status=PUBLISHED)
     latest_first = sorted(entries, key=lambda entry: (entry.numbers[0], entry.id), reverse=True)
-    for batch in in_batches((entry.id for entry in latest_first), AT_ONCE):
+    for batch in in_batches((entry.id for entry in latest_first), READ_BATCH):
         yield from POSTS.fetch(PLATFORM, batch)

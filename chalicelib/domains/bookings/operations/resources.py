@@ -352,4 +352,4 @@ def _remove(unit: UnitOfWork, time_off_ids: Sequence[str]) -> None:
 
 def _photo(ctx: Context, photo: ImageIn | None, before: Sequence[ImageMap]) -> list[ImageMap]:
     wanted = [photo] if photo else []
-    return images.take_images(ctx, wanted, FOLDER, before=before, field="photo")
+    return images.import_record_images(ctx, wanted, FOLDER, before=before, field="photo")

@@ -339,7 +339,7 @@ def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) 
         binding.require_resources(ctx, values["resource_ids"])
     if "images" in values:
         wanted = values["images"] or ()
-        values["images"] = images.take_images(ctx, wanted, FOLDER, before=before)
+        values["images"] = images.import_record_images(ctx, wanted, FOLDER, before=before)
     return values
 
 

@@ -216,7 +216,7 @@ def _photos(
     workspace_id: str, queries: Iterable[str | None], warnings: list[str]
 ) -> list[PhotoOut]:
     try:
-        return photos.candidates(workspace_id, queries, most=MAX_PHOTOS)
+        return photos.candidates(workspace_id, queries, max_photos=MAX_PHOTOS)
     except AppError as failure:
         warnings.append(failure.message)
         return []

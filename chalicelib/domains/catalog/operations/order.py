@@ -17,7 +17,7 @@ from chalicelib.domains.catalog.operations.products import (
 from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
-from chalicelib.domains.files.flows.images import still_there
+from chalicelib.domains.files.flows.images import existing_images
 from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.locks import LockRow, lock_key
@@ -76,7 +76,7 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
     changed = {
         "name": args.name or source.name[: MAX_NAME - len(COPY_SUFFIX)] + COPY_SUFFIX,
         "category_id": _require_category(ctx, source),
-        "images": still_there(ctx, source.images),
+        "images": existing_images(ctx, source.images),
         "status": "inactive",
         "sort_order": products.number_after(ctx.workspace_id, source),
     }

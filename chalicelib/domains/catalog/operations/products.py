@@ -343,7 +343,7 @@ def to_attributes(
         )
     if "images" in values:
         requested = values["images"] or ()
-        values["images"] = images.take_images(ctx, requested, FOLDER, before=before)
+        values["images"] = images.import_record_images(ctx, requested, FOLDER, before=before)
     return values
 
 

@@ -19,7 +19,7 @@ from chalicelib.gateways.llm.offers import MAX_HOURS, MAX_OFFERS, Hours, Offer
 from chalicelib.lib import extracts
 from chalicelib.lib.zoned_times import WEEKDAYS
 
-MOST_LOOKED_AT = 2_000
+MAX_SCANNED_RECORDS = 2_000
 """Maximum number of active records searched per noun, oldest first: about 35 read units."""
 
 
@@ -90,7 +90,7 @@ def _nearest(
     """Return ids of records: first those whose name contains most of the words, then the others."""
     partition = Partition(listing.partition(workspace_id), Cost())
     active = listing.having({"status": "active"})
-    rows = list(islice(entries(partition, None, active, consistent=False), MOST_LOOKED_AT))
+    rows = list(islice(entries(partition, None, active, consistent=False), MAX_SCANNED_RECORDS))
     wanted = list(words)
     in_order: SortKey = listing.sorts["sortOrder"]
 

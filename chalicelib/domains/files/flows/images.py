@@ -44,7 +44,7 @@ class ImageOut(Wire):
 
 def weight(images: Sequence[ImageIn] | None) -> int:
     """Return the cost of images in heavy calls: 1 if any must be fetched from elsewhere, else 0."""
-    return int(any(one.url and not rehosting.is_own_url(one.url) for one in images or ()))
+    return int(any(image.url and not rehosting.is_own_url(image.url) for image in images or ()))
 
 
 def weight_of(args: Wire) -> int:
@@ -52,9 +52,9 @@ def weight_of(args: Wire) -> int:
     return weight(args.provided().get("images"))
 
 
-def take_images(
+def import_record_images(
     ctx: Context,
-    wanted: Sequence[ImageIn],
+    requested: Sequence[ImageIn],
     folder: str,
     *,
     before: Sequence[ImageMap] = (),
@@ -72,35 +72,37 @@ def take_images(
         NotFoundError: a ``fileId`` is not of the workspace. This is raised before any fetch.
         ValidationError: a ``fileId`` is of a file that is not an image.
     """
-    own = _own_images(ctx, wanted, field)
-    urls = [one.url for one in wanted if one.url is not None]
-    hosted = dict(zip(urls, rehosting.rehost(ctx, urls, folder), strict=True)) if urls else {}
-    found = [own.get(one.file_id) or hosted.get(one.url) for one in wanted]
-    taken = [_image_map(image) for image in found if image is not None]
-    if wanted and before and not taken:
+    own_images = _own_images(ctx, requested, field)
+    urls = [image.url for image in requested if image.url is not None]
+    remote_images = (
+        dict(zip(urls, rehosting.rehost(ctx, urls, folder), strict=True)) if urls else {}
+    )
+    found = [own_images.get(image.file_id) or remote_images.get(image.url) for image in requested]
+    imported = [_image_map(image) for image in found if image is not None]
+    if requested and before and not imported:
         ctx.warn("None of the new images could be taken; the old ones stay.")
         return list(before)
-    return taken
+    return imported
 
 
-def still_there(ctx: Context, images: Sequence[ImageMap]) -> list[ImageMap]:
+def existing_images(ctx: Context, images: Sequence[ImageMap]) -> list[ImageMap]:
     """Return the images whose files still exist, for a copy of the record that shows them."""
     files = FILES.fetch(ctx.workspace_id, [image.file_id for image in images]) if images else []
     ids = {file.id for file in files}
     return [image for image in images if image.file_id in ids]
 
 
-def _own_images(ctx: Context, wanted: Sequence[ImageIn], field: str) -> dict[str, ImportedImage]:
+def _own_images(ctx: Context, requested: Sequence[ImageIn], field: str) -> dict[str, ImportedImage]:
     """Return the images that are given by file id."""
-    ids = [one.file_id for one in wanted if one.file_id is not None]
+    ids = [image.file_id for image in requested if image.file_id is not None]
     files = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids)} if ids else {}
-    for number, one in enumerate(wanted):
-        if one.file_id is None:
+    for number, image in enumerate(requested):
+        if image.file_id is None:
             continue
-        if one.file_id not in files:
+        if image.file_id not in files:
             raise FILES.not_found()
-        if not is_image(files[one.file_id]):
-            kind = files[one.file_id].mime_type
+        if not is_image(files[image.file_id]):
+            kind = files[image.file_id].mime_type
             message = f"expected the id of an image, received that of a file of type {kind}"
             raise ValidationError.of(field.format(number) + ".fileId", message)
     return {file_id: rehosting.as_image(file) for file_id, file in files.items()}

@@ -23,14 +23,14 @@ from chalicelib.gateways.photos import (
     photo_source,
 )
 
-KEPT = timedelta(hours=24)
+CACHE_TTL = timedelta(hours=24)
 MAX_QUERY = 200
-BUDGETS = (
+PROVIDER_LIMITS = (
     Limit("photo-searches", "photo searches a minute", 20, timedelta(minutes=1), fails_open=True),
     Limit("photo-searches-daily", "photo searches a day", 200, timedelta(days=1), fails_open=True),
 )
 """Rate limits of Openverse without a key, from its documentation, for the whole platform."""
-SHARE = Limit("photo-share", "photo searches a workspace and day", 100, timedelta(days=1))
+WORKSPACE_LIMIT = Limit("photo-share", "photo searches a workspace and day", 100, timedelta(days=1))
 
 
 class PhotoOut(Wire):
@@ -70,22 +70,26 @@ def search(  # noqa: PLR0913  the parameters of a search
     source = photo_source(within=within)
 
     def request() -> dict[str, Any]:
-        limits.take(SHARE, workspace_id)
-        for budget in BUDGETS:
-            limits.take(budget, PLATFORM)
+        limits.take(WORKSPACE_LIMIT, workspace_id)
+        for limit in PROVIDER_LIMITS:
+            limits.take(limit, PLATFORM)
         return asdict(source.search(query, page=page, size=size, orientation=orientation))
 
-    kept = cached(
+    stored = cached(
         "photos",
         json.dumps([query, page, size, orientation]),
-        KEPT,
+        CACHE_TTL,
         request,
     )
-    return PhotoPage(**{**kept, "photos": [Photo(**photo) for photo in kept["photos"]]})
+    return PhotoPage(**{**stored, "photos": [Photo(**photo) for photo in stored["photos"]]})
 
 
 def candidates(
-    workspace_id: str, queries: Iterable[str | None], *, most: int, within: float = TOTAL_SECONDS
+    workspace_id: str,
+    queries: Iterable[str | None],
+    *,
+    max_photos: int,
+    within: float = TOTAL_SECONDS,
 ) -> list[PhotoOut]:
     """Return photos for the first query that has any. All searches share the time, in seconds.
 
@@ -96,7 +100,7 @@ def candidates(
     deadline = Deadline(within)
     for query in filter(None, queries):
         if found := search(
-            workspace_id, query[:MAX_QUERY], size=most, within=deadline.left()
+            workspace_id, query[:MAX_QUERY], size=max_photos, within=deadline.left()
         ).photos:
             return [PhotoOut.model_validate(photo) for photo in found]
     return []

@@ -37,14 +37,14 @@ from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
 
 SECONDS = 20.0  # For all fetches of a call. API Gateway ends a request after 29 seconds.
-AT_ONCE = 8
-ADDRESS = "/files/"
+PARALLEL_FETCHES = 8
+FILES_PATH = "/files/"
 ID_LENGTH = 26
 """Length of a file's id. An unguessable part follows the id in the file's URL."""
 ORPHAN = "file-orphan"
 ORPHAN_AFTER = timedelta(hours=1)
 """Age at which stored objects are checked for a file. An operation takes a minute at most."""
-STRANGE_IMAGES = "strange images"
+REMOTE_IMAGES = "remote images"
 """Name of the side effect that fetches a unit's images (``UnitOfWork.run_side_effect_once``)."""
 _reencoding = Lock()
 """Lock around the re-encoding of one image, so that the deadline is checked after the wait."""
@@ -73,7 +73,7 @@ class RejectedImage:
 class StoredObject:
     """Stored bytes that are to become a file. Sizes are in bytes and pixels.
 
-    ``watch`` is the job that removes the objects if they do not become a file.
+    ``cleanup_job`` is the job that removes the objects if they do not become a file.
     """
 
     file_id: str
@@ -82,7 +82,7 @@ class StoredObject:
     mime_type: str
     bytes: int
     size: int
-    watch: JobRow
+    cleanup_job: JobRow
     width: int | None = None
     height: int | None = None
 
@@ -95,7 +95,7 @@ def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[ImportedImage
     change the storage row only once.
     """
     found, size = import_images(ctx, urls, folder)
-    storage.charge(ctx.unit, ctx.principal.plan, size, begin_again=True)
+    storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=True)
     for one in found:
         if isinstance(one, RejectedImage):
             ctx.warn(f"The image {one.url[:200]} was not taken: {one.reason}.")
@@ -122,28 +122,28 @@ def import_images(  # noqa: PLR0913  options of one import
     own = _own_files(ctx, urls)  # read in each attempt: a file may be deleted meanwhile
     remote = [url for url in dict.fromkeys(urls) if url not in own]
     stored = ctx.unit.run_side_effect_once(
-        STRANGE_IMAGES, lambda: _store_all(ctx.workspace_id, remote, seconds, http_too=http_too)
+        REMOTE_IMAGES, lambda: _store_all(ctx.workspace_id, remote, seconds, http_too=http_too)
     )
     objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
     ctx.unit.on_failure(lambda: remove_objects(objects.values()))
-    taken = _stage(ctx, objects, folder, reserved) if objects else {}
-    answer: list[ImportedImage | RejectedImage] = []
+    files = _stage(ctx, objects, folder, reserved) if objects else {}
+    results: list[ImportedImage | RejectedImage] = []
     for url in urls:
-        file = own.get(url) or taken.get(url)
+        file = own.get(url) or files.get(url)
         if file is not None:
-            answer.append(as_image(file))
+            results.append(as_image(file))
             continue
         match stored.get(url):
-            case RejectedImage() as refusal:
-                answer.append(refusal)
+            case RejectedImage() as rejected:
+                results.append(rejected)
             case None:
-                answer.append(
+                results.append(
                     RejectedImage(url, "no file of the workspace has this URL (any more)")
                 )
             case _:
                 reason = "the workspace's files take all that its plan allows"
-                answer.append(RejectedImage(url, reason))
-    return answer, sum(int(file.size) for file in taken.values())
+                results.append(RejectedImage(url, reason))
+    return results, sum(int(file.size) for file in files.values())
 
 
 def fetch_images(
@@ -165,11 +165,11 @@ def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObjec
     """
     own = {url for url in urls if is_own_url(url)}
     ids = {url: own_file_id(url) for url in own}
-    held = {file.id for file in FILES.fetch(workspace_id, ids.values())} if ids else set()
+    known_ids = {file.id for file in FILES.fetch(workspace_id, ids.values())} if ids else set()
     found: dict[str, StoredObject | RejectedImage] = {}
     for url in own:
         key = url.removeprefix(settings().public_url + "/")
-        if ids[url] in held or ".." in key.split("/"):
+        if ids[url] in known_ids or ".." in key.split("/"):
             continue
         if (body := object_store().get(key)) is None:
             continue
@@ -182,7 +182,7 @@ def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObjec
 
 def provide(unit: UnitOfWork, images: Mapping[str, StoredObject | RejectedImage]) -> None:
     """Provide a unit with the images that were fetched for it, so that it fetches none itself."""
-    unit.run_side_effect_once(STRANGE_IMAGES, lambda: images)
+    unit.run_side_effect_once(REMOTE_IMAGES, lambda: images)
 
 
 def as_image(file: FileRow) -> ImportedImage:
@@ -192,12 +192,12 @@ def as_image(file: FileRow) -> ImportedImage:
 
 def is_own_url(url: str) -> bool:
     """Return whether a URL is of this service's files. Only other URLs must be fetched."""
-    return url.startswith(settings().public_url + ADDRESS)
+    return url.startswith(settings().public_url + FILES_PATH)
 
 
 def own_file_id(url: str) -> str:
     """Return the file id in a URL of this service's files (``is_own_url``)."""
-    return url.removeprefix(settings().public_url + ADDRESS)[:ID_LENGTH]
+    return url.removeprefix(settings().public_url + FILES_PATH)[:ID_LENGTH]
 
 
 def public_url(key: str) -> str:
@@ -230,7 +230,7 @@ def remove_objects(stored: Iterable[StoredObject]) -> None:
     If a removal fails now, a scheduled job retries it.
     """
     for one in stored:
-        jobs.attempt(one.watch, remove_orphan)
+        jobs.attempt(one.cleanup_job, remove_orphan)
 
 
 def delete_objects(*keys: str | None) -> None:
@@ -278,25 +278,27 @@ def _put(  # noqa: PLR0913  attributes of a file
     file_id: str | None = None,
 ) -> StoredObject:
     file_id = file_id or new_id()
-    place = f"files/{file_id}{secrets.token_urlsafe(16)}"
-    key, small = f"{place}/{stored_files.address_name(name, mime_type)}", None
+    folder = f"files/{file_id}{secrets.token_urlsafe(16)}"
+    key, thumbnail_key = f"{folder}/{stored_files.url_name(name, mime_type)}", None
     objects = {key: (body, mime_type)}
     if clean is not None:
-        small = f"{place}/thumbnail/{stored_files.address_name(name, clean.thumbnail_type)}"
-        objects[small] = (clean.thumbnail, clean.thumbnail_type)
+        thumbnail_key = f"{folder}/thumbnail/{stored_files.url_name(name, clean.thumbnail_type)}"
+        objects[thumbnail_key] = (clean.thumbnail, clean.thumbnail_type)
     orphan = {"fileId": file_id, "keys": list(objects)}
-    watch = jobs.row(ORPHAN, workspace_id, orphan, clock.now() + ORPHAN_AFTER)
-    jobs.schedule(watch)
+    cleanup_job = jobs.row(ORPHAN, workspace_id, orphan, clock.now() + ORPHAN_AFTER)
+    jobs.schedule(cleanup_job)
     try:
         for each, (content, kind) in objects.items():
-            headers = stored_files.headers_of(content, each.rpartition("/")[2])
+            headers = stored_files.headers_for_file(content, each.rpartition("/")[2])
             object_store().put(each, content, kind, headers)
     except UnavailableError:
-        jobs.attempt(watch, remove_orphan)
+        jobs.attempt(cleanup_job, remove_orphan)
         raise
     size = sum(len(content) for content, _ in objects.values())
     width, height = (clean.width, clean.height) if clean else (None, None)
-    return StoredObject(file_id, key, small, mime_type, len(body), size, watch, width, height)
+    return StoredObject(
+        file_id, key, thumbnail_key, mime_type, len(body), size, cleanup_job, width, height
+    )
 
 
 def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
@@ -317,20 +319,20 @@ def _store_all(
 
     The hosts alternate, so that a slow host does not delay the images of the others.
     """
-    deadline, hosts, turns = Deadline(seconds), fetch.Hosts(), Counter[str]()
+    deadline, hosts, seen_per_host = Deadline(seconds), fetch.Hosts(), Counter[str]()
 
-    def turn(url: str) -> int:
+    def position_in_host(url: str) -> int:
         host = url.partition("://")[2].partition("/")[0]
-        turns[host] += 1
-        return turns[host]
+        seen_per_host[host] += 1
+        return seen_per_host[host]
 
-    ordered = sorted(urls, key=turn)
-    done = map_in_threads(
+    ordered = sorted(urls, key=position_in_host)
+    results = map_in_threads(
         lambda url: _store_one(workspace_id, url, deadline, hosts, http_too=http_too),
         ordered,
-        AT_ONCE,
+        PARALLEL_FETCHES,
     )
-    return dict(zip(ordered, done, strict=True))
+    return dict(zip(ordered, results, strict=True))
 
 
 def _store_one(
@@ -369,20 +371,20 @@ def _stage(
 ) -> dict[str, FileRow]:
     """Stage the files of stored objects, as far as the quota allows. Return the files by URL."""
     quota = plans.STORAGE_BYTES[ctx.principal.plan]
-    free = quota - used_bytes(ctx.workspace_id) - reserved
-    fitting: dict[str, StoredObject] = {}
+    free_bytes = quota - used_bytes(ctx.workspace_id) - reserved
+    accepted: dict[str, StoredObject] = {}
     for url, stored in objects.items():
-        if stored.size <= free:
-            fitting[url] = stored
-            free -= stored.size
-    left_out = [stored for url, stored in objects.items() if url not in fitting]
+        if stored.size <= free_bytes:
+            accepted[url] = stored
+            free_bytes -= stored.size
+    left_out = [stored for url, stored in objects.items() if url not in accepted]
     ctx.unit.after_commit(lambda: remove_objects(left_out))
-    if not fitting:
+    if not accepted:
         return {}
     folder_id = folder_at_root(ctx.unit, folder)
     files = {
         url: file_row(ctx.workspace_id, stored, _file_name(url), folder_id)
-        for url, stored in fitting.items()
+        for url, stored in accepted.items()
     }
     for file in files.values():
         ctx.unit.create(file)
@@ -391,10 +393,10 @@ def _stage(
 
 def folder_at_root(unit: UnitOfWork, name: str) -> str:
     """Return the id of the root folder with this name. A missing folder is staged for creation."""
-    there = root_folder(unit.workspace_id, name)
-    if there is not None:
-        unit.require(FolderRow(FOLDERS.partition(unit.workspace_id), there))
-        return there
+    existing = root_folder(unit.workspace_id, name)
+    if existing is not None:
+        unit.require(FolderRow(FOLDERS.partition(unit.workspace_id), existing))
+        return existing
     folder = FOLDERS.new(unit.workspace_id, name=name)
     unit.create(folder)
     return folder.id

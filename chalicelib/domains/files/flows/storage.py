@@ -12,15 +12,15 @@ class QuotaExceededError(ConflictError):
     code = "quota_exceeded"
 
 
-def charge(unit: UnitOfWork, plan: str, size: int, *, begin_again: bool = False) -> None:
+def charge(unit: UnitOfWork, plan: str, size: int, *, retry_if_full: bool = False) -> None:
     """Stage a change of the used storage by ``size`` bytes. A negative size frees storage.
 
     A unit calls this once, with the sum of all that it stores and removes. DynamoDB allows only one
-    change of a row in a transaction. With ``begin_again``, the operation is retried instead of
+    change of a row in a transaction. With ``retry_if_full``, the operation is retried instead of
     failing. Use it if the caller already selected what fits, as the import of images does.
 
     Raises:
-        QuotaExceededError: raised at commit if the bytes do not fit, unless ``begin_again``.
+        QuotaExceededError: raised at commit if the bytes do not fit, unless ``retry_if_full``.
     """
     quota = plans.STORAGE_BYTES[plan]
     over = QuotaExceededError(
@@ -28,6 +28,6 @@ def charge(unit: UnitOfWork, plan: str, size: int, *, begin_again: bool = False)
         f"plan; {size:,} bytes more do not fit. Delete some or upgrade."
     )
     if size > 0:
-        files.take(unit, size, quota, on_conflict=None if begin_again else over)
+        files.reserve_bytes(unit, size, quota, on_conflict=None if retry_if_full else over)
     else:
-        files.give_back(unit, -size)
+        files.release_bytes(unit, -size)

@@ -24,9 +24,9 @@ from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
 PURGE = "file-purge"
-PLACES_NAMED = 20
+MAX_LISTED_USES = 20
 """Number of records that the error lists. The total counts all of them."""
-RECORDS_AT_ONCE = 20
+RECORDS_PER_TRANSACTION = 20
 """Records that lose a file in one transaction. Each adds its own row and the row of its use."""
 
 
@@ -49,7 +49,7 @@ class FileUse(Wire):
 class FileDeleted(DeletedResult):
     """Result of a deletion, with the records that showed the file."""
 
-    used_by: list[FileUse] = Field(description=f"What shows it, the first {PLACES_NAMED}.")
+    used_by: list[FileUse] = Field(description=f"What shows it, the first {MAX_LISTED_USES}.")
     used_by_total: int = Field(description="How much shows it in all.")
 
 
@@ -59,8 +59,8 @@ class FileInUseError(ConflictError):
     code = "file_in_use"
 
     def __init__(self, message: str, *, used_by: Sequence[FileUse], used_by_total: int) -> None:
-        named = [use.model_dump(by_alias=True) for use in used_by]
-        super().__init__(message, details={"usedBy": named, "usedByTotal": used_by_total})
+        uses = [use.model_dump(by_alias=True) for use in used_by]
+        super().__init__(message, details={"usedBy": uses, "usedByTotal": used_by_total})
 
 
 @operation(
@@ -81,15 +81,15 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     """
     file = FILES.require(ctx.workspace_id, args.id)
     records = file_uses.records_showing(ctx.workspace_id, file.id)
-    used_by = _uses(ctx.workspace_id, records[:PLACES_NAMED])
+    used_by = _uses(ctx.workspace_id, records[:MAX_LISTED_USES])
     if records and not args.force:
         msg = f"{len(records)} record(s) show this file (usedBy). Change them, or send force: true."
         if not args.dry_run:
             raise FileInUseError(msg, used_by=used_by, used_by_total=len(records))
         ctx.warn(f"Without force this would be refused: {msg}")
     ctx.unit.delete(file)
-    files.give_back(ctx.unit, int(file.size))
-    _stage_removal(ctx.unit, file.id, records[:RECORDS_AT_ONCE])
+    files.release_bytes(ctx.unit, int(file.size))
+    _stage_removal(ctx.unit, file.id, records[:RECORDS_PER_TRANSACTION])
     payload = {"fileId": file.id, "keys": [file.key, file.thumbnail_key]}
     job = jobs.row(PURGE, ctx.workspace_id, payload)
     ctx.unit.create(job)
@@ -131,9 +131,9 @@ def _stage_removal(unit: UnitOfWork, file_id: str, names: Sequence[str]) -> None
     found = _read_records(unit.tenant, names)
     for name in names:
         listing, record = found.get(name, (None, None))
-        shown = listing.files if listing else None
-        if record and shown and shown.remove and file_id in shown.ids(record):
-            shown.remove(record, file_id)
+        shown_files = listing.files if listing else None
+        if record and shown_files and shown_files.remove and file_id in shown_files.ids(record):
+            shown_files.remove(record, file_id)
             unit.save(record)
         else:
             unit.delete(file_uses.use_row(unit.tenant, file_id, name))
@@ -144,6 +144,6 @@ def purge_file(job: Job) -> None:
     """Remove a deleted file from the records that still show it, and remove its objects."""
     file_id, event = job.payload["fileId"], AuditEvent.by_job(PURGE)
     while records := file_uses.records_showing(job.workspace_id, file_id):
-        stage = partial(_stage_removal, file_id=file_id, names=records[:RECORDS_AT_ONCE])
+        stage = partial(_stage_removal, file_id=file_id, names=records[:RECORDS_PER_TRANSACTION])
         run_unit(job.workspace_id, event, stage)
     rehosting.delete_objects(*job.payload["keys"])

@@ -18,7 +18,7 @@ from chalicelib.domains.files.operations.folders import (
     MAX_DEPTH,
     FolderForest,
     NameTakenError,
-    name_taken,
+    name_taken_error,
 )
 from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
 from chalicelib.engine import jobs
@@ -28,11 +28,11 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import trees
 
 CASCADE = "folder-cascade"
-MOVED_IN_A_CALL = 2_000
+MAX_MOVES_IN_CALL = 2_000
 """Files that the call itself moves. The scheduled job moves the rest."""
-FOLDERS_AT_ONCE = 25
+FOLDERS_PER_TRANSACTION = 25
 """Folders moved in one transaction. Each adds its record and the look-up rows of both its names."""
-FILES_AT_ONCE = 80
+FILES_PER_TRANSACTION = 80
 
 
 class FolderDelete(Wire):
@@ -78,40 +78,40 @@ def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
     Files keep their URLs. Try dryRun first to see what would move.
     """
     forest = FolderForest(ctx.workspace_id)
-    folder, inside = forest.folder(args.id), forest.children(args.id)
+    folder, subfolders = forest.folder(args.id), forest.children(args.id)
     files = counters.read_value(ctx.workspace_id, FILES.noun, "place", folder.id)
     if "move_to" in args.model_fields_set:
-        _check_target(forest, folder, inside, args.move_to)
-    elif files or inside:
+        _check_target(forest, folder, subfolders, args.move_to)
+    elif files or subfolders:
         msg = (
-            f"The folder has {files} file(s) and {len(inside)} folder(s) in it. Say where they go: "
-            "moveTo is a folder id, or null for the root."
+            f"The folder has {files} file(s) and {len(subfolders)} folder(s) in it. Send moveTo to "
+            "move them: a folder id, or null for the root."
         )
-        raise FolderNotEmptyError(msg, files=files, folders=len(inside))
+        raise FolderNotEmptyError(msg, files=files, folders=len(subfolders))
     ctx.unit.delete(folder)
     ctx.unit.save(forest.lock)
     job = jobs.row(CASCADE, ctx.workspace_id, {"folderId": folder.id, "moveTo": args.move_to})
     ctx.unit.create(job)
-    if files <= MOVED_IN_A_CALL:
+    if files <= MAX_MOVES_IN_CALL:
         ctx.unit.after_commit(lambda: jobs.attempt(job, empty_folder))
     return FolderDeleted(
-        id=folder.id, deleted=not args.dry_run, moved_files=files, moved_folders=len(inside)
+        id=folder.id, deleted=not args.dry_run, moved_files=files, moved_folders=len(subfolders)
     )
 
 
 def _check_target(
-    forest: FolderForest, folder: FolderRow, inside: list[FolderRow], target: str | None
+    forest: FolderForest, folder: FolderRow, subfolders: list[FolderRow], target: str | None
 ) -> None:
     """Raise an error if the content of a folder cannot move to the target."""
     if target is not None:
         forest.folder(target)
     if trees.is_cycle(forest.parents, folder.id, target):
         raise CycleError.of("moveTo", "expected a folder outside the deleted one")
-    taken = {fold(there.name) for there in forest.children(target)}
-    for moved in inside:
-        if fold(moved.name) in taken:
-            raise name_taken(moved.name)
-        if not forest.fits(moved.id, target):
+    taken = {fold(sibling.name) for sibling in forest.children(target)}
+    for subfolder in subfolders:
+        if fold(subfolder.name) in taken:
+            raise name_taken_error(subfolder.name)
+        if not forest.fits(subfolder.id, target):
             message = f"folders lie at most {MAX_DEPTH} deep; choose one nearer to the root"
             raise ValidationError.of("moveTo", message)
 
@@ -124,33 +124,37 @@ def empty_folder(job: Job) -> None:
     added.
     """
     event = AuditEvent.by_job(CASCADE)
-    gone, target = job.payload["folderId"], job.payload["moveTo"]
+    deleted_id, target = job.payload["folderId"], job.payload["moveTo"]
     for move in (_move_folders, _move_files):
-        while run_unit(job.workspace_id, event, partial(move, gone=gone, target=target)):
+        while run_unit(
+            job.workspace_id, event, partial(move, deleted_id=deleted_id, target=target)
+        ):
             pass
-    counter = FILES.noun, "place", gone
+    counter = FILES.noun, "place", deleted_id
     run_unit(job.workspace_id, event, lambda unit: unit.delete_counter(*counter))
 
 
-def _move_folders(unit: UnitOfWork, gone: str, target: str | None) -> bool:
+def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
     """Stage the move of some folders; return whether there were any.
 
     If a folder no longer fits in the target, because the tree has changed, it moves to the root. If
     its name is taken there, it is renamed.
     """
     forest = FolderForest(unit.tenant)
-    moved = forest.children(gone)[:FOLDERS_AT_ONCE]
+    subfolders = forest.children(deleted_id)[:FOLDERS_PER_TRANSACTION]
     names: dict[str | None, set[str]] = {}
-    for folder in moved:
+    for folder in subfolders:
         fits = target in forest.rows and not trees.is_cycle(forest.parents, folder.id, target)
-        place = target if fits and forest.fits(folder.id, target) else None
-        taken = names.setdefault(place, {fold(there.name) for there in forest.children(place)})
-        folder.parent_id, folder.name = place, _free_name(folder.name, taken)
+        parent = target if fits and forest.fits(folder.id, target) else None
+        taken = names.setdefault(
+            parent, {fold(sibling.name) for sibling in forest.children(parent)}
+        )
+        folder.parent_id, folder.name = parent, _free_name(folder.name, taken)
         taken.add(fold(folder.name))
         unit.save(folder)
-    if moved:
+    if subfolders:
         unit.save(forest.lock)
-    return bool(moved)
+    return bool(subfolders)
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -158,14 +162,14 @@ def _free_name(name: str, taken: set[str]) -> str:
     return next(option for option in options if fold(option) not in taken)
 
 
-def _move_files(unit: UnitOfWork, gone: str, target: str | None) -> bool:
+def _move_files(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
     """Stage the move of some files, to the root if the target is gone; return if there were any."""
-    place = FOLDERS.find(unit.tenant, target) if target else None
-    if place is not None:
-        unit.require(place)
-    query = Query(1, FILES_AT_ONCE, "createdAt", filters={"place": gone})
+    parent = FOLDERS.find(unit.tenant, target) if target else None
+    if parent is not None:
+        unit.require(parent)
+    query = Query(1, FILES_PER_TRANSACTION, "createdAt", filters={"place": deleted_id})
     found = FILES.page(unit.tenant, query).records
     for file in found:
-        file.folder_id = place.id if place else None
+        file.folder_id = parent.id if parent else None
         unit.save(file)
     return bool(found)

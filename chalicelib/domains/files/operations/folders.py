@@ -90,7 +90,7 @@ class NameTakenError(ConflictError):
     code = "name_taken"
 
 
-def name_taken(name: str) -> NameTakenError:
+def name_taken_error(name: str) -> NameTakenError:
     """Return the error for a name that another folder with the same parent has."""
     return NameTakenError(f'A folder "{name}" is there. Use it, or choose a name.')
 
@@ -194,7 +194,7 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
         ctx.unit.require(tree.rows[args.parent_id])
     folder = FOLDERS.new(ctx.workspace_id, name=args.name, parent_id=args.parent_id)
     ctx.unit.save(tree.lock)
-    ctx.unit.create(folder, taken={"name": name_taken(args.name)})
+    ctx.unit.create(folder, taken={"name": name_taken_error(args.name)})
     return FolderResult(folder=FolderOut.of(folder, {}))
 
 
@@ -217,6 +217,6 @@ def update_folder(ctx: Context, args: FolderPatch) -> FolderResult:
         ctx.unit.save(tree.lock)
     for name, value in changes.items():
         setattr(folder, name, value)
-    ctx.unit.save(folder, taken={"name": name_taken(folder.name)})
+    ctx.unit.save(folder, taken={"name": name_taken_error(folder.name)})
     counts = counters.read_facet(ctx.workspace_id, FILES.noun, "place")
     return FolderResult(folder=FolderOut.of(folder, counts))

@@ -34,7 +34,7 @@ MAX_DIRECT_BYTES = 4_000_000
 """Size limit of a file sent within a call. Lambda accepts payloads of 6 MB, in base64."""
 MAX_LARGE_BYTES = 20_000_000
 UPLOAD_SECONDS = 1800
-LAPSE = timedelta(hours=1)
+UPLOAD_TTL = timedelta(hours=1)
 """Time until an announced upload expires and its bytes are free again."""
 LAPSED = "upload-lapsed"
 IN_TWO_STEPS = (
@@ -102,8 +102,8 @@ def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     """
     body = _decode(args.content)
     require_folder(ctx, args.folder_id)
-    sent = _Sent(args.name, body, args.folder_id, "content")
-    return FileResult(file=_stage(ctx.unit, ctx.principal.plan, sent))
+    new_file = _NewFile(args.name, body, args.folder_id, "content")
+    return FileResult(file=_stage(ctx.unit, ctx.principal.plan, new_file))
 
 
 class FileAdd(Wire):
@@ -125,7 +125,7 @@ def add_file(ctx: Context, args: FileAdd) -> FileResult:
     plan = workspaces.get(args.workspace_id).plan
     body = _decode(args.content, MAX_LARGE_BYTES)
     folder_id = rehosting.folder_at_root(ctx.unit, args.folder)
-    return FileResult(file=_stage(ctx.unit, plan, _Sent(args.name, body, folder_id, "path")))
+    return FileResult(file=_stage(ctx.unit, plan, _NewFile(args.name, body, folder_id, "path")))
 
 
 def _decode(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
@@ -142,7 +142,7 @@ def _decode(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
+class _NewFile:
     """Bytes to be stored as a file. ``field`` is the input field that an image error names.
 
     ``file_id`` is the id of the file; None means a new id.
@@ -155,20 +155,20 @@ class _Sent:
     file_id: str | None = None
 
 
-def _store(workspace_id: str, sent: _Sent) -> StoredObject:
+def _store(workspace_id: str, new_file: _NewFile) -> StoredObject:
     try:
-        return rehosting.stored_object(workspace_id, sent.body, sent.name, sent.file_id)
+        return rehosting.stored_object(workspace_id, new_file.body, new_file.name, new_file.file_id)
     except images.ImageError as error:
-        raise ValidationError.of(sent.field, error.reason) from None
+        raise ValidationError.of(new_file.field, error.reason) from None
 
 
-def _stage(unit: UnitOfWork, plan: str, sent: _Sent, *, taken: int = 0) -> FileOut:
-    """Store bytes and stage their file. ``taken`` bytes are already charged to the quota."""
-    stored = unit.run_side_effect_once("stored", lambda: _store(unit.workspace_id, sent))
+def _stage(unit: UnitOfWork, plan: str, new_file: _NewFile, *, charged: int = 0) -> FileOut:
+    """Store bytes and stage their file. ``charged`` bytes are already charged to the quota."""
+    stored = unit.run_side_effect_once("stored", lambda: _store(unit.workspace_id, new_file))
     unit.on_failure(lambda: rehosting.remove_objects([stored]))
-    file = rehosting.file_row(unit.workspace_id, stored, sent.name, sent.folder_id)
+    file = rehosting.file_row(unit.workspace_id, stored, new_file.name, new_file.folder_id)
     unit.create(file)
-    storage.charge(unit, plan, stored.size - taken)
+    storage.charge(unit, plan, stored.size - charged)
     return FileOut.of(file)
 
 
@@ -199,7 +199,7 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
     ctx.unit.create(row)
     storage.charge(ctx.unit, ctx.principal.plan, args.size)
     payload = {"uploadId": row.id, "key": row.key}
-    ctx.unit.create(jobs.row(LAPSED, ctx.workspace_id, payload, clock.now() + LAPSE))
+    ctx.unit.create(jobs.row(LAPSED, ctx.workspace_id, payload, clock.now() + UPLOAD_TTL))
     request = object_store().upload_request(row.key, args.size, UPLOAD_SECONDS)
     return UploadResult(
         upload=UploadOut(
@@ -228,12 +228,13 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
     """
     row = files.find_upload(ctx.workspace_id, args.id)
     if row is None:
-        return _completed(ctx, args.id)
+        return _find_completed(ctx, args.id)
     key, size = row.key, int(row.size)
     body = object_store().get(key)
     if body is None:
         if files.find_upload(ctx.workspace_id, args.id) is None:
-            return _completed(ctx, args.id)  # a concurrent call completed it and removed the bytes
+            # A concurrent call completed the upload and removed its bytes.
+            return _find_completed(ctx, args.id)
         message = f"nothing was sent yet; PUT the {size:,} bytes to the upload's URL first"
         raise ValidationError.of("id", message)
     if len(body) != size:
@@ -244,14 +245,14 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
         ctx.warn("The upload's folder was deleted meanwhile; the file lies at the root.")
         folder_id = None
     require_folder(ctx, folder_id)
-    sent = _Sent(row.name, body, folder_id, "id", row.id)
-    out = _stage(ctx.unit, ctx.principal.plan, sent, taken=size)
+    new_file = _NewFile(row.name, body, folder_id, "id", row.id)
+    file = _stage(ctx.unit, ctx.principal.plan, new_file, charged=size)
     ctx.unit.delete(row, if_there=True)
     ctx.unit.after_commit(lambda: object_store().delete(key))
-    return FileResult(file=out)
+    return FileResult(file=file)
 
 
-def _completed(ctx: Context, upload_id: str) -> FileResult:
+def _find_completed(ctx: Context, upload_id: str) -> FileResult:
     """Return the file of a completed upload. The file has the upload's id."""
     file = FILES.find(ctx.workspace_id, upload_id)
     if file is None:
@@ -265,14 +266,14 @@ def _completed(ctx: Context, upload_id: str) -> FileResult:
 
 
 @job_handler(LAPSED)
-def forget_upload(job: Job) -> None:
+def expire_upload(job: Job) -> None:
     """Free the bytes of an upload that was not completed, and remove any sent object."""
 
-    def forget(unit: UnitOfWork) -> None:
+    def stage(unit: UnitOfWork) -> None:
         row = files.find_upload(unit.tenant, job.payload["uploadId"])
         if row is not None:
             unit.delete(row, if_there=True)
-            files.give_back(unit, int(row.size))
+            files.release_bytes(unit, int(row.size))
 
-    run_unit(job.workspace_id, AuditEvent.by_job(LAPSED), forget)
+    run_unit(job.workspace_id, AuditEvent.by_job(LAPSED), stage)
     object_store().delete(job.payload["key"])

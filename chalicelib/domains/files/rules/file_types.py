@@ -9,7 +9,7 @@ import re
 
 UNKNOWN = "application/octet-stream"
 
-_BEGINNINGS: tuple[tuple[int, bytes, str], ...] = (
+_SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\xff\xd8\xff", "image/jpeg"),
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"GIF87a", "image/gif"),
@@ -75,7 +75,7 @@ _BRANDS: tuple[tuple[bytes, str], ...] = (
 """Brands of the ISO base media format (ISO/IEC 14496-12, 4.3), the most specific first."""
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
-_ZIPPED: tuple[tuple[bytes, str], ...] = (
+_ZIP_MEMBERS: tuple[tuple[bytes, str], ...] = (
     (b"word/document.xml", _OFFICE + "wordprocessingml.document"),
     (b"xl/workbook.xml", _OFFICE + "spreadsheetml.sheet"),
     (b"ppt/presentation.xml", _OFFICE + "presentationml.presentation"),
@@ -109,7 +109,7 @@ _BEFORE_MARKUP = re.compile(
 _SVG = re.compile(rb"<(?:[a-z]+:)?svg(?=[\s/>])", re.IGNORECASE)
 _BINARY = bytes(set(range(0x20)) - set(b"\t\n\f\r\x1b"))
 """Control characters that never occur in text (WHATWG MIME Sniffing, section 3)."""
-_LOOKED_AT = 8192
+_SNIFFED_BYTES = 8192
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -119,13 +119,13 @@ def sniff(body: bytes) -> str:
     If a file is valid as two types, such as a GIF that is also a script, its first bytes decide.
     Text of any encoding is ``text/plain`` unless it is HTML, SVG or other XML.
     """
-    for place, magic, mime_type in _BEGINNINGS:
-        if body.startswith(magic, place) and (
+    for offset, magic, mime_type in _SIGNATURES:
+        if body.startswith(magic, offset) and (
             mime_type not in _IN_RIFF or body.startswith(b"RIFF")
         ):
             return mime_type
     if body.startswith(b"PK\x03\x04"):
-        return next((found for name, found in _ZIPPED if name in body), "application/zip")
+        return next((found for name, found in _ZIP_MEMBERS if name in body), "application/zip")
     if body.startswith(b"ftyp", 4):
         return _media(body)
     if body.startswith(b"\x1aE\xdf\xa3"):
@@ -178,7 +178,7 @@ def _is_mpeg_audio(body: bytes) -> bool:
 
 
 def _text(body: bytes) -> str:
-    start = body[:_LOOKED_AT]
+    start = body[:_SNIFFED_BYTES]
     if not start:
         return UNKNOWN
     wide = start.startswith(_BOMS[1:])

@@ -62,7 +62,7 @@ READ = frozenset(_READERS)
 _NO_PHOTOS = frozenset({"image/svg+xml", "image/x-icon", "image/vnd.adobe.photoshop"})
 """Drawings, icons and working documents. They are stored unchanged, like other documents."""
 _QUALITY = 88
-_COARSER = (1.0, 1.0, 1.15, 1.4, 1.8, 2.5, 4.0, 8.0)
+_TABLE_FACTORS = (1.0, 1.0, 1.15, 1.4, 1.8, 2.5, 4.0, 8.0)
 """Factors for a JPEG's tables, tried in order until the JPEG is not larger than the original."""
 _PROGRESSIVE_FROM = 10_000
 """Size in bytes from which a JPEG is written as progressive. A smaller one would grow."""
@@ -102,7 +102,7 @@ def sanitize(body: bytes) -> CleanImage:
     """
     mime_type = sniff(body)
     if mime_type not in _READERS:
-        raise ImageError(_refusal(mime_type))
+        raise ImageError(_unsupported_message(mime_type))
     if mime_type == "image/jpeg" and body.count(b"\xff\xda") > _MAX_SCANS:
         msg = f"expected a JPEG of at most {_MAX_SCANS} scans; save it again and send that"
         raise ImageError(msg)
@@ -116,7 +116,7 @@ def sanitize(body: bytes) -> CleanImage:
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise ImageError(_too_large(MAX_PIXELS)) from None
+        raise ImageError(_too_large_message(MAX_PIXELS)) from None
     except Exception as error:  # decoders raise any exception for malicious bytes
         msg = f"{_EXPECTED}, but this {_READERS[mime_type]} is damaged or incomplete; save it again"
         raise ImageError(msg) from error
@@ -129,10 +129,10 @@ def check_storable(mime_type: str) -> None:
         ImageError: the format is not supported. The reason names the fix.
     """
     if mime_type.startswith("image/") and mime_type not in READ | _NO_PHOTOS:
-        raise ImageError(_refusal(mime_type))
+        raise ImageError(_unsupported_message(mime_type))
 
 
-def _refusal(mime_type: str) -> str:
+def _unsupported_message(mime_type: str) -> str:
     if mime_type == "image/svg+xml":
         why = "SVG can carry scripts; export it as PNG"
     elif mime_type == "text/html":
@@ -149,7 +149,7 @@ def _refusal(mime_type: str) -> str:
     return f"{_EXPECTED}, but {why}"
 
 
-def _too_large(limit: int) -> str:
+def _too_large_message(limit: int) -> str:
     return f"expected at most {limit // 1_000_000} megapixels; make the image smaller"
 
 
@@ -164,7 +164,7 @@ def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
     with Image.open(BytesIO(body), formats=[kind]) as source:
         limit = MAX_PIXELS_OF_FRAMES if kind in {"WEBP", "AVIF"} else MAX_PIXELS
         if source.width * source.height > limit:
-            raise ImageError(_too_large(limit))
+            raise ImageError(_too_large_message(limit))
         if kind in {"GIF", "WEBP"} and getattr(source, "is_animated", False):
             return _animation(source)
         tables = _tables(source) if kind == "JPEG" else []
@@ -197,12 +197,12 @@ def _upright_srgb(source: "ImageFile.ImageFile") -> "Image.Image":
         image = image.transpose(orientation)
     # Writers copy comments, profiles and more from here.
     image.info = {key: value for key, value in image.info.items() if key == "transparency"}
-    if image.mode in {"RGBA", "LA"} and _least_alpha(image) == _LARGEST_BYTE:
+    if image.mode in {"RGBA", "LA"} and _lowest_alpha(image) == _LARGEST_BYTE:
         image = image.convert(image.mode[:-1])
     return image
 
 
-def _least_alpha(image: "Image.Image") -> int:
+def _lowest_alpha(image: "Image.Image") -> int:
     lowest, _ = image.getchannel("A").getextrema()
     return int(lowest)  # type: ignore[arg-type]  # a pair for several bands, a number for one
 
@@ -312,10 +312,10 @@ def _tables(source: "ImageFile.ImageFile") -> list[list[int]]:
     """
     own: Any = source
     numbers = [component[3] for component in own.layer[:2]]
-    theirs = [own.quantization[number] for number in (numbers * 2)[:2]]
+    original_tables = [own.quantization[number] for number in (numbers * 2)[:2]]
     return [
-        [max(pair) for pair in zip(ours, table, strict=True)]
-        for ours, table in zip(_our_tables(), theirs, strict=True)
+        [max(pair) for pair in zip(own_table, table, strict=True)]
+        for own_table, table in zip(_our_tables(), original_tables, strict=True)
     ]
 
 
@@ -325,7 +325,7 @@ def _encode_jpeg(image: "Image.Image", options: dict[str, Any], limit: int) -> b
     Tiny CMYK images can exceed the limit: our headers need a hundred bytes more than theirs.
     """
     tables, smallest = options["qtables"], b""
-    for number, factor in enumerate(_COARSER):
+    for number, factor in enumerate(_TABLE_FACTORS):
         scaled = [[min(_LARGEST_BYTE, round(q * factor)) for q in table] for table in tables]
         body = BytesIO()
         progressive = number == 0 and limit > _PROGRESSIVE_FROM

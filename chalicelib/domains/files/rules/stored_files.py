@@ -25,19 +25,19 @@ _INLINE = frozenset(
 """Types that a browser may display. All others, such as SVG and HTML, are only downloaded."""
 _TEXTS = frozenset({"application/json", "application/yaml"})
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
-_LONGEST = 80
-_IN_TEXT = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
+_MAX_STEM = 80
+_FILE_URL = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
 """A file's id and the unguessable part after it (``domains.files.flows.rehosting``)."""
 
 
-def address_name(name: str, mime_type: str) -> str:
+def url_name(name: str, mime_type: str) -> str:
     """Return a file's name as the last part of its URL: ASCII, with the extension of its type.
 
     A re-encoded image may have another type than its original name suggests.
     """
     stem, _, extension = name.rpartition(".") if "." in name else (name, "", "")
     extension = _EXTENSIONS.get(mime_type, _ascii_name(extension)[:10])
-    stem = _ascii_name(stem)[:_LONGEST] or "file"
+    stem = _ascii_name(stem)[:_MAX_STEM] or "file"
     return f"{stem}.{extension}" if extension else stem
 
 
@@ -50,7 +50,7 @@ def base_name(name: str) -> str:
     return "" if base in {".", ".."} else base
 
 
-def headers_of(body: bytes, name: str) -> dict[str, str]:
+def headers_for_file(body: bytes, name: str) -> dict[str, str]:
     """Return the response headers for a stored file, by its bytes and the last part of its URL."""
     kind = file_types.file_type(body, name)
     return headers(kind, file_types.charset(body)) if is_text(kind) else headers(kind)
@@ -61,9 +61,9 @@ def is_text(mime_type: str) -> bool:
     return mime_type.startswith("text/") or mime_type in _TEXTS
 
 
-def ids_in(text: str) -> list[str]:
+def file_ids_in(text: str) -> list[str]:
     """Return the ids of the files whose URLs occur in a text, such as a page's HTML, each once."""
-    return list(dict.fromkeys(_IN_TEXT.findall(text)))
+    return list(dict.fromkeys(_FILE_URL.findall(text)))
 
 
 def _ascii_name(text: str) -> str:

@@ -20,7 +20,7 @@ from chalicelib.engine.unit import UnitOfWork
 
 ROOT = "root"
 """Facet value, in the list engine, of files without a folder."""
-MAX_NAMED = 100
+MAX_FILES_PER_TEXT = 100
 """Limit of the files recorded for a text.
 
 A page with more images may lose one without a warning.
@@ -63,16 +63,17 @@ FILES = listed(
 )
 
 
-def named_in(unit: UnitOfWork, text: str, known: Collection[str]) -> list[str]:
-    """Return the ids of the workspace's files whose URLs occur in a text, at most ``MAX_NAMED``.
+def find_file_ids(unit: UnitOfWork, text: str, known: Collection[str]) -> list[str]:
+    """Return the ids of the workspace's files whose URLs occur in a text.
 
-    ``known`` are the ids in the record's previous text. These are not looked up again.
+    At most ``MAX_FILES_PER_TEXT`` are returned. ``known`` are the ids in the record's previous
+    text. These are not looked up again.
     """
-    ids = stored_files.ids_in(text)[:MAX_NAMED]
-    own = {*known, *unit.created_files}
-    strange = [file_id for file_id in ids if file_id not in own]
-    own |= {file.id for file in FILES.fetch(unit.tenant, strange)} if strange else set()
-    return [file_id for file_id in ids if file_id in own]
+    ids = stored_files.file_ids_in(text)[:MAX_FILES_PER_TEXT]
+    known_ids = {*known, *unit.created_files}
+    unknown = [file_id for file_id in ids if file_id not in known_ids]
+    known_ids |= {file.id for file in FILES.fetch(unit.tenant, unknown)} if unknown else set()
+    return [file_id for file_id in ids if file_id in known_ids]
 
 
 class FolderRow(Record):
@@ -127,19 +128,21 @@ def used_bytes(workspace_id: str) -> int:
     return int(row.used) if row else 0
 
 
-def take(unit: UnitOfWork, size: int, quota: int, *, on_conflict: AppError | None = None) -> None:
+def reserve_bytes(
+    unit: UnitOfWork, size: int, quota: int, *, on_conflict: AppError | None = None
+) -> None:
     """Stage the use of bytes. The unit does not commit if the total would exceed the quota.
 
     In this case ``on_conflict`` is raised. Without it, the operation is retried.
     """
-    free = UsageRow.used <= quota - size
+    has_room = UsageRow.used <= quota - size
     if size <= quota:
-        free |= UsageRow.used.does_not_exist()
+        has_room |= UsageRow.used.does_not_exist()
     row = usage_row(unit.workspace_id)
-    unit.update(row, [UsageRow.used.add(size)], free, on_conflict=on_conflict)
+    unit.update(row, [UsageRow.used.add(size)], has_room, on_conflict=on_conflict)
 
 
-def give_back(unit: UnitOfWork, size: int) -> None:
+def release_bytes(unit: UnitOfWork, size: int) -> None:
     """Stage the release of bytes that files or pages used. A size of 0 changes nothing."""
     if size:
         unit.update(usage_row(unit.workspace_id), [UsageRow.used.add(-size)])

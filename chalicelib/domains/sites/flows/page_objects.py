@@ -38,24 +38,26 @@ class _NewHtml:
     body: bytes | None = None
 
 
-def too_large(field: str, limit: int, size: int, came: str = "received") -> PayloadTooLargeError:
+def too_large(
+    field: str, limit: int, size: int, size_label: str = "received"
+) -> PayloadTooLargeError:
     """Return the error for a field with too many bytes.
 
-    ``came`` explains the size that follows it.
+    ``size_label`` explains the size that follows it.
     """
-    message = f"expected at most {limit:,} bytes of UTF-8, {came} {size:,}; make it smaller"
+    message = f"expected at most {limit:,} bytes of UTF-8, {size_label} {size:,}; make it smaller"
     return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
 
 
-def check_size(field: str, html: str, came: str = "received") -> None:
+def check_size(field: str, html: str, size_label: str = "received") -> None:
     """Check that HTML from a field, or derived from it, has at most 1 MiB.
 
     Raises:
         PayloadTooLargeError: the HTML is too large. The message has its size, introduced by
-            ``came``.
+            ``size_label``.
     """
     if (size := len(html.encode())) > MAX_HTML_BYTES:
-        raise too_large(field, MAX_HTML_BYTES, size, came)
+        raise too_large(field, MAX_HTML_BYTES, size, size_label)
 
 
 def read_html(ctx: Context, page: PageRow) -> str:
@@ -92,7 +94,7 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
     """
     body, old = html.encode(), page.html_key
     size = len(body) - int(page.html_bytes) + files_size
-    storage.charge(ctx.unit, ctx.principal.plan, size, begin_again=files_size > 0)
+    storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=files_size > 0)
     new = ctx.unit.run_side_effect_once("html", lambda: _new_object(ctx, page))
     if new.body != body:
         object_store().put(new.key, body, HTML_TYPE)
@@ -100,7 +102,7 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
     if old is not None and old != new.key:
         ctx.unit.after_commit(lambda: object_store().delete(old))
     page.html_key, page.html_bytes = new.key, len(body)
-    page.file_ids = files.named_in(ctx.unit, html, page.file_ids)
+    page.file_ids = files.find_file_ids(ctx.unit, html, page.file_ids)
 
 
 def _new_object(ctx: Context, page: PageRow) -> _NewHtml:

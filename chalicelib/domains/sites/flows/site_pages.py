@@ -16,7 +16,7 @@ HIT_PATH = "/api/public/hit"
 State = Literal["shown", "empty", "no site", "inactive", "suspended", "no page"]
 
 
-class Shown(NamedTuple):
+class RenderedPage(NamedTuple):
     """Answer to a visitor: the HTML if the page is shown, else the reason why it is not."""
 
     state: State
@@ -25,27 +25,27 @@ class Shown(NamedTuple):
     """URL of the site's home page, if visitors may see the site."""
 
 
-def show(site_slug: str, page_slug: str) -> Shown:
+def render(site_slug: str, page_slug: str) -> RenderedPage:
     """Return a page of a site by its slug. The slug "" is the home page."""
-    return retry_on_conflict(lambda: _show(site_slug, page_slug))
+    return retry_on_conflict(lambda: _render(site_slug, page_slug))
 
 
-def _show(site_slug: str, page_slug: str) -> Shown:
-    held = ClaimRow.find_claim(SLUG_CLAIM, site_slug)
-    site = SITES.find(held.workspace_id, held.target) if held and held.workspace_id else None
-    if site is None or held is None:
-        return Shown("no site")
+def _render(site_slug: str, page_slug: str) -> RenderedPage:
+    claim = ClaimRow.find_claim(SLUG_CLAIM, site_slug)
+    site = SITES.find(claim.workspace_id, claim.target) if claim and claim.workspace_id else None
+    if site is None or claim is None:
+        return RenderedPage("no site")
     if site.status != "active":
-        return Shown("suspended" if site.status == SUSPENDED else "inactive")
-    workspace_id: str = held.workspace_id
+        return RenderedPage("suspended" if site.status == SUSPENDED else "inactive")
+    workspace_id: str = claim.workspace_id
     page_id = pages.find_id(workspace_id, site, page_slug)
     page = PAGES.find(workspace_id, page_id) if page_id else None
     if page is None:
-        return Shown("no page" if page_slug else "empty", home_url=site.url)
+        return RenderedPage("no page" if page_slug else "empty", home_url=site.url)
     html = _read_html(page)
     if not html.strip():
-        return Shown("empty", home_url=site.url)
-    return Shown("shown", _complete_html(site, page, html), site.url)
+        return RenderedPage("empty", home_url=site.url)
+    return RenderedPage("shown", _complete_html(site, page, html), site.url)
 
 
 def _read_html(page: PageRow) -> str:

@@ -88,7 +88,7 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     return SiteDeleted(id=site.id, deleted=True, cascade=cascade)
 
 
-RECORDS_A_UNIT = 25
+RECORDS_PER_TRANSACTION = 25
 """Pages or forms deleted in one transaction.
 
 Each adds its record, its copy in the trash, and a claim.
@@ -98,14 +98,14 @@ Each adds its record, its copy in the trash, and a claim.
 def _delete_some(unit: UnitOfWork, site_id: str, until: datetime) -> bool:
     """Stage the deletion of a site's next pages, or else forms; return whether there were any."""
     rows = pages.PAGES.entries(unit.workspace_id, site_id)
-    some = pages.read(unit.workspace_id, rows[:RECORDS_A_UNIT])
-    for page in some:
+    batch = pages.read(unit.workspace_id, rows[:RECORDS_PER_TRANSACTION])
+    for page in batch:
         unit.soft_delete(page, until=until)
-    files.give_back(unit, sum(int(page.html_bytes) for page in some))
+    files.release_bytes(unit, sum(int(page.html_bytes) for page in batch))
     if rows:
         return True
     found = [each.id for each in listing_of(FORM).entries(unit.workspace_id, project_id=site_id)]
-    for form in listing_of(FORM).fetch(unit.workspace_id, found[:RECORDS_A_UNIT]):
+    for form in listing_of(FORM).fetch(unit.workspace_id, found[:RECORDS_PER_TRANSACTION]):
         unit.soft_delete(form, until=until)
     return bool(found)
 
@@ -119,10 +119,10 @@ def delete_rest_of_site(job: Job) -> None:
     """
     until = clock.now() + KEPT_AFTER_DELETION
 
-    def some(unit: UnitOfWork) -> bool:
+    def delete_some(unit: UnitOfWork) -> bool:
         return _delete_some(unit, job.payload["siteId"], until)
 
-    while run_unit(job.workspace_id, AuditEvent.by_job(CASCADE), some):
+    while run_unit(job.workspace_id, AuditEvent.by_job(CASCADE), delete_some):
         pass
 
 

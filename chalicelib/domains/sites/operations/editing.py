@@ -106,10 +106,12 @@ def _apply_edits(html: str, edits: Sequence[HtmlEdit]) -> str:
     try:
         edited = text_edits.apply(html, edits, MAX_EDITED_BYTES)
     except text_edits.MismatchError as error:
-        wanted = "at least once" if edits[error.index].all else "exactly once"
+        expected = "at least once" if edits[error.index].all else "exactly once"
         hint = "lengthen it or set all: true" if error.count else "copy it from svc_get_page"
         field = f"edits.{error.index}"
-        message = f"find matched {error.count} times, expected {wanted}; {hint}. Nothing was saved"
+        message = (
+            f"find matched {error.count} times, expected {expected}; {hint}. Nothing was saved"
+        )
         raise ValidationError.of(field, message) from None
     except text_edits.OversizeError as error:
         field = f"edits.{error.index}"

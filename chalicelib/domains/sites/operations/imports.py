@@ -86,11 +86,11 @@ def _check_web_url(url: str) -> str:
 def _reject_together(args: Wire, name: str, other: str, why: str) -> None:
     """Reject a field that has no meaning together with another field."""
     if getattr(args, name) is not None and getattr(args, other) is not None:
-        field, beside = wire_name(type(args), name), wire_name(type(args), other)
+        field, other_field = wire_name(type(args), name), wire_name(type(args), other)
         raise PydanticCustomError(
             "beside",
-            "leave it out with {beside}: {why}",
-            {"beside": beside, "why": why, "field": field},
+            "leave it out with {other}: {why}",
+            {"other": other_field, "why": why, "field": field},
         )
 
 
@@ -183,10 +183,10 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     page.description = one_line(source.description or "", MAX_DESCRIPTION) or page.description
     html, imported, files_size = source.html, ImportedImages(images=0, failed=[]), 0
     if args.rehost_images:
-        came = "with the new URLs of its images (rehostImages) it would have"
-        with _report_growth("html", came):
+        size_label = "with the new URLs of its images (rehostImages) it would have"
+        with _report_growth("html", size_label):
             html, imported, files_size = _rehost_images(ctx, page, source, deadline.left())
-            check_size("html", html, came)
+            check_size("html", html, size_label)
     stage_html(ctx, page, html, files_size=files_size)
     return PageImported(page=PageRecord.of(page), imported=imported)
 
@@ -196,27 +196,27 @@ def _read_source(args: PageImport) -> ImportedHtml:
 
     Its size is checked before any image is fetched.
     """
-    came = "with its URLs made absolute it would have"
+    size_label = "with its URLs made absolute it would have"
     if args.html is not None:
         check_size("html", args.html)
-        with _report_growth("html", came):
+        with _report_growth("html", size_label):
             source = html_import.read(args.html, base_url=args.base_url)
-            check_size("html", source.html, came)
+            check_size("html", source.html, size_label)
         return source
     page = _fetch_page(args.url or "")
-    with _report_growth("url", came):
+    with _report_growth("url", size_label):
         source = html_import.read(page.body, base_url=page.url, charset=_charset(page.content_type))
-        check_size("url", source.html, came)
+        check_size("url", source.html, size_label)
     return source
 
 
 @contextmanager
-def _report_growth(field: str, came: str) -> Iterator[None]:
+def _report_growth(field: str, size_label: str) -> Iterator[None]:
     """Convert the error of a page that grows too large when its URLs are replaced."""
     try:
         yield
     except html_import.PageTooLargeError as error:
-        raise too_large(field, MAX_HTML_BYTES, error.size, f"{came} more than") from None
+        raise too_large(field, MAX_HTML_BYTES, error.size, f"{size_label} more than") from None
 
 
 def _fetch_page(url: str) -> fetch.Fetched:
@@ -254,25 +254,25 @@ def _rehost_images(
     Returns the HTML, the results, and the size of the new files in bytes. The caller charges the
     size to the quota. The files leave room for HTML of any size.
     """
-    wanted = source.images[:MAX_IMAGES]
-    room = MAX_HTML_BYTES - int(page.html_bytes)
-    taken, size = rehosting.import_images(
-        ctx, wanted, FOLDER, http_too=True, within=within, reserved=room
+    urls = source.images[:MAX_IMAGES]
+    html_reserve = MAX_HTML_BYTES - int(page.html_bytes)
+    results, size = rehosting.import_images(
+        ctx, urls, FOLDER, http_too=True, within=within, reserved=html_reserve
     )
     hosted = {
-        url: one.url
-        for url, one in zip(wanted, taken, strict=True)
-        if isinstance(one, rehosting.ImportedImage)
+        url: result.url
+        for url, result in zip(urls, results, strict=True)
+        if isinstance(result, rehosting.ImportedImage)
     }
     failed = [
-        FailedImage(url=one.url, reason=one.reason)
-        for one in taken
-        if isinstance(one, rehosting.RejectedImage)
+        FailedImage(url=result.url, reason=result.reason)
+        for result in results
+        if isinstance(result, rehosting.RejectedImage)
     ]
     failed += [
         FailedImage(url=url, reason=f"only the first {MAX_IMAGES} images are taken")
         for url in source.images[MAX_IMAGES : MAX_IMAGES * 4]
     ]
-    if left := len(source.images) - len(hosted):
-        ctx.warn(f"{left} images stay where they were; imported.failed says why.")
+    if remaining := len(source.images) - len(hosted):
+        ctx.warn(f"{remaining} images keep their old URLs; imported.failed has the reasons.")
     return source.replaced(hosted), ImportedImages(images=len(hosted), failed=failed), size

@@ -54,13 +54,13 @@ def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
         about = {"id": page.id, "title": page.title, "slug": page.slug}
         raise ConfirmationRequiredError(msg, details={"page": about})
     ctx.unit.delete(page)
-    pages.forget_design(ctx.unit, page)
+    pages.delete_design(ctx.unit, page)
     if page.is_home:
         site.home_page_id, site.page_count = None, 0
         ctx.unit.save(site)
     else:
-        pages.discount_page(ctx.unit, page, on_conflict=PAGES.not_found())
-    files.give_back(ctx.unit, int(page.html_bytes))
+        pages.count_deleted_page(ctx.unit, page, on_conflict=PAGES.not_found())
+    files.release_bytes(ctx.unit, int(page.html_bytes))
     folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
     job = jobs.row(PURGE, ctx.workspace_id, {"folder": folder})
     ctx.unit.create(job)

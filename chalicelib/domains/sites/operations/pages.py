@@ -206,7 +206,7 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
 )
 def list_pages(ctx: Context, args: PageListQuery) -> PageList:
     """List all pages of a site without their HTML."""
-    site, rows = pages.of_site(ctx.workspace_id, args.project_id)
+    site, rows = pages.read_site_and_pages(ctx.workspace_id, args.project_id)
     if site is None:
         raise SITES.not_found()
     if shortened := sum(page.design_revision is not None for page in rows):
@@ -295,7 +295,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         site.last_sort_order = page.sort_order
         ctx.unit.save(site)
     else:
-        pages.count_page(ctx.unit, page, MAX_PAGES)
+        pages.count_new_page(ctx.unit, page, MAX_PAGES)
     return page
 
 

@@ -16,7 +16,7 @@ from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED
 from chalicelib.lib import sources
 
-HITS = Limit(
+VIEW_LIMIT = Limit(
     "hits",
     "page views a minute of a site",
     60,
@@ -54,7 +54,7 @@ def local_day(project_id: object) -> date | None:
     title="Count a visit",
     audience=(Audience.PUBLIC,),
     resolve=lambda args: PAGES.found_for_visitor(SITES.workspace_of(args.project_id)),
-    limit=HITS,
+    limit=VIEW_LIMIT,
     served_as=ServedAs.PAGE_HIT,
     accepts_idempotency_key=False,
     audit=False,

@@ -90,7 +90,7 @@ class ImportedHtml(NamedTuple):
             full, mark, fragment = resolve(url, "").partition("#")
             return urls[full] + mark + fragment if full in urls else url
 
-        return _Pass(change, change).page(self.html)
+        return _UrlRewriting(change, change).page(self.html)
 
 
 def read(
@@ -138,10 +138,10 @@ def read(
             images[full] = None
         return url if is_web(url) else new
 
-    run = _Pass(link, image, drop_base=bool(base))
-    html = run.page(text)
-    title = " ".join(run.title.split()) or None
-    return ImportedHtml(html, title, run.description or None, len(relative), tuple(images))
+    rewriting = _UrlRewriting(link, image, drop_base=bool(base))
+    html = rewriting.page(text)
+    title = " ".join(rewriting.title.split()) or None
+    return ImportedHtml(html, title, rewriting.description or None, len(relative), tuple(images))
 
 
 def looks_like_html(body: bytes, content_type: str | None) -> bool:
@@ -187,7 +187,7 @@ def _base(html: str, base_url: str) -> str:
     return base_url
 
 
-class _Pass:
+class _UrlRewriting:
     """One pass over a page that changes its URLs."""
 
     def __init__(self, link: UrlRewriter, image: UrlRewriter, *, drop_base: bool = False) -> None:
@@ -198,18 +198,18 @@ class _Pass:
         self._drop_base = drop_base
         self._size = 0
         self._growth = 0
-        self._titled = False
+        self._title_complete = False
         self._nested = False
 
     def _limit_growth(self, change: UrlRewriter) -> UrlRewriter:
-        def counted(url: str) -> str:
+        def change_within_limit(url: str) -> str:
             new = change(url)
             self._growth += len(new) - len(url)
             if self._growth > MAX_GROWTH:
                 raise PageTooLargeError(self._size + self._growth)
             return new
 
-        return counted
+        return change_within_limit
 
     def page(self, html: str) -> str:
         """Return a page with its URLs changed. Record its title and description."""
@@ -221,7 +221,7 @@ class _Pass:
         end, inside, open_svgs = 0, "", 0
         for token in tokenize(html, capture_source=True):
             if token.type is TokenType.TEXT:
-                if inside == "title" and not (self._titled or self._nested or open_svgs):
+                if inside == "title" and not (self._title_complete or self._nested or open_svgs):
                     self.title += token.data or ""
                 continue
             start, source = lines[token.line - 1] + token.col, token.source or ""
@@ -232,7 +232,7 @@ class _Pass:
                 inside = token.tag or ""
                 open_svgs += inside == "svg" and not token.self_closing
             else:
-                self._titled |= bool(self.title)
+                self._title_complete |= bool(self.title)
                 open_svgs -= (
                     token.type is TokenType.END_TAG and token.tag == "svg" and open_svgs > 0
                 )

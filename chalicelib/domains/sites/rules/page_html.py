@@ -23,34 +23,34 @@ _BODY_END = re.compile(r"</body\s*>", re.IGNORECASE)
 
 def complete(html: str, *, title: str, description: str | None) -> str:
     """Return a page with the title and description added where its HTML has none."""
-    titled, described = _find_metadata(html)
-    added = "" if titled else f"<title>{escape(title)}</title>"
-    if description and not described:
-        added += f'<meta name="description" content="{escape(description)}">'
+    has_title, has_description = _find_metadata(html)
+    elements = "" if has_title else f"<title>{escape(title)}</title>"
+    if description and not has_description:
+        elements += f'<meta name="description" content="{escape(description)}">'
     start = _PROLOGUE.match(html)
-    place = start.end() if start else 0
-    return html[:place] + added + html[place:]
+    position = start.end() if start else 0
+    return html[:position] + elements + html[position:]
 
 
 def _find_metadata(html: str) -> tuple[bool, bool]:
     """Return whether a page's head has a title, and whether it has a description."""
     from turbohtml import TokenType, tokenize  # noqa: PLC0415  as in ``domains.sites.rules.html_import``
 
-    titled = described = False
+    has_title = has_description = False
     open_svgs = 0
     for token in islice(tokenize(html), _MAX_TOKENS):
         if token.type is TokenType.START_TAG:
             if token.tag == "body":
                 break
             open_svgs += token.tag == "svg" and not token.self_closing
-            titled |= token.tag == "title" and not open_svgs
+            has_title |= token.tag == "title" and not open_svgs
             if token.tag == "meta":
-                described |= (token.attr("name") or "").lower() == "description"
+                has_description |= (token.attr("name") or "").lower() == "description"
         elif token.type is TokenType.END_TAG:
             if token.tag == "head":
                 break
             open_svgs -= token.tag == "svg" and open_svgs > 0
-    return titled, described
+    return has_title, has_description
 
 
 def with_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
@@ -59,13 +59,13 @@ def with_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
     It stores nothing.
     """
     url, site, page = (_script_literal(text) for text in (hit_url, project_id, page_id))
-    line = (
+    script = (
         f"<script>navigator.sendBeacon({url},JSON.stringify({{projectId:{site},pageId:{page},"
         "referrer:document.referrer}))</script>\n"
     )
     *_, last = (None, *_BODY_END.finditer(html))
-    place = last.start() if last else len(html)
-    return html[:place] + line + html[place:]
+    position = last.start() if last else len(html)
+    return html[:position] + script + html[position:]
 
 
 def _script_literal(text: str) -> str:

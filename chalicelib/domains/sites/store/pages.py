@@ -49,7 +49,7 @@ class PageRow(Record):
     html_key = UnicodeAttribute(null=True)
     html_bytes = NumberAttribute(default=0)
     file_ids: ListAttribute[Any] = ListAttribute(default=list)
-    """Ids of the workspace's files that the HTML shows (``domains.files.store.files.named_in``)."""
+    """Ids of the workspace's files that the HTML shows (``files.find_file_ids``)."""
 
     long_design: dict[str, Any] | None = None
     """The design system, if it is long and was read."""
@@ -78,7 +78,7 @@ class PageRow(Record):
         return self.site.url if self.is_home else f"{self.site.url}/{self.slug}"
 
     @property
-    def place(self) -> tuple[bool, float, str]:
+    def order_key(self) -> tuple[bool, float, str]:
         """Sort key of the page in its site: home page first, then sort order, then creation."""
         return (not self.is_home, self.sort_order, self.id)
 
@@ -120,11 +120,11 @@ def set_site(page: PageRow, site: SiteRow) -> None:
     """Set a page's site, and cache the site's id. Both are then read in one request."""
     page.site = site
     if len(_site_ids) >= MAX_SITE_IDS:
-        forget_sites()
+        clear_site_cache()
     _site_ids[page.id] = site.id
 
 
-def forget_sites() -> None:
+def clear_site_cache() -> None:
     """Clear the cache of site ids."""
     _site_ids.clear()
 
@@ -157,20 +157,20 @@ def find(workspace_id: str, page_id: str) -> PageRow | None:
 
 def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -> None:
     """Set the design system of a page. The caller stages the update of the page."""
-    long = len(to_json(design)) > INLINE_DESIGN_BYTES
+    is_long = len(to_json(design)) > INLINE_DESIGN_BYTES
     key = design_key(unit.workspace_id, page.id)
-    if long:
+    if is_long:
         page.design_revision = int(page.version) + 1
         row = DesignRow(key.pk, key.sk, design_system=design, revision=page.design_revision)
         row.r = group(page.project_id) + page.id
         unit.save(row)
     else:
-        forget_design(unit, page)
+        delete_design(unit, page)
         page.design_revision = None
-    page.design_system, page.long_design = (None, design) if long else (design, None)
+    page.design_system, page.long_design = (None, design) if is_long else (design, None)
 
 
-def forget_design(unit: UnitOfWork, page: PageRow) -> None:
+def delete_design(unit: UnitOfWork, page: PageRow) -> None:
     """Stage the removal of a page's long design system, if it has one."""
     if page.design_revision is not None:
         key = design_key(unit.workspace_id, page.id)
@@ -193,8 +193,8 @@ def site_and_taken_slugs(
     keys = {unique_key(workspace_id, PAGES.noun, "slug", s, site_id): s for s in slugs}
     rows = fetch([SITES.key(workspace_id, site_id), *keys])
     site = next((row for row in rows if isinstance(row, SiteRow)), None)
-    held = {row.pk for row in rows if isinstance(row, LookupRow)}
-    return site, {slug for key, slug in keys.items() if key.pk in held}
+    taken_keys = {row.pk for row in rows if isinstance(row, LookupRow)}
+    return site, {slug for key, slug in keys.items() if key.pk in taken_keys}
 
 
 def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
@@ -206,7 +206,7 @@ def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
     return next((row.target for row in rows if isinstance(row, LookupRow)), None)
 
 
-def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
+def read_site_and_pages(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
     """Return a site and its pages in order, in two round trips.
 
     The site is None if it does not exist.
@@ -219,7 +219,7 @@ def of_site(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageR
         return None, []
     for page in pages:
         set_site(page, site)
-    return site, sorted(pages, key=lambda page: page.place)
+    return site, sorted(pages, key=lambda page: page.order_key)
 
 
 def read(workspace_id: str, rows: list[IndexEntry]) -> list[PageRow]:
@@ -248,21 +248,21 @@ class PageCountRow(ContentRow):
     version = NumberAttribute()
 
 
-def count_page(unit: UnitOfWork, page: PageRow, most: int) -> None:
+def count_new_page(unit: UnitOfWork, page: PageRow, max_pages: int) -> None:
     """Stage the counting of a new page, last in order, of a site that has a home page.
 
-    The operation is retried if the site at commit has another home page, ``most`` pages, or a page
-    with a higher sort order.
+    The operation is retried if the site at commit has another home page, ``max_pages`` pages, or a
+    page with a higher sort order.
     """
     site, count, last = page.site, PageCountRow.page_count, PageCountRow.last_sort_order
-    room = count.does_not_exist() | (count < most)
+    has_room = count.does_not_exist() | (count < max_pages)
     is_last = last.does_not_exist() | (last <= page.sort_order)
     same_home = SiteRow.home_page_id == site.home_page_id
     actions = [*_count_actions(1), last.set(page.sort_order)]
-    unit.update(PageCountRow(site.pk, site.sk), actions, same_home & room & is_last)
+    unit.update(PageCountRow(site.pk, site.sk), actions, same_home & has_room & is_last)
 
 
-def discount_page(unit: UnitOfWork, page: PageRow, *, on_conflict: AppError) -> None:
+def count_deleted_page(unit: UnitOfWork, page: PageRow, *, on_conflict: AppError) -> None:
     """Stage the counting of a deleted page.
 
     ``on_conflict`` is raised if the site no longer exists.

@@ -19,7 +19,7 @@ VISITORS = "visitors"
 PAGE = "page"
 REFERRER = "referrer"
 SORT_KEY = "-"
-SEEN_FOR = timedelta(days=2)
+SEEN_TTL = timedelta(days=2)
 """Lifetime after the start of a day in UTC. By then the day has ended in every time zone."""
 
 
@@ -51,20 +51,20 @@ def count(  # noqa: PLR0913  the attributes of a visit
     The counters are written at once, without a transaction, so that concurrent views all count (ADR
     14).
     """
-    counts, of = Increments(workspace_id), subject(site_id)
-    counts.add(of, day, {VIEWS: 1}, page=page_id, referrer=referrer)
-    new = int(_is_first(workspace_id, site_id, day, visitor))
-    counts.add(of, day, {VISITORS: new})
-    counts.add(workspace_metrics.SUBJECT, day, {workspace_metrics.VISITORS: new})
+    counts, site_subject = Increments(workspace_id), subject(site_id)
+    counts.add(site_subject, day, {VIEWS: 1}, page=page_id, referrer=referrer)
+    first_view = int(_is_first_view(workspace_id, site_id, day, visitor))
+    counts.add(site_subject, day, {VISITORS: first_view})
+    counts.add(workspace_metrics.SUBJECT, day, {workspace_metrics.VISITORS: first_view})
     counts.write()
 
 
-def _is_first(workspace_id: str, site_id: str, day: date, visitor: str) -> bool:
+def _is_first_view(workspace_id: str, site_id: str, day: date, visitor: str) -> bool:
     """Return whether a visitor is new on this day.
 
     Of concurrent views, exactly one is the first.
     """
-    expires = datetime.combine(day, time(), clock.now().tzinfo) + SEEN_FOR
+    expires = datetime.combine(day, time(), clock.now().tzinfo) + SEEN_TTL
     row = SeenRow(f"W#{workspace_id}#SEEN#{site_id}#{day}#{visitor}", SORT_KEY, expires=expires)
     try:
         row.save(condition=SeenRow.pk.does_not_exist())

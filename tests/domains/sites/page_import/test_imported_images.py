@@ -128,7 +128,9 @@ class TestImages:
         assert list(reasons(answer)) == [f"{AWAY}/{n}.png" for n in range(50, 60)]
         assert set(reasons(answer).values()) == {"only the first 50 images are taken"}
         assert all(f"{AWAY}/{n}.png" in html_of(api, answer) for n in range(50, 60))
-        assert answer["warnings"] == ["10 images stay where they were; imported.failed says why."]
+        assert answer["warnings"] == [
+            "10 images keep their old URLs; imported.failed has the reasons."
+        ]
 
     def test_failed_images_keep_their_urls_and_are_listed_with_reasons(
         self, away: Server, net: Internet, api: Api, site: str
