@@ -36,7 +36,7 @@ class Area(NamedTuple):
 WORKSPACE = Area(
     "workspace",
     "Workspace",
-    "What any key may ask, whatever its scopes.",
+    "Operations that every key can call, whatever its scopes.",
     scoped=False,
     example="/api/workspaces/list",
     logged={"identity": "identity", "billing": "billing", "overview": "overview"},
@@ -44,14 +44,14 @@ WORKSPACE = Area(
 CHAT = Area(
     "chat",
     "Bot chat",
-    "Talk to a bot, answered by a stream of events; without an API key.",
+    "Chat with a bot without an API key. The answer is a stream of events.",
     scoped=False,
     logged={"chat": "dialogs"},
 )
 PUBLIC = Area(
     "public",
     "Public endpoints",
-    "What pages call on behalf of their visitors, without a key.",
+    "Operations that pages call for their visitors, without a key.",
     scoped=False,
 )
 AREAS = (
@@ -59,7 +59,7 @@ AREAS = (
     Area(
         "projects",
         "Sites",
-        "Web sites: their titles and addresses, domains and statistics.",
+        "Web sites: their titles, URLs, domains and statistics.",
         example="/api/projects/list",
         logged={"projects": "sites", "sites": "sites"},
     ),
@@ -81,7 +81,7 @@ AREAS = (
     Area(
         "services",
         "Services",
-        "What can be booked, who or what does it, and when they work.",
+        "Bookable services, their staff and equipment, and opening hours.",
         written_by_agents=True,
         example="/api/services/list",
         logged={"services": "services", "resources": "resources"},
@@ -97,7 +97,7 @@ AREAS = (
     Area(
         "crm",
         "Leads and clients",
-        "Capture forms, what comes in by them, and the people behind it.",
+        "Lead forms, submitted leads, and the clients behind them.",
         written_by_agents=True,
         example="/api/forms/collection-list",
         logged={

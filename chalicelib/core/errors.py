@@ -51,7 +51,7 @@ class AppError(Exception):
 
 
 class InternalError(AppError):
-    """Something broke on our side; the log has the reason under the request id."""
+    """The service failed unexpectedly. The log has the cause under the request id."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -60,7 +60,7 @@ class InternalError(AppError):
 
 
 class ValidationError(AppError):
-    """The input does not fit the operation."""
+    """One or more arguments are invalid."""
 
     status = 400
     code = "validation_error"
@@ -72,20 +72,20 @@ class ValidationError(AppError):
 
 
 class CycleError(ValidationError):
-    """A record would come to stand below itself."""
+    """A record would become its own descendant."""
 
     code = "cycle"
 
 
 class ConfirmationRequiredError(AppError):
-    """A destructive call came without its confirmation; ``page`` or ``count`` would go."""
+    """A destructive call lacks its confirmation. ``page`` or ``count`` is what it would delete."""
 
     status = 400
     code = "confirmation_required"
 
 
 class UnauthorizedError(AppError):
-    """No key, or one that is malformed, unknown, revoked or expired."""
+    """The API key is missing, malformed, unknown, revoked or expired."""
 
     status = 401
     code = "unauthorized"
@@ -95,14 +95,14 @@ class UnauthorizedError(AppError):
 
 
 class ForbiddenError(AppError):
-    """The caller may not do this, whatever its scopes."""
+    """The caller is not allowed to do this, whatever its scopes."""
 
     status = 403
     code = "forbidden"
 
 
 class InsufficientScopeError(ForbiddenError):
-    """The key lacks the scope; the message names it."""
+    """The API key lacks a scope. The message names the scope."""
 
     code = "insufficient_scope"
 
@@ -114,15 +114,15 @@ class PlanRequiredError(ForbiddenError):
 
 
 class AdminRequiredError(ForbiddenError):
-    """Blog scopes work for keys of ADMIN accounts only."""
+    """Blog scopes work only for keys of ADMIN accounts."""
 
     code = "admin_required"
 
 
 class NotFoundError(AppError):
-    """No such thing in this workspace.
+    """The workspace has no such record.
 
-    The same bytes whether it never was or belongs to another.
+    The answer is the same for a record of another workspace.
     """
 
     status = 404
@@ -137,14 +137,14 @@ class NotFoundError(AppError):
 
 
 class MethodNotAllowedError(AppError):
-    """The path exists, but not for this method; ``Allow`` lists the ones it has."""
+    """The path does not support this method. The ``Allow`` header lists the supported ones."""
 
     status = 405
     code = "method_not_allowed"
 
 
 class ConflictError(AppError):
-    """The request clashes with the present state."""
+    """The request conflicts with the current state."""
 
     status = 409
     code = "conflict"
@@ -157,15 +157,15 @@ class SlugTakenError(ConflictError):
 
 
 class IdempotencyMismatchError(ConflictError):
-    """The idempotency key was used before with other arguments."""
+    """The idempotency key was already used with other arguments."""
 
     code = "idempotency_mismatch"
 
 
 class AlreadyCreatedError(ConflictError):
-    """The idempotency key has created a secret before, shown only then.
+    """The idempotency key was already used to create a secret, which is shown only once.
 
-    ``keyId`` says which key it is, ``scopes`` what that may do.
+    ``keyId`` is the id of the created key, and ``scopes`` are its scopes.
     """
 
     code = "already_created"
@@ -178,28 +178,28 @@ class InProgressError(ConflictError):
 
 
 class PayloadTooLargeError(AppError):
-    """The body, a field of it, or the answer passes a size limit."""
+    """The body, one of its fields, or the answer exceeds a size limit."""
 
     status = 413
     code = "payload_too_large"
 
 
 class UnsupportedMediaTypeError(AppError):
-    """The body is of a type that the operation does not take."""
+    """The operation does not accept the content type of the body or file."""
 
     status = 415
     code = "unsupported_media_type"
 
 
 class RateLimitedError(AppError):
-    """Too many requests; ``Retry-After`` says how long to wait."""
+    """Too many requests. ``Retry-After`` is the number of seconds to wait."""
 
     status = 429
     code = "rate_limited"
 
 
 class UnavailableError(AppError):
-    """The database is out of reach or overloaded; nothing was half done, and a retry is safe."""
+    """The database is unavailable or overloaded. Changes are all or nothing; a retry is safe."""
 
     status = 503
     code = "unavailable"
@@ -212,14 +212,14 @@ class UnavailableError(AppError):
 
 
 class UpstreamFailedError(AppError):
-    """A service that this one asks did not answer as it should; asking again later may help."""
+    """An external service failed or sent an invalid answer. A later retry may succeed."""
 
     status = 502
     code = "upstream_failed"
 
 
 class NotConfiguredError(AppError):
-    """The operator has not set up, or has switched off, what the operation needs."""
+    """The operator has not configured, or has switched off, what the operation needs."""
 
     status = 503
     code = "not_configured"

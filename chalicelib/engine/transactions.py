@@ -51,8 +51,8 @@ class OutcomeUnknownError(UnavailableError):
     def __init__(self) -> None:
         super().__init__()
         self.message = (
-            "The database did not say whether the change was made. Repeat the call with the same "
-            "idempotency key, or look before you repeat it without one."
+            "The database did not confirm the change. Repeat the call with the same idempotency "
+            "key. Without a key, first check whether the change was made."
         )
 
 

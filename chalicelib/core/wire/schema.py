@@ -200,7 +200,9 @@ def printable(text: str) -> str:
     if CONTROL.search(text):
         raise PydanticCustomError("control_characters", "expected no control characters")
     if BIDI_CONTROL.search(text):
-        raise PydanticCustomError("bidi_controls", "expected no characters that turn text around")
+        raise PydanticCustomError(
+            "bidi_controls", "expected no characters that change the text direction"
+        )
     if text and not is_visible(text):
         raise PydanticCustomError("invisible", "expected at least one visible character")
     return text
@@ -337,24 +339,24 @@ Timestamp = Annotated[
 
 
 class DeletedResult(Wire):
-    """What a deletion answers. With ``dryRun``, ``deleted`` is false and nothing has changed."""
+    """Result of a deletion. With ``dryRun``, ``deleted`` is false and nothing has changed."""
 
     id: Id = Field(description="Id of the record.")
-    deleted: bool = Field(description="True once it is deleted; false for a dry run.")
+    deleted: bool = Field(description="Whether it was deleted; false for a dry run.")
 
 
 class Pagination(Wire):
-    """Which page of how many records; the pagination object of site and file lists."""
+    """Pagination of a list of sites or files."""
 
-    total: int = Field(description="Records that match, over all pages.")
+    total: int = Field(description="Number of matching records on all pages.")
     page: int = Field(description="The page returned.")
     limit: int = Field(description="The page size used.")
 
 
 class SizedPagination(Wire):
-    """The pagination object of service and booking lists."""
+    """Pagination of a list of services or bookings."""
 
-    total: int = Field(description="Records that match, over all pages.")
+    total: int = Field(description="Number of matching records on all pages.")
     page: int = Field(description="The page returned.")
     size: int = Field(description="The page size used.")
 

@@ -6,7 +6,7 @@ from chalicelib.lib.barcodes import Barcode
 
 
 class InvalidBarcodeError(ValidationError):
-    """A text is no barcode: other characters, another length, or a wrong check digit."""
+    """The text is not a barcode: wrong characters, length or check digit."""
 
     code = "invalid_barcode"
 

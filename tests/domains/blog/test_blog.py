@@ -313,7 +313,7 @@ class TestCovers:
         url = f"{away}/none.png?size=1&q=ё"
         made = api.post(CREATE, {"title": "x", "coverImage": url})
         assert made["post"]["coverImage"] == url
-        assert any("was not taken" in warning for warning in made["warnings"])
+        assert any("was not imported" in warning for warning in made["warnings"])
         assert any("links to the cover's URL" in warning for warning in made["warnings"])
         post = made["post"]
         assert change(api, post, title="y")["post"]["coverImage"] == url
@@ -356,7 +356,7 @@ class TestCovers:
             assert made["warnings"]
             changed = change(api, kept, coverImage=url)
             assert changed["post"]["coverImage"] == kept["coverImage"]
-            assert "The post keeps the cover that it had." in changed["warnings"]
+            assert "The post keeps its current cover." in changed["warnings"]
         assert covers() == [kept["coverImage"]]
 
 
@@ -435,6 +435,6 @@ class TestWriteAccess:
             ("svc_update_blog_post", {"id": post["id"], "title": "x"}),
             ("svc_delete_blog_post", {"id": post["id"]}),
         ):
-            failed, told = user.tool(tool, **arguments)
+            failed, reply = user.tool(tool, **arguments)
             assert failed
-            assert told["httpStatus"] == 403
+            assert reply["httpStatus"] == 403

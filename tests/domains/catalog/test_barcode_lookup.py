@@ -22,7 +22,7 @@ def look_up(api: Api, barcode: str = NUTELLA) -> Any:
     return api.get(f"{PATH}?barcode={barcode}")
 
 
-def asked(servers: Servers) -> int:
+def request_count(servers: Servers) -> int:
     return sum(len(server.requests) for server in servers)
 
 
@@ -47,7 +47,7 @@ class TestOwnCatalogue:
             "product": product,
             "draft": None,
         }
-        assert asked(open_facts) == 0
+        assert request_count(open_facts) == 0
 
     def test_a_number_is_found_in_any_of_its_forms(self, api: Api) -> None:
         upc = "01234567890" + check_digit("01234567890")
@@ -109,9 +109,9 @@ class TestOpenDatabases:
 
     def test_the_tool_returns_the_same_as_rest(self, open_facts: Servers, api: Api) -> None:
         open_facts[0].products[NUTELLA] = nutella()
-        failed, told = api.tool("svc_lookup_barcode", barcode=NUTELLA)
+        failed, reply = api.tool("svc_lookup_barcode", barcode=NUTELLA)
         assert not failed
-        assert told["data"] == look_up(api)
+        assert reply["data"] == look_up(api)
 
     def test_an_article_unknown_to_all_databases_is_not_found(
         self, open_facts: Servers, api: Api
@@ -126,7 +126,7 @@ class TestOpenDatabases:
             "product": None,
             "draft": None,
         }
-        assert asked(open_facts) == 3
+        assert request_count(open_facts) == 3
 
     @pytest.mark.parametrize("prefix", ["02", "04", *map(str, range(20, 30))])
     def test_an_in_store_number_is_never_sent_out(
@@ -135,8 +135,8 @@ class TestOpenDatabases:
         payload = prefix + "0123456789"
         data = look_up(api, payload + check_digit(payload))
         assert data["found"] is False
-        assert "own catalogue" in data["warnings"][0]
-        assert asked(open_facts) == 0
+        assert "for in-store use" in data["warnings"][0]
+        assert request_count(open_facts) == 0
         assert not [key for key in everything() if "CACHE#" in key]
 
     def test_a_lookup_needs_the_scope_to_read_products(
@@ -156,10 +156,10 @@ class TestCache:
         first = look_up(new_owner().api())
         time.pass_by(days=29, hours=23)
         assert look_up(new_owner().api()) == first
-        assert asked(open_facts) == 1
+        assert request_count(open_facts) == 1
         time.pass_by(hours=1)
         look_up(new_owner().api())
-        assert asked(open_facts) == 2
+        assert request_count(open_facts) == 2
 
     def test_all_forms_of_a_number_share_one_cached_article(
         self, open_facts: Servers, api: Api
@@ -167,7 +167,7 @@ class TestCache:
         open_facts[0].products[NUTELLA] = nutella()
         look_up(api)
         assert look_up(api, f"0{NUTELLA}")["format"] == "GTIN14"
-        assert asked(open_facts) == 1
+        assert request_count(open_facts) == 1
 
     def test_an_unknown_article_is_requested_again_the_next_day(
         self, open_facts: Servers, api: Api, time: Time
@@ -175,7 +175,7 @@ class TestCache:
         look_up(api)
         time.pass_by(hours=23)
         assert look_up(api)["found"] is False
-        assert asked(open_facts) == 3
+        assert request_count(open_facts) == 3
         open_facts[2].products[NUTELLA] = nutella()
         time.pass_by(hours=1)
         assert look_up(api)["source"] == "openproductsfacts"
@@ -190,7 +190,7 @@ class TestCache:
 
 class TestFailure:
     @pytest.mark.parametrize(
-        ("breaks", "says"),
+        ("breaks", "reason"),
         [
             (fakes.status(500), "openfoodfacts answered with status 500"),
             (fakes.status(429, Retry_After="60"), "openfoodfacts takes no more requests"),
@@ -202,17 +202,17 @@ class TestFailure:
         ids=["down", "limited", "garbage", "of another shape", "huge", "cut off"],
     )
     def test_a_failed_lookup_is_a_warning_over_rest_and_mcp(
-        self, breaks: Any, says: str, open_facts: Servers, api: Api
+        self, breaks: Any, reason: str, open_facts: Servers, api: Api
     ) -> None:
         open_facts[0].breaks = breaks
         data = look_up(api)
         assert (data["found"], data["source"], data["draft"]) == (False, None, None)
         (warning,) = data["warnings"]
-        assert says in warning
+        assert reason in warning
         assert open_facts[0].url not in warning
-        failed, told = api.tool("svc_lookup_barcode", barcode=NUTELLA)
+        failed, reply = api.tool("svc_lookup_barcode", barcode=NUTELLA)
         assert not failed
-        assert told["data"] == data
+        assert reply["data"] == data
 
     def test_a_failing_database_does_not_hide_the_answer_of_another(
         self, open_facts: Servers, api: Api
@@ -264,7 +264,7 @@ class TestInput:
         assert data["gtin14"] == data["barcode"].zfill(14)
 
     @pytest.mark.parametrize(
-        ("given", "says"),
+        ("given", "reason"),
         [
             ("3017624010702", "expected the check digit 1"),
             ("301762401070", "expected the check digit"),
@@ -276,15 +276,15 @@ class TestInput:
         ],
     )
     def test_an_invalid_barcode_is_refused_with_the_expected_form(
-        self, given: str, says: str, open_facts: Servers, api: Api
+        self, given: str, reason: str, open_facts: Servers, api: Api
     ) -> None:
-        failed, told = api.tool("svc_lookup_barcode", barcode=given)
+        failed, reply = api.tool("svc_lookup_barcode", barcode=given)
         assert failed
-        assert (told["httpStatus"], told["data"]["code"]) == (400, "invalid_barcode")
-        assert told["data"]["errors"][0]["field"] == "barcode"
-        assert says in told["data"]["message"]
-        assert len(told["data"]["message"]) < 200
-        assert asked(open_facts) == 0
+        assert (reply["httpStatus"], reply["data"]["code"]) == (400, "invalid_barcode")
+        assert reply["data"]["errors"][0]["field"] == "barcode"
+        assert reason in reply["data"]["message"]
+        assert len(reply["data"]["message"]) < 200
+        assert request_count(open_facts) == 0
 
     def test_an_invalid_barcode_is_refused_over_rest_too(self, api: Api) -> None:
         answer = api.refused("GET", f"{PATH}?barcode=3017624010702")

@@ -310,9 +310,9 @@ class TestBulkProducts:
                 "",
                 some[1]["id"],
             ]
-            said = [result["message"] for result in answer["results"]]
-            assert said[2].startswith("id: expected at most 64 characters, received text")
-            assert said[3] == "id: expected text, received number 5"
+            messages = [result["message"] for result in answer["results"]]
+            assert messages[2].startswith("id: expected at most 64 characters, received text")
+            assert messages[3] == "id: expected text, received number 5"
             assert answer["summary"] == {"ok": 2, "failed": 3}
         assert [read(api, product)["price"] for product in some[:2]] == [7, 7]
 

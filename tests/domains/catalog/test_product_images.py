@@ -67,7 +67,9 @@ class TestImages:
         answer = api.post(UPDATE, {"id": product["id"], "name": "New", "images": new})
         assert answer["product"]["images"] == product["images"]
         assert answer["product"]["name"] == "New"
-        assert answer["warnings"][-1] == "None of the new images could be taken; the old ones stay."
+        assert (
+            answer["warnings"][-1] == "None of the new images could be imported; the old ones stay."
+        )
         assert read(api, product)["images"] == product["images"]
         some = update(api, product, images=[*new, {"url": f"{AWAY}/2.png"}])
         assert [image["width"] for image in some["images"]] == [10]

@@ -97,8 +97,8 @@ class TestConcurrency:
         answers = at_once(50, lambda _: api.call("POST", UPDATE, body))
         assert statuses(answers) == {(200, None): 30, (409, "insufficient_stock"): 20}
         assert read(api, product)["stock"] == 0
-        told = [a.data for a in answers if a.status == 200 and "warnings" not in a.data]
-        assert len({data["product"]["stock"] for data in told}) == len(told)
+        reply = [a.data for a in answers if a.status == 200 and "warnings" not in a.data]
+        assert len({data["product"]["stock"] for data in reply}) == len(reply)
 
     def test_concurrent_sales_without_an_expected_stock_are_exact_as_well(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
@@ -132,12 +132,12 @@ class TestConcurrency:
 
     def test_of_ten_reorders_of_the_same_products_one_wins_completely(self, api: Api) -> None:
         ids = [create(api, str(number))["id"] for number in range(6)]
-        wanted = [
+        expected = [
             list(order) for order in itertools.islice(itertools.permutations(ids), 0, 700, 70)
         ]
-        answers = at_once(10, lambda n: api.call("POST", REORDER, {"ids": wanted[n]}))
+        answers = at_once(10, lambda n: api.call("POST", REORDER, {"ids": expected[n]}))
         assert statuses(answers) == {(200, None): 10}
-        assert [product["id"] for product in listed(api)] in wanted
+        assert [product["id"] for product in listed(api)] in expected
 
     def test_concurrent_reorders_of_different_products_are_serialised(self, api: Api) -> None:
         ids = [create(api, str(number))["id"] for number in range(13)]

@@ -68,8 +68,8 @@ class TestUpsertProducts:
             third["id"],
         ]
         assert first | {"updatedAt": ""} == old | {"price": 7, "updatedAt": ""}
-        wanted = {"barcode": EAN, "categoryId": bread, "stock": 0, "status": "inactive"}
-        assert wanted.items() <= second.items()
+        expected = {"barcode": EAN, "categoryId": bread, "stock": 0, "status": "inactive"}
+        assert expected.items() <= second.items()
         assert third["status"] == "active"
 
     def test_repeating_an_upsert_changes_nothing(self, api: Api, owner: Owner) -> None:
@@ -111,15 +111,15 @@ class TestUpsertProducts:
         )
         statuses = [result["status"] for result in answer["results"]]
         assert statuses == [404, 404, 404, 400, 400, 400, 400, 400, 404, 200]
-        said = [result["message"] for result in answer["results"]]
-        assert "GET /api/categories/list" in said[0]
-        assert said[3:5] == [
+        messages = [result["message"] for result in answer["results"]]
+        assert "GET /api/categories/list" in messages[0]
+        assert messages[3:5] == [
             "A new product needs a name.",
             "A new product needs a name and a price.",
         ]
-        assert "check digit 1" in said[5]
-        assert said[6] == said[7]
-        assert "Several items have this SKU" in said[6]
+        assert "check digit 1" in messages[5]
+        assert messages[6] == messages[7]
+        assert "Several items have this SKU" in messages[6]
         assert all(result["id"] is None for result in answer["results"][:9])
         assert answer["summary"] == {"ok": 1, "failed": 9}
         assert names(api) == "Loaf Name G"

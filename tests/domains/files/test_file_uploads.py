@@ -459,5 +459,5 @@ class TestTwoSteps:
 
 def api_workspace(announced: Any) -> str:
     """Return the workspace that owns an upload."""
-    told = base64.urlsafe_b64decode(announced["url"].rpartition("/")[2]).decode()
-    return told.rpartition(".")[2].partition("/")[0]
+    reply = base64.urlsafe_b64decode(announced["url"].rpartition("/")[2]).decode()
+    return reply.rpartition(".")[2].partition("/")[0]

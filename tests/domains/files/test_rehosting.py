@@ -97,7 +97,7 @@ def test_a_failed_image_is_a_warning_and_leaves_no_gap(away: Server, ctx: Contex
     assert [one is not None for one in found] == [False, True, False, False]
     assert len(ctx.warnings) == 3
     for url, warning in zip((urls[0], *urls[2:]), ctx.warnings, strict=True):
-        assert warning.startswith(f"The image {url} was not taken: ")
+        assert warning.startswith(f"The image {url} was not imported: ")
         assert warning.endswith(".")
 
 

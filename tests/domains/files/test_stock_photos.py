@@ -62,9 +62,9 @@ class TestSearchCardImages:
         assert shown == [one["id"] for one in openverse.images]
 
     def test_the_tool_returns_the_same_as_rest(self, openverse: FakeOpenverse, api: Api) -> None:
-        failed, told = api.tool("svc_search_card_images", query="bread", page=2)
+        failed, reply = api.tool("svc_search_card_images", query="bread", page=2)
         assert not failed
-        assert told["data"] == search(api, page=2)
+        assert reply["data"] == search(api, page=2)
 
     def test_a_search_needs_no_scope(self, openverse: FakeOpenverse, owner: Owner) -> None:
         assert search(owner.api("agents:read"))["total"] == 45
@@ -175,10 +175,10 @@ class TestFailure:
         assert says in answer.data["message"]
         assert answer.data["message"].endswith("Try again later, or send an image URL of your own.")
         assert openverse.url not in answer.body.decode()
-        failed, told = api.tool("svc_search_card_images", query="bread")
+        failed, reply = api.tool("svc_search_card_images", query="bread")
         assert failed
-        assert (told["httpStatus"], told["data"]["code"]) == (502, "upstream_failed")
-        assert told["data"]["message"] == answer.data["message"]
+        assert (reply["httpStatus"], reply["data"]["code"]) == (502, "upstream_failed")
+        assert reply["data"]["message"] == answer.data["message"]
 
     def test_a_rate_limited_provider_passes_on_when_to_retry(
         self, openverse: FakeOpenverse, api: Api
@@ -209,9 +209,9 @@ class TestFailure:
         assert answer.data["message"] == (
             "Photo search is switched off on this server. Send an image URL of your own."
         )
-        failed, told = api.tool("svc_search_card_images", query="bread")
+        failed, reply = api.tool("svc_search_card_images", query="bread")
         assert failed
-        assert (told["httpStatus"], told["data"]["code"]) == (503, "not_configured")
+        assert (reply["httpStatus"], reply["data"]["code"]) == (503, "not_configured")
 
     def test_photos_without_a_usable_licence_are_left_out(
         self, openverse: FakeOpenverse, api: Api

@@ -58,15 +58,15 @@ class TestLongDesignSystem:
     ) -> None:
         page = create(api, site)
         for size in (1024, 1025, MIB // 16, 1025, 1024):
-            wanted = design(size)
-            assert len(json.dumps(wanted, ensure_ascii=False, separators=(",", ":")).encode()) == (
-                size
-            )
-            shown = update(api, page, designSystem=wanted)
-            assert shown["designSystem"] == wanted
+            expected = design(size)
+            assert len(
+                json.dumps(expected, ensure_ascii=False, separators=(",", ":")).encode()
+            ) == (size)
+            shown = update(api, page, designSystem=expected)
+            assert shown["designSystem"] == expected
             assert record(read(api, page)["page"]) == shown
-            assert save(api, page, "<p>")["designSystem"] == wanted
-            assert update(api, page, title="New")["designSystem"] == wanted
+            assert save(api, page, "<p>")["designSystem"] == expected
+            assert update(api, page, title="New")["designSystem"] == expected
         assert update(api, page, designSystem=None)["designSystem"] is None
         assert read(api, page)["page"]["designSystem"] is None
 
@@ -79,7 +79,7 @@ class TestLongDesignSystem:
         data = api.get(f"{LIST}?projectId={site}")
         assert [page["designSystem"] for page in data["pages"]] == [design(1024), None]
         assert data["warnings"] == [
-            "designSystem of 1 pages is long and shown as null; get the page."
+            "designSystem of 1 pages is long and shown as null. Get a page to read it."
         ]
         assert [page["designSystemTruncated"] for page in data["pages"]] == [False, True]
         body = {"id": long["id"], "title": "New", "designSystem": None}

@@ -152,16 +152,16 @@ class TestUpdateSite:
         update(api, site, status="active")
         assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
 
-    @pytest.mark.parametrize("wanted", ["active", "inactive"])
-    def test_a_suspended_site_stays_suspended_with_a_warning(self, wanted: str, api: Api) -> None:
+    @pytest.mark.parametrize("expected", ["active", "inactive"])
+    def test_a_suspended_site_stays_suspended_with_a_warning(self, expected: str, api: Api) -> None:
         site = create(api)
         as_operator("suspend_site", id=site["id"])
-        data = api.post(UPDATE, {"id": site["id"], "status": wanted, "title": "New"})
+        data = api.post(UPDATE, {"id": site["id"], "status": expected, "title": "New"})
         assert (data["project"]["status"], data["project"]["title"]) == ("suspended", "New")
         assert "suspended" in data["warnings"][0]
         assert listed(api, status="suspended") == [data["project"]]
         as_operator("resume_site", id=site["id"])
-        assert listed(api)[0]["status"] == wanted
+        assert listed(api)[0]["status"] == expected
 
     def test_other_fields_of_a_suspended_site_change_without_a_warning(self, api: Api) -> None:
         site = create(api)

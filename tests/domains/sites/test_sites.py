@@ -203,17 +203,17 @@ class TestListSites:
             assert titles(api, **sort) == ascending[::-1]
 
     def test_titles_compare_case_folded_with_yo_as_ye(self, api: Api) -> None:
-        wanted = ["apple", "Banana", "cherry", "елка 1", "Ёлка 2", "елка 3", "ЖУК"]
-        for title in reversed(wanted):
+        expected = ["apple", "Banana", "cherry", "елка 1", "Ёлка 2", "елка 3", "ЖУК"]
+        for title in reversed(expected):
             create(api, title)
-        assert titles(api, sortBy="title", sortDir="asc") == wanted
+        assert titles(api, sortBy="title", sortDir="asc") == expected
 
     def test_titles_compare_to_their_end(self, time: Time, api: Api) -> None:
-        wanted = ["饼" * 199 + end for end in "abc"]
-        for title in reversed(wanted):
+        expected = ["饼" * 199 + end for end in "abc"]
+        for title in reversed(expected):
             create(api, title)
             time.pass_by(seconds=1)
-        assert titles(api, sortBy="title", sortDir="asc") == wanted
+        assert titles(api, sortBy="title", sortDir="asc") == expected
 
     def test_ties_are_broken_by_id_so_that_pages_do_not_overlap(self, time: Time, api: Api) -> None:
         ids = sorted(create(api, "Same")["id"] for _ in range(6))
@@ -311,9 +311,9 @@ class TestCreateSite:
     def test_a_generated_slug_is_never_reserved(self, api: Api) -> None:
         for title in ("API", "Blog", "admin!", "WWW"):
             made = api.post(CREATE, {"title": title})
-            wanted = title.lower().rstrip("!")
-            assert made["project"]["slug"] == f"{wanted}-2"
-            assert f'"{wanted}" is reserved' in made["warnings"][0]
+            expected = title.lower().rstrip("!")
+            assert made["project"]["slug"] == f"{expected}-2"
+            assert f'"{expected}" is reserved' in made["warnings"][0]
 
     def test_a_slug_as_long_as_a_host_name_label_is_accepted(self, api: Api) -> None:
         for slug in ("a", "7", "a-b", "a--b", "x" * 63, "0-0"):

@@ -106,7 +106,7 @@ def test_a_caller_without_an_answer_learns_that_the_outcome_is_unknown(api: Api)
     with faulty(TRANSACTION, closed, "after"):
         answer = made.send(key=None)
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
-    assert "did not say whether the change was made" in answer.data["message"]
+    assert "did not confirm the change" in answer.data["message"]
     with faulty(TRANSACTION, refusal("ThrottlingException", 400), "before"):
         answer = made.send(key=None)
     assert "Try again in a few seconds" in answer.data["message"]

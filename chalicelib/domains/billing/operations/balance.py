@@ -45,25 +45,23 @@ EntryNumber = Annotated[int, Field(ge=1, le=10**15 - 1)]
 
 class _Entry(Wire):
     account: Email = Field(description="E-mail address of the account.")
-    reason: Reason = Field(description="Why; kept with the entry.")
+    reason: Reason = Field(description="Reason; stored with the entry.")
     idempotency_key: IdempotencyKey = Field(
-        description="The same again, at any time, answers the same and adds nothing."
+        description="A repeated call with this key returns the first result and adds nothing."
     )
 
 
 class Credit(_Entry):
     """Money to add to an account."""
 
-    kopecks: Annotated[int, Field(ge=1, le=MAX_KOPECKS)] = Field(
-        description="How much, in kopecks."
-    )
+    kopecks: Annotated[int, Field(ge=1, le=MAX_KOPECKS)] = Field(description="Amount in kopecks.")
 
 
 class Adjustment(_Entry):
     """A correction of an account's balance."""
 
     kopecks: Annotated[int, Field(ge=-MAX_KOPECKS, le=MAX_KOPECKS), AfterValidator(_not_zero)] = (
-        Field(description="How much more, or less if negative.")
+        Field(description="Amount in kopecks; negative to subtract.")
     )
 
 
@@ -71,22 +69,24 @@ class CreditResult(Wire):
     """Balance after a credit or an adjustment."""
 
     account_id: Id = Field(description="Account id.")
-    balance: int = Field(description="Kopecks available then.")
+    balance: int = Field(description="Kopecks available afterwards.")
 
 
 class BalanceQuery(Wire):
     """Account whose balance to read."""
 
-    account: Email | None = optional("E-mail address of the account; the session's own.")
+    account: Email | None = optional(
+        "E-mail address of the account; the session's account if omitted."
+    )
 
 
 class Balance(Wire):
     """Available and reserved money of an account."""
 
     account_id: Id = Field(description="Account id.")
-    available: int = Field(description="Kopecks to spend.")
-    reserved: int = Field(description="Kopecks held for answers under way.")
-    entries: int = Field(description="Entries of the ledger so far.")
+    available: int = Field(description="Kopecks available for spending.")
+    reserved: int = Field(description="Kopecks held for answers in progress.")
+    entries: int = Field(description="Number of ledger entries.")
 
     @classmethod
     def of(cls, wallet: WalletRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
@@ -99,21 +99,23 @@ class Balance(Wire):
 class LedgerQuery(BalanceQuery):
     """Entries to return."""
 
-    limit: int = Field(default=100, ge=1, le=1000, description="At most so many, up to 1,000.")
-    before: EntryNumber | None = optional("Only entries before the one of this number.")
+    limit: int = Field(
+        default=100, ge=1, le=1000, description="Maximum number of entries, up to 1,000."
+    )
+    before: EntryNumber | None = optional("Only entries before this number.")
 
 
 class EntryOut(Wire):
     """An entry of the ledger, in kopecks."""
 
-    id: str = Field(description="Its number, from 1.")
+    id: str = Field(description="Number of the entry, from 1.")
     kind: str = Field(description="topup, adjust, reserve, settle or release.")
     amount: int = Field(description="Change of available and reserved together.")
     held: int = Field(description="Change of reserved.")
-    balance_after: int = Field(description="Available after it.")
-    request_id: str | None = Field(description="The request that it is for, or null.")
-    agent_id: Id | None = Field(description="The bot that it is for, or null.")
-    at: Timestamp = Field(description="When.")
+    balance_after: int = Field(description="Available money after the entry.")
+    request_id: str | None = Field(description="Request that it belongs to, or null.")
+    agent_id: Id | None = Field(description="Bot that it belongs to, or null.")
+    at: Timestamp = Field(description="When the entry was made.")
 
     @classmethod
     def of(cls, entry: LedgerEntryRow, **made: Any) -> Self:  # noqa: ANN401  as above
@@ -124,27 +126,27 @@ class EntryOut(Wire):
 class StatementQuery(Wire):
     """Entries of the session's own account to return."""
 
-    limit: int = Field(default=50, ge=1, le=100, description="At most so many.")
-    before: EntryNumber | None = optional("Where the last page said to go on: older ones.")
+    limit: int = Field(default=50, ge=1, le=100, description="Entries per page.")
+    before: EntryNumber | None = optional("Value of next on the previous page, for older entries.")
 
 
 class StatementLine(EntryOut):
     """An entry of the ledger with its bot, reason and usage."""
 
     agent_name: str | None = Field(
-        description="The bot's name; null if there is none in this workspace."
+        description="Name of the bot; null if it is not in this workspace."
     )
-    reason: str | None = Field(description="Why, of a credit or an adjustment, or null.")
-    model: str | None = Field(description="The model that answered, of a settlement, or null.")
-    input_tokens: int | None = Field(description="Tokens that it was sent, or null.")
-    output_tokens: int | None = Field(description="Tokens that it said, or null.")
+    reason: str | None = Field(description="Reason of a credit or an adjustment, or null.")
+    model: str | None = Field(description="Model that answered, for a settlement, or null.")
+    input_tokens: int | None = Field(description="Tokens sent to the model, or null.")
+    output_tokens: int | None = Field(description="Tokens that the model generated, or null.")
 
 
 class Statement(Balance):
     """Balance of an account and a page of its ledger entries."""
 
     lines: list[StatementLine] = Field(description="Entries of the ledger, newest first.")
-    next: int | None = Field(description="What to send as before for older ones, or null.")
+    next: int | None = Field(description="Value to send as before for older entries, or null.")
 
 
 class LedgerResult(Wire):
@@ -201,19 +203,19 @@ def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
 
 @operation(title="Credit an account", audience=OPERATOR, resolve=_account, idempotent=True)
 def credit(ctx: Context, args: Credit) -> CreditResult:
-    """Add money to an account, once under an idempotency key, which is kept for good."""
+    """Add money to an account, once per idempotency key. The key never expires."""
     return _post(ctx, ledger.TOPUP, args)
 
 
 @operation(title="Adjust a balance", audience=OPERATOR, resolve=_account, idempotent=True)
 def adjust(ctx: Context, args: Adjustment) -> CreditResult:
-    """Correct what an account has available, never below 0; once under an idempotency key."""
+    """Correct the available money of an account, never below 0, once per idempotency key."""
     return _post(ctx, ledger.ADJUST, args)
 
 
 @operation(title="Read a balance", audience=OWN, reads=True)
 def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
-    """Return what an account has available and reserved."""
+    """Return the available and reserved money of an account."""
     return Balance.of(ledger.wallet(_readable_account(ctx, args)))
 
 
@@ -226,7 +228,7 @@ def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
 
 @operation(title="Read one's own statement", audience=(Audience.SESSION,), reads=True)
 def get_statement(ctx: Context, args: StatementQuery) -> Statement:
-    """Return what one's own account has, and the entries that led to it, newest first."""
+    """Return the balance of the session's account and its ledger entries, newest first."""
     account_id = ctx.principal.account_id
     rows = ledger.entries(account_id, args.limit, before=args.before)
     bots = {row.agent_id for row in rows if row.agent_id}

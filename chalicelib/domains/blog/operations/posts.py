@@ -94,8 +94,8 @@ class PostSummary(Wire):
     cover_image: str | None = Field(description="URL of the cover, or null.")
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
-    published_at: Timestamp | None = Field(description="When it first was published, or null.")
-    url: str = Field(description="Where readers find it once it is published.")
+    published_at: Timestamp | None = Field(description="When it was first published, or null.")
+    url: str = Field(description="URL for readers, once the post is published.")
 
     @classmethod
     def of(cls, post: PostRow, **derived: Any) -> Self:  # noqa: ANN401  fields of any type
@@ -112,7 +112,7 @@ class PostOut(PostSummary):
 class PostResult(Wire):
     """One post without its text."""
 
-    post: PostSummary = Field(description="The post; its text only svc_get_blog_post returns.")
+    post: PostSummary = Field(description="The post. Only svc_get_blog_post returns its text.")
 
 
 class FullPostResult(Wire):
@@ -125,7 +125,7 @@ class PostListQuery(Wire):
     """Filters for listing posts."""
 
     page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=20, ge=1, le=100, description="Posts a page.")
+    size: int = Field(default=20, ge=1, le=100, description="Posts per page.")
     status: Literal["draft", "published", "all"] = Field(default="all", description="Status.")
 
 
@@ -133,7 +133,7 @@ class PostList(Wire):
     """One page of posts."""
 
     posts: list[PostSummary] = Field(description="The posts of this page, without their text.")
-    total: int = Field(description="Posts that match, over all pages.")
+    total: int = Field(description="Number of matching posts on all pages.")
 
 
 class PostSlugRef(Wire):
@@ -148,14 +148,14 @@ class PostCreate(Wire):
     """A new post."""
 
     title: PostTitle = Field(description="Title.")
-    slug: PostSlug | None = optional("Made of the title.")
+    slug: PostSlug | None = optional("Made from the title if omitted.")
     description: MetaDescription | None = optional("Meta description.")
     content: Content | None = optional("Markdown, no HTML.")
     tags: Tags | None = optional("Tags.")
     category: Category | None = optional("Category.")
     author: PersonName | None = optional("Author.")
     status: Status = Field(default="draft", description="Status.")
-    cover_image: CoverUrl | None = optional("https; copied.")
+    cover_image: CoverUrl | None = optional("https URL; copied.")
 
 
 @fields_as_in(PostCreate)
@@ -171,7 +171,7 @@ class PostPatch(Patch):
     category: Category | None = optional()
     author: PersonName | None = optional()
     status: Status = optional("draft hides it.")
-    cover_image: CoverUrl | None = optional("https; null: none.")
+    cover_image: CoverUrl | None = optional("https URL; null: none.")
 
 
 class PostDelete(Wire):
@@ -240,7 +240,7 @@ def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:  # noqa: A
     errors=(SlugTakenError,),
 )
 def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
-    """Create a post. A cover that is not taken is a warning."""
+    """Create a post. A cover that cannot be imported is a warning."""
     slug = args.slug
     if slug is None:
         options = list(slugs.candidates(slugs.slugify(args.title, "post")))
@@ -274,7 +274,7 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     errors=(SlugTakenError,),
 )
 def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
-    """Change a post; what you omit stays as it is."""
+    """Change a post. Omitted fields stay unchanged."""
     post = POSTS.require(ctx.workspace_id, args.id)
     changes = args.changes
     former = post.slug
@@ -304,7 +304,7 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
     example={"id": "POST_ID"},
 )
 def delete_blog_post(ctx: Context, args: PostDelete) -> DeletedResult:
-    """Delete a blog post for good, with its cover."""
+    """Delete a blog post permanently, with its cover."""
     post = POSTS.require(ctx.workspace_id, args.id)
     posts.delete(ctx.unit, post)
     covers.drop_cover(ctx.unit, post)
@@ -332,7 +332,7 @@ def _change_cover(ctx: Context, post: PostRow, url: str | None) -> None:
         return
     cover, link = covers.import_cover(ctx, url) if url is not None else (None, None)
     if url is not None and cover is None and link is None:
-        ctx.warn("The post keeps the cover that it had.")
+        ctx.warn("The post keeps its current cover.")
         return
     covers.drop_cover(ctx.unit, post)
     post.cover, post.cover_link = cover, link

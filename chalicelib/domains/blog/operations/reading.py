@@ -21,7 +21,7 @@ from chalicelib.domains.files.store.files import FILES
 from chalicelib.engine.listing.query import Query, ResultPage
 
 LIST_LIMIT = Limit(
-    "blog", "reads a minute of the blog's list", 120, timedelta(minutes=1), fails_open=True
+    "blog", "reads per minute of the blog's list", 120, timedelta(minutes=1), fails_open=True
 )
 """Rate limit for one visitor."""
 
@@ -31,14 +31,16 @@ class PublishedPost(Wire):
 
     title: str = Field(description="Title.")
     slug: str = Field(description="Part of its URL.")
-    url: str = Field(description="Its page.")
-    description: str | None = Field(description="Meta description or how it begins, or null.")
+    url: str = Field(description="URL of its page.")
+    description: str | None = Field(
+        description="Meta description, else the start of the text, or null."
+    )
     tags: list[str] = Field(description="Tags.")
     category: str | None = Field(description="Category, or null.")
     author: str | None = Field(description="Author's name, or null.")
     cover_image: str | None = Field(description="URL of the cover, or null.")
     published_at: Timestamp = Field(description="When it was published.")
-    minutes: int = Field(description="How many minutes it takes to read.")
+    minutes: int = Field(description="Reading time in minutes.")
 
     @classmethod
     def of(cls, post: PostRow) -> Self:
@@ -55,7 +57,7 @@ class PublishedListQuery(Wire):
     """Filters for listing published posts."""
 
     page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=20, ge=1, le=50, description="Posts a page.")
+    size: int = Field(default=20, ge=1, le=50, description="Posts per page.")
     tag: Annotated[str, StringConstraints(max_length=50)] | None = optional("With this tag.")
 
 
@@ -63,7 +65,7 @@ class PublishedList(Wire):
     """One page of published posts."""
 
     posts: list[PublishedPost] = Field(description="The posts of this page, without their text.")
-    total: int = Field(description="Posts that match, over all pages.")
+    total: int = Field(description="Number of matching posts on all pages.")
 
 
 class Moved(NamedTuple):
@@ -90,7 +92,7 @@ class Thumbnail(NamedTuple):
     errors=(ForbiddenError,),
 )
 def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedList:  # noqa: ARG001  every handler has this shape
-    """List the published posts of the platform's blog for readers, the latest first."""
+    """List the published posts of the platform's blog for readers, latest first."""
     found = published(args.page, args.size, args.tag)
     return PublishedList(
         posts=[PublishedPost.of(post) for post in found.records], total=found.total

@@ -18,10 +18,10 @@ CACHE_TTL = timedelta(days=30)
 NOT_FOUND_CACHE_TTL = timedelta(days=1)
 """Open databases grow: a barcode that is unknown today may be there tomorrow."""
 DATABASE_LIMIT = Limit(
-    "barcode-reads", "look-ups a minute", 15, timedelta(minutes=1), fails_open=True
+    "barcode-reads", "look-ups per minute", 15, timedelta(minutes=1), fails_open=True
 )
 """Rate limit of one open database, for the whole platform, as its documentation asks."""
-WORKSPACE_LIMIT = Limit("barcode-share", "look-ups a workspace and day", 500, timedelta(days=1))
+WORKSPACE_LIMIT = Limit("barcode-share", "look-ups per workspace and day", 500, timedelta(days=1))
 
 
 def look_up(workspace_id: str, barcode: Barcode) -> Found | None:

@@ -152,7 +152,9 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
 
 def _daily() -> Limit:
     max_requests = settings().ai_drafts_per_day
-    return Limit("ai-drafts", "AI drafts a workspace and UTC day", max_requests, timedelta(days=1))
+    return Limit(
+        "ai-drafts", "AI drafts per workspace and UTC day", max_requests, timedelta(days=1)
+    )
 
 
 def _facts_from_product(
@@ -182,14 +184,14 @@ def _facts_from_databases(
     except LookupFailedError as failure:
         what = f"The barcode look-up failed: {failure.reason}."
         if needed:
-            msg = f"{what} Try again later, or send a name or a prompt, too."
+            msg = f"{what} Try again later, or send a name or a prompt as well."
             raise UpstreamFailedError(msg) from failure
         warnings.append(f"{what} The draft was made without it.")
         return {}
     if found is None and needed:
         msg = (
-            f"Nothing is known of the barcode {barcode.digits}. Send a name or a prompt, too, to"
-            " say what it is."
+            f"No database has the barcode {barcode.digits}. Send a name or a prompt as well to"
+            " describe the article."
         )
         raise NotFoundError(msg)
     facts = asdict(found) if found else {}
@@ -238,20 +240,20 @@ def _request_draft(request: DraftRequest) -> drafts.Draft:
         log.warning("AI draft failed", extra={"kind": failure.kind, "reason": failure.reason})
         raise _model_error(failure.kind, failure.retry_after) from failure
     except DraftError as failure:
-        log.warning("AI draft failed", extra={"kind": "nonsense", "reason": failure.reason})
+        log.warning("AI draft failed", extra={"kind": "invalid", "reason": failure.reason})
         msg = (
-            f"The model's answer is no card: {failure.reason}. Try again, or say more in the"
-            " prompt."
+            f"The model's answer is not a valid card: {failure.reason}. Try again, or add details"
+            " to the prompt."
         )
         raise UpstreamFailedError(msg) from failure
 
 
 _FAILURES = {
-    "refused": "refuses the request; the operator should look at its key and the model's name",
-    "rate_limited": "takes no more requests for now",
-    "unavailable": "is out of reach or failing",
+    "refused": "rejects the request; the operator should check its key and the model's name",
+    "rate_limited": "accepts no more requests for now",
+    "unavailable": "is unavailable or failing",
     "timeout": "did not answer in time",
-    "garbage": "sent something other than an answer",
+    "garbage": "sent an invalid answer",
 }
 
 

@@ -23,10 +23,10 @@ def check_change(product: ProductRow, delta: int) -> None:
         )
     after = product.stock + delta
     if after < 0:
-        msg = f"Only {product.stock} in stock; {-delta} cannot be taken."
+        msg = f"Only {product.stock} in stock; {-delta} cannot be removed."
         raise InsufficientStockError(msg, stock=product.stock)
     if after > MAX_STOCK:
-        msg = f"{product.stock} in stock and {delta} more would pass the limit of {MAX_STOCK:,}."
+        msg = f"{product.stock} in stock and {delta} more would exceed the limit of {MAX_STOCK:,}."
         raise ConflictError(msg)
 
 
@@ -38,6 +38,6 @@ def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
     min_stock = max_stock = stock
     if len(attempts) > MAX_EXACT_ATTEMPTS:
         min_stock, max_stock = max(0, -delta), min(MAX_STOCK, MAX_STOCK - delta)
-        ctx.warn("Others change this stock right now; get the product for what it is in the end.")
+        ctx.warn("Other calls are changing this stock. Get the product to read its current stock.")
     products.add_stock(ctx.unit, product, delta, min_stock=min_stock, max_stock=max_stock)
     product.stock, product.updated_at = stock + delta, clock.now()

@@ -40,7 +40,9 @@ class ArticleDraft(Wire):
     brand: str | None = Field(description="Brand, or null.")
     description: str | None = Field(description="Description, or null.")
     category: str | None = Field(description="The database's own category, or null.")
-    images: list[FoundImage] = Field(description="Images; svc_create_product takes them so.")
+    images: list[FoundImage] = Field(
+        description="Images, in the form that svc_create_product accepts."
+    )
 
     @classmethod
     def of(cls, found: Found) -> Self:
@@ -51,15 +53,15 @@ class ArticleDraft(Wire):
 class BarcodeResult(Wire):
     """Result of a barcode look-up."""
 
-    barcode: str = Field(description="Its digits.")
-    format: Format = Field(description="What barcode it is.")
-    gtin14: str = Field(description="The same number as 14 digits.")
-    found: bool = Field(description="Whether anybody knows it.")
+    barcode: str = Field(description="Digits of the barcode.")
+    format: Format = Field(description="Type of barcode.")
+    gtin14: str = Field(description="The number as 14 digits.")
+    found: bool = Field(description="Whether the article was found.")
     source: str | None = Field(
         description="workspace, openfoodfacts, openbeautyfacts, openproductsfacts, or null."
     )
-    product: ProductOut | None = Field(description="The workspace's product with it, or null.")
-    draft: ArticleDraft | None = Field(description="What the open database says, or null.")
+    product: ProductOut | None = Field(description="The workspace's product, or null.")
+    draft: ArticleDraft | None = Field(description="The open database's data, or null.")
 
 
 class ProductDraftRequest(Wire):
@@ -69,7 +71,7 @@ class ProductDraftRequest(Wire):
 
     name: CardName | None = optional("Rough name.")
     barcode: str | None = optional("Looked up first.")
-    prompt: Prompt | None = optional("What to stress.")
+    prompt: Prompt | None = optional("What to emphasize.")
     language: Language = Field(default="ru", description="Language code.")
 
     @model_validator(mode="after")
@@ -86,9 +88,9 @@ class ProductDraft(DraftOut):
 
 
 class ProductDraftResult(Wire):
-    """A drafted card with photo candidates. Nothing of it is stored."""
+    """A drafted card with photo candidates. Nothing is stored."""
 
-    draft: ProductDraft = Field(description="The card, to look at and pass to svc_create_product.")
+    draft: ProductDraft = Field(description="The card, to review and pass to svc_create_product.")
     images: list[PhotoOut] = Field(description="Photo candidates, at most 10.")
 
 
@@ -102,7 +104,7 @@ class ProductDraftResult(Wire):
     errors=(InvalidBarcodeError,),
 )
 def lookup_barcode(ctx: Context, args: BarcodeQuery) -> BarcodeResult:
-    """Look up a barcode: the own product, else a draft from open databases, by strangers."""
+    """Look up a barcode in the workspace's products, then in open databases (untrusted)."""
     barcode = read_barcode(args.barcode)
     product = with_barcode(ctx.workspace_id, barcode.gtin14)
     if product is not None:
@@ -134,11 +136,11 @@ def _result(
 def _look_up_in_databases(ctx: Context, barcode: Barcode) -> Found | None:
     """Look up an article in the open databases. A failure adds a warning."""
     if barcode.in_store:
-        ctx.warn("A shop made up this number itself, so only the own catalogue was searched.")
+        ctx.warn("This number is for in-store use, so only the workspace's products were searched.")
     try:
         return barcodes.look_up(ctx.workspace_id, barcode)
     except LookupFailedError as failure:
-        ctx.warn(f"Not found, but not everybody could be asked: {failure.reason}.")
+        ctx.warn(f"Not found, but some databases could not be reached: {failure.reason}.")
         return None
 
 
@@ -155,7 +157,7 @@ def _look_up_in_databases(ctx: Context, barcode: Barcode) -> Found | None:
 def ai_fill_product(ctx: Context, args: ProductDraftRequest) -> ProductDraftResult:
     """Draft a product's card with photos from a name, barcode or prompt.
 
-    Nothing is stored: check it, add a price, then svc_create_product.
+    Nothing is stored: review it, add a price, then call svc_create_product.
     """
     drafted = drafting.draft_card(
         ctx,

@@ -28,7 +28,7 @@ class BatchSummary(Wire):
     """Number of products that succeeded and failed."""
 
     ok: int = Field(description="Products with status 200.")
-    failed: int = Field(description="The others.")
+    failed: int = Field(description="Products with another status.")
 
     @classmethod
     def of(cls, outcomes: Sequence[_Outcome]) -> Self:

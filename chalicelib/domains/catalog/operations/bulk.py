@@ -76,7 +76,7 @@ ShownValue = Annotated[
 class BulkOutcome(Wire):
     """Actual or expected outcome for one product."""
 
-    id: str = Field(description="The product id, or an empty text if it is none.")
+    id: str = Field(description="Product id; empty if the item is not an id.")
     status: int = Field(description="200, or the HTTP status of the failure.")
     message: str = Field(
         description=(
@@ -85,16 +85,18 @@ class BulkOutcome(Wire):
         )
     )
     before: ShownValue = Field(
-        default=None, description="What the action changes, as it was; of a deletion, the name."
+        default=None, description="Value before the change; for a deletion, the name."
     )
-    after: ShownValue = Field(default=None, description="As it is now or, with dryRun, would be.")
+    after: ShownValue = Field(
+        default=None, description="Value after the change; with dryRun, the expected one."
+    )
 
 
 class BulkResult(Wire):
     """Outcomes of all products."""
 
-    results: list[BulkOutcome] = Field(description="An outcome per id, in the order of ids.")
-    summary: BatchSummary = Field(description="The outcomes counted.")
+    results: list[BulkOutcome] = Field(description="One outcome per id, in the order of the ids.")
+    summary: BatchSummary = Field(description="Counts of the outcomes.")
 
 
 class _Category(Wire):
@@ -162,7 +164,7 @@ class _Action:
     errors=(ConfirmationRequiredError,),
 )
 def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
-    """Do one thing with up to 100 products, each on its own. Try dryRun first."""
+    """Apply an action to up to 100 products, each on its own. Try dryRun first."""
     action = _parse_action(ctx, args)
     results = {n: _invalid(id_) for n, id_ in enumerate(args.ids) if isinstance(id_, InvalidItem)}
     valid = {n: id_ for n, id_ in enumerate(args.ids) if not isinstance(id_, InvalidItem)}
@@ -262,6 +264,6 @@ def _to_category(ctx: Context, category_id: str | None) -> _Action:
 def _changed_price(product: ProductRow, percent: float) -> int:
     price = change_by_percent(int(product.price), percent)
     if price > MAX_KOPECKS:
-        msg = f"it would make {price:,} kopecks, more than the {MAX_KOPECKS:,} a price may be"
+        msg = f"the new price would be {price:,} kopecks; a price is at most {MAX_KOPECKS:,}"
         raise ValidationError.of("value", msg)
     return price

@@ -52,15 +52,15 @@ Kind = Literal["product", "service"]
 
 
 class CategoryOut(Wire):
-    """A category in answers."""
+    """A category."""
 
     id: Id = Field(description="Category id.")
     name: str = Field(description="Name.")
-    slug: str = Field(description="Short name, unique among its kind.")
-    parent_id: Id | None = Field(description="Id of the category above, or null at the top.")
+    slug: str = Field(description="Short name, unique within its kind.")
+    parent_id: Id | None = Field(description="Id of the parent category, or null at the top.")
     kind: str = Field(description="product or service.")
-    sort_order: int = Field(description="Place, ascending.")
-    items_count: int = Field(description="Products or services in the category itself.")
+    sort_order: int = Field(description="Position, ascending.")
+    items_count: int = Field(description="Products or services directly in the category.")
 
     @classmethod
     def of(cls, category: CategoryRow, counts: Mapping[str, int]) -> Self:
@@ -78,14 +78,14 @@ class CategoryListQuery(Wire):
     """Filters for listing categories."""
 
     kind: Kind | None = optional("Only these; both if omitted.")
-    parent_id: Id | None = optional("Only those directly below.")
+    parent_id: Id | None = optional("Only its direct children.")
 
 
 class CategoryList(Wire):
     """A flat list of categories."""
 
     categories: list[CategoryOut] = Field(
-        description="By sort order; parentId makes the tree of them."
+        description="Categories by sort order; parentId links them into a tree."
     )
 
 
@@ -93,9 +93,9 @@ class CategoryCreate(Wire):
     """A new category."""
 
     name: Title = Field(description="Name.")
-    parent_id: Id | None = optional("Category above.")
+    parent_id: Id | None = optional("Parent category.")
     slug: Slug | None = optional("Made from the name if omitted.")
-    kind: Kind = Field(default="product", description="What it holds.")
+    kind: Kind = Field(default="product", description="Kind of its items.")
     sort_order: SortOrder | None = optional("Last if omitted.")
 
 
@@ -106,22 +106,22 @@ class CategoryPatch(Patch):
     id: Id = Field(description="Category id.")
     name: Title = optional()
     slug: Slug = optional("Unique.")
-    parent_id: Id | None = optional("Category above; null: none.")
-    sort_order: SortOrder = optional("Place, ascending.")
+    parent_id: Id | None = optional("Parent category; null: none.")
+    sort_order: SortOrder = optional("Position, ascending.")
 
 
 class CategoryDelete(Wire):
     """Arguments of a category's deletion, with the new category of its items."""
 
     id: Id = Field(description="Category id.")
-    move_to: Id | None = optional("Category its items move to, if any.")
+    move_to: Id | None = optional("New category of its items.")
     dry_run: bool = Field(default=False, description="Only report.")
 
 
 class CategoryDeleted(DeletedResult):
     """Result of a deletion, with the number of moved items."""
 
-    moved_items: int = Field(description="Products or services that leave the category.")
+    moved_items: int = Field(description="Products or services moved out of the category.")
 
 
 @operation(
@@ -133,7 +133,7 @@ class CategoryDeleted(DeletedResult):
     example={"kind": "product"},
 )
 def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
-    """List product and service categories, flat; an id is the categoryId elsewhere."""
+    """List product and service categories, flat. Other calls take an id as categoryId."""
     kinds = [args.kind] if args.kind else ["product", "service"]
     found = [
         category
@@ -187,7 +187,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     errors=(CycleError, SlugTakenError),
 )
 def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
-    """Rename a category, or move it with all below it."""
+    """Rename a category, or move it with its subcategories."""
     category = CATEGORIES.require(ctx.workspace_id, args.id)
     changes = args.changes
     if changes.get("parent_id", category.parent_id) != category.parent_id:
@@ -211,7 +211,7 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     example={"id": "CATEGORY_ID"},
 )
 def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
-    """Delete a category, never what is in it: its items move, its subcategories go one level up."""
+    """Delete a category. Its items are kept; its subcategories move one level up."""
     category = CATEGORIES.require(ctx.workspace_id, args.id)
     tree = _Tree(ctx.workspace_id, category.kind)
     _check_target(tree, category, args.move_to)
@@ -340,7 +340,7 @@ def _check_parent(tree: _Tree, node: str | None, parent_id: str | None) -> None:
     if node is not None and tree.is_cycle(parent_id, node):
         raise CycleError.of("parentId", "a category cannot be moved below itself")
     if not tree.fits(parent_id, node):
-        raise ValidationError.of("parentId", f"categories go at most {MAX_DEPTH} levels deep")
+        raise ValidationError.of("parentId", f"expected at most {MAX_DEPTH} levels of categories")
 
 
 def _check_target(tree: _Tree, category: CategoryRow, move_to: str | None) -> None:

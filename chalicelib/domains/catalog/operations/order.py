@@ -38,14 +38,14 @@ class ProductDuplicate(Wire):
     """Arguments of a product's duplication."""
 
     id: Id = Field(description="Product id.")
-    name: Name | None = optional("By default the source's with (копия).")
+    name: Name | None = optional("By default the original's with (копия).")
 
 
 class ProductReorder(Wire):
     """Arguments of a reorder: the products to put first."""
 
     ids: Annotated[list[Id], Field(min_length=1, max_length=MAX_REORDERED), UNIQUE_IDS] = Field(
-        description="Products to move, in the wanted order."
+        description="Products to move, in their new order."
     )
     category_id: Id | None = optional("Put them first within this category.")
 
@@ -54,13 +54,13 @@ class ProductPlace(Wire):
     """Sort order of a product."""
 
     id: Id = Field(description="Product id.")
-    sort_order: int = Field(description="Place among all products, ascending.")
+    sort_order: int = Field(description="Position among all products, ascending.")
 
 
 class ProductOrder(Wire):
     """New sort orders of the products."""
 
-    products: list[ProductPlace] = Field(description="The named products, in their order.")
+    products: list[ProductPlace] = Field(description="The moved products, in their new order.")
 
 
 @operation(
@@ -71,7 +71,7 @@ class ProductOrder(Wire):
     example={"id": "PRODUCT_ID"},
 )
 def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
-    """Copy a product right behind it: inactive, without SKU and barcode."""
+    """Copy a product. The copy comes next, inactive, without SKU and barcode."""
     source = PRODUCTS.require(ctx.workspace_id, args.id)
     changed = {
         "name": args.name or source.name[: MAX_NAME - len(COPY_SUFFIX)] + COPY_SUFFIX,
@@ -104,7 +104,7 @@ def _require_category(ctx: Context, source: ProductRow) -> str | None:
     errors=(ConflictError,),
 )
 def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
-    """Put products first, in the given order. All move, or none."""
+    """Move products to the front, in the given order. All move, or none."""
     found, lock = _read_products(ctx, args)
     first_other = products.first_position_except(ctx.workspace_id, args.ids, args.category_id)
     positions = [SortPosition(int(found[i].sort_order), i) for i in args.ids]

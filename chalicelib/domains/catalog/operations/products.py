@@ -77,7 +77,7 @@ Status = Literal["active", "inactive"]
 
 
 class ProductOut(Wire):
-    """A product in answers."""
+    """A product."""
 
     id: Id = Field(description="Product id.")
     name: str = Field(description="Name.")
@@ -90,7 +90,7 @@ class ProductOut(Wire):
     category_id: Id | None = Field(description="Category id, or null.")
     images: list[ImageOut] = Field(description="Images, the main one first.")
     status: str = Field(description="active or inactive.")
-    sort_order: int = Field(description="Place among all products, ascending.")
+    sort_order: int = Field(description="Position among all products, ascending.")
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
 
@@ -110,17 +110,17 @@ class ProductListQuery(Wire):
     """Filters and sorting for listing products."""
 
     page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=20, ge=1, le=100, description="A page.")
-    q: SearchText | None = optional("In name or SKU.")
+    size: int = Field(default=20, ge=1, le=100, description="Page size.")
+    q: SearchText | None = optional("Searches name and SKU.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
     category_id: Id | None = optional("Category id.")
-    subcategories: bool = Field(default=False, description="Also of all below it.")
+    subcategories: bool = Field(default=False, description="Include subcategories.")
     sku: Sku | None = optional("Exact SKU.")
     barcode: BarcodeText | None = optional("Exact barcode.")
     min_price: Kopecks | None = optional("Kopecks.")
     max_price: Kopecks | None = optional("Kopecks.")
     in_stock: bool | None = optional("Can be sold: stock above 0 or not tracked; false: sold out.")
-    max_stock: Stock | None = optional("Tracked stock of at most this; for what runs low.")
+    max_stock: Stock | None = optional("Tracked stock of at most this; finds low stock.")
     sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
         default="sortOrder", description="Sort by."
     )
@@ -137,7 +137,7 @@ class ProductList(Wire):
     """One page of products."""
 
     products: list[ProductOut] = Field(description="The products of this page.")
-    total: int = Field(description="Products that match, over all pages.")
+    total: int = Field(description="Number of matching products on all pages.")
 
 
 class ProductRef(Wire):
@@ -170,12 +170,12 @@ class ProductPatch(Patch):
     description: Description | None = optional()
     sku: Sku | None = optional()
     stock: Stock | None = optional()
-    stock_delta: StockDelta = optional("Pieces to add; negative takes.")
+    stock_delta: StockDelta = optional("Pieces to add; negative removes.")
     category_id: Id | None = optional()
     images: Images | None = optional("Replaces all.")
     barcode: BarcodeText | None = optional()
     status: Status = optional()
-    sort_order: SortOrder = optional("Place in the list.")
+    sort_order: SortOrder = optional("Position in the list.")
 
     @model_validator(mode="after")
     def _check_one_stock_field(self) -> Self:
@@ -271,7 +271,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     errors=(InvalidBarcodeError, SkuTakenError),
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
-    """Create a product, last in the order. An image not taken is a warning."""
+    """Create a product, last in the order. A failed image is a warning."""
     values = to_attributes(ctx, args.provided() | {"status": args.status}, ())
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
@@ -291,7 +291,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     errors=(ConflictError, InsufficientStockError, InvalidBarcodeError, SkuTakenError),
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
-    """Change a product. stockDelta adds to the stock atomically; below 0 is refused."""
+    """Change a product. stockDelta changes the stock atomically; it cannot fall below 0."""
     product = PRODUCTS.require(ctx.workspace_id, args.id)
     changes = args.changes
     delta = changes.pop("stock_delta", None)

@@ -68,7 +68,7 @@ class ProductUpsert(Wire):
     items: Annotated[
         list[Annotated[UpsertItem | InvalidItem, FailsAlone(UpsertItem)]],
         Field(min_length=1, max_length=MAX_AT_ONCE),
-    ] = Field(description="Products; each SKU once. One that is not valid fails alone.")
+    ] = Field(description="Products; each SKU once. An invalid one fails alone.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
 
@@ -78,14 +78,14 @@ class UpsertById(Wire):
     items: Annotated[
         list[Annotated[ItemById | InvalidItem, FailsAlone(ItemById)]],
         Field(min_length=1, max_length=MAX_AT_ONCE),
-    ] = Field(description="Products; each id once. One that is not valid fails alone.")
+    ] = Field(description="Products; each id once. An invalid one fails alone.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
 
 class UpsertOutcome(Wire):
     """Actual or expected outcome for one item."""
 
-    sku: str = Field(description="The item's SKU, or an empty text if it is none.")
+    sku: str = Field(description="The item's SKU; empty if it has none.")
     id: Id | None = Field(default=None, description="Product id, or null if there is none.")
     status: int = Field(description="200, or the HTTP status of the failure.")
     message: str = Field(
@@ -95,14 +95,18 @@ class UpsertOutcome(Wire):
         )
     )
     created: bool = Field(default=False, description="Whether the call has created it.")
-    warnings: list[str] = Field(default=[], description="Images that were not taken, and why.")
+    warnings: list[str] = Field(
+        default=[], description="Images that were not imported, with reasons."
+    )
 
 
 class UpsertResult(Wire):
     """Outcomes of all items."""
 
-    results: list[UpsertOutcome] = Field(description="An outcome per item, in their order.")
-    summary: BatchSummary = Field(description="The outcomes counted.")
+    results: list[UpsertOutcome] = Field(
+        description="One outcome per item, in the order of the items."
+    )
+    summary: BatchSummary = Field(description="Counts of the outcomes.")
 
 
 def _weight(args: ProductUpsert) -> int:
@@ -127,8 +131,8 @@ def _weight(args: ProductUpsert) -> int:
 def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
     """Create or update up to 100 products by their SKUs, each with its own outcome.
 
-    Repeating the call changes nothing more. An image that cannot be taken, or for which the time is
-    too short, is a warning of its item; if none can, the product keeps those it has.
+    A repeated call changes nothing more. An image that cannot be imported in time adds a warning
+    to its item. If no image can be imported, the product keeps its current images.
     """
     return _upsert(ctx, args.items, dry_run=args.dry_run)
 
@@ -142,7 +146,7 @@ def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
 def upsert_products_by_id(ctx: Context, args: UpsertById) -> UpsertResult:
     """Create or update up to 100 products by their ids, each with its own outcome.
 
-    So a table with products that have no SKU is imported again without making any twice.
+    A table of products without SKUs can then be imported again without duplicates.
     """
     return _upsert(ctx, args.items, dry_run=args.dry_run)
 
@@ -316,7 +320,7 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
         descriptions.require_whole(values_sent.get("description"), product.description)
     if product is not None and late:
         values_sent.pop("images")
-        ctx.warn("The time was too short for its images; it keeps those it has. Send it again.")
+        ctx.warn("Not all images could be imported in time; it keeps its images. Send it again.")
     values = to_attributes(ctx, values_sent, product.images if product else ())
     if "category_id" in item.model_fields_set:
         values["category_id"] = category_id
@@ -364,8 +368,8 @@ def _require_category(unit: UnitOfWork, rows: _Rows, category_id: str | None) ->
 
 
 def _duplicate_error(item: Item) -> ValidationError:
-    what = "id" if isinstance(item, ItemById) else "SKU, in one case or another"
-    msg = f"Several items have this {what}; send one of them."
+    what = "id" if isinstance(item, ItemById) else "SKU, ignoring case"
+    msg = f"Several items have this {what}; send only one of them."
     return ValidationError(msg)
 
 

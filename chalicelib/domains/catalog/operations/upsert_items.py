@@ -40,20 +40,20 @@ class ProductItem(Partial):
     images: Images | None = optional()
     barcode: BarcodeText | None = optional()
     status: Status = optional("inactive hides it; a new one is active if omitted.")
-    sort_order: SortOrder = optional("Place in the list; a new one is last if omitted.")
+    sort_order: SortOrder = optional("Position in the list; a new one is last if omitted.")
 
 
 class UpsertItem(ProductItem):
     """A product by its SKU. Omitted fields stay as they are."""
 
-    sku: Sku = Field(description="Which product, whatever its case; a new one gets it.")
+    sku: Sku = Field(description="SKU of the product, ignoring case; a new one gets it.")
 
 
 class ItemById(ProductItem):
     """A product by its id. Omitted fields stay as they are."""
 
     id: Annotated[str, Pattern("[0-9A-HJKMNP-TV-Z]{26}", "the id of a product")] = Field(
-        description="Which product; a new one gets it."
+        description="Id of the product; a new one gets it."
     )
 
 

@@ -34,7 +34,7 @@ UNTRACKED = 10**12
 
 
 class SkuTakenError(ConflictError):
-    """Another product of the workspace already has this SKU: ``productId``."""
+    """Another product of the workspace already has this SKU. ``productId`` is its id."""
 
     code = "sku_taken"
 
@@ -43,7 +43,7 @@ class SkuTakenError(ConflictError):
 
 
 class InsufficientStockError(ConflictError):
-    """A product's stock would fall below 0; ``stock`` is what there is."""
+    """The product's stock would fall below 0. ``stock`` is the current stock."""
 
     code = "insufficient_stock"
 

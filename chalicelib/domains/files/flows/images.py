@@ -21,8 +21,8 @@ class ImageIn(Wire):
 
     EXACTLY_ONE_OF = (("url", "file_id"),)
 
-    url: Annotated[str, StringConstraints(max_length=2048)] = optional("https; copied.")
-    file_id: Id = optional("Or a file.")
+    url: Annotated[str, StringConstraints(max_length=2048)] = optional("https URL; copied.")
+    file_id: Id = optional("Or a file id.")
 
     @model_validator(mode="after")
     def _check_one_source(self) -> Self:
@@ -80,7 +80,7 @@ def import_record_images(
     found = [own_images.get(image.file_id) or remote_images.get(image.url) for image in requested]
     imported = [_image_map(image) for image in found if image is not None]
     if requested and before and not imported:
-        ctx.warn("None of the new images could be taken; the old ones stay.")
+        ctx.warn("None of the new images could be imported; the old ones stay.")
         return list(before)
     return imported
 

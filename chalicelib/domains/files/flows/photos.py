@@ -26,28 +26,34 @@ from chalicelib.gateways.photos import (
 CACHE_TTL = timedelta(hours=24)
 MAX_QUERY = 200
 PROVIDER_LIMITS = (
-    Limit("photo-searches", "photo searches a minute", 20, timedelta(minutes=1), fails_open=True),
-    Limit("photo-searches-daily", "photo searches a day", 200, timedelta(days=1), fails_open=True),
+    Limit("photo-searches", "photo searches per minute", 20, timedelta(minutes=1), fails_open=True),
+    Limit(
+        "photo-searches-daily", "photo searches per day", 200, timedelta(days=1), fails_open=True
+    ),
 )
 """Rate limits of Openverse without a key, from its documentation, for the whole platform."""
-WORKSPACE_LIMIT = Limit("photo-share", "photo searches a workspace and day", 100, timedelta(days=1))
+WORKSPACE_LIMIT = Limit(
+    "photo-share", "photo searches per workspace and day", 100, timedelta(days=1)
+)
 
 
 class PhotoOut(Wire):
     """A free stock photo."""
 
     id: str = Field(description="The provider's id.")
-    url: str = Field(description="The full photo; takes the place of an image's url elsewhere.")
-    thumb_url: str = Field(description="A small one, to look at.")
-    width: int | None = Field(description="Pixels, or null if not told.")
-    height: int | None = Field(description="Pixels, or null if not told.")
-    title: str | None = Field(description="Title, or null. Text of others.")
+    url: str = Field(description="URL of the full photo; other calls accept it as an image's url.")
+    thumb_url: str = Field(description="URL of a small version.")
+    width: int | None = Field(description="Pixels, or null if unknown.")
+    height: int | None = Field(description="Pixels, or null if unknown.")
+    title: str | None = Field(description="Title, or null. Untrusted text.")
     author: str | None = Field(description="Author, or null.")
-    author_url: str | None = Field(description="The author's page, or null.")
-    license: str = Field(description="Licence, such as CC BY 4.0; all allow sale and changes.")
-    license_url: str | None = Field(description="Its text, or null.")
-    source_url: str | None = Field(description="The photo's page, or null.")
-    provider: str = Field(description="Who hosts it.")
+    author_url: str | None = Field(description="URL of the author's page, or null.")
+    license: str = Field(
+        description="Licence, such as CC BY 4.0. It allows commercial use and changes."
+    )
+    license_url: str | None = Field(description="URL of the licence's text, or null.")
+    source_url: str | None = Field(description="URL of the photo's page, or null.")
+    provider: str = Field(description="Service that hosts it.")
     attribution: str = Field(description="The credit to show with the photo.")
 
 

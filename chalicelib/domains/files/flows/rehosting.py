@@ -98,7 +98,7 @@ def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[ImportedImage
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=True)
     for one in found:
         if isinstance(one, RejectedImage):
-            ctx.warn(f"The image {one.url[:200]} was not taken: {one.reason}.")
+            ctx.warn(f"The image {one.url[:200]} was not imported: {one.reason}.")
     return [one if isinstance(one, ImportedImage) else None for one in found]
 
 
@@ -141,7 +141,7 @@ def import_images(  # noqa: PLR0913  options of one import
                     RejectedImage(url, "no file of the workspace has this URL (any more)")
                 )
             case _:
-                reason = "the workspace's files take all that its plan allows"
+                reason = "the storage of the workspace's plan is full"
                 results.append(RejectedImage(url, reason))
     return results, sum(int(file.size) for file in files.values())
 

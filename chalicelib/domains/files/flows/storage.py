@@ -7,7 +7,7 @@ from chalicelib.engine.unit import UnitOfWork
 
 
 class QuotaExceededError(ConflictError):
-    """The workspace's files would take more than its plan allows."""
+    """The workspace's files would exceed the storage of its plan."""
 
     code = "quota_exceeded"
 
@@ -24,8 +24,8 @@ def charge(unit: UnitOfWork, plan: str, size: int, *, retry_if_full: bool = Fals
     """
     quota = plans.STORAGE_BYTES[plan]
     over = QuotaExceededError(
-        f"Files and pages of the workspace may take {quota // plans.MEGABYTE:,} MB in all on its "
-        f"plan; {size:,} bytes more do not fit. Delete some or upgrade."
+        f"The workspace's plan includes {quota // plans.MEGABYTE:,} MB for files and pages; "
+        f"{size:,} more bytes do not fit. Delete some or upgrade."
     )
     if size > 0:
         files.reserve_bytes(unit, size, quota, on_conflict=None if retry_if_full else over)

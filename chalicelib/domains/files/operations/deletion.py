@@ -34,27 +34,27 @@ class FileDelete(Wire):
     """Arguments of a file's deletion."""
 
     id: Id = Field(description="File id, from the file list.")
-    force: bool = Field(default=False, description="Delete it even if something shows it.")
+    force: bool = Field(default=False, description="Delete it even if records show it.")
     dry_run: bool = Field(default=False, description="Only report what would be deleted.")
 
 
 class FileUse(Wire):
     """A record that shows a file."""
 
-    type: str = Field(description="What it is: product, page …")
-    id: Id = Field(description="Its id.")
-    name: str = Field(description="Its name or title.")
+    type: str = Field(description="Kind of record, such as product or page.")
+    id: Id = Field(description="Record id.")
+    name: str = Field(description="Name or title of the record.")
 
 
 class FileDeleted(DeletedResult):
     """Result of a deletion, with the records that showed the file."""
 
-    used_by: list[FileUse] = Field(description=f"What shows it, the first {MAX_LISTED_USES}.")
-    used_by_total: int = Field(description="How much shows it in all.")
+    used_by: list[FileUse] = Field(description=f"The first {MAX_LISTED_USES} records that show it.")
+    used_by_total: int = Field(description="Number of records that show it.")
 
 
 class FileInUseError(ConflictError):
-    """Records show the file that was to be deleted: ``usedByTotal`` of them, some in ``usedBy``."""
+    """Records show the file: ``usedByTotal`` in all. ``usedBy`` lists the first of them."""
 
     code = "file_in_use"
 
@@ -74,10 +74,10 @@ class FileInUseError(ConflictError):
     errors=(FileInUseError,),
 )
 def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
-    """Delete a file for good, and free its bytes. One that something shows stays (409 file_in_use).
+    """Delete a file permanently. A file that records show is not deleted (409 file_in_use).
 
-    With force it goes all the same: products lose the image, pages keep their HTML as it is. Try
-    dryRun first to see what shows it.
+    With force it is deleted anyway: products lose the image, and pages keep their HTML unchanged.
+    Try dryRun first to see which records show it.
     """
     file = FILES.require(ctx.workspace_id, args.id)
     records = file_uses.records_showing(ctx.workspace_id, file.id)

@@ -47,12 +47,12 @@ class FileOut(Wire):
     name: str = Field(description="Name.")
     url: str = Field(description="Public URL; it does not change.")
     thumbnail_url: str | None = Field(description="Small version of an image, or null.")
-    mime_type: str = Field(description="Type, by its content; of texts, by the name.")
+    mime_type: str = Field(description="Type, detected from the content; for texts, from the name.")
     size: int = Field(description="Bytes.")
-    width: int | None = Field(description="Pixels, of an image.")
-    height: int | None = Field(description="Pixels, of an image.")
+    width: int | None = Field(description="Width of an image in pixels.")
+    height: int | None = Field(description="Height of an image in pixels.")
     folder_id: Id | None = Field(description="Folder, or null for the root.")
-    created_at: Timestamp = Field(description="When it came.")
+    created_at: Timestamp = Field(description="When it was uploaded.")
 
     @classmethod
     def of(cls, file: FileRow) -> Self:
@@ -76,18 +76,18 @@ class FileListQuery(Wire):
     """Filters for listing files."""
 
     folder_id: Id | None = optional("The root if omitted.")
-    q: SearchText | None = optional("Part of the name; all folders.")
+    q: SearchText | None = optional("Part of the name; searches all folders.")
     page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=10, ge=1, le=100, description="Files a page.")
+    size: int = Field(default=10, ge=1, le=100, description="Files per page.")
 
 
 class FileList(Wire):
     """A page of a folder's files with its subfolders, or a page of search results."""
 
-    folders: list[FolderOut] = Field(description="The folders in this one, or found, by name.")
+    folders: list[FolderOut] = Field(description="Subfolders, or folders found, by name.")
     files: list[FileOut] = Field(description="The files of this page, newest first.")
-    current_folder: FolderOut | None = Field(description="This folder; null is the root.")
-    pagination: Pagination = Field(description="Where this page stands.")
+    current_folder: FolderOut | None = Field(description="This folder, or null for the root.")
+    pagination: Pagination = Field(description="Page number, page size and total.")
 
 
 @operation(
@@ -98,7 +98,7 @@ class FileList(Wire):
     example={"folderId": "FOLDER_ID"},
 )
 def list_files(ctx: Context, args: FileListQuery) -> FileList:
-    """List a folder's files, newest first, and its folders; pages count files."""
+    """List a folder's files, newest first, and its subfolders. Only files are paged."""
     folders = files.folders(ctx.workspace_id)
     current = next((folder for folder in folders if folder.id == args.folder_id), None)
     if args.folder_id is not None and current is None:
@@ -154,7 +154,7 @@ class FilePatch(Patch):
     example={"id": "FILE_ID", "name": "price-list.txt", "folderId": "FOLDER_ID"},
 )
 def update_file(ctx: Context, args: FilePatch) -> FileResult:
-    """Rename a file, or move it to another folder. Its URL stays, and so does all that shows it."""
+    """Rename a file, or move it to another folder. Its URL does not change."""
     file = FILES.require(ctx.workspace_id, args.id)
     changes = args.provided("id")
     require_folder(ctx, changes.get("folder_id"))

@@ -49,12 +49,12 @@ class FolderDelete(Wire):
 class FolderDeleted(DeletedResult):
     """Result of a deletion, with the number of moved files and folders."""
 
-    moved_files: int = Field(description="Files that leave the folder.")
-    moved_folders: int = Field(description="Folders that leave it, with all that is in them.")
+    moved_files: int = Field(description="Number of files moved out of the folder.")
+    moved_folders: int = Field(description="Number of folders moved out of it, with their content.")
 
 
 class FolderNotEmptyError(ConflictError):
-    """So many ``files`` and ``folders`` lie in the folder that was to be deleted."""
+    """The folder is not empty. It contains ``files`` files and ``folders`` folders."""
 
     code = "folder_not_empty"
 
@@ -73,9 +73,9 @@ class FolderNotEmptyError(ConflictError):
     errors=(CycleError, FolderNotEmptyError, NameTakenError),
 )
 def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
-    """Delete a folder, never what is in it: that moves to moveTo, or else the folder must be empty.
+    """Delete a folder and move its content to moveTo. Without moveTo the folder must be empty.
 
-    Files keep their URLs. Try dryRun first to see what would move.
+    Files are never deleted and keep their URLs. Try dryRun first to see what would move.
     """
     forest = FolderForest(ctx.workspace_id)
     folder, subfolders = forest.folder(args.id), forest.children(args.id)
@@ -112,7 +112,9 @@ def _check_target(
         if fold(subfolder.name) in taken:
             raise name_taken_error(subfolder.name)
         if not forest.fits(subfolder.id, target):
-            message = f"folders lie at most {MAX_DEPTH} deep; choose one nearer to the root"
+            message = (
+                f"expected at most {MAX_DEPTH} levels of folders; choose one nearer to the root"
+            )
             raise ValidationError.of("moveTo", message)
 
 

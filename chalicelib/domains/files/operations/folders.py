@@ -36,8 +36,8 @@ class FolderOut(Wire):
 
     id: Id = Field(description="Folder id.")
     name: str = Field(description="Name.")
-    parent_id: Id | None = Field(description="The folder it is in, or null.")
-    files_count: int = Field(description="Files in it, not counting its folders'.")
+    parent_id: Id | None = Field(description="Parent folder, or null at the root.")
+    files_count: int = Field(description="Files directly in the folder.")
 
     @classmethod
     def of(cls, folder: FolderRow, counts: Mapping[str, int]) -> Self:
@@ -49,7 +49,7 @@ class FolderOut(Wire):
 class FolderTree(FolderOut):
     """A folder with its subfolders."""
 
-    children: list["FolderTree"] = Field(description="The folders in it, of the same shape.")
+    children: list["FolderTree"] = Field(description="Subfolders, in the same form.")
 
 
 class FolderListQuery(Wire):
@@ -65,8 +65,8 @@ class FolderList(Wire):
 class FolderCreate(Wire):
     """A new folder."""
 
-    name: FolderName = Field(description="Name, unique beside its siblings.")
-    parent_id: Id | None = optional("The folder to put it in; the root when omitted.")
+    name: FolderName = Field(description="Name, unique within the parent folder.")
+    parent_id: Id | None = optional("Parent folder; the root if omitted.")
 
 
 class FolderResult(Wire):
@@ -81,18 +81,20 @@ class FolderPatch(Patch):
 
     id: Id = Field(description="Folder id.")
     name: FolderName = optional()
-    parent_id: Id | None = optional("Folder to move it into; null is the root.")
+    parent_id: Id | None = optional("New parent folder; null is the root.")
 
 
 class NameTakenError(ConflictError):
-    """A folder of this name lies beside it."""
+    """The parent folder already has a folder of this name."""
 
     code = "name_taken"
 
 
 def name_taken_error(name: str) -> NameTakenError:
     """Return the error for a name that another folder with the same parent has."""
-    return NameTakenError(f'A folder "{name}" is there. Use it, or choose a name.')
+    return NameTakenError(
+        f'A folder "{name}" already exists there. Use it, or choose another name.'
+    )
 
 
 class FolderForest:
@@ -142,7 +144,9 @@ class FolderForest:
         if node is not None and trees.is_cycle(self.parents, node, parent_id):
             raise CycleError.of(field, "a folder cannot be moved into itself")
         if not self.fits(node, parent_id):
-            message = f"folders lie at most {MAX_DEPTH} deep; choose one nearer to the root"
+            message = (
+                f"expected at most {MAX_DEPTH} levels of folders; choose one nearer to the root"
+            )
             raise ValidationError.of(field, message)
 
 
@@ -187,7 +191,7 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
     """Create a folder for files, at the root or in another folder."""
     tree = FolderForest(ctx.workspace_id)
     if len(tree.rows) >= MAX_FOLDERS:
-        msg = f"A workspace has at most {MAX_FOLDERS:,} folders. Use those there are."
+        msg = f"A workspace has at most {MAX_FOLDERS:,} folders. Use an existing folder."
         raise ConflictError(msg)
     tree.check_parent(None, args.parent_id)
     if args.parent_id is not None:
@@ -208,7 +212,7 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
     errors=(CycleError, NameTakenError),
 )
 def update_folder(ctx: Context, args: FolderPatch) -> FolderResult:
-    """Rename a folder, or move it with all that is in it."""
+    """Rename a folder, or move it with its content."""
     tree = FolderForest(ctx.workspace_id)
     folder = tree.folder(args.id)
     changes = args.provided("id")

@@ -16,23 +16,23 @@ from chalicelib.gateways.photos import MAX_PAGE, MAX_SIZE, Orientation
 class CardImageQuery(Wire):
     """Search terms and paging of a photo search."""
 
-    query: Title = Field(description="What to show; English finds most.")
+    query: Title = Field(description="Search terms; English finds most.")
     page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(default=1, description="From 1.")
     size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = Field(
-        default=MAX_SIZE, description="Photos a page."
+        default=MAX_SIZE, description="Photos per page."
     )
-    orientation: Orientation | None = optional("Shape.")
+    orientation: Orientation | None = optional("Orientation.")
 
 
 class PhotoList(Wire):
     """One page of photos."""
 
     images: list[PhotoOut] = Field(
-        description="The photos of this page; fewer than size when some cannot be used."
+        description="The photos of this page. There are fewer than size if some cannot be used."
     )
     page: int = Field(description="The page returned.")
     size: int = Field(description="The page size used.")
-    total: int = Field(description="Photos that match; 20 pages of them can be read.")
+    total: int = Field(description="Number of matching photos. At most 20 pages can be read.")
     has_more: bool = Field(description="Whether there is a next page.")
 
 
@@ -46,9 +46,9 @@ class PhotoList(Wire):
     example={"query": "bread", "page": 2, "size": 2},
 )
 def search_card_images(ctx: Context, args: CardImageQuery) -> PhotoList:
-    """Search free stock photos for cards; a photo's url serves as an image's.
+    """Search free stock photos for cards. Send a photo's url as an image's url.
 
-    Show its attribution, as licences demand.
+    Show its attribution, as licences require.
     """
     found = photos.search(
         ctx.workspace_id, args.query, page=args.page, size=args.size, orientation=args.orientation

@@ -38,37 +38,37 @@ UPLOAD_TTL = timedelta(hours=1)
 """Time until an announced upload expires and its bytes are free again."""
 LAPSED = "upload-lapsed"
 IN_TWO_STEPS = (
-    "Files of up to 20 MB go in two steps: announce it by POST /api/files/uploads/create, and PUT"
-    " its bytes to the URL that comes back."
+    "Send a file of up to 20 MB in two steps: announce it with POST /api/files/uploads/create, then"
+    " PUT its bytes to the returned URL."
 )
 
 
 class FileUpload(Wire):
     """A file of up to 4 MB. Larger files are sent in two steps."""
 
-    name: FileName = Field(description="File name; a path before it is dropped.")
+    name: FileName = Field(description="File name; a path before it is removed.")
     content: str = Field(
         description="The bytes in base64. As multipart/form-data: the file itself.",
         json_schema_extra={"contentEncoding": "base64"},
     )
-    folder_id: Id | None = optional("Folder; the root when omitted.")
+    folder_id: Id | None = optional("Folder; the root if omitted.")
 
 
 class UploadCreate(Wire):
-    """Announcement of a file to be sent."""
+    """Announcement of a large file."""
 
-    name: FileName = Field(description="File name; a path before it is dropped.")
-    size: int = Field(ge=1, le=MAX_LARGE_BYTES, description="Bytes, exactly.")
-    folder_id: Id | None = optional("Folder; the root when omitted.")
+    name: FileName = Field(description="File name; a path before it is removed.")
+    size: int = Field(ge=1, le=MAX_LARGE_BYTES, description="Exact size in bytes.")
+    folder_id: Id | None = optional("Folder; the root if omitted.")
 
 
 class UploadOut(Wire):
     """URL and method with which to send a file."""
 
-    id: Id = Field(description="Upload id, to complete it with.")
-    url: str = Field(description="Send the bytes here, without a key.")
-    method: str = Field(description="With this HTTP method.")
-    expires_at: Timestamp = Field(description="Until then.")
+    id: Id = Field(description="Upload id, for completing the upload.")
+    url: str = Field(description="URL to send the bytes to, without a key.")
+    method: str = Field(description="HTTP method to use.")
+    expires_at: Timestamp = Field(description="When the URL expires.")
 
 
 class UploadResult(Wire):
@@ -96,9 +96,9 @@ class UploadRef(Wire):
 def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     """Store a file of up to 4 MB, sent as multipart/form-data or as JSON with base64.
 
-    Its type is told by its content. JPEG, PNG, GIF, WebP, AVIF and BMP are re-encoded, without
-    metadata, at most 4096 pixels a side; HEIC, TIFF and camera raw are refused. All else stays as
-    it is. Larger files: POST /api/files/uploads/create.
+    The type is detected from the content. JPEG, PNG, GIF, WebP, AVIF and BMP images are re-encoded
+    without metadata, at most 4096 pixels a side. HEIC, TIFF and camera raw are rejected. Other
+    files are stored unchanged. For larger files call POST /api/files/uploads/create.
     """
     body = _decode(args.content)
     require_folder(ctx, args.folder_id)
@@ -110,8 +110,8 @@ class FileAdd(Wire):
     """A file that the operator adds to a workspace."""
 
     workspace_id: Id = Field(description="Workspace id.")
-    folder: FolderName = Field(description="Folder at the root; made when first needed.")
-    name: FileName = Field(description="File name; a path before it is dropped.")
+    folder: FolderName = Field(description="Folder at the root; created if missing.")
+    name: FileName = Field(description="File name; a path before it is removed.")
     content: str = Field(description="The bytes in base64.")
 
 
@@ -121,7 +121,7 @@ def _workspace(args: FileAdd) -> str:
 
 @operation(title="Add a file", audience=(Audience.OPERATOR,), resolve=_workspace)
 def add_file(ctx: Context, args: FileAdd) -> FileResult:
-    """Put a file of up to 20 MB into a workspace, within its quota."""
+    """Add a file of up to 20 MB to a workspace, within its quota."""
     plan = workspaces.get(args.workspace_id).plan
     body = _decode(args.content, MAX_LARGE_BYTES)
     folder_id = rehosting.folder_at_root(ctx.unit, args.folder)
@@ -136,7 +136,7 @@ def _decode(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
     if not body:
         raise ValidationError.of("content", "expected at least one byte, received an empty file")
     if len(body) > limit:
-        msg = f"The file has {len(body):,} bytes; a call takes {limit:,}. {IN_TWO_STEPS}"
+        msg = f"The file has {len(body):,} bytes; a call accepts {limit:,}. {IN_TWO_STEPS}"
         raise PayloadTooLargeError(msg)
     return body
 
@@ -181,10 +181,10 @@ def _stage(unit: UnitOfWork, plan: str, new_file: _NewFile, *, charged: int = 0)
     errors=(QuotaExceededError,),
 )
 def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
-    """Get a URL to send a file of up to 20 MB to: PUT its bytes there within half an hour.
+    """Get a URL for a file of up to 20 MB. PUT the bytes to it within half an hour.
 
-    Then call POST /api/files/uploads/complete. Its bytes count against the quota from now on, and
-    are free again if it is not completed within the hour.
+    Then call POST /api/files/uploads/complete. The bytes count against the quota immediately. They
+    are released if the upload is not completed within an hour.
     """
     require_folder(ctx, args.folder_id)
     upload_id = ctx.unit.run_side_effect_once("id", new_id)
@@ -222,9 +222,9 @@ def _time_from_now(seconds: int) -> datetime:
     errors=(QuotaExceededError,),
 )
 def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
-    """Make a file of the bytes that were sent to an announced upload's URL.
+    """Create a file from the bytes that were sent to an announced upload's URL.
 
-    They are checked as those of a direct upload are. Repeated, it answers with the same file.
+    The bytes are checked like those of a direct upload. A repeated call returns the same file.
     """
     row = files.find_upload(ctx.workspace_id, args.id)
     if row is None:
@@ -242,7 +242,7 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
         raise ValidationError.of("id", message)
     folder_id: str | None = row.folder_id
     if folder_id is not None and FOLDERS.find(ctx.workspace_id, folder_id) is None:
-        ctx.warn("The upload's folder was deleted meanwhile; the file lies at the root.")
+        ctx.warn("The upload's folder was deleted in the meantime, so the file is at the root.")
         folder_id = None
     require_folder(ctx, folder_id)
     new_file = _NewFile(row.name, body, folder_id, "id", row.id)

@@ -78,14 +78,14 @@ class PasswordSetResult(Wire):
     """Result of setting a password."""
 
     account_id: Id = Field(description="Account id.")
-    password_set_at: Timestamp = Field(description="Sessions from before it are over.")
+    password_set_at: Timestamp = Field(description="When it was set. Earlier sessions have ended.")
 
 
 class AccountDisabled(Wire):
     """Account that can no longer sign in."""
 
     account_id: Id = Field(description="Account id.")
-    disabled_at: Timestamp = Field(description="Since when.")
+    disabled_at: Timestamp = Field(description="When it was disabled.")
     revoked_keys: int = Field(description="API keys of the account that were revoked with it.")
 
 
@@ -96,7 +96,7 @@ class OwnAccount(Wire):
     email: str = Field(description="E-mail address.")
     name: str = Field(description="Name.")
     role: str = Field(description="user, or admin, who edits the blog.")
-    created_at: Timestamp = Field(description="When it was made.")
+    created_at: Timestamp = Field(description="When it was created.")
     password_set_at: Timestamp | None = Field(description="When the password was set, or null.")
 
 

@@ -27,14 +27,14 @@ class AuditQuery(Wire):
     """Filters for reading the audit log."""
 
     workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
-    limit: int = Field(default=50, ge=1, le=100, description="At most so many, up to 100.")
-    before: Id | None = optional("Where the last page said to go on: older ones.")
-    actor: Id | None = optional("By an account's id, or by operator, visitor or job.")
-    area: Id | None = optional("Of an area, such as pages or identity.")
+    limit: int = Field(default=50, ge=1, le=100, description="Entries per page, up to 100.")
+    before: Id | None = optional("Value of next on the previous page, for older entries.")
+    actor: Id | None = optional("Account id, or operator, visitor or job.")
+    area: Id | None = optional("Area, such as pages or identity.")
     from_: When | None = Field(
         default=None, alias="from", description="Date or ISO 8601, in the workspace's zone."
     )
-    to: When | None = optional("Up to then; a date: all day.")
+    to: When | None = optional("End; a date includes the whole day.")
 
 
 class Actor(Wire):
@@ -61,15 +61,15 @@ class KeyUsed(Wire):
     """API key with which a change was made."""
 
     id: Id = Field(description="Key id.")
-    name: str = Field(description="What it is for.")
-    masked: str = Field(description="What may be shown of its token: prefix and last four.")
+    name: str = Field(description="Name of the key.")
+    masked: str = Field(description="Masked token: prefix and last four characters.")
 
 
 class Touched(Wire):
-    """Resource that a change touched."""
+    """Changed resource."""
 
-    type: str = Field(description="What it is, such as site or key.")
-    id: str = Field(description="Its id.")
+    type: str = Field(description="Kind of resource, such as site or key.")
+    id: str = Field(description="Resource id.")
 
 
 class _Names(NamedTuple):
@@ -85,16 +85,18 @@ class AuditEntry(Wire):
     """A change. Failed operations changed nothing, so they have no entry."""
 
     id: Id = Field(description="Entry id.")
-    at: Timestamp = Field(description="When.")
-    actor: Actor = Field(description="Who.")
-    key: KeyUsed | None = Field(description="With which API key, or null.")
-    client_ip: str | None = Field(description="From which IP address, or null; never a visitor's.")
-    operation: str = Field(description="What was called, or the job that ran, by its name.")
-    title: str | None = Field(description="The operation in words; null for a job.")
+    at: Timestamp = Field(description="When the change was made.")
+    actor: Actor = Field(description="Who made the change.")
+    key: KeyUsed | None = Field(description="API key that was used, or null.")
+    client_ip: str | None = Field(
+        description="Client IP address, or null. It is always null for visitors."
+    )
+    operation: str = Field(description="Name of the operation or of the job.")
+    title: str | None = Field(description="Title of the operation; null for a job.")
     area: str | None = Field(description="Area of the operation, such as pages, or null.")
-    resources: list[Touched] = Field(description="What changed, at most a hundred.")
-    fields: list[str] = Field(description="Fields that were sent; their values are not kept.")
-    request_id: str | None = Field(description="The request, as logs and answers name it, or null.")
+    resources: list[Touched] = Field(description="Changed resources, at most a hundred.")
+    fields: list[str] = Field(description="Names of the sent fields. Their values are not stored.")
+    request_id: str | None = Field(description="Request id, as in logs and answers, or null.")
 
     @classmethod
     def of(cls, row: AuditRow, known: _Names) -> Self:
@@ -119,7 +121,7 @@ class AuditLog(Wire):
 
     entries: list[AuditEntry] = Field(description="Newest first.")
     next: str | None = Field(
-        description="What to send as before for older ones, or null. A page of chosen ones may be"
+        description="Value to send as before for older entries, or null. A filtered page may be"
         " short, or empty, while there are more."
     )
 

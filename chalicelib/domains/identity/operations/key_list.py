@@ -26,16 +26,16 @@ class KeyOut(Wire):
     """An API key without its token. The token is not stored; only its creator has it."""
 
     id: Id = Field(description="Key id.")
-    name: str = Field(description="What it is for.")
-    masked: str = Field(description="What may be shown of its token: prefix and last four.")
-    scopes: list[str] = Field(description="Its rights.")
+    name: str = Field(description="Name of the key.")
+    masked: str = Field(description="Masked token: prefix and last four characters.")
+    scopes: list[str] = Field(description="Scopes of the key.")
     state: KeyState = Field(description="live, expired or revoked.")
-    account: KeyOwner | None = Field(description="Whose it is.")
-    created_at: Timestamp = Field(description="When it was made.")
-    expires_at: Timestamp | None = Field(description="When it stops working, or null: never.")
+    account: KeyOwner | None = Field(description="Account that owns the key.")
+    created_at: Timestamp = Field(description="When it was created.")
+    expires_at: Timestamp | None = Field(description="When it expires, or null for never.")
     revoked_at: Timestamp | None = Field(description="When it was revoked, or null.")
     last_used_at: Timestamp | None = Field(
-        description="When it was last used, to ten minutes; null: never."
+        description="When it was last used, within ten minutes; null for never."
     )
 
     @classmethod
@@ -55,9 +55,11 @@ class KeyListQuery(Wire):
 class KeyList(Wire):
     """All keys of a workspace."""
 
-    keys: list[KeyOut] = Field(description="Revoked and expired ones included, newest first.")
-    live: int = Field(description="How many of them work.")
-    most: int = Field(description="How many may work at once.")
+    keys: list[KeyOut] = Field(
+        description="All keys, newest first, including revoked and expired ones."
+    )
+    live: int = Field(description="Number of live keys.")
+    most: int = Field(description="Maximum number of live keys.")
 
 
 @operation(

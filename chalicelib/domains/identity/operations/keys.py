@@ -57,21 +57,21 @@ class KeyCreate(Wire):
         str,
         StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
         AfterValidator(printable),
-    ] = Field(description="What it is for.")
+    ] = Field(description="Name of the key, such as its purpose.")
     scopes: Annotated[list[str], AfterValidator(_check_grants)] = Field(
-        description="Rights, such as projects:read or *:write."
+        description="Scopes, such as projects:read or *:write."
     )
     expires: Annotated[Moment, AfterValidator(_check_in_future)] | None = optional(
-        "When it stops working, in ISO 8601, UTC without an offset; never if omitted."
+        "When it expires, in ISO 8601, UTC without an offset; never if omitted."
     )
 
 
 class KeyCreated(Wire):
     """A new key with its token. The token is shown only in this answer."""
 
-    key_id: Id = Field(description="Key id, to revoke it by.")
+    key_id: Id = Field(description="Key id, for revoking the key.")
     token: str | None = Field(description="The token; it cannot be shown again.")
-    scopes: list[str] = Field(description="Its rights.")
+    scopes: list[str] = Field(description="Scopes of the key.")
 
 
 class KeyRef(Wire):
@@ -84,7 +84,7 @@ class KeyRevoked(Wire):
     """A revoked key."""
 
     key_id: Id = Field(description="Key id.")
-    revoked_at: Timestamp = Field(description="Since when.")
+    revoked_at: Timestamp = Field(description="When it was revoked.")
 
 
 @operation(

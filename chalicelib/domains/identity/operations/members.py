@@ -67,7 +67,7 @@ class MemberListQuery(Wire):
 class MemberList(Wire):
     """All members of a workspace."""
 
-    members: list[MemberListed] = Field(description="In the order that they joined.")
+    members: list[MemberListed] = Field(description="Members, in the order in which they joined.")
 
 
 def _workspace(args: MemberRef) -> str:

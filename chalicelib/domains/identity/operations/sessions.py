@@ -35,7 +35,7 @@ class SignIn(Wire):
         description="Its password."
     )
     browser: Annotated[str, AfterValidator(lambda text: text[:MAX_BROWSER])] = Field(
-        default="", description="What the browser calls itself."
+        default="", description="The browser's User-Agent header."
     )
 
 
@@ -82,16 +82,16 @@ class SessionOut(Wire):
     """A session of the account."""
 
     id: Id = Field(description="Session id.")
-    browser: str = Field(description="What the browser called itself when it signed in.")
-    created_at: Timestamp = Field(description="When it began.")
+    browser: str = Field(description="The browser's User-Agent header at sign-in.")
+    created_at: Timestamp = Field(description="When it started.")
     seen_at: Timestamp = Field(description="When it was last used, to ten minutes.")
-    current: bool = Field(description="Whether it is the one that asks.")
+    current: bool = Field(description="Whether it is the session of this call.")
 
 
 class SessionList(Wire):
     """Live sessions."""
 
-    sessions: list[SessionOut] = Field(description="The last begun first.")
+    sessions: list[SessionOut] = Field(description="Live sessions, latest first.")
 
 
 class SessionRef(Wire):
@@ -116,7 +116,7 @@ class PasswordChange(Wire):
     """A new password, with the current one as proof."""
 
     current: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PASSWORD)] = Field(
-        description="The password until now."
+        description="The current password."
     )
     password: Password = Field(description="The new password, of at least 8 characters.")
 

@@ -52,13 +52,13 @@ class WorkspaceOut(Wire):
     id: Id = Field(description="Workspace id.")
     name: str = Field(description="Display name.")
     slug: str = Field(description="Unique short name.")
-    logo_url: str | None = Field(description="Address of the logo, or null.")
+    logo_url: str | None = Field(description="URL of the logo, or null.")
     owner_id: Id = Field(description="Account that owns the workspace.")
     role: str = Field(description="The account's role in it: owner, manager or member.")
     joined_at: Timestamp = Field(description="When the account joined.")
     is_owner: bool = Field(description="Whether the account owns it.")
     timezone: str = Field(description="IANA name of its time zone.")
-    country: str = Field(description="ISO 3166 code of the country that its phones are read in.")
+    country: str = Field(description="ISO 3166 code of the country for parsing phone numbers.")
 
     @classmethod
     def of(cls, workspace: WorkspaceRow, membership: MembershipRow) -> Self:
@@ -73,7 +73,7 @@ class WorkspaceOut(Wire):
 
 
 class OwnWorkspace(WorkspaceOut):
-    """A workspace, as a member of it sees it."""
+    """A workspace and its plan."""
 
     plan: str = Field(description="free, start, business or enterprise.")
 
@@ -88,10 +88,10 @@ class WorkspaceList(Wire):
     """All workspaces of the key's account."""
 
     workspaces: list[WorkspaceOut] = Field(
-        description="Workspaces the key's owner belongs to, oldest first."
+        description="Workspaces of the key's owner, oldest first."
     )
     active_workspace_id: Id = Field(description="The workspace that this key works in.")
-    now: str = Field(description="The present time in its zone, ISO 8601 with an offset.")
+    now: str = Field(description="Current time in its zone, ISO 8601 with an offset.")
 
 
 @operation(
@@ -102,7 +102,7 @@ class WorkspaceList(Wire):
     example={},
 )
 def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG001  every handler has this shape
-    """List the workspaces of the key's owner; all other calls work in activeWorkspaceId alone."""
+    """List the workspaces of the key's owner. Other calls apply only to activeWorkspaceId."""
     found = workspaces.of_account(ctx.principal.account_id)
     shown = [WorkspaceOut.of(*each) for each in found]
     (zone,) = (each.timezone for each in shown if each.id == ctx.workspace_id)
@@ -115,7 +115,7 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG0
 
 @operation(title="List one's own workspaces", audience=(Audience.SESSION,), reads=True)
 def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:  # noqa: ARG001  as above
-    """List the workspaces of which the account is a member."""
+    """List the workspaces that the account belongs to."""
     found = workspaces.of_account(ctx.principal.account_id)
     return OwnWorkspaceList(workspaces=[OwnWorkspace.of(*each) for each in found])
 
@@ -128,7 +128,7 @@ class WorkspaceCreate(Wire):
     plan: Plan = Field(default="business", description="Plan.")
     timezone: Timezone = Field(default="Europe/Moscow", description="IANA name of its time zone.")
     country: Country = Field(
-        default="RU", description="ISO 3166 code of the country that its phones are read in."
+        default="RU", description="ISO 3166 code of the country for parsing phone numbers."
     )
 
 
@@ -159,7 +159,7 @@ class WorkspaceSettings(Wire):
     workspace_id: Id = Field(description="Workspace id.")
     name: str = Field(description="Display name.")
     timezone: str = Field(description="IANA name of its time zone.")
-    country: str = Field(description="ISO 3166 code of the country that its phones are read in.")
+    country: str = Field(description="ISO 3166 code of the country for parsing phone numbers.")
 
 
 class PlanSet(Wire):

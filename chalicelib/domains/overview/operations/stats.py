@@ -76,7 +76,7 @@ class SiteStatsReport(Wire):
     from_: str = Field(alias="from", description="First day.")
     to: str = Field(description="Last day.")
     timezone: str = Field(description="The time zone of the days.")
-    totals: SiteTotals = Field(description="Totals of the period.")
+    totals: SiteTotals = Field(description="Totals of the whole period.")
     series: list[VisitsSpan] = Field(description="All spans of the period, including empty ones.")
     top_pages: list[TopPage] = Field(description="Up to 20 pages, most views first.")
     referrers: list[Referrer] = Field(

@@ -46,13 +46,13 @@ class SiteCascade(Wire):
 
     pages: int = Field(description="Pages deleted with it.")
     forms: int = Field(description="Forms deleted with it.")
-    domain: str | None = Field(description="Custom domain freed, or null.")
+    domain: str | None = Field(description="Released custom domain, or null.")
 
 
 class SiteDeleted(DeletedResult):
     """Result of a deletion, with the number of deleted records."""
 
-    cascade: SiteCascade = Field(description="What went with it.")
+    cascade: SiteCascade = Field(description="Records deleted with it.")
 
 
 @operation(

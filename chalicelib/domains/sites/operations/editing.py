@@ -38,7 +38,7 @@ MAX_EDITED_BYTES = 4 * MAX_HTML_BYTES
 class HtmlEdit(Wire):
     """A part of a page's HTML to replace."""
 
-    find: str = Field(min_length=1, description="Exact text, once unless all.")
+    find: str = Field(min_length=1, description="Exact text, found once unless all.")
     replace: str = Field(description="New text.")
     all: bool = Field(default=False, description="All matches.")
 
@@ -54,7 +54,7 @@ class PageSaveHtml(Wire):
         "Replacements, in order."
     )
     if_version: IfVersion | None = IF_VERSION
-    return_html: bool = Field(default=True, description="Answer with the HTML.")
+    return_html: bool = Field(default=True, description="Return the HTML.")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageSaveHtml":
@@ -65,7 +65,7 @@ class PageSaveHtml(Wire):
 class PageSaved(Wire):
     """A page whose HTML was saved."""
 
-    page: PageOut | PageRecord = Field(description="The page; without HTML if so asked.")
+    page: PageOut | PageRecord = Field(description="The page; without HTML if returnHtml is false.")
 
 
 @operation(
@@ -80,7 +80,7 @@ class PageSaved(Wire):
     errors=(QuotaExceededError, VersionConflictError),
 )
 def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
-    """Replace a page's whole HTML, stored as it is, or parts of it by edits, all or none.
+    """Replace a page's whole HTML, or apply edits to it, all or none. HTML is stored unchanged.
 
     For a large page send edits with returnHtml: false.
     """

@@ -115,13 +115,13 @@ class PageImport(Wire):
     url: Annotated[str, StringConstraints(max_length=MAX_URL)] | None = optional("Its public URL.")
     base_url: BaseUrl | None = optional("For relative URLs in html.")
     title: Title | None = optional("By default the HTML's.")
-    slug: Slug | None = optional("Of a new page.")
+    slug: Slug | None = optional("Slug of a new page.")
     rehost_images: bool = Field(default=True, description="Copy up to 50 images.")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageImport":
         exactly_one(self)
-        _reject_together(self, "slug", "page_id", "a page that is there keeps its slug")
+        _reject_together(self, "slug", "page_id", "an existing page keeps its slug")
         _reject_together(self, "if_version", "project_id", "a new page has no version yet")
         _reject_together(self, "base_url", "url", "a page that is fetched has its own URL")
         return self
@@ -131,20 +131,20 @@ class FailedImage(Wire):
     """An image that was not copied and keeps its URL."""
 
     url: str = Field(description="Its URL.")
-    reason: str = Field(description="Why it was not taken.")
+    reason: str = Field(description="Why it was not imported.")
 
 
 class ImportedImages(Wire):
     """Results of importing the page's images."""
 
-    images: int = Field(description="Images that are files now.")
-    failed: list[FailedImage] = Field(description="Images that were not taken.")
+    images: int = Field(description="Number of images that became files.")
+    failed: list[FailedImage] = Field(description="Images that were not imported.")
 
 
 class PageImported(PageWritten):
     """An imported page."""
 
-    imported: ImportedImages = Field(description="What became of its images.")
+    imported: ImportedImages = Field(description="Results of importing its images.")
 
 
 @operation(
@@ -159,9 +159,9 @@ class PageImported(PageWritten):
     errors=(ConflictError, QuotaExceededError, SlugTakenError, VersionConflictError),
 )
 def import_page_html(ctx: Context, args: PageImport) -> PageImported:
-    """Make or replace a page from HTML or a public web page, which is untrusted data.
+    """Create or replace a page from HTML or a public web page, which is untrusted data.
 
-    Relative URLs become absolute, images files of the workspace.
+    Relative URLs become absolute. Images become files of the workspace.
     """
     deadline = Deadline(rehosting.SECONDS)
     # Report unknown ids before any fetch.
@@ -171,8 +171,8 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     source = ctx.unit.run_side_effect_once("source", lambda: _read_source(args))
     if source.relative:
         ctx.warn(
-            f"{source.relative} relative URLs stay as they are, for the HTML has no <base>: give "
-            "baseUrl to make them absolute."
+            f"{source.relative} relative URLs were not changed, because the HTML has no <base>. "
+            "Send baseUrl to make them absolute."
         )
     title = args.title or one_line(source.title or "", MAX_TITLE)
     if page is None:
@@ -232,10 +232,10 @@ def _fetch_page(url: str) -> fetch.Fetched:
         msg = f"The page could not be fetched: {error.reason}."
         raise UpstreamFailedError(msg) from None
     if not fetched.body.strip(b"\xef\xbb\xbf \t\n\f\r"):
-        raise ValidationError.of("url", "expected a page with HTML, the one there is empty")
+        raise ValidationError.of("url", "expected a page with HTML, received an empty page")
     if not html_import.looks_like_html(fetched.body, fetched.content_type):
         kind = fetched.content_type[:80] or "something else"
-        msg = f"The URL gives no web page but {kind}. Give the URL of a page."
+        msg = f"The URL leads to {kind}, not to a web page. Send the URL of a page."
         raise UnsupportedMediaTypeError(msg)
     return fetched
 
@@ -270,7 +270,7 @@ def _rehost_images(
         if isinstance(result, rehosting.RejectedImage)
     ]
     failed += [
-        FailedImage(url=url, reason=f"only the first {MAX_IMAGES} images are taken")
+        FailedImage(url=url, reason=f"only the first {MAX_IMAGES} images are imported")
         for url in source.images[MAX_IMAGES : MAX_IMAGES * 4]
     ]
     if remaining := len(source.images) - len(hosted):

@@ -40,9 +40,9 @@ class PageDelete(Wire):
     errors=(ConfirmationRequiredError, ConflictError, VersionConflictError),
 )
 def delete_page(ctx: Context, args: PageDelete) -> DeletedResult:
-    """Delete a page for good; without confirm the answer names it, to ask the user.
+    """Delete a page permanently. Without confirm, the error names it: ask the user.
 
-    The home page goes last: make another one home before.
+    To delete the home page, first make another page the home, if there is any.
     """
     page = existing_page(ctx, args.id, args.if_version)
     site = page.site

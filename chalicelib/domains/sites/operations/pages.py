@@ -44,7 +44,7 @@ LONG_ANSWER_BYTES = 60 * 1024
 PAGE_ID = Field(description="Page id.")
 IfVersion = Annotated[int, Field(ge=1)]
 """Version that a page must have for a write to succeed."""
-IF_VERSION = optional("409 at another version.")
+IF_VERSION = optional("409 if the version differs.")
 
 
 class PageRecord(Wire):
@@ -59,14 +59,14 @@ class PageRecord(Wire):
         description="Design tokens of the page's builder, or null."
     )
     design_system_truncated: bool = Field(
-        description="Whether the design system is left out, as long ones are in lists."
+        description="Whether the design system was left out; lists leave out long ones."
     )
-    is_home: bool = Field(description="Whether it is the site's first page.")
-    sort_order: int = Field(description="Place among the site's pages, ascending.")
-    url: str = Field(description="Public URL; the home page's is the site's.")
+    is_home: bool = Field(description="Whether it is the site's home page.")
+    sort_order: int = Field(description="Position among the site's pages, ascending.")
+    url: str = Field(description="Public URL; for the home page, the site's URL.")
     html_bytes: int = Field(description="Size of its HTML in bytes of UTF-8.")
     version: int = Field(
-        description="Grows with every change; pass it as ifVersion to write safely."
+        description="Increases with every change. Send it as ifVersion to detect other changes."
     )
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
@@ -102,7 +102,7 @@ class PageRead(Wire):
 
     page: PageOut = Field(description="The page.")
     html_bytes: int = Field(description="Size of the whole HTML in bytes of UTF-8.")
-    next_offset: int | None = Field(description="Where the next part begins, or null at the end.")
+    next_offset: int | None = Field(description="Offset of the next part, or null at the end.")
 
 
 class PageListQuery(Wire):
@@ -128,7 +128,7 @@ class PageQuery(Wire):
         default=0, description="First byte to return."
     )
     max_bytes: Annotated[int, Field(ge=1, le=MAX_HTML_BYTES)] | None = optional(
-        "Most bytes to return."
+        "Maximum bytes to return."
     )
 
 
@@ -160,7 +160,7 @@ class PagePatch(Patch):
     )
     design_system: dict[str, Any] | None = optional("Design tokens, up to 64 KB; null clears.")
     is_home: LiteralTrue = optional("Make it the home page.")
-    sort_order: SortOrder = optional("Place, ascending.")
+    sort_order: SortOrder = optional("Position, ascending.")
     if_version: IfVersion = IF_VERSION
 
     @model_validator(mode="before")
@@ -170,7 +170,7 @@ class PagePatch(Patch):
         left_out = isinstance(sent, dict) and sent.get("designSystemTruncated") is True
         if left_out and sent.get("designSystem", sent) is None:
             message = (
-                "expected the whole design system, received the null that a list shows of a long "
+                "expected the whole design system, received the null that lists show for a long "
                 "one. Get the page, or leave the field out to keep it."
             )
             raise PydanticCustomError(
@@ -210,7 +210,9 @@ def list_pages(ctx: Context, args: PageListQuery) -> PageList:
     if site is None:
         raise SITES.not_found()
     if shortened := sum(page.design_revision is not None for page in rows):
-        ctx.warn(f"designSystem of {shortened} pages is long and shown as null; get the page.")
+        ctx.warn(
+            f"designSystem of {shortened} pages is long and shown as null. Get a page to read it."
+        )
     return PageList(pages=[PageRecord.of(page) for page in rows])
 
 
@@ -311,7 +313,7 @@ def site_with_room(ctx: Context, site_id: str) -> SiteRow:
 
 def _check_room(site: SiteRow) -> SiteRow:
     if (site.page_count or 0) >= MAX_PAGES:
-        msg = f"The site has {MAX_PAGES:,} pages, the most it may have. Delete some first."
+        msg = f"The site has {MAX_PAGES:,} pages, which is the maximum. Delete some first."
         raise ConflictError(msg)
     return site
 

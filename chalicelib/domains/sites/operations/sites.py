@@ -69,7 +69,7 @@ class DomainOut(Wire):
 
 
 class SiteOut(Wire):
-    """A site in answers."""
+    """A site."""
 
     id: Id = Field(description="Site id; other calls take it as projectId.")
     title: str = Field(description="Title.")
@@ -103,9 +103,9 @@ class SiteListQuery(Wire):
     """Filters and sorting for listing sites."""
 
     page: PageNumber = Field(default=1, description="From 1.")
-    size: int = Field(default=10, ge=1, le=100, description="Sites a page.")
+    size: int = Field(default=10, ge=1, le=100, description="Sites per page.")
     status: Literal["active", "inactive", "suspended"] | None = optional("Status.")
-    search: SearchText | None = optional("In title or slug.")
+    search: SearchText | None = optional("Searches title and slug.")
     sort_by: Literal["createdAt", "updatedAt", "title"] = Field(
         default="createdAt", description="Order."
     )
@@ -116,7 +116,7 @@ class SiteList(Wire):
     """One page of sites."""
 
     projects: list[SiteOut] = Field(description="The sites of this page.")
-    pagination: Pagination = Field(description="Where this page stands.")
+    pagination: Pagination = Field(description="Page number, page size and total.")
 
 
 class SiteCreate(Wire):
@@ -142,7 +142,7 @@ class SiteStats(Wire):
     """Switch for counting a site's visits."""
 
     id: Id = Field(description="Site id.")
-    enabled: Annotated[bool, NULL_COUNTS] = optional("Flips if omitted; so does a retry.")
+    enabled: Annotated[bool, NULL_COUNTS] = optional("Toggles if omitted; a retry toggles again.")
 
 
 class SiteStatsResult(Wire):
@@ -171,7 +171,7 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
     example={"search": "bak", "size": 5},
 )
 def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
-    """List the sites; a site's id is the projectId elsewhere."""
+    """List the sites. Other calls take a site's id as projectId."""
     found = SITES.page(
         ctx.workspace_id,
         Query(
@@ -198,7 +198,7 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     errors=(SlugTakenError,),
 )
 def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
-    """Create a site: active, and without pages."""
+    """Create an active site without pages."""
     if args.slug is not None:
         slug, on_conflict = _check_slug(args.slug), _slug_taken_error(args.slug)
     else:
@@ -222,7 +222,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     errors=(SlugTakenError,),
 )
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
-    """Change a site; what you omit stays as it is."""
+    """Change a site. Omitted fields stay unchanged."""
     site = SITES.require(ctx.workspace_id, args.id)
     changes = args.changes
     if changes.get("slug", site.slug) != site.slug:
@@ -230,7 +230,7 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     if site.status == SUSPENDED and "status" in changes:
         site.status_when_resumed = changes.pop("status")
         ctx.warn(
-            "The platform has suspended this site; the status takes effect when that is lifted."
+            "The platform has suspended this site. The status takes effect when it is resumed."
         )
     for name, value in changes.items():
         setattr(site, name, value)

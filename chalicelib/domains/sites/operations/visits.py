@@ -18,7 +18,7 @@ from chalicelib.lib import sources
 
 VIEW_LIMIT = Limit(
     "hits",
-    "page views a minute of a site",
+    "page views per minute of a site",
     60,
     timedelta(minutes=1),
     fails_open=True,
@@ -32,13 +32,13 @@ class PageHit(Wire):
 
     project_id: Id = Field(description="Site id.")
     page_id: Id = Field(description="Page id.")
-    referrer: str | None = optional("URL of the page that led to it.")
+    referrer: str | None = optional("URL of the previous page.")
 
 
 class PageHitResult(Wire):
     """Result of a report."""
 
-    counted: bool = Field(description="False where visits are not counted.")
+    counted: bool = Field(description="Whether the visit was counted; false if counting is off.")
 
 
 def local_day(project_id: object) -> date | None:
@@ -61,7 +61,7 @@ def local_day(project_id: object) -> date | None:
     example={"projectId": "SITE_ID", "pageId": "PAGE_ID"},
 )
 def record_hit(ctx: Context, args: PageHit) -> PageHitResult:
-    """Count that somebody opened a page; the line that counts it is in the pages themselves."""
+    """Count a view of a page. A script in every published page makes this call."""
     site = SITES.find(ctx.workspace_id, args.project_id)
     page = PAGES.find(ctx.workspace_id, args.page_id)
     if site is None or page is None or page.project_id != site.id or site.status == SUSPENDED:

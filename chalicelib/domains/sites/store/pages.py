@@ -23,7 +23,7 @@ INLINE_DESIGN_BYTES = 1024
 
 
 class VersionConflictError(ConflictError):
-    """The record has changed since the version that was named; ``version`` is the present one."""
+    """The record is not at the version ``ifVersion``. ``version`` is its current version."""
 
     code = "version_conflict"
 

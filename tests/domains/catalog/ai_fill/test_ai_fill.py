@@ -56,9 +56,9 @@ class TestEmbeddedModel:
     def test_the_tool_returns_the_same_draft_as_rest(
         self, openverse: FakeOpenverse, api: Api
     ) -> None:
-        failed, told = api.tool("svc_ai_fill_product", name="Bread", language="en")
+        failed, reply = api.tool("svc_ai_fill_product", name="Bread", language="en")
         assert not failed
-        assert told["data"] == fill(api, name="Bread", language="en")
+        assert reply["data"] == fill(api, name="Bread", language="en")
 
     def test_a_draft_stores_nothing(self, openverse: FakeOpenverse, owner: Owner) -> None:
         api = owner.api()
@@ -153,20 +153,20 @@ class TestModel:
     @pytest.mark.parametrize(
         ("answer", "status"),
         [
-            (openai_api.refusing(500, b"{}"), "out of reach or failing"),
-            (openai_api.refusing(503, b"no"), "out of reach or failing"),
-            (openai_api.refusing(401, b'{"error": "sk-SECRET"}'), "refuses the request"),
-            (openai_api.refusing(404, b"no such model"), "refuses the request"),
-            (openai_api.refusing(429, b"{}"), "takes no more requests"),
-            (openai_api.plain(b"<html>It works!</html>"), "something other than an answer"),
-            (openai_api.endless(b"x" * 2**16), "something other than an answer"),
-            (openai_api.cut(), "out of reach or failing"),
-            (openai_api.saying("I am sorry, I cannot do that."), "no card"),
-            (openai_api.saying('{"name": "Bread"'), "no card"),
+            (openai_api.refusing(500, b"{}"), "unavailable or failing"),
+            (openai_api.refusing(503, b"no"), "unavailable or failing"),
+            (openai_api.refusing(401, b'{"error": "sk-SECRET"}'), "rejects the request"),
+            (openai_api.refusing(404, b"no such model"), "rejects the request"),
+            (openai_api.refusing(429, b"{}"), "accepts no more requests"),
+            (openai_api.plain(b"<html>It works!</html>"), "sent an invalid answer"),
+            (openai_api.endless(b"x" * 2**16), "sent an invalid answer"),
+            (openai_api.cut(), "unavailable or failing"),
+            (openai_api.saying("I am sorry, I cannot do that."), "not a valid card"),
+            (openai_api.saying('{"name": "Bread"'), "not a valid card"),
             (openai_api.saying('{"name": 17, "description": "x"}'), "expected name to be text"),
             (openai_api.saying('{"name": "x", "description": " "}'), "expected description"),
-            (openai_api.saying("[" * 5000), "no card"),
-            (openai_api.saying(""), "no card"),
+            (openai_api.saying("[" * 5000), "not a valid card"),
+            (openai_api.saying(""), "not a valid card"),
         ],
         ids=[
             "down",
@@ -195,19 +195,19 @@ class TestModel:
         assert "Try again" in failure.data["message"]
         for secret in (KEY, "SECRET", model.url):
             assert secret not in failure.body.decode()
-        failed, told = api.tool("svc_ai_fill_product", name="Bread")
+        failed, reply = api.tool("svc_ai_fill_product", name="Bread")
         assert failed
-        assert (told["httpStatus"], told["data"]["code"]) == (502, "upstream_failed")
-        assert told["data"]["message"] == failure.data["message"]
+        assert (reply["httpStatus"], reply["data"]["code"]) == (502, "upstream_failed")
+        assert reply["data"]["message"] == failure.data["message"]
 
     @pytest.mark.parametrize(
-        ("asked", "told"), [("7", "7"), ("0", None), ("9" * 400, "86400"), ("soon", None)]
+        ("received", "forwarded"), [("7", "7"), ("0", None), ("9" * 400, "86400"), ("soon", None)]
     )
     def test_a_rate_limited_model_passes_on_when_to_retry(
-        self, asked: str, told: str | None, model: OpenAiApi, api: Api
+        self, received: str, forwarded: str | None, model: OpenAiApi, api: Api
     ) -> None:
-        model.answers = [openai_api.refusing(429, b"{}", f"Retry-After: {asked}")]
-        assert refused(api).headers.get("Retry-After") == told
+        model.answers = [openai_api.refusing(429, b"{}", f"Retry-After: {received}")]
+        assert refused(api).headers.get("Retry-After") == forwarded
 
     @pytest.mark.parametrize(
         "answer", [openai_api.silent, openai_api.dripping(b": thinking\n\n", 0.02)]
@@ -226,13 +226,13 @@ class TestModel:
         assert outside + drafting.MODEL_SECONDS <= 27
 
     @pytest.mark.parametrize(
-        ("changed", "told"),
+        ("changed", "variable"),
         [({"llm_provider": "off"}, "LLM_PROVIDER"), ({"llm_model": ""}, "LLM_MODEL")],
     )
     def test_without_a_configured_model_drafts_are_503_and_nothing_is_requested(
         self,
         changed: dict[str, str],
-        told: str,
+        variable: str,
         model: OpenAiApi,
         open_facts: list[OpenFacts],
         api: Api,
@@ -242,8 +242,8 @@ class TestModel:
         monkeypatch.setattr(llm, "settings", lambda: chosen)
         answer = refused(api, barcode=NUTELLA)
         assert (answer.status, answer.data["code"]) == (503, "not_configured")
-        assert told in answer.data["message"]
+        assert variable in answer.data["message"]
         assert open_facts[0].requests == []
-        failed, said = api.tool("svc_ai_fill_product", name="Bread")
+        failed, reply = api.tool("svc_ai_fill_product", name="Bread")
         assert failed
-        assert said["httpStatus"] == 503
+        assert reply["httpStatus"] == 503

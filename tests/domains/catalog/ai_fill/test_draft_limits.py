@@ -88,7 +88,7 @@ class TestCap:
         fill(owner.api())
         answer = refused(owner.api())
         assert (answer.status, answer.data["code"]) == (429, "rate_limited")
-        assert "2 AI drafts a workspace and UTC day" in answer.data["message"]
+        assert "2 AI drafts per workspace and UTC day" in answer.data["message"]
         assert answer.headers["Retry-After"] == str(12 * 3600)
         assert len(model.asked) == 2
         assert fill(new_owner().api())["draft"]

@@ -20,8 +20,8 @@ class TestBarcode:
         answer = refused(api, barcode=NUTELLA)
         assert (answer.status, answer.data["code"]) == (404, "not_found")
         assert answer.data["message"] == (
-            f"Nothing is known of the barcode {NUTELLA}. Send a name or a prompt, too, to say what"
-            " it is."
+            f"No database has the barcode {NUTELLA}. Send a name or a prompt as well to describe"
+            " the article."
         )
         assert model.asked == []
 

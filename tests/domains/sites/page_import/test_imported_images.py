@@ -126,7 +126,7 @@ class TestImages:
         answer = take(api, site, url=AWAY)
         assert answer["imported"]["images"] == 50
         assert list(reasons(answer)) == [f"{AWAY}/{n}.png" for n in range(50, 60)]
-        assert set(reasons(answer).values()) == {"only the first 50 images are taken"}
+        assert set(reasons(answer).values()) == {"only the first 50 images are imported"}
         assert all(f"{AWAY}/{n}.png" in html_of(api, answer) for n in range(50, 60))
         assert answer["warnings"] == [
             "10 images keep their old URLs; imported.failed has the reasons."
@@ -154,10 +154,10 @@ class TestImages:
         html = images(f"{AWAY}/good.png", *bad)
         answer = take(api, site, html=html)
         assert answer["imported"]["images"] == 1
-        told = reasons(answer)
-        assert list(told) == list(bad)
+        reply = reasons(answer)
+        assert list(reply) == list(bad)
         for url, words in bad.items():
-            assert words in told[url], told[url]
+            assert words in reply[url], reply[url]
             assert url in html_of(api, answer)
 
     def test_each_image_is_fetched_once(self, away: Server, api: Api, site: str) -> None:

@@ -278,7 +278,7 @@ class TestRelativeUrls:
         answer = take(api, site, html=html)
         assert html_of(api, answer) == html
         (warning,) = answer["warnings"]
-        assert warning.startswith("2 relative URLs stay")
+        assert warning.startswith("2 relative URLs were not changed")
         assert "baseUrl" in warning
 
     def test_relative_urls_are_resolved_against_the_given_base_url(
