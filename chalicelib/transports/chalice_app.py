@@ -65,10 +65,10 @@ _PUBLIC_OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy(
     "chalicelib.transports.public:serve"
 )
 _CONSOLE: Lazy[[routes.Page, routes.View, HttpRequest], HttpResponse] = Lazy(
-    "chalicelib.transports.console.door:serve"
+    "chalicelib.transports.console.access:serve"
 )
 _CONSOLE_REFUSAL: Lazy[[AppError, HttpRequest], HttpResponse] = Lazy(
-    "chalicelib.transports.console.door:refuse"
+    "chalicelib.transports.console.access:refuse"
 )
 
 

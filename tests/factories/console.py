@@ -13,7 +13,7 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.identity.store import accounts
-from chalicelib.transports.console import door
+from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import BOT
 from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console
 from tests.factories.examples import top_up
@@ -32,19 +32,19 @@ class Person:
     @property
     def headers(self) -> dict[str, str]:
         """The cookie header that a browser sends."""
-        return {"Cookie": f"{door.COOKIE}={self.token}"} if self.token else {}
+        return {"Cookie": f"{access.COOKIE}={self.token}"} if self.token else {}
 
     @property
     def csrf(self) -> str:
         """The CSRF token in the user's forms."""
-        return door.csrf_token(self.token)
+        return access.csrf_token(self.token)
 
     def request(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
         """Send a request. A new session cookie in the answer is kept."""
         sent = self.headers | {name.replace("_", "-"): text for name, text in headers.items()}
         answer = Api(None).call(method, path, body or None, sent)
         for name, value in cookies(answer).items():
-            if name == door.COOKIE:
+            if name == access.COOKIE:
                 self.token = value
         return answer
 

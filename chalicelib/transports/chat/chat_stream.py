@@ -72,9 +72,9 @@ def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
     """
     if args.channel != TEST or not {"cookie", CSRF_HEADER} & request.headers.keys():
         return False
-    from chalicelib.transports.console import door  # noqa: PLC0415  visitors do not need it
+    from chalicelib.transports.console import access  # noqa: PLC0415  visitors do not need it
 
-    return door.may_try(request, args.agent_id)
+    return access.is_test_chat(request, args.agent_id)
 
 
 def _replay_events(replay: Replay) -> Iterator[ChatEvent]:

@@ -1,6 +1,6 @@
 """The console: owners create keys, watch spending, and read leads and bookings.
 
-``routes`` lists the paths. ``door`` checks sessions and forms, and refuses API keys and other
+``routes`` lists the paths. ``access`` checks sessions and forms, and refuses API keys and other
 sites' forms. ``console_request`` provides the context of a page. Pages call operations of the
 session audience.
 """

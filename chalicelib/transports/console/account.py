@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
-from chalicelib.transports.console import door
+from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpResponse, redirect, set_cookie
@@ -44,7 +44,8 @@ def sign_in(visit: ConsoleRequest) -> HttpResponse:
         return _sign_in_page(visit, error.status, visit.text(NEXT), visit.problem(error))
     if visit.account is not None:
         _end(visit, visit.session_id)
-    return redirect(door.inside(visit.text(NEXT)), [door.cookie(made["token"])])
+    target = access.safe_redirect_path(visit.text(NEXT))
+    return redirect(target, [access.session_cookie(made["token"])])
 
 
 def _sign_in_page(
@@ -55,14 +56,14 @@ def _sign_in_page(
         status,
         problem=problem,
         email=visit.text("email"),
-        leads_to=door.inside(leads_to),
+        leads_to=access.safe_redirect_path(leads_to),
     )
 
 
 def sign_out(visit: ConsoleRequest) -> HttpResponse:
     """End this session."""
     _end(visit, visit.session_id)
-    return redirect(f"{door.SIGN_IN}?done=signed_out", [set_cookie(door.COOKIE, "", 0)])
+    return redirect(f"{access.SIGN_IN}?done=signed_out", [set_cookie(access.COOKIE, "", 0)])
 
 
 def show(visit: ConsoleRequest) -> HttpResponse:
@@ -78,7 +79,7 @@ def change_password(visit: ConsoleRequest) -> HttpResponse:
         )
     except AppError as error:
         return _account_page(visit, error.status, visit.problem(error))
-    return redirect(f"{ACCOUNT}?done=password_changed", [door.cookie(made["token"])])
+    return redirect(f"{ACCOUNT}?done=password_changed", [access.session_cookie(made["token"])])
 
 
 def end_session(visit: ConsoleRequest) -> HttpResponse:
@@ -90,7 +91,7 @@ def end_session(visit: ConsoleRequest) -> HttpResponse:
 def sign_out_everywhere(visit: ConsoleRequest) -> HttpResponse:
     """End all sessions."""
     visit.call("sign_out_everywhere")
-    return redirect(f"{door.SIGN_IN}?done=signed_out", [set_cookie(door.COOKIE, "", 0)])
+    return redirect(f"{access.SIGN_IN}?done=signed_out", [set_cookie(access.COOKIE, "", 0)])
 
 
 def _end(visit: ConsoleRequest, session_id: str) -> None:

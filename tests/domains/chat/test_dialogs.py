@@ -24,7 +24,7 @@ from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError
 from chalicelib.transports import schedules
 from chalicelib.transports.chat import chat_route, chat_stream
-from chalicelib.transports.console import door
+from chalicelib.transports.console import access
 from tests.conftest import Answer, Api, Owner, Time, as_operator, everything
 from tests.factories.chat import Bot, ScriptedModel, answer_to, ask, new_bot, transcript
 from tests.factories.examples import request_to
@@ -205,8 +205,8 @@ class TestStats:
         token = owner.start_session()
         headers = {
             **asked.headers,
-            "cookie": f"{door.COOKIE}={token}",
-            door.CSRF_HEADER: door.csrf_token(token),
+            "cookie": f"{access.COOKIE}={token}",
+            access.CSRF_HEADER: access.csrf_token(token),
         }
         asked = replace(asked, headers=headers)
         assert chat_route.serve(asked, chat_stream.handle).whole_body()

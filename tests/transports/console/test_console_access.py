@@ -9,7 +9,7 @@ import pytest
 from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import console_sessions
 from chalicelib.lib import tokens
-from chalicelib.transports.console import door
+from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
 from tests.conftest import PASSWORD, Answer, as_operator, at_once, everything
 from tests.factories.console import Person, World, begun, cookies
@@ -45,14 +45,14 @@ def stored() -> dict[str, Any]:
 
 
 def lives(token: str) -> bool:
-    visit = door.visit_of(request_with(token))
+    visit = access.signed_in_request(request_with(token))
     return visit is not None
 
 
 def request_with(token: str) -> Any:
     from chalicelib.transports.http import HttpRequest
 
-    return HttpRequest("GET", PREFIX, {"cookie": f"{door.COOKIE}={token}"})
+    return HttpRequest("GET", PREFIX, {"cookie": f"{access.COOKIE}={token}"})
 
 
 def test_every_form_is_covered() -> None:
@@ -72,7 +72,7 @@ class TestApiKeys:
             {"X-Api-Key": key},
             {"X-Anything": f"token={world.here.bot_token}"},
             {"Cookie": f"{boss.headers['Cookie']}; key={key}"},
-            {"Cookie": f"{door.COOKIE}={key}"},
+            {"Cookie": f"{access.COOKIE}={key}"},
         ]
         answers = [boss.request(m, path, **h) for h in headers for m in ("GET", "POST")]
         for query in (f"apiKey={key}", f"a=1&b={quote(key, safe='')}", f"{key}=1"):
@@ -329,7 +329,7 @@ class TestForms:
         boss, other = world.person("boss"), world.person("boss")
         path, fields, before = world.here.path_of(route), FORMS[route], stored()
         right = boss.csrf
-        for csrf in ("", "0" * 64, right[:-1], right.upper(), other.csrf, door.csrf_token("")):
+        for csrf in ("", "0" * 64, right[:-1], right.upper(), other.csrf, access.csrf_token("")):
             assert refused(boss.post(path, fields, csrf))
         for foreign in (
             {"origin": "https://evil.example"},

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.domains.identity.store import console_sessions
 from chalicelib.transports.chat import chat_route, chat_stream
-from chalicelib.transports.console import bots, door
+from chalicelib.transports.console import access, bots
 from chalicelib.transports.console.bots import kopecks
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Time, as_operator, everything, in_console
@@ -70,7 +70,7 @@ def tried(world: World) -> Try:
         sent = {**asked.headers}
         if who is not None:
             sent |= {"cookie": who.headers["Cookie"]}
-            sent |= {door.CSRF_HEADER: who.csrf if csrf is None else csrf}
+            sent |= {access.CSRF_HEADER: who.csrf if csrf is None else csrf}
         response = chat_route.serve(replace(asked, headers=sent), chat_stream.handle)
         return response._replace(body=response.whole_body())
 

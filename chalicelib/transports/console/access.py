@@ -43,7 +43,7 @@ _VARIABLE, _SEGMENT = re.compile(r"{\w+}"), "[A-Za-z0-9_-]+"
 """Ids and slugs have no other characters. A dot in a path could lead out of /console."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 """The format of ``token_urlsafe(32)``."""
-_KEY = re.compile(f"({tokens.PREFIX}|{tokens.BOT_PREFIX})[0-9A-Za-z]{{20}}")
+_API_KEY = re.compile(f"({tokens.PREFIX}|{tokens.BOT_PREFIX})[0-9A-Za-z]{{20}}")
 """Matches texts long enough to be a secret. Shorter ones may be names that begin like a key."""
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -70,7 +70,7 @@ class StaleFormError(ForbiddenError):
 
 def serve(page: Page, view: View, request: HttpRequest) -> HttpResponse:
     """Answer a request to a console path with the view of its method."""
-    return _protect(request, lambda incoming: _answer(page, view, incoming))
+    return _protect(request, lambda incoming: _respond(page, view, incoming))
 
 
 def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
@@ -83,14 +83,14 @@ def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
 
 
 def _protect(request: HttpRequest, answer: render.Handler) -> HttpResponse:
-    if _carries_a_key(request):
-        response = _refuse_key(request)
+    if _has_api_key(request):
+        response = _refuse_api_key(request)
     else:
         response = render.with_pages(answer, link=(PREFIX, "to_console"))(request)
     return response._replace(headers={**_NON_PAGE_HEADERS, **response.headers, **_HEADERS})
 
 
-def _refuse_key(request: HttpRequest) -> HttpResponse:
+def _refuse_api_key(request: HttpRequest) -> HttpResponse:
     """Refuse a request with an API key: programs get the envelope, people get a page."""
     if "authorization" not in request.headers and prefers_html(request):
         title, about, link = "refused", "key_in_console", (PREFIX, "to_console")
@@ -101,7 +101,7 @@ def _refuse_key(request: HttpRequest) -> HttpResponse:
     return failure(ForbiddenError(msg), request.request_id)
 
 
-def _carries_a_key(request: HttpRequest) -> bool:
+def _has_api_key(request: HttpRequest) -> bool:
     """Whether a request carries an API key in any of its parts.
 
     Form fields count, too: a key that is typed as a name would be stored and shown to others.
@@ -111,7 +111,7 @@ def _carries_a_key(request: HttpRequest) -> bool:
     query = [text for name, values in request.query.items() for text in (name, *values)]
     body = unquote_plus(request.body.decode(errors="replace"))
     sent = (*request.headers.values(), *request.path.values(), *query, body)
-    return any(map(_KEY.search, sent))
+    return any(map(_API_KEY.search, sent))
 
 
 def csrf_token(session_token: str) -> str:
@@ -119,7 +119,7 @@ def csrf_token(session_token: str) -> str:
     return hmac.new(session_token.encode(), b"console form", hashlib.sha256).hexdigest()
 
 
-def visit_of(request: HttpRequest) -> ConsoleRequest | None:
+def signed_in_request(request: HttpRequest) -> ConsoleRequest | None:
     """Return the console request of a live session; None without one."""
     found = _signed_in(request)
     if found is None:
@@ -139,8 +139,8 @@ def _signed_in(request: HttpRequest) -> tuple[ConsoleSessionRow, AccountRow] | N
     return (session, account) if session.lives(account) else None
 
 
-def may_try(request: HttpRequest, agent_id: str) -> bool:
-    """Whether a request to the chat comes from a console page of the bot's workspace.
+def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
+    """Whether a chat request is a test from the console, by a manager of the bot's workspace.
 
     The chat's function may read sessions and memberships but not write them, so the session's last
     use is not recorded.
@@ -184,32 +184,32 @@ def _token(request: HttpRequest) -> str:
     return token if _TOKEN.fullmatch(token) else ""
 
 
-def cookie(token: str) -> str:
+def session_cookie(token: str) -> str:
     """Return the ``Set-Cookie`` value of a session."""
     return set_cookie(COOKIE, token, int(console_sessions.LONGEST.total_seconds()))
 
 
-def inside(path: str) -> str:
+def safe_redirect_path(path: str) -> str:
     """Return a console page's path unchanged, and the console's start for any other path.
 
-    Redirects after signing in therefore never leave the console.
+    A redirect after signing in therefore never leaves the console.
     """
-    return path if any(page.fullmatch(path) for page in _pages()) else PREFIX
+    return path if any(page.fullmatch(path) for page in _page_patterns()) else PREFIX
 
 
 @cache
-def _pages() -> list[re.Pattern[str]]:
+def _page_patterns() -> list[re.Pattern[str]]:
     """Return patterns of the paths that have a page. Paths that only accept forms are excluded."""
     shown = (path for path, page in ROUTES.items() if page.get)
     return [re.compile(_VARIABLE.sub(_SEGMENT, path), re.ASCII) for path in shown]
 
 
-def _answer(page: Page, view: View, request: HttpRequest) -> HttpResponse:
+def _respond(page: Page, view: View, request: HttpRequest) -> HttpResponse:
     check_size(request, MAX_FORM_BYTES)
-    visit = visit_of(request)
+    visit = signed_in_request(request)
     new_token = ""
     if visit is None and not page.guest:
-        return _to_sign_in(page, request)
+        return _redirect_to_sign_in(page, request)
     if visit is None:
         new_token = _token(request) or token_urlsafe(32)
         visit = ConsoleRequest(request, csrf_token(new_token))
@@ -223,11 +223,11 @@ def _answer(page: Page, view: View, request: HttpRequest) -> HttpResponse:
         raise ForbiddenError("Members may look, not change. Ask the owner or a manager.")
     response = view(visit)
     if new_token and not response.cookies:
-        response = response._replace(cookies=[cookie(new_token)])
+        response = response._replace(cookies=[session_cookie(new_token)])
     return response
 
 
-def _to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
+def _redirect_to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
     """Redirect to the sign-in page, and back afterwards if the path has a page.
 
     After a form was refused, the sign-in page shows the reason.
@@ -238,7 +238,7 @@ def _to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
         path = request.route
         for name, value in request.path.items():
             path = path.replace(f"{{{name}}}", quote(value, safe=""))
-        about |= {"next": path} if inside(path) == path else {}
+        about |= {"next": path} if safe_redirect_path(path) == path else {}
     return redirect(f"{SIGN_IN}?{urlencode(about)}" if about else SIGN_IN)
 
 
