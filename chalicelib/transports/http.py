@@ -88,9 +88,9 @@ class HttpResponse(NamedTuple):
     cookies: Sequence[str] = ()
     """Values of ``Set-Cookie`` headers, as ``set_cookie`` makes them."""
 
-    def noting(self, **about: object) -> Self:
+    def with_log_fields(self, **fields: object) -> Self:
         """Return the response with more fields in its log line."""
-        return self._replace(log={**self.log, **about})
+        return self._replace(log={**self.log, **fields})
 
     def whole_body(self) -> bytes:
         """Return the body, reading a stream to its end."""

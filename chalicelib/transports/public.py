@@ -86,7 +86,7 @@ def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
         response = _success(request, reply)
     except AppError as error:
         response = _failure(request, sent, error)
-    return response.noting(operation=operation.name)
+    return response.with_log_fields(operation=operation.name)
 
 
 def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
@@ -117,7 +117,7 @@ def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
         response = rest.success(rest.call(operation, principal, request, lambda: sent))
     except AppError as error:
         response = failure(error, request.request_id)
-    return response.noting(operation=operation.name)
+    return response.with_log_fields(operation=operation.name)
 
 
 def _sent_values(request: HttpRequest) -> Mapping[str, Any]:

@@ -45,7 +45,7 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
             response = success(call(operation, principal, request, read))
     except AppError as error:
         response = failure(error, request.request_id)
-    return response.noting(operation=operation.name, **principal.log_fields)
+    return response.with_log_fields(operation=operation.name, **principal.log_fields)
 
 
 def _call_publicly(operation: Operation, principal: Principal, request: HttpRequest) -> Reply:

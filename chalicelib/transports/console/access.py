@@ -82,11 +82,11 @@ def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
     return _protect(request, fail)
 
 
-def _protect(request: HttpRequest, answer: render.Handler) -> HttpResponse:
+def _protect(request: HttpRequest, handler: render.Handler) -> HttpResponse:
     if _has_api_key(request):
         response = _refuse_api_key(request)
     else:
-        response = render.with_pages(answer, link=(PREFIX, "to_console"))(request)
+        response = render.failures_as_pages(handler, link=(PREFIX, "to_console"))(request)
     return response._replace(headers={**_NON_PAGE_HEADERS, **response.headers, **_HEADERS})
 
 
@@ -166,14 +166,14 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
     return membership is not None
 
 
-def check_form(request: HttpRequest, given: str) -> None:
+def check_form(request: HttpRequest, csrf: str) -> None:
     """Refuse a form that is not one of the console's own, made for this session.
 
     Raises:
         StaleFormError: the form is on another site, or its token is missing or wrong.
     """
     token = _token(request)
-    same = token and hmac.compare_digest(csrf_token(token).encode(), given.encode())
+    same = token and hmac.compare_digest(csrf_token(token).encode(), csrf.encode())
     if not same or not _same_site(request):
         raise StaleFormError("This form is out of date. Open its page again, and send it there.")
 
@@ -204,24 +204,23 @@ def _page_patterns() -> list[re.Pattern[str]]:
     return [re.compile(_VARIABLE.sub(_SEGMENT, path), re.ASCII) for path in shown]
 
 
-def _respond(page: Page, view: View, request: HttpRequest) -> HttpResponse:
-    check_size(request, MAX_FORM_BYTES)
-    visit = signed_in_request(request)
+def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
+    check_size(http, MAX_FORM_BYTES)
+    request = signed_in_request(http)
     new_token = ""
-    if visit is None and not page.guest:
-        return _redirect_to_sign_in(page, request)
-    if visit is None:
-        new_token = _token(request) or token_urlsafe(32)
-        visit = ConsoleRequest(request, csrf_token(new_token))
-    if request.method == "POST":
-        check_form(request, visit.text(CSRF_FIELD))
-    if "workspace" in request.path:
-        visit.enter(request.path["workspace"])
-    in_workspace = "workspace" in request.path
-    changes = page.for_managers or request.method == "POST"
-    if in_workspace and changes and not visit.here.manages:
-        raise ForbiddenError("Members may look, not change. Ask the owner or a manager.")
-    response = view(visit)
+    if request is None and not page.guest:
+        return _redirect_to_sign_in(page, http)
+    if request is None:
+        new_token = _token(http) or token_urlsafe(32)
+        request = ConsoleRequest(http, csrf_token(new_token))
+    if http.method == "POST":
+        check_form(http, request.form_value(CSRF_FIELD))
+    if "workspace" in http.path:
+        request.select_workspace(http.path["workspace"])
+        changes = page.for_managers or http.method == "POST"
+        if changes and not request.current_membership.manages:
+            raise ForbiddenError("Members may look, not change. Ask the owner or a manager.")
+    response = view(request)
     if new_token and not response.cookies:
         response = response._replace(cookies=[session_cookie(new_token)])
     return response

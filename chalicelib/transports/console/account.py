@@ -12,98 +12,102 @@ ACCOUNT = f"{PREFIX}/account"
 NEXT = "next"
 
 
-def home(visit: ConsoleRequest) -> HttpResponse:
+def home(request: ConsoleRequest) -> HttpResponse:
     """Redirect to the first workspace, or to the account page if there is none."""
-    return redirect(visit.places[0].path if visit.places else ACCOUNT)
+    return redirect(request.memberships[0].path if request.memberships else ACCOUNT)
 
 
-def ask(visit: ConsoleRequest) -> HttpResponse:
+def sign_in_page(request: ConsoleRequest) -> HttpResponse:
     """Show the sign-in form; redirect accounts that are signed in already."""
-    if visit.account is not None:
+    if request.account is not None:
         return redirect(PREFIX)
-    return _sign_in_page(visit, 200, visit.asked(NEXT))
+    return _render_sign_in(request, 200, request.query_value(NEXT))
 
 
-def sign_in(visit: ConsoleRequest) -> HttpResponse:
+def sign_in(request: ConsoleRequest) -> HttpResponse:
     """Start a new session and redirect to the requested page.
 
     A session that the browser already has ends.
     """
     try:
-        made = ConsoleRequest(visit.request, visit.csrf).call(
+        made = ConsoleRequest(request.http, request.csrf).call(
             "sign_in",
-            email=visit.text("email"),
-            password=visit.text("password"),
-            browser=visit.request.headers.get("user-agent", ""),
+            email=request.form_value("email"),
+            password=request.form_value("password"),
+            browser=request.http.headers.get("user-agent", ""),
         )
     except ValidationError as error:
         # No account can have this input, so the answer is that of a wrong password.
-        problem = Problem(visit.say("error_unauthorized"))
-        return _sign_in_page(visit, error.status, visit.text(NEXT), problem)
+        problem = Problem(request.translate("error_unauthorized"))
+        return _render_sign_in(request, error.status, request.form_value(NEXT), problem)
     except AppError as error:
-        return _sign_in_page(visit, error.status, visit.text(NEXT), visit.problem(error))
-    if visit.account is not None:
-        _end(visit, visit.session_id)
-    target = access.safe_redirect_path(visit.text(NEXT))
+        return _render_sign_in(
+            request, error.status, request.form_value(NEXT), request.problem(error)
+        )
+    if request.account is not None:
+        _end_session(request, request.session_id)
+    target = access.safe_redirect_path(request.form_value(NEXT))
     return redirect(target, [access.session_cookie(made["token"])])
 
 
-def _sign_in_page(
-    visit: ConsoleRequest, status: int, leads_to: str, problem: Problem | None = None
+def _render_sign_in(
+    request: ConsoleRequest, status: int, next_path: str, problem: Problem | None = None
 ) -> HttpResponse:
-    return visit.page(
+    return request.page(
         "sign_in",
         status,
         problem=problem,
-        email=visit.text("email"),
-        leads_to=access.safe_redirect_path(leads_to),
+        email=request.form_value("email"),
+        next_path=access.safe_redirect_path(next_path),
     )
 
 
-def sign_out(visit: ConsoleRequest) -> HttpResponse:
+def sign_out(request: ConsoleRequest) -> HttpResponse:
     """End this session."""
-    _end(visit, visit.session_id)
+    _end_session(request, request.session_id)
     return redirect(f"{access.SIGN_IN}?done=signed_out", [set_cookie(access.COOKIE, "", 0)])
 
 
-def show(visit: ConsoleRequest) -> HttpResponse:
+def show(request: ConsoleRequest) -> HttpResponse:
     """Show the account: its workspaces, its password and its sessions."""
-    return _account_page(visit, 200)
+    return _account_page(request, 200)
 
 
-def change_password(visit: ConsoleRequest) -> HttpResponse:
+def change_password(request: ConsoleRequest) -> HttpResponse:
     """Change the password and end every other session."""
     try:
-        made = visit.call(
-            "change_password", current=visit.text("current"), password=visit.text("password")
+        made = request.call(
+            "change_password",
+            current=request.form_value("current"),
+            password=request.form_value("password"),
         )
     except AppError as error:
-        return _account_page(visit, error.status, visit.problem(error))
+        return _account_page(request, error.status, request.problem(error))
     return redirect(f"{ACCOUNT}?done=password_changed", [access.session_cookie(made["token"])])
 
 
-def end_session(visit: ConsoleRequest) -> HttpResponse:
+def end_session(request: ConsoleRequest) -> HttpResponse:
     """End one session."""
-    _end(visit, visit.text("id"))
+    _end_session(request, request.form_value("id"))
     return redirect(f"{ACCOUNT}?done=session_ended")
 
 
-def sign_out_everywhere(visit: ConsoleRequest) -> HttpResponse:
+def sign_out_everywhere(request: ConsoleRequest) -> HttpResponse:
     """End all sessions."""
-    visit.call("sign_out_everywhere")
+    request.call("sign_out_everywhere")
     return redirect(f"{access.SIGN_IN}?done=signed_out", [set_cookie(access.COOKIE, "", 0)])
 
 
-def _end(visit: ConsoleRequest, session_id: str) -> None:
+def _end_session(request: ConsoleRequest, session_id: str) -> None:
     """End a session. Another tab or a second click may have ended it already."""
     with suppress(NotFoundError):
-        visit.call("end_session", id=session_id)
+        request.call("end_session", id=session_id)
 
 
-def browser_name(told: str) -> str:
+def browser_name(user_agent: str) -> str:
     """Return the common names of browser and system in a ``User-Agent``; "" if unknown."""
-    browser = next((name for mark, name in _BROWSERS.items() if mark in told), "")
-    system = next((name for mark, name in _SYSTEMS.items() if mark in told), "")
+    browser = next((name for token, name in _BROWSERS.items() if token in user_agent), "")
+    system = next((name for token, name in _SYSTEMS.items() if token in user_agent), "")
     return ", ".join(filter(None, (browser, system)))
 
 
@@ -134,10 +138,10 @@ _SYSTEMS = {
 
 
 def _account_page(
-    visit: ConsoleRequest, status: int, problem: Problem | None = None
+    request: ConsoleRequest, status: int, problem: Problem | None = None
 ) -> HttpResponse:
     sessions = [
         {**each, "browser": browser_name(each["browser"])}
-        for each in visit.call("list_sessions")["sessions"]
+        for each in request.call("list_sessions")["sessions"]
     ]
-    return visit.page("account", status, problem=problem, sessions=sessions)
+    return request.page("account", status, problem=problem, sessions=sessions)

@@ -10,24 +10,24 @@ from chalicelib.transports.web import texts
 FILTERS = ("actor", "from", "to")
 
 
-def show(visit: ConsoleRequest) -> HttpResponse:
+def show(request: ConsoleRequest) -> HttpResponse:
     """Show a page of the log, newest first. An invalid filter is reported and ignored."""
-    chosen = {name: visit.asked(name).strip() for name in FILTERS}
+    chosen = {name: request.query_value(name).strip() for name in FILTERS}
     wanted = {name: value for name, value in chosen.items() if value}
-    before = {"before": visit.asked("before")} if visit.asked("before") else {}
+    before = {"before": request.query_value("before")} if request.query_value("before") else {}
     problem, status = None, 200
     try:
-        log = visit.call("list_audit_log", **wanted, **before)
+        log = request.call("list_audit_log", **wanted, **before)
     except AppError as error:
-        problem, status = visit.problem(error), error.status
-        log = visit.call("list_audit_log")
-    members = visit.call("list_members")["members"]
-    return visit.page(
+        problem, status = request.problem(error), error.status
+        log = request.call("list_audit_log")
+    members = request.call("list_members")["members"]
+    return request.page(
         "audit",
         status,
         problem=problem,
         log=log,
-        did=partial(texts.change, visit.language),
+        describe=partial(texts.change, request.language),
         chosen=chosen,
         members=members,
         first=not before,

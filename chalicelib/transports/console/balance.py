@@ -9,12 +9,14 @@ ENTRIES = 50
 """Ledger entries on a page."""
 
 
-def show(visit: ConsoleRequest) -> HttpResponse:
+def show(request: ConsoleRequest) -> HttpResponse:
     """Show the balance and the latest ledger entries. Only the owner sees them."""
-    if not visit.here.owns:
-        return visit.page("balance", statement=None)
-    before = visit.asked("before")
+    if not request.current_membership.owns:
+        return request.page("balance", statement=None)
+    before = request.query_value("before")
     wanted = {"before": int(before)} if re.fullmatch("[1-9][0-9]{0,14}", before, re.ASCII) else {}
-    return visit.page(
-        "balance", statement=visit.call("get_statement", limit=ENTRIES, **wanted), first=not wanted
+    return request.page(
+        "balance",
+        statement=request.call("get_statement", limit=ENTRIES, **wanted),
+        first=not wanted,
     )

@@ -16,7 +16,7 @@ from chalicelib.core.text import search_fold
 from chalicelib.core.wire.schema import MAX_KOPECKS
 from chalicelib.domains.billing.rules.spending import WINDOWS
 from chalicelib.transports.chat import chat_route
-from chalicelib.transports.console.console_request import SEARCH_FROM, ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
 FAILURES = (
@@ -36,116 +36,118 @@ _RUBLES = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?", re.ASCII)
 _SPACES = re.compile(r"[\s\u00a0\u202f]")
 
 
-def index(visit: ConsoleRequest) -> HttpResponse:
+def index(request: ConsoleRequest) -> HttpResponse:
     """List the bots."""
-    listed = visit.call("list_agents")["agents"]
-    wanted = visit.asked("q").strip()
+    listed = request.call("list_agents")["agents"]
+    wanted = request.query_value("q").strip()
     bots = [bot for bot in listed if search_fold(wanted) in search_fold(bot["name"])]
-    return visit.page(
+    return request.page(
         "bots",
-        bots=_with_states(visit, bots),
+        bots=_with_states(request, bots),
         count=len(listed),
-        searchable=len(listed) > SEARCH_FROM,
+        searchable=len(listed) > SEARCH_THRESHOLD,
         wanted=wanted,
         base_url=settings().public_url,
     )
 
 
-def show(visit: ConsoleRequest) -> HttpResponse:
+def show(request: ConsoleRequest) -> HttpResponse:
     """Redirect to the first page of a bot."""
-    return redirect(f"{_path(visit, _bot(visit))}/keys")
+    return redirect(f"{_path(request, _bot(request))}/keys")
 
 
-def keys(visit: ConsoleRequest) -> HttpResponse:
+def keys(request: ConsoleRequest) -> HttpResponse:
     """List a bot's keys, with a form to create one."""
-    return _keys_page(visit, 200)
+    return _keys_page(request, 200)
 
 
-def create_key(visit: ConsoleRequest) -> HttpResponse:
+def create_key(request: ConsoleRequest) -> HttpResponse:
     """Create a bot's key and show its token once."""
-    bot = _bot(visit)
+    bot = _bot(request)
     try:
-        made = visit.call_once("create_bot_key", agentId=bot["id"], name=visit.text("name"))
+        made = request.call_once(
+            "create_bot_key", agentId=bot["id"], name=request.form_value("name")
+        )
     except AlreadyCreatedError as error:
-        key = _key(visit, bot, str(error.details["keyId"]))
-        return visit.page("bot_key_made_before", 409, bot=bot, key=key, path=_path(visit, bot))
+        key = _key(request, bot, str(error.details["keyId"]))
+        return request.page("bot_key_made_before", 409, bot=bot, key=key, path=_path(request, bot))
     except AppError as error:
-        problem = visit.problem(error)
+        problem = request.problem(error)
         if error.code == ConflictError.code:
-            most = visit.call("list_bot_keys", agentId=bot["id"])["most"]
-            problem = Problem(visit.say("bot_keys_full", most=most))
-        return _keys_page(visit, error.status, problem)
-    return visit.page(
+            most = request.call("list_bot_keys", agentId=bot["id"])["most"]
+            problem = Problem(request.translate("bot_keys_full", most=most))
+        return _keys_page(request, error.status, problem)
+    return request.page(
         "bot_key_made",
         bot=bot,
-        path=_path(visit, bot),
-        key=_key(visit, bot, made["keyId"]),
+        path=_path(request, bot),
+        key=_key(request, bot, made["keyId"]),
         token=made["token"],
         chat_url=settings().public_url + chat_route.PATH,
     )
 
 
-def ask_to_delete_key(visit: ConsoleRequest) -> HttpResponse:
+def confirm_delete_key(request: ConsoleRequest) -> HttpResponse:
     """Show the confirmation to delete a bot's key; redirect to the list if the key is gone."""
-    bot = _bot(visit)
+    bot = _bot(request)
     try:
-        key = _key(visit, bot, visit.request.path["key"])
+        key = _key(request, bot, request.http.path["key"])
     except NotFoundError:
-        return _deleted(visit, bot)
-    return visit.page("bot_key_delete", bot=bot, key=key, path=_path(visit, bot))
+        return _deleted(request, bot)
+    return request.page("bot_key_delete", bot=bot, key=key, path=_path(request, bot))
 
 
-def delete_key(visit: ConsoleRequest) -> HttpResponse:
+def delete_key(request: ConsoleRequest) -> HttpResponse:
     """Delete a bot's key. A second click may have deleted it already."""
-    bot = _bot(visit)
+    bot = _bot(request)
     with suppress(NotFoundError):
-        visit.call("delete_bot_key", agentId=bot["id"], keyId=visit.request.path["key"])
-    return _deleted(visit, bot)
+        request.call("delete_bot_key", agentId=bot["id"], keyId=request.http.path["key"])
+    return _deleted(request, bot)
 
 
-def _deleted(visit: ConsoleRequest, bot: dict[str, object]) -> HttpResponse:
-    return redirect(f"{_path(visit, bot)}/keys?done=bot_key_deleted")
+def _deleted(request: ConsoleRequest, bot: dict[str, object]) -> HttpResponse:
+    return redirect(f"{_path(request, bot)}/keys?done=bot_key_deleted")
 
 
-def limits(visit: ConsoleRequest) -> HttpResponse:
+def limits(request: ConsoleRequest) -> HttpResponse:
     """Show a bot's spending limits, and its spending."""
-    return _limits_page(visit, 200)
+    return _limits_page(request, 200)
 
 
-def set_limits(visit: ConsoleRequest) -> HttpResponse:
+def set_limits(request: ConsoleRequest) -> HttpResponse:
     """Set a bot's spending limits. An empty field removes a limit; a missing one keeps it."""
-    bot = _bot(visit)
+    bot = _bot(request)
     try:
-        visit.call("set_bot_limits", agentId=bot["id"], **_amounts(visit))
+        request.call("set_bot_limits", agentId=bot["id"], **_amounts(request))
     except AppError as error:
-        return _limits_page(visit, error.status, visit.problem(error))
-    return redirect(f"{_path(visit, bot)}/limits?done=limits_set")
+        return _limits_page(request, error.status, request.problem(error))
+    return redirect(f"{_path(request, bot)}/limits?done=limits_set")
 
 
-def chat(visit: ConsoleRequest) -> HttpResponse:
+def chat(request: ConsoleRequest) -> HttpResponse:
     """Show a test chat with the bot."""
-    bot = _bot(visit)
-    return visit.page(
+    bot = _bot(request)
+    return request.page(
         "bot_chat",
         bot=bot,
         tab="chat",
-        path=_path(visit, bot),
+        path=_path(request, bot),
         chat_path=chat_route.PATH,
         chat_url=settings().public_url + chat_route.PATH,
-        failures={code: visit.say(f"chat_{code}") for code in FAILURES},
+        failures={code: request.translate(f"chat_{code}") for code in FAILURES},
     )
 
 
-def embed(visit: ConsoleRequest) -> HttpResponse:
+def embed(request: ConsoleRequest) -> HttpResponse:
     """Show the code that embeds the bot in a site."""
-    bot = _bot(visit)
+    bot = _bot(request)
     code = (
         f'<script src="{settings().public_url}/widget.js" data-agent="{bot["id"]}" async></script>'
     )
-    return visit.page("bot_embed", bot=bot, tab="embed", path=_path(visit, bot), code_text=code)
+    return request.page("bot_embed", bot=bot, tab="embed", path=_path(request, bot), code_text=code)
 
 
-def _amounts(visit: ConsoleRequest) -> dict[str, int | None]:
+def _amounts(request: ConsoleRequest) -> dict[str, int | None]:
     """Return the limits of the form, in kopecks.
 
     Raises:
@@ -153,9 +155,9 @@ def _amounts(visit: ConsoleRequest) -> dict[str, int | None]:
     """
     amounts: dict[str, int | None] = {}
     wrong: list[FieldError] = []
-    for window in filter(visit.form.__contains__, WINDOWS):
+    for window in filter(request.form.__contains__, WINDOWS):
         try:
-            amounts[window] = kopecks(window, visit.text(window))
+            amounts[window] = kopecks(window, request.form_value(window))
         except ValidationError as error:
             wrong += error.errors
     if wrong:
@@ -179,14 +181,14 @@ def kopecks(field: str, text: str) -> int | None:
     return amount
 
 
-def _bot(visit: ConsoleRequest) -> dict[str, object]:
-    (found,) = _with_states(visit, [visit.call("get_agent", id=visit.request.path["id"])["agent"]])
-    return found
+def _bot(request: ConsoleRequest) -> dict[str, object]:
+    bot = request.call("get_agent", id=request.http.path["id"])["agent"]
+    return _with_states(request, [bot])[0]
 
 
-def _with_states(visit: ConsoleRequest, bots: list[dict[str, object]]) -> list[dict[str, object]]:
+def _with_states(request: ConsoleRequest, bots: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return bots with their ``state``: active, inactive, stopped or limit_reached."""
-    held = visit.call("list_held_back_bots")["bots"]
+    held = request.call("list_held_back_bots")["bots"]
     reasons = {each["agentId"]: each["reason"] for each in held}
     return [
         {**bot, "state": reasons.get(bot["id"], "active") if bot["isActive"] else "inactive"}
@@ -194,45 +196,49 @@ def _with_states(visit: ConsoleRequest, bots: list[dict[str, object]]) -> list[d
     ]
 
 
-def _path(visit: ConsoleRequest, bot: dict[str, object]) -> str:
-    return f"{visit.here.path}/bots/{bot['id']}"
+def _path(request: ConsoleRequest, bot: dict[str, object]) -> str:
+    return f"{request.current_membership.path}/bots/{bot['id']}"
 
 
-def _key(visit: ConsoleRequest, bot: dict[str, object], key_id: str) -> dict[str, object]:
-    for key in visit.call("list_bot_keys", agentId=bot["id"])["keys"]:
+def _key(request: ConsoleRequest, bot: dict[str, object], key_id: str) -> dict[str, object]:
+    for key in request.call("list_bot_keys", agentId=bot["id"])["keys"]:
         if key["id"] == key_id:
             return dict(key)
     raise NotFoundError("No key of this bot has this id.")
 
 
-def _keys_page(visit: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
-    bot = _bot(visit)
-    listed = visit.call("list_bot_keys", agentId=bot["id"])
-    return visit.page(
+def _keys_page(
+    request: ConsoleRequest, status: int, problem: Problem | None = None
+) -> HttpResponse:
+    bot = _bot(request)
+    listed = request.call("list_bot_keys", agentId=bot["id"])
+    return request.page(
         "bot_keys",
         status,
         problem=problem,
         bot=bot,
         tab="keys",
-        path=_path(visit, bot),
+        path=_path(request, bot),
         listed=listed,
-        typed_name=visit.text("name"),
+        typed_name=request.form_value("name"),
     )
 
 
 def _limits_page(
-    visit: ConsoleRequest, status: int, problem: Problem | None = None
+    request: ConsoleRequest, status: int, problem: Problem | None = None
 ) -> HttpResponse:
-    bot = _bot(visit)
-    budget = visit.call("get_bot_limits", agentId=bot["id"])
-    typed = {w: visit.text(w) if visit.form else _rubles(budget[w]["limit"]) for w in WINDOWS}
-    return visit.page(
+    bot = _bot(request)
+    budget = request.call("get_bot_limits", agentId=bot["id"])
+    typed = {
+        w: request.form_value(w) if request.form else _rubles(budget[w]["limit"]) for w in WINDOWS
+    }
+    return request.page(
         "bot_limits",
         status,
         problem=problem,
         bot=bot,
         tab="limits",
-        path=_path(visit, bot),
+        path=_path(request, bot),
         budget=budget,
         typed=typed,
         windows=WINDOWS,

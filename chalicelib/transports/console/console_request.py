@@ -22,12 +22,12 @@ from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from chalicelib.transports.web import render, texts
 
-ONCE = "once"
+IDEMPOTENCY_FIELD = "once"
 """The form field with the idempotency key: a form sent twice takes effect once."""
 SESSION_OVER = "session_over"
 """Reason shown on the sign-in page after a form was sent with an expired session."""
 MAX_FIELDS = 200
-SEARCH_FROM = 20
+SEARCH_THRESHOLD = 20
 """Lists longer than this have a search field."""
 
 
@@ -35,7 +35,12 @@ class Membership(NamedTuple):
     """A workspace of the account, and the account's role in it."""
 
     workspace: WorkspaceRow
-    membership: MembershipRow
+    row: MembershipRow
+
+    @property
+    def role(self) -> str:
+        """The account's role in the workspace."""
+        return self.row.role
 
     @property
     def path(self) -> str:
@@ -45,16 +50,16 @@ class Membership(NamedTuple):
     @property
     def manages(self) -> bool:
         """Whether the account may change the workspace."""
-        return self.membership.role in {"owner", "manager"}
+        return self.role in {"owner", "manager"}
 
     @property
     def owns(self) -> bool:
         """Whether the account owns the workspace."""
-        return self.membership.role == "owner"
+        return self.role == "owner"
 
 
 class Problem(NamedTuple):
-    """The reason why a form was refused: a summary, and a sentence for each wrong field.
+    """The reason why a form was refused: a summary, and a message for each wrong field.
 
     ``headers`` are the headers of the failure, such as ``Retry-After``.
     """
@@ -68,19 +73,19 @@ class Problem(NamedTuple):
 class ConsoleRequest:
     """A request to the console."""
 
-    request: HttpRequest
+    http: HttpRequest
     csrf: str
     account: AccountRow | None = None
     session_id: str = ""
-    place: Membership | None = field(default=None, init=False)
+    membership: Membership | None = field(default=None, init=False)
 
     @cached_property
-    def places(self) -> list[Membership]:
-        """The account's workspaces, oldest first."""
-        return [Membership(*each) for each in workspaces.of_account(self.signed_in.id)]
+    def memberships(self) -> list[Membership]:
+        """The account's memberships, oldest first."""
+        return [Membership(*each) for each in workspaces.of_account(self.signed_in_account.id)]
 
     @property
-    def signed_in(self) -> AccountRow:
+    def signed_in_account(self) -> AccountRow:
         """The account.
 
         Raises:
@@ -91,45 +96,46 @@ class ConsoleRequest:
         return self.account
 
     @property
-    def here(self) -> Membership:
-        """The workspace of the page.
+    def current_membership(self) -> Membership:
+        """The account's membership of the page's workspace.
 
         Raises:
             NotFoundError: the page is not in a workspace.
         """
-        if self.place is None:
+        if self.membership is None:
             raise _no_workspace()
-        return self.place
+        return self.membership
 
-    def enter(self, slug: str) -> None:
+    def select_workspace(self, slug: str) -> None:
         """Select a workspace of the account.
 
         Raises:
             NotFoundError: the account is not a member of a workspace with this slug. The same error
                 is raised whether the workspace exists or not.
         """
-        self.place = next((p for p in self.places if p.workspace.slug == slug), None)
-        if self.place is None:
+        found = (each for each in self.memberships if each.workspace.slug == slug)
+        self.membership = next(found, None)
+        if self.membership is None:
             raise _no_workspace()
 
     @cached_property
     def principal(self) -> Principal:
         """The principal that calls operations."""
         if self.account is None:
-            return auth.visitor(self.request)
-        outside = SessionPrincipal(
+            return auth.visitor(self.http)
+        session = SessionPrincipal(
             account_id=self.account.id,
             role=self.account.role,
             session_id=self.session_id,
-            client_ip=self.request.client_ip,
+            client_ip=self.http.client_ip,
         )
-        if self.place is None:
-            return outside
+        if self.membership is None:
+            return session
         return replace(
-            outside,
-            workspace_id=self.place.workspace.id,
-            plan=self.place.workspace.plan,
-            membership=self.place.membership.role,
+            session,
+            workspace_id=self.membership.workspace.id,
+            plan=self.membership.workspace.plan,
+            membership=self.membership.role,
         )
 
     def call(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
@@ -147,7 +153,7 @@ class ConsoleRequest:
             AlreadyCreatedError: the form was sent before, and its result was shown then.
             AppError: as the operation documents.
         """
-        return self._call(operation, arguments, self.text(ONCE) or None)
+        return self._call(operation, arguments, self.form_value(IDEMPOTENCY_FIELD) or None)
 
     def _call(
         self, operation: str, arguments: Mapping[str, Any], key: str | None
@@ -156,7 +162,7 @@ class ConsoleRequest:
             REGISTRY[operation],
             self.principal,
             lambda: arguments,
-            request_id=self.request.request_id,
+            request_id=self.http.request_id,
             idempotency_key=key,
         )
         data: dict[str, Any] = from_json(reply.body)["data"]
@@ -166,7 +172,7 @@ class ConsoleRequest:
     def form(self) -> dict[str, list[str]]:
         """The fields of the submitted form, each with its values."""
         fields: dict[str, list[str]] = {}
-        body = self.request.body.decode(errors="replace")
+        body = self.http.body.decode(errors="replace")
         try:
             pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
         except ValueError:
@@ -175,31 +181,32 @@ class ConsoleRequest:
             fields.setdefault(name, []).append(value)
         return fields
 
-    def text(self, name: str) -> str:
+    def form_value(self, name: str) -> str:
         """Return the last value of a form field, or "" if it is missing."""
         return (self.form.get(name) or [""])[-1]
 
-    def asked(self, name: str) -> str:
+    def query_value(self, name: str) -> str:
         """Return the last value of a query parameter, or "" if it is missing."""
-        return (list(self.request.query.get(name, ())) or [""])[-1]
+        return (list(self.http.query.get(name, ())) or [""])[-1]
 
     @cached_property
     def language(self) -> texts.Language:
         """The language of the page."""
-        return render.language(self.request)
+        return render.preferred_language(self.http)
 
-    def say(self, key: str, **values: object) -> str:
+    def translate(self, key: str, **values: object) -> str:
         """Return a text of the catalogue."""
-        return texts.say(self.language, key, **values)
+        return texts.translate(self.language, key, **values)
 
     def problem(self, error: AppError) -> Problem:
-        """Return the page's texts for a failure: its own where the catalogue has them."""
+        """Return the messages of a failure, translated where the catalogue has a text for them."""
 
-        def own(key: str, otherwise: str) -> str:
-            return self.say(key) if texts.has(self.language, key) else otherwise
+        def translated(key: str, default: str) -> str:
+            return self.translate(key) if texts.has(self.language, key) else default
 
-        fields = {e.field: own(f"wrong_{e.field}", e.message) for e in error.errors}
-        summary = self.say("wrong_fields") if fields else own(f"error_{error.code}", error.message)
+        fields = {e.field: translated(f"wrong_{e.field}", e.message) for e in error.errors}
+        own_summary = translated(f"error_{error.code}", error.message)
+        summary = self.translate("wrong_fields") if fields else own_summary
         return Problem(summary, fields, error.headers)
 
     def page(
@@ -211,16 +218,16 @@ class ConsoleRequest:
         **values: object,
     ) -> HttpResponse:
         """Return a page of the console, with the common layout."""
-        zone = self.place.workspace.timezone if self.place else render.ZONE
+        zone = self.membership.workspace.timezone if self.membership else render.ZONE
         problem = problem or Problem()
         shown = {
-            "visit": self,
-            "place": self.place,
+            "request": self,
+            "membership": self.membership,
             "csrf": self.csrf,
             "once": token_urlsafe(18),
             "problem": problem,
             "done": self._done(),
-            "lost": self.asked("done") == SESSION_OVER,
+            "session_over": self.query_value("done") == SESSION_OVER,
             "money": lambda kopecks: texts.money(self.language, kopecks),
             "number": lambda n: texts.number(self.language, n),
             "moment": lambda iso: texts.moment(self.language, datetime.fromisoformat(iso), zone),
@@ -229,7 +236,7 @@ class ConsoleRequest:
             "zone_name": zone,
         }
         response = render.page(
-            self.request,
+            self.http,
             f"console/{template}.html",
             status,
             cached=False,
@@ -240,8 +247,8 @@ class ConsoleRequest:
 
     def _done(self) -> str:
         """Return the text that confirms the last action, if ``done`` names one."""
-        key = f"done_{self.asked('done')}"
-        return self.say(key) if texts.has(self.language, key) else ""
+        key = f"done_{self.query_value('done')}"
+        return self.translate(key) if texts.has(self.language, key) else ""
 
 
 def _no_workspace() -> NotFoundError:

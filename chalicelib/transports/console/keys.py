@@ -17,7 +17,7 @@ from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.core.text import search_fold
-from chalicelib.transports.console.console_request import SEARCH_FROM, ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
 PRESETS = ("read", "agent", "everything")
@@ -25,10 +25,10 @@ GONE = 20
 """Revoked and expired keys on the page, the latest first."""
 
 
-def index(visit: ConsoleRequest) -> HttpResponse:
+def index(request: ConsoleRequest) -> HttpResponse:
     """List the keys. Active keys come first."""
-    listed = visit.call("list_keys")
-    wanted = search_fold(visit.asked("q").strip())
+    listed = request.call("list_keys")
+    wanted = search_fold(request.query_value("q").strip())
     keys = [
         {**key, "rights": rights(key["scopes"])}
         for key in listed["keys"]
@@ -36,67 +36,71 @@ def index(visit: ConsoleRequest) -> HttpResponse:
     ]
     live = [key for key in keys if key["state"] == "live"]
     gone = [key for key in keys if key["state"] != "live"]
-    return visit.page(
+    return request.page(
         "keys",
         keys=live,
         gone=gone[:GONE],
         gone_count=len(gone),
         listed=listed,
-        searchable=len(listed["keys"]) > SEARCH_FROM,
-        wanted=visit.asked("q"),
-        gated=_plan_lacks_api(visit),
+        searchable=len(listed["keys"]) > SEARCH_THRESHOLD,
+        wanted=request.query_value("q"),
+        gated=_plan_lacks_api(request),
         base_url=settings().public_url,
     )
 
 
-def ask(visit: ConsoleRequest) -> HttpResponse:
+def new_key_page(request: ConsoleRequest) -> HttpResponse:
     """Show the form for a new key, or the list if no key can be created."""
-    listed = visit.call("list_keys")
-    if _plan_lacks_api(visit) or listed["live"] >= listed["most"]:
-        return redirect(f"{visit.here.path}/keys")
-    return _form(visit, 200, ticked=preset("read", admin=_admin(visit)))
+    listed = request.call("list_keys")
+    if _plan_lacks_api(request) or listed["live"] >= listed["most"]:
+        return redirect(f"{request.current_membership.path}/keys")
+    return _key_form(request, 200, ticked=preset("read", admin=_admin(request)))
 
 
-def create(visit: ConsoleRequest) -> HttpResponse:
+def create(request: ConsoleRequest) -> HttpResponse:
     """Create a key and show its token once; or only tick the boxes of a preset."""
-    if chosen := visit.text("preset"):
-        return _form(visit, 200, ticked=preset(chosen, admin=_admin(visit)))
-    ticked = frozenset(visit.form.get("scopes", ()))
+    if chosen := request.form_value("preset"):
+        return _key_form(request, 200, ticked=preset(chosen, admin=_admin(request)))
+    ticked = frozenset(request.form.get("scopes", ()))
     try:
-        made = visit.call_once(
+        made = request.call_once(
             "create_key",
-            name=visit.text("name"),
+            name=request.form_value("name"),
             scopes=sorted(ticked),
-            expires=_end_of_day(visit.text("expires"), visit.here.workspace.timezone),
+            expires=_end_of_day(
+                request.form_value("expires"), request.current_membership.workspace.timezone
+            ),
         )
     except AlreadyCreatedError as error:
-        return visit.page("key_made_before", 409, key=_key(visit, str(error.details["keyId"])))
+        return request.page("key_made_before", 409, key=_key(request, str(error.details["keyId"])))
     except AppError as error:
-        problem = visit.problem(error)
+        problem = request.problem(error)
         if error.code == ConflictError.code:
-            problem = Problem(visit.say("keys_full", most=visit.call("list_keys")["most"]))
-        return _form(visit, error.status, ticked=ticked, problem=problem)
-    return visit.page(
+            problem = Problem(
+                request.translate("keys_full", most=request.call("list_keys")["most"])
+            )
+        return _key_form(request, error.status, ticked=ticked, problem=problem)
+    return request.page(
         "key_made",
         token=made["token"],
-        key=_key(visit, made["keyId"]),
+        key=_key(request, made["keyId"]),
         base_url=settings().public_url,
         probe=_probe(made["scopes"]),
     )
 
 
-def ask_to_revoke(visit: ConsoleRequest) -> HttpResponse:
+def confirm_revoke(request: ConsoleRequest) -> HttpResponse:
     """Show the confirmation to revoke a key."""
-    key = _key(visit, visit.request.path["id"])
+    key = _key(request, request.http.path["id"])
     if key["state"] == "revoked":
-        return redirect(f"{visit.here.path}/keys?done=key_revoked")
-    return visit.page("key_revoke", key=key)
+        return redirect(f"{request.current_membership.path}/keys?done=key_revoked")
+    return request.page("key_revoke", key=key)
 
 
-def revoke(visit: ConsoleRequest) -> HttpResponse:
+def revoke(request: ConsoleRequest) -> HttpResponse:
     """Revoke a key for good."""
-    visit.call("revoke_key", id=visit.request.path["id"])
-    return redirect(f"{visit.here.path}/keys?done=key_revoked")
+    request.call("revoke_key", id=request.http.path["id"])
+    return redirect(f"{request.current_membership.path}/keys?done=key_revoked")
 
 
 def preset(name: str, *, admin: bool) -> frozenset[str]:
@@ -124,37 +128,37 @@ def rights(scopes: list[str]) -> list[tuple[str, str]]:
     return [(text, "both" if len(kinds) > 1 else next(iter(kinds))) for text, kinds in held.items()]
 
 
-def _form(
-    visit: ConsoleRequest, status: int, *, ticked: frozenset[str], problem: Problem | None = None
+def _key_form(
+    request: ConsoleRequest, status: int, *, ticked: frozenset[str], problem: Problem | None = None
 ) -> HttpResponse:
-    zone = visit.here.workspace.timezone
-    return visit.page(
+    zone = request.current_membership.workspace.timezone
+    return request.page(
         "key_new",
         status,
         problem=problem,
-        typed_name=visit.text("name"),
-        expires=visit.text("expires"),
+        typed_name=request.form_value("name"),
+        expires=request.form_value("expires"),
         tomorrow=(clock.local_day(clock.now(), zone) + timedelta(days=1)).isoformat(),
         ticked=ticked,
-        areas=[area for area in SCOPED.values() if _admin(visit) or not area.admin_only],
-        presets={each: sorted(preset(each, admin=_admin(visit))) for each in PRESETS},
+        areas=[area for area in SCOPED.values() if _admin(request) or not area.admin_only],
+        presets={each: sorted(preset(each, admin=_admin(request))) for each in PRESETS},
     )
 
 
-def _key(visit: ConsoleRequest, key_id: str) -> dict[str, object]:
-    for key in visit.call("list_keys")["keys"]:
+def _key(request: ConsoleRequest, key_id: str) -> dict[str, object]:
+    for key in request.call("list_keys")["keys"]:
         if key["id"] == key_id:
             return {**key, "rights": rights(key["scopes"])}
     raise NotFoundError("No key of this workspace has this id.")
 
 
-def _admin(visit: ConsoleRequest) -> bool:
-    return visit.signed_in.role == "admin"
+def _admin(request: ConsoleRequest) -> bool:
+    return request.signed_in_account.role == "admin"
 
 
-def _plan_lacks_api(visit: ConsoleRequest) -> bool:
+def _plan_lacks_api(request: ConsoleRequest) -> bool:
     """Whether the workspace's plan excludes the API."""
-    return visit.here.workspace.plan not in PLANS_WITH_API
+    return request.current_membership.workspace.plan not in PLANS_WITH_API
 
 
 def _end_of_day(text: str, timezone: str) -> str | None:

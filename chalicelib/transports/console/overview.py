@@ -6,8 +6,8 @@ from chalicelib.transports.http import HttpResponse
 MEASURES = ("leads", "bookings", "dialogs", "visitors")
 
 
-def show(visit: ConsoleRequest) -> HttpResponse:
+def show(request: ConsoleRequest) -> HttpResponse:
     """Show the counts first, then the latest records behind them."""
-    found = visit.call("get_overview")
+    found = request.call("get_overview")
     days = [{"date": day["date"], **day["income"]} for day in found["days"]]
-    return visit.page("overview", found=found, days=days, measures=MEASURES)
+    return request.page("overview", found=found, days=days, measures=MEASURES)

@@ -37,7 +37,9 @@ class Page(NamedTuple):
 
 ROUTES = {
     PREFIX: Page(get=_view("account:home")),
-    f"{PREFIX}/sign-in": Page(get=_view("account:ask"), post=_view("account:sign_in"), guest=True),
+    f"{PREFIX}/sign-in": Page(
+        get=_view("account:sign_in_page"), post=_view("account:sign_in"), guest=True
+    ),
     f"{PREFIX}/sign-out": Page(post=_view("account:sign_out"), signs_out=True),
     f"{PREFIX}/account": Page(get=_view("account:show")),
     f"{PREFIX}/account/password": Page(post=_view("account:change_password")),
@@ -45,15 +47,15 @@ ROUTES = {
     f"{PREFIX}/account/sign-out": Page(post=_view("account:sign_out_everywhere"), signs_out=True),
     WORKSPACE: Page(get=_view("overview:show")),
     f"{WORKSPACE}/keys": Page(get=_view("keys:index"), post=_view("keys:create")),
-    f"{WORKSPACE}/keys/new": Page(get=_view("keys:ask"), for_managers=True),
+    f"{WORKSPACE}/keys/new": Page(get=_view("keys:new_key_page"), for_managers=True),
     f"{WORKSPACE}/keys/{{id}}/revoke": Page(
-        get=_view("keys:ask_to_revoke"), post=_view("keys:revoke"), for_managers=True
+        get=_view("keys:confirm_revoke"), post=_view("keys:revoke"), for_managers=True
     ),
     f"{WORKSPACE}/bots": Page(get=_view("bots:index")),
     BOT: Page(get=_view("bots:show")),
     f"{BOT}/keys": Page(get=_view("bots:keys"), post=_view("bots:create_key")),
     f"{BOT}/keys/{{key}}/delete": Page(
-        get=_view("bots:ask_to_delete_key"), post=_view("bots:delete_key"), for_managers=True
+        get=_view("bots:confirm_delete_key"), post=_view("bots:delete_key"), for_managers=True
     ),
     f"{BOT}/limits": Page(get=_view("bots:limits"), post=_view("bots:set_limits")),
     f"{BOT}/chat": Page(get=_view("bots:chat")),

@@ -29,7 +29,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _SLOWLY = "public, max-age=600"
 
 
-@render.with_pages
+@render.failures_as_pages
 def index(request: HttpRequest) -> HttpResponse:
     """Show a page of the published posts, latest first; with a tag, only the posts that have it."""
     number, tag = _page_number(request), _one(request, "tag") or None
@@ -61,7 +61,7 @@ def index(request: HttpRequest) -> HttpResponse:
     )
 
 
-@render.with_pages
+@render.failures_as_pages
 def post(request: HttpRequest) -> HttpResponse:
     """Show a published post. A former slug redirects to the current one."""
     found = reading.find(request.path["slug"])
@@ -88,8 +88,8 @@ def post(request: HttpRequest) -> HttpResponse:
 def rss(request: HttpRequest) -> HttpResponse:
     """Return the feed of the latest posts (RSS 2.0)."""
     found = reading.published(1, FEED_POSTS).records
-    spoken = render.language(request)
-    text = render.document(spoken, "blog/rss.xml", posts=found, rfc_date=format_datetime)
+    language = render.preferred_language(request)
+    text = render.document(language, "blog/rss.xml", posts=found, rfc_date=format_datetime)
     return _xml(text, "application/rss+xml", render.CACHED, Vary="Accept-Language")
 
 

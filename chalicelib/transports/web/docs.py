@@ -17,7 +17,7 @@ from chalicelib.transports.web import render
 SCRIPT = "docs"
 
 
-@render.with_pages
+@render.failures_as_pages
 def start(request: HttpRequest) -> HttpResponse:
     """Show the start page, or the search results for ``q``."""
     query = (request.query.get("q") or [""])[-1].strip()[: search.MAX_QUERY]
@@ -29,7 +29,7 @@ def start(request: HttpRequest) -> HttpResponse:
     return _page(request, known, "docs/search.html", query=query, found=shown, total=len(found))
 
 
-@render.with_pages
+@render.failures_as_pages
 def section(request: HttpRequest) -> HttpResponse:
     """Show a guide, or the operations of an area."""
     name, known = request.path["section"], _reference()

@@ -5,7 +5,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, failure, prefe
 from chalicelib.transports.web import render
 
 
-@render.with_pages
+@render.failures_as_pages
 def page(request: HttpRequest) -> HttpResponse:
     """Show the start page to a browser. Other clients get the JSON answer of an unknown path."""
     if not prefers_html(request):

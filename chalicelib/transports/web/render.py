@@ -55,17 +55,17 @@ def environment() -> "Environment":
     return made
 
 
-def language(request: HttpRequest) -> Language:
+def preferred_language(request: HttpRequest) -> Language:
     """Return the page's language for a request."""
     return texts.preferred(request.headers.get("accept-language", ""))
 
 
-def document(spoken: Language, template: str, **values: object) -> str:
+def document(language: Language, template: str, /, **values: object) -> str:
     """Render a template in a language."""
     own = {
-        "lang": spoken,
-        "say": partial(texts.say, spoken),
-        "day": lambda when: texts.day(spoken, clock.local_day(when, ZONE)),
+        "lang": language,
+        "translate": partial(texts.translate, language),
+        "day": lambda when: texts.day(language, clock.local_day(when, ZONE)),
         "base_url": settings().public_url,
         "name": SERVICE,
         "script": None,
@@ -76,6 +76,7 @@ def document(spoken: Language, template: str, **values: object) -> str:
 def page(
     request: HttpRequest,
     template: str,
+    /,
     status: int = 200,
     *,
     cached: bool = True,
@@ -86,7 +87,7 @@ def page(
 
     ``script`` names one of ``assets.SCRIPTS``, which the page loads.
     """
-    body = document(language(request), template, script=script, **values).encode()
+    body = document(preferred_language(request), template, script=script, **values).encode()
     headers = {"Content-Type": HTML_TYPE, "Vary": "Accept-Language", **_security_headers("'self'")}
     if script is not None:
         headers["Content-Security-Policy"] += _WITH_SCRIPT
@@ -110,7 +111,7 @@ def notice(  # noqa: PLR0913  the parts of a notice
     ``title``, ``about`` and the text of ``link`` (a URL and a text) are keys of the catalogue.
     """
     shown = {"icon_name": icon, "title": title, "about": about, "link": link, "values": values}
-    body = document(language(request), "notice.html", **shown).encode()
+    body = document(preferred_language(request), "notice.html", **shown).encode()
     digest = base64.b64encode(hashlib.sha256(_style("plain").encode()).digest()).decode()
     headers = {
         "Content-Type": HTML_TYPE,
@@ -121,7 +122,7 @@ def notice(  # noqa: PLR0913  the parts of a notice
     return HttpResponse(status, body, headers)
 
 
-def with_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Handler:
+def failures_as_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Handler:
     """Return a handler whose failures are shown as pages, with ``link`` as in ``notice``."""
 
     def run(request: HttpRequest) -> HttpResponse:
@@ -141,7 +142,7 @@ def with_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Hand
                 log.exception("a page failed", extra={"requestId": request.request_id})
             status = error.status if isinstance(error, AppError) else 500
             own = f"error_{error.code}" if isinstance(error, AppError) else ""
-            known = texts.has(language(request), own)
+            known = texts.has(preferred_language(request), own)
             shown_notice = notice(
                 request,
                 status,

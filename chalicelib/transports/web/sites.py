@@ -22,7 +22,7 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
 """Icon, title and text of each notice shown in place of a page. All have status 404."""
 
 
-@render.with_pages
+@render.failures_as_pages
 def page(request: HttpRequest) -> HttpResponse:
     """Show a page of a site, or a notice with the reason if it cannot be shown."""
     slug = request.path["site"]

@@ -27,9 +27,9 @@ def preferred(header: str, default: Language = "en") -> Language:
     candidates: list[tuple[float, Language]] = []
     for part in header.split(","):
         found = _RANGE.fullmatch(part)
-        spoken = next((each for each in LANGUAGES if found and each == found[1].lower()), None)
-        if found and spoken and (weight := _weight(found[2])):
-            candidates.append((weight, spoken))
+        language = next((each for each in LANGUAGES if found and each == found[1].lower()), None)
+        if found and language and (weight := _weight(found[2])):
+            candidates.append((weight, language))
     return max(candidates, key=lambda candidate: candidate[0])[1] if candidates else default
 
 
@@ -56,14 +56,14 @@ def _changes(language: Language) -> po_files.Catalogue:
     return po_files.read(LOCALE, language, "changes")
 
 
-def say(language: Language, key: str, **values: object) -> str:
+def translate(language: Language, key: str, **values: object) -> str:
     """Return a text of the catalogue. ``n`` selects the plural form."""
     text = catalogue(language).texts[key]
     if isinstance(text, str):
         return text.format(**values)
     n = values["n"]
     if not isinstance(n, int):
-        msg = f"{key} is said of whole numbers"
+        msg = f"{key} needs n, a whole number, to select the plural form"
         raise TypeError(msg)
     form = text[catalogue(language).plural_index(n)]
     return form.format(**{**values, "n": number(language, n)})

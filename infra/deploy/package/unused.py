@@ -21,7 +21,7 @@ MANUAL = "documentation"
 MANUAL_IS_READ = "clientContextParams"
 """botocore requires the documentation of these parameters at the first call to S3."""
 LOCALE_DATA = "babel/locale-data"
-SPOKEN = {"root.dat", *(f"{language}.dat" for language in LANGUAGES)}
+LANGUAGE_FILES = {"root.dat", *(f"{language}.dat" for language in LANGUAGES)}
 """Babel's data of the languages, and the data that all languages share."""
 
 
@@ -30,7 +30,7 @@ def is_used(name: str) -> bool:
     if (service := SERVICE_DATA.match(name)) is not None:
         return service[1] in SERVICES
     folder, _, file = name.rpartition("/")
-    return folder != LOCALE_DATA or file in SPOKEN
+    return folder != LOCALE_DATA or file in LANGUAGE_FILES
 
 
 def trimmed(name: str, content: bytes) -> bytes:

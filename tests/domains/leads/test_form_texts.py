@@ -11,7 +11,9 @@ def test_every_text_of_forms_is_used_and_every_used_text_exists() -> None:
     folder = Path(leads.__file__).parent
     files = [file for file in folder.rglob("*") if file.suffix in {".py", ".html"}]
     sources = "\n".join(file.read_text() for file in files)
-    named = re.findall(r'\btext\([\w.]+, "(\w+)"|say\("(\w+)"\)|_RefusedError\("(\w+)"', sources)
+    named = re.findall(
+        r'\btext\([\w.]+, "(\w+)"|translate\("(\w+)"\)|_RefusedError\("(\w+)"', sources
+    )
     keys = set(form_texts.catalogue("en").texts)
     assert {key for keys_of_call in named for key in keys_of_call if key} <= keys
     assert set(form_texts._FAILURES.values()) <= keys

@@ -45,8 +45,7 @@ def stored() -> dict[str, Any]:
 
 
 def lives(token: str) -> bool:
-    visit = access.signed_in_request(request_with(token))
-    return visit is not None
+    return access.signed_in_request(request_with(token)) is not None
 
 
 def request_with(token: str) -> Any:

@@ -59,8 +59,8 @@ def test_every_text_used_by_a_template_or_page_exists_and_none_is_unused() -> No
     sources = "\n".join(file.read_text() for file in files)
     shared = "\n".join(file.read_text() for file in Path(core.__file__).parent.glob("*.py"))
     keys = set(texts.catalogue("en").texts)
-    assert set(re.findall(r'say\(\s*"(\w+)"[,)]', sources)) <= keys
-    beginnings = set(re.findall(r'say\("(\w+)" \+', sources))
+    assert set(re.findall(r'translate\(\s*"(\w+)"[,)]', sources)) <= keys
+    beginnings = set(re.findall(r'translate\("(\w+)" \+', sources))
     assert all(any(key.startswith(beginning) for key in keys) for beginning in beginnings)
     beginnings |= set(re.findall(r'f"([a-z]+_){', sources + shared))
     unused = keys - set(re.findall(r'"(\w+)"', sources)) - FROM_RECORDS
@@ -102,8 +102,8 @@ def test_any_language_header_selects_a_language(header: str) -> None:
     ],
 )
 def test_plurals_follow_the_rules_of_the_language(n: int, russian: str, english: str) -> None:
-    assert texts.say("ru", "posts", n=n) == russian
-    assert texts.say("en", "posts", n=n) == english
+    assert texts.translate("ru", "posts", n=n) == russian
+    assert texts.translate("en", "posts", n=n) == english
 
 
 def test_money_dates_and_times_have_the_local_format() -> None:

@@ -163,8 +163,12 @@ def _page(template: str, language: str, back_url: str | None = None, **values: o
 
 
 def _render(template: str, language: str, **values: object) -> str:
-    say = partial(text, language)
-    return _templates().get_template(f"{template}.html").render(lang=language, say=say, **values)
+    translate = partial(text, language)
+    return (
+        _templates()
+        .get_template(f"{template}.html")
+        .render(lang=language, translate=translate, **values)
+    )
 
 
 @cache
