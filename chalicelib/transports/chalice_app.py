@@ -91,33 +91,33 @@ class App(Chalice):
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401  Lambda's context
         """Answer an API Gateway event."""
-        about = event.setdefault("requestContext", {})
-        about["requestId"] = about.get("requestId") or str(uuid4())
-        methods = self.routes.get(about.get("resourcePath", ""), {})
-        method = about.get("httpMethod", "")
+        request_context = event.setdefault("requestContext", {})
+        request_context["requestId"] = request_context.get("requestId") or str(uuid4())
+        methods = self.routes.get(request_context.get("resourcePath", ""), {})
+        method = request_context.get("httpMethod", "")
         error = _refusal(event, method, methods)
         if error is None:
             reply: dict[str, Any] = super().__call__(event, context)
             return reply
-        place = about.get("resourcePath") or unquote(event.get("path", ""))
+        path = request_context.get("resourcePath") or unquote(event.get("path", ""))
         request = HttpRequest(
             method,
             "unrouted",
             _lower_case(event.get("headers") or {}),
             event.get("multiValueQueryStringParameters") or {},
-            {"unrouted": place},
-            request_id=about["requestId"],
+            {"unrouted": path},
+            request_id=request_context["requestId"],
         )
-        run = cors.PUBLIC.handle if place.startswith(PUBLIC_PREFIX) else handle
-        return _to_chalice(run(request, _failure_handler(place, error))).to_dict()
+        run = cors.PUBLIC.handle if path.startswith(PUBLIC_PREFIX) else handle
+        return _to_chalice(run(request, _failure_handler(path, error))).to_dict()
 
 
-def _failure_handler(place: str, error: AppError) -> Handler:
+def _failure_handler(path: str, error: AppError) -> Handler:
     """Return a handler that raises a failure: a page below /console, elsewhere the envelope.
 
     Requests that bypass the edge never get a page.
     """
-    is_console = f"{place}/".startswith(f"{routes.PREFIX}/")
+    is_console = f"{path}/".startswith(f"{routes.PREFIX}/")
     if isinstance(error, ForbiddenError) or not is_console:
         return lambda request: failure(error, request.request_id)
 
@@ -147,13 +147,13 @@ def unknown_path() -> NotFoundError:
 
 def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowedError:
     """Return the error for a method that a known path does not accept."""
-    taken = (
+    accepted = (
         name
         for name, entry in methods.items()
         # Browsers send OPTIONS by themselves; callers do not.
         if name != "OPTIONS" and not entry.view_name.startswith(REFUSING)
     )
-    allowed = ", ".join(sorted(taken))
+    allowed = ", ".join(sorted(accepted))
     return MethodNotAllowedError(
         f"This path does not take {method[:32]}; it takes {allowed}.", headers={"Allow": allowed}
     )
@@ -197,10 +197,14 @@ def mount(app: App) -> None:
         _shared_route(app, view, "GET", path, handler, cors.PUBLIC)
     for path, page in routes.ROUTES.items():
         view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
-        for method, taken in (("GET", page.get), ("POST", page.post)):
-            if taken:
+        for method, page_view in (("GET", page.get), ("POST", page.post)):
+            if page_view:
                 _route(
-                    app, f"{view}_{method.lower()}", method, path, partial(_CONSOLE, page, taken)
+                    app,
+                    f"{view}_{method.lower()}",
+                    method,
+                    path,
+                    partial(_CONSOLE, page, page_view),
                 )
             else:
                 refused = f"{REFUSING}{view}_{method.lower()}"

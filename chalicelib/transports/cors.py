@@ -60,7 +60,7 @@ class Policy:
         response = http.handle(request, handler)
         headers = {**response.headers, **self._shared(request)}
         return response._replace(
-            headers=headers if self.admits is None else http.varying(headers, "Origin")
+            headers=headers if self.admits is None else http.with_vary(headers, "Origin")
         )
 
     def _shared(self, request: HttpRequest) -> dict[str, str]:

@@ -25,8 +25,8 @@ def check(headers: Mapping[str, str]) -> None:
         ForbiddenError: the secret is missing or wrong.
     """
     secret = settings().edge_secret
-    given = headers.get(SECRET_HEADER, "").encode(errors="replace")
-    if secret and not hmac.compare_digest(given, secret.encode()):
+    received = headers.get(SECRET_HEADER, "").encode(errors="replace")
+    if secret and not hmac.compare_digest(received, secret.encode()):
         raise ForbiddenError("Call the service at its public address.")
 
 

@@ -70,8 +70,8 @@ class HttpRequest:
         """The cookies by name. The first of a name wins: the most specific one (RFC 6265, 5.4)."""
         cookies: dict[str, str] = {}
         for pair in self.headers.get("cookie", "").split(";"):
-            name, mark, value = pair.partition("=")
-            if mark:
+            name, equals, value = pair.partition("=")
+            if equals:
                 cookies.setdefault(name.strip(), value.strip())
         return cookies
 
@@ -110,11 +110,11 @@ class HttpResponse(NamedTuple):
 
 def redirect(location: str, cookies: Sequence[str] = ()) -> HttpResponse:
     """Return a redirect that clients follow with GET, whatever the request's method was."""
-    headers = {"Location": quote(location, safe=_IN_LOCATION)}
+    headers = {"Location": quote(location, safe=_SAFE_IN_LOCATION)}
     return HttpResponse(303, b"", headers, cookies=cookies)
 
 
-_IN_LOCATION = string.punctuation
+_SAFE_IN_LOCATION = string.punctuation
 """Characters that are not escaped. Line breaks are: one would begin another header."""
 
 
@@ -145,7 +145,7 @@ def etag(body: bytes, *, strong: bool = False) -> str:
     return f'{"" if strong else "W/"}"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
-def varying(headers: Mapping[str, str], name: str) -> dict[str, str]:
+def with_vary(headers: Mapping[str, str], name: str) -> dict[str, str]:
     """Return the headers with one more request header in ``Vary``."""
     names = [each.strip() for each in headers.get("Vary", "").split(",") if each.strip()]
     return {**headers, "Vary": ", ".join(dict.fromkeys([*names, name]))}
@@ -193,7 +193,7 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
     )
     headers = {**response.headers, "X-Request-Id": request.request_id}
     if isinstance(response.body, bytes):  # the gateway and the edge compress these
-        headers = varying(headers, "Accept-Encoding")
+        headers = with_vary(headers, "Accept-Encoding")
     if headers.keys().isdisjoint({"Cache-Control", "ETag"}):
         headers["Cache-Control"] = "no-store"
     return response._replace(headers=headers)
@@ -201,13 +201,13 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
 
 def _not_modified(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Return a 304 if ``If-None-Match`` has the response's tag, weak or not (RFC 9110, 13.1.2)."""
-    wanted = request.headers.get("if-none-match", "")
+    requested = request.headers.get("if-none-match", "")
     tag = response.headers.get("ETag", "").removeprefix("W/")
     if (
         not tag
         or response.status not in {HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT}
         or request.method not in {"GET", "HEAD"}
-        or (wanted.strip() != "*" and tag not in _ENTITY_TAG.findall(wanted))
+        or (requested.strip() != "*" and tag not in _ENTITY_TAG.findall(requested))
     ):
         return response
     response.close()
@@ -244,8 +244,8 @@ def check_body(
         and kind not in {JSON_TYPE, *others}
         and not (kind.startswith("application/") and kind.endswith("+json"))
     ):
-        taken = ["JSON, as Content-Type: application/json", *(f"a form, as {t}" for t in others)]
-        msg = f'The body is of type "{kind[:80]}". Send {", or ".join(taken)}.'
+        accepted = ["JSON, as Content-Type: application/json", *(f"a form, as {t}" for t in others)]
+        msg = f'The body is of type "{kind[:80]}". Send {", or ".join(accepted)}.'
         raise UnsupportedMediaTypeError(msg)
 
 
@@ -276,11 +276,11 @@ def check_size(
 
 
 def body_too_large(
-    size: int, limit: int = MAX_BODY_BYTES, instead: str | None = None
+    size: int, limit: int = MAX_BODY_BYTES, advice: str | None = None
 ) -> PayloadTooLargeError:
     """Return the error for a body over the limit, with advice to the caller."""
-    instead = instead or "Send less at once."
-    return PayloadTooLargeError(f"The body has {size:,} bytes; the limit is {limit:,}. {instead}")
+    advice = advice or "Send less at once."
+    return PayloadTooLargeError(f"The body has {size:,} bytes; the limit is {limit:,}. {advice}")
 
 
 _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")

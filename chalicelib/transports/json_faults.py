@@ -7,9 +7,9 @@ is therefore parsed again, with a more lenient parser.
 import json
 import re
 
-LEVELS = 200
+MAX_LEVELS = 200
 """Deepest nesting of arrays and objects that the parser accepts."""
-MOST_DIGITS = 4_300
+MAX_DIGITS = 4_300
 """Largest number of digits in an integer. Longer integers take quadratic time to parse."""
 _PLACE = re.compile(r"line ([0-9]+) column ([0-9]+)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -27,7 +27,7 @@ def fault_of(body: bytes, error: ValueError) -> str:
     except UnicodeDecodeError as failed:
         return f"is not UTF-8 at byte {failed.start + 1}; encode the JSON as UTF-8"
     if "recursion limit" in str(error):
-        return f"is nested more than {LEVELS} levels deep; send flatter JSON"
+        return f"is nested more than {MAX_LEVELS} levels deep; send flatter JSON"
     return _beyond_syntax(text) or _malformed(error)
 
 
@@ -50,10 +50,10 @@ def _beyond_syntax(text: str) -> str | None:
         return None
     if constants:
         return f"has {constants[0]}, which is no number in JSON; send a number, or null"
-    if longest[0] > MOST_DIGITS:
+    if longest[0] > MAX_DIGITS:
         return (
             f"is valid JSON, but has an integer of {longest[0]:,} digits; the most is"
-            f" {MOST_DIGITS:,}. Send it as text"
+            f" {MAX_DIGITS:,}. Send it as text"
         )
     if surrogate:
         return (

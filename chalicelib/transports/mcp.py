@@ -279,11 +279,11 @@ def _run(call: Call, entry: Entry) -> str:
         arguments = {}
     if not isinstance(arguments, dict):
         raise ValidationError.of("arguments", "expected an object, such as {}")
-    given, key = idempotency_keys.split(operation, arguments)
+    values, key = idempotency_keys.split(operation, arguments)
     reply = invoke(
         operation,
         call.principal,
-        lambda: given,
+        lambda: values,
         request_id=call.request_id,
         idempotency_key=key,
         naming=by_tool,

@@ -25,7 +25,7 @@ from chalicelib.domains.leads.operations.submission import (
 )
 from chalicelib.domains.leads.rules import form_fields, form_texts
 from chalicelib.domains.sites.operations import visits
-from chalicelib.lib import crawlers as bots
+from chalicelib.lib import crawlers
 from chalicelib.transports import booking_calendar, form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
@@ -81,8 +81,8 @@ def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
             reply = _decoy_reply(public_form(request.path["id"]))
         else:
             _check_fill_time(sent)
-            given = _input(request, sent)
-            reply = rest.call(operation, visitor(request), request, lambda: given)
+            values = _submission_input(request, sent)
+            reply = rest.call(operation, visitor(request), request, lambda: values)
         response = _success(request, reply)
     except AppError as error:
         response = _failure(request, sent, error)
@@ -109,7 +109,7 @@ def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
     """
     rest.check_input(operation, request)
     sent = json_object(request.body)
-    if bots.is_bot(request.headers.get("user-agent")):
+    if crawlers.is_bot(request.headers.get("user-agent")):
         result = visits.PageHitResult(counted=False).model_dump(by_alias=True)
         return rest.success(Reply(to_json({"data": {"status": True, **result}})))
     try:
@@ -152,7 +152,7 @@ def _integer(value: object) -> int | None:
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
-def _input(request: HttpRequest, sent: Mapping[str, Any]) -> dict[str, Any]:
+def _submission_input(request: HttpRequest, sent: Mapping[str, Any]) -> dict[str, Any]:
     """Return the operation's input: the values that the visitor typed, and the visit's origin.
 
     Without script, the page is the ``Referer`` header, which is often only an origin.
@@ -240,9 +240,9 @@ def _page(status: int, html: str, **headers: str) -> HttpResponse:
 
 
 def _language(request: HttpRequest) -> str:
-    """Return the visitor's language for a form that is not known."""
-    wanted = request.headers.get("accept-language", "").strip().lower()
-    return "ru" if wanted.startswith("ru") else "en"
+    """Return the language of the visitor's browser, for a form that does not exist."""
+    accepted = request.headers.get("accept-language", "").strip().lower()
+    return "ru" if accepted.startswith("ru") else "en"
 
 
 _TEXT = {"type": "string"}

@@ -41,7 +41,7 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
         if Audience.PUBLIC in operation.audience:
             response = success(_call_publicly(operation, principal, request))
         else:
-            read = partial(_input, operation, request)
+            read = partial(_read_input, operation, request)
             response = success(call(operation, principal, request, read))
     except AppError as error:
         response = failure(error, request.request_id)
@@ -53,8 +53,8 @@ def _call_publicly(operation: Operation, principal: Principal, request: HttpRequ
 
     There is no access to check first, and the body is small.
     """
-    given, key = idempotency_keys.split(operation, _input(operation, request))
-    return call(operation, principal, request, lambda: given, key)
+    values, key = idempotency_keys.split(operation, _read_input(operation, request))
+    return call(operation, principal, request, lambda: values, key)
 
 
 def check_input(operation: Operation, request: HttpRequest) -> None:
@@ -68,8 +68,8 @@ def check_input(operation: Operation, request: HttpRequest) -> None:
         return
     public = Audience.PUBLIC in operation.audience
     limit = MAX_PUBLIC_BODY_BYTES if public else MAX_BODY_BYTES
-    instead = operation.if_too_large
-    check_body(request, *body_types(operation), limit=limit, if_too_large=instead)
+    advice = operation.if_too_large
+    check_body(request, *body_types(operation), limit=limit, if_too_large=advice)
 
 
 def call(
@@ -105,20 +105,20 @@ def success(reply: Reply) -> HttpResponse:
     return HttpResponse(200, reply.body, headers)
 
 
-def _input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
+def _read_input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
     """Read the input from the query or the body. Path parameters override both."""
-    given: dict[str, Any]
+    values: dict[str, Any]
     if operation.reads_query:
         _check_encoding(request.query)
-        given = parsing.from_query(operation.input, request.query)
+        values = parsing.from_query(operation.input, request.query)
     elif media_type(request) not in _form_types(operation):
-        given = json_object(request.body)
+        values = json_object(request.body)
     elif operation.file_field:
-        given = dict(form_data.read_file(request, operation.file_field))
+        values = dict(form_data.read_file(request, operation.file_field))
     else:
-        given = parsing.from_query(operation.input, form_data.read_fields(request))
-    given.update(request.path)
-    return given
+        values = parsing.from_query(operation.input, form_data.read_fields(request))
+    values.update(request.path)
+    return values
 
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"

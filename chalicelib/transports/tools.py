@@ -21,7 +21,7 @@ from chalicelib.core.text import nearest
 WORKSPACE = areas.WORKSPACE.name
 """The toolset of tools that need no scope. It is always listed unless excluded by name."""
 EVERYTHING = "all"
-MOST_NAMED = 5
+MAX_UNKNOWN_NAMES = 5
 """Number of unknown names in the headers that the instructions warn about."""
 _MAX_SHOWN_LENGTH = 60
 
@@ -136,15 +136,15 @@ class Selection(NamedTuple):
         if not query and not any(name.startswith("x-mcp-") for name in headers):
             return cls()
 
-        def given(header: str, parameter: str) -> frozenset[str]:
+        def names_in(header: str, parameter: str) -> frozenset[str]:
             texts = [headers.get(header, ""), *query.get(parameter, ())]
             return frozenset(name.strip() for text in texts for name in text.split(",")) - {""}
 
-        flags = given("x-mcp-readonly", "readonly")
+        flags = names_in("x-mcp-readonly", "readonly")
         return cls(
-            toolsets=given("x-mcp-toolsets", "toolsets"),
-            tools=given("x-mcp-tools", "tools"),
-            exclude=given("x-mcp-exclude-tools", "exclude"),
+            toolsets=names_in("x-mcp-toolsets", "toolsets"),
+            tools=names_in("x-mcp-tools", "tools"),
+            exclude=names_in("x-mcp-exclude-tools", "exclude"),
             read_only=bool({flag.lower() for flag in flags} & {"true", "1", "yes"}),
         )
 
@@ -190,7 +190,7 @@ def instructions(principal: ApiKeyPrincipal, selection: Selection) -> str:
     sentences = [_INSTRUCTIONS]
     if hidden:
         sentences.append(_hidden_sentence(hidden, principal))
-    sentences += map(_unknown_sentence, selection.unknown()[:MOST_NAMED])
+    sentences += map(_unknown_sentence, selection.unknown()[:MAX_UNKNOWN_NAMES])
     return " ".join(filter(None, sentences))
 
 

@@ -24,9 +24,9 @@ def script(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  it is the sam
 
 @cache
 def _read() -> tuple[bytes, str]:
-    body = _UNREAD.sub(b"", _SOURCE.read_bytes())
+    body = _UNUSED.sub(b"", _SOURCE.read_bytes())
     return body, etag(body)
 
 
-_UNREAD = re.compile(rb"(?m)^[ ]+(//.*\n|/\*\*.*\*/\n)?|^\n")
+_UNUSED = re.compile(rb"(?m)^[ ]+(//.*\n|/\*\*.*\*/\n)?|^\n")
 """Matches indentation and comment lines, which browsers do not need."""

@@ -164,7 +164,7 @@ class Reference:
                 found.setdefault(operation.limit, []).append(operation)
         return found
 
-    def taking(self, name: str) -> dict[OperationDoc, Field]:
+    def operations_with_input(self, name: str) -> dict[OperationDoc, Field]:
         """Return the operations that have an input of this name, each with that input."""
         pairs = ((o, field) for o in self.operations for field in o.inputs if field.name == name)
         return dict(pairs)
@@ -183,19 +183,21 @@ class Reference:
         """Return the records that an area's operations accept and return, sorted by name."""
         found: dict[str, Record] = {}
 
-        def visit(fields: Iterable[Field]) -> None:
+        def collect(fields: Iterable[Field]) -> None:
             for field in fields:
-                visit(field.fields)
+                collect(field.fields)
                 for name in filter(None, (part.record for part in field.type)):
                     if name not in found:
                         schema = self._schemas[name]
-                        made = tuple(self._fields(schema))
+                        fields_of_record = tuple(self._fields(schema))
                         facts = tuple(_facts(schema))
-                        found[name] = Record(name, schema.get("description", ""), made, facts)
-                        visit(made)
+                        found[name] = Record(
+                            name, schema.get("description", ""), fields_of_record, facts
+                        )
+                        collect(fields_of_record)
 
         for operation in area.operations:
-            visit((*operation.inputs, *operation.outputs))
+            collect((*operation.inputs, *operation.outputs))
         return [found[name] for name in sorted(found)]
 
     def _operation(self, method: str, path: str, entry: Mapping[str, Any]) -> OperationDoc:
@@ -323,30 +325,30 @@ def _without_omitting_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     if not schema.get("x-null-omits"):
         return schema
-    solid = {name: value for name, value in schema.items() if name != "anyOf"}
+    merged = {name: value for name, value in schema.items() if name != "anyOf"}
     for option in schema.get("anyOf", ()):
         if option != {"type": "null"}:
-            solid |= option
-    if "type" in solid and not isinstance(solid["type"], str):
-        kinds = [kind for kind in solid["type"] if kind != "null"]
-        solid["type"] = kinds[0] if len(kinds) == 1 else kinds
-    if "enum" in solid:
-        solid["enum"] = [value for value in solid["enum"] if value is not None]
-    return solid
+            merged |= option
+    if "type" in merged and not isinstance(merged["type"], str):
+        kinds = [kind for kind in merged["type"] if kind != "null"]
+        merged["type"] = kinds[0] if len(kinds) == 1 else kinds
+    if "enum" in merged:
+        merged["enum"] = [value for value in merged["enum"] if value is not None]
+    return merged
 
 
 def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
     """Yield the constraints that a schema adds to the type of a value."""
     if "enum" in schema:
-        yield "one of " + ", ".join(f"`{_shown(value)}`" for value in schema["enum"])
+        yield "one of " + ", ".join(f"`{_json_text(value)}`" for value in schema["enum"])
     if "const" in schema:
-        yield f"always `{_shown(schema['const'])}`"
+        yield f"always `{_json_text(schema['const'])}`"
     if "pattern" in schema:
         yield schema.get("x-pattern-name") or f"pattern `{schema['pattern']}`"
     if schema.get("format"):
         yield f"{schema['format']}"
-    for least, most, what in _LIMITS:
-        if bounds := _range(schema.get(least), schema.get(most)):
+    for minimum, maximum, what in _LIMITS:
+        if bounds := _range(schema.get(minimum), schema.get(maximum)):
             yield f"{bounds} {what}".strip()
     if schema.get("uniqueItems"):
         yield "no item twice"
@@ -354,17 +356,17 @@ def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(items, Mapping) and (inner := list(_facts(items))):
         yield "each: " + ", ".join(inner)
     if schema.get("default") is not None:
-        yield f"default `{_shown(schema['default'])}`"
+        yield f"default `{_json_text(schema['default'])}`"
 
 
-def _range(least: float | None, most: float | None) -> str:
-    if least is not None and most is not None:
-        return f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    if most is not None:
-        return f"at most {most:,}"
-    return f"at least {least:,}" if least is not None else ""
+def _range(minimum: float | None, maximum: float | None) -> str:
+    if minimum is not None and maximum is not None:
+        return f"{minimum:,}" if minimum == maximum else f"{minimum:,} to {maximum:,}"
+    if maximum is not None:
+        return f"at most {maximum:,}"
+    return f"at least {minimum:,}" if minimum is not None else ""
 
 
-def _shown(value: object) -> str:
+def _json_text(value: object) -> str:
     """Return a value as JSON; texts have no quotes."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -100,10 +100,10 @@ def _meaning(error: type[errors.AppError]) -> str:
     return " ".join((error.__doc__ or "").replace("``", "`").split())
 
 
-def schema(warnings: dict[str, Any], known: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def schema(warnings: dict[str, Any], error_codes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the schema of the failure envelope; ``warnings`` is the schema of that field.
 
-    ``known`` is the catalogue of error codes.
+    ``error_codes`` is the result of ``catalogue``.
     """
     text = {"type": "string"}
     field = {
@@ -120,7 +120,7 @@ def schema(warnings: dict[str, Any], known: Iterable[Mapping[str, Any]]) -> dict
             "code": {
                 **text,
                 "description": "Stable code.",
-                "examples": sorted(each["code"] for each in known),
+                "examples": sorted(each["code"] for each in error_codes),
             },
             "errors": {
                 "type": "array",

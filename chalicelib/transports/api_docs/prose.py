@@ -80,10 +80,10 @@ def _guides() -> "Environment":
     from chalicelib.domains.catalog.flows import barcodes  # noqa: PLC0415  for pages only
     from chalicelib.domains.files.flows import photos  # noqa: PLC0415  for pages only
 
-    made = templates.environment(GUIDES_FOLDER, autoescape=False)
-    made.filters["thousands"] = "{:,}".format
-    made.globals |= {"barcodes": barcodes, "photos": photos}
-    return made
+    environment = templates.environment(GUIDES_FOLDER, autoescape=False)
+    environment.filters["thousands"] = "{:,}".format
+    environment.globals |= {"barcodes": barcodes, "photos": photos}
+    return environment
 
 
 @lru_cache(maxsize=64)
@@ -122,11 +122,11 @@ def sections(markdown: str) -> Iterator[tuple[Heading | None, str]]:
 def coloured(code: str) -> str:
     """Return highlighted code as HTML."""
     parts, end = [], 0
-    for found in _TOKEN.finditer(code):
-        parts.append(escape(code[end : found.start()], quote=False))
-        shown = escape(found[0], quote=False)
-        parts.append(f'<b class="{found.lastgroup}">{shown}</b>')
-        end = found.end()
+    for token in _TOKEN.finditer(code):
+        parts.append(escape(code[end : token.start()], quote=False))
+        shown = escape(token[0], quote=False)
+        parts.append(f'<b class="{token.lastgroup}">{shown}</b>')
+        end = token.end()
     return "".join(parts) + escape(code[end:], quote=False)
 
 

@@ -31,14 +31,14 @@ def document() -> bytes:
 
 @lru_cache(maxsize=1)
 def _document(base_url: str) -> bytes:
-    made = (manifest.openapi() or _made_here()).replace(SERVER.encode(), base_url.encode())
-    for word, known in EXAMPLE_IDS.items():
-        made = made.replace(to_json(word), to_json(known))
-    return made
+    body = (manifest.openapi() or _generate()).replace(SERVER.encode(), base_url.encode())
+    for word, example_id in EXAMPLE_IDS.items():
+        body = body.replace(to_json(word), to_json(example_id))
+    return body
 
 
 @cache
-def _made_here() -> bytes:
+def _generate() -> bytes:
     from chalicelib.transports.api_docs import openapi  # noqa: PLC0415  it imports every operation
 
     return to_json(openapi.document())

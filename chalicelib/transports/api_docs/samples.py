@@ -23,26 +23,26 @@ def curl(base_url: str, operation: OperationDoc) -> str:
     flags = " -N" if operation.answer_type == _STREAM else ""
     flags += " -G" if query else ""
     flags += "" if operation.method == "GET" else f" -X {operation.method}"
-    lines = [f"curl{flags} {_quoted(base_url + _filled(operation.path, path))}"]
+    lines = [f"curl{flags} {_shell_quote(base_url + _fill_path(operation.path, path))}"]
     if operation.needs_key:
         lines.append('-H "Authorization: Bearer $API_KEY"')
     texts = {name: query_text(value) for name, value in query.items()}
-    lines += [f"--data-urlencode {_quoted(f'{name}={text}')}" for name, text in texts.items()]
+    lines += [f"--data-urlencode {_shell_quote(f'{name}={text}')}" for name, text in texts.items()]
     if body:
         lines.append("-H 'Content-Type: application/json'")
-        lines.append(f"-d {_quoted(_json(body))}")
+        lines.append(f"-d {_shell_quote(_json(body))}")
     return " \\\n  ".join(lines)
 
 
 def query_text(value: object) -> str:
-    """Return a value as a query takes it: booleans are ``true`` and ``false``."""
+    """Return a value as text for a query: booleans are ``true`` and ``false``."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def python(base_url: str, operation: OperationDoc) -> str:
     """Return the call as a Python program with ``requests``."""
     path, query, body = operation.call
-    url = base_url + _filled(operation.path, path)
+    url = base_url + _fill_path(operation.path, path)
     arguments = [f'"{url}"']
     if operation.needs_key:
         arguments.append('headers={"Authorization": f"Bearer {os.environ[\'API_KEY\']}"}')
@@ -84,19 +84,19 @@ def answer(operation: OperationDoc) -> str:
     return operation.answer if isinstance(operation.answer, str) else _json(operation.answer)
 
 
-def _filled(path: str, values: Mapping[str, str]) -> str:
+def _fill_path(path: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         path = path.replace(f"{{{name}}}", quote(value, safe=""))
     return path
 
 
-def _quoted(text: str) -> str:
+def _shell_quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _json(value: object) -> str:
     """Return indented JSON; short values stay on one line."""
-    return _written(value, 0, lambda scalar: json.dumps(scalar, ensure_ascii=False), "  ", "")
+    return _format(value, 0, lambda scalar: json.dumps(scalar, ensure_ascii=False), "  ", "")
 
 
 def _python(value: object, depth: int) -> str:
@@ -105,22 +105,22 @@ def _python(value: object, depth: int) -> str:
     def scalar(value: object) -> str:
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
-    return _written(value, depth, scalar, _INDENT, ",")
+    return _format(value, depth, scalar, _INDENT, ",")
 
 
-def _written(value: Any, depth: int, scalar: Any, indent: str, last: str) -> str:  # noqa: ANN401  any JSON value, and its formatter
+def _format(value: Any, depth: int, scalar: Any, indent: str, last: str) -> str:  # noqa: ANN401  any JSON value, and its formatter
     if not isinstance(value, Mapping | list) or not value:
         return "{}" if value == {} else "[]" if value == [] else str(scalar(value))
     inner = indent * (depth + 1)
     if isinstance(value, Mapping):
         opened, closed = "{}"
         parts = [
-            f"{scalar(name)}: {_written(each, depth + 1, scalar, indent, last)}"
+            f"{scalar(name)}: {_format(each, depth + 1, scalar, indent, last)}"
             for name, each in value.items()
         ]
     else:
         opened, closed = "[]"
-        parts = [_written(each, depth + 1, scalar, indent, last) for each in value]
+        parts = [_format(each, depth + 1, scalar, indent, last) for each in value]
     flat = opened + ", ".join(parts) + closed
     if len(flat) <= _SHORT and "\n" not in flat:
         return flat

@@ -61,7 +61,7 @@ _EVENTS = {
 
 def schemas() -> dict[str, Any]:
     """Return the components: one for each type of event, and their union."""
-    types = {made["properties"]["type"]["const"]: name for name, made in _EVENTS.items()}
+    types = {event["properties"]["type"]["const"]: name for name, event in _EVENTS.items()}
     mapping = {kind: f"{REF}{name}" for kind, name in types.items()}
     union = {
         "description": "An event of the stream: the JSON object of one `data:` line.",

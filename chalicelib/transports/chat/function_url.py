@@ -41,8 +41,8 @@ def buffered(event: dict[str, Any], handler: Handler) -> dict[str, Any]:
 
 
 def _request(event: dict[str, Any]) -> HttpRequest:
-    about = event.get("requestContext") or {}
-    http = about.get("http") or {}
+    request_context = event.get("requestContext") or {}
+    http = request_context.get("http") or {}
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     if cookies := event.get("cookies"):
         headers["cookie"] = "; ".join(cookies)
@@ -56,5 +56,5 @@ def _request(event: dict[str, Any]) -> HttpRequest:
         if event.get("isBase64Encoded")
         else body.encode(errors="surrogatepass"),
         client_ip=edge.client_ip(headers, http.get("sourceIp", "")),
-        request_id=about["requestId"],
+        request_id=request_context["requestId"],
     )

@@ -68,14 +68,14 @@ class RuntimeApi:
             connection.request("POST", f"{BASE}/{where}/error", _encode_error(error), headers)
             connection.getresponse().read()
 
-    def send(self, id_: str, response: "HttpResponse") -> None:
+    def send(self, invocation_id: str, response: "HttpResponse") -> None:
         """Send a response piece by piece. If its body fails, the trailers report the error.
 
         Raises:
             OSError: Lambda no longer accepts the response.
         """
         with closing(HTTPConnection(self._address)) as connection:
-            connection.putrequest("POST", f"{BASE}/invocation/{id_}/response")
+            connection.putrequest("POST", f"{BASE}/invocation/{invocation_id}/response")
             connection.putheader("Content-Type", PRELUDE_TYPE)
             connection.putheader("Lambda-Runtime-Function-Response-Mode", "streaming")
             connection.putheader("Transfer-Encoding", "chunked")
@@ -163,8 +163,8 @@ def load() -> Serve:
 
     logs.configure()
     settings()  # A function with missing settings fails here, not at its first request.
-    answering = handler()
-    return lambda event: function_url.respond(event, answering)
+    request_handler = handler()
+    return lambda event: function_url.respond(event, request_handler)
 
 
 def handler() -> "Handler":

@@ -232,13 +232,13 @@ def _redirect_to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
     After a form was refused, the sign-in page shows the reason.
     """
     done = "signed_out" if page.signs_out else SESSION_OVER
-    about = {"done": done} if request.method == "POST" else {}
+    parameters = {"done": done} if request.method == "POST" else {}
     if page.get and request.route != PREFIX:
         path = request.route
         for name, value in request.path.items():
             path = path.replace(f"{{{name}}}", quote(value, safe=""))
-        about |= {"next": path} if safe_redirect_path(path) == path else {}
-    return redirect(f"{SIGN_IN}?{urlencode(about)}" if about else SIGN_IN)
+        parameters |= {"next": path} if safe_redirect_path(path) == path else {}
+    return redirect(f"{SIGN_IN}?{urlencode(parameters)}" if parameters else SIGN_IN)
 
 
 def _same_site(request: HttpRequest) -> bool:

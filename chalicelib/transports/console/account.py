@@ -30,7 +30,7 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
     A session that the browser already has ends.
     """
     try:
-        made = ConsoleRequest(request.http, request.csrf).call(
+        session = ConsoleRequest(request.http, request.csrf).call(
             "sign_in",
             email=request.form_value("email"),
             password=request.form_value("password"),
@@ -47,7 +47,7 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
     if request.account is not None:
         _end_session(request, request.session_id)
     target = access.safe_redirect_path(request.form_value(NEXT))
-    return redirect(target, [access.session_cookie(made["token"])])
+    return redirect(target, [access.session_cookie(session["token"])])
 
 
 def _render_sign_in(
@@ -76,14 +76,14 @@ def show(request: ConsoleRequest) -> HttpResponse:
 def change_password(request: ConsoleRequest) -> HttpResponse:
     """Change the password and end every other session."""
     try:
-        made = request.call(
+        session = request.call(
             "change_password",
             current=request.form_value("current"),
             password=request.form_value("password"),
         )
     except AppError as error:
         return _account_page(request, error.status, request.problem(error))
-    return redirect(f"{ACCOUNT}?done=password_changed", [access.session_cookie(made["token"])])
+    return redirect(f"{ACCOUNT}?done=password_changed", [access.session_cookie(session["token"])])
 
 
 def end_session(request: ConsoleRequest) -> HttpResponse:

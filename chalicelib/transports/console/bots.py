@@ -174,8 +174,8 @@ def kopecks(field: str, text: str) -> int | None:
     compact = _SPACES.sub("", text)
     if not compact:
         return None
-    found = _RUBLES.fullmatch(compact.removesuffix("₽"))
-    amount = int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0")) if found else -1
+    match = _RUBLES.fullmatch(compact.removesuffix("₽"))
+    amount = int(match[1]) * 100 + int((match[2] or "0").ljust(2, "0")) if match else -1
     if not 0 <= amount <= MAX_KOPECKS:
         raise ValidationError.of(field, "expected an amount in rubles from 0, such as 99.90")
     return amount

@@ -21,7 +21,7 @@ from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, Cons
 from chalicelib.transports.http import HttpResponse, redirect
 
 PRESETS = ("read", "agent", "everything")
-GONE = 20
+MAX_INACTIVE_SHOWN = 20
 """Revoked and expired keys on the page, the latest first."""
 
 
@@ -35,16 +35,16 @@ def index(request: ConsoleRequest) -> HttpResponse:
         if not wanted or wanted in search_fold(f"{key['name']} {key['masked']}")
     ]
     live = [key for key in keys if key["state"] == "live"]
-    gone = [key for key in keys if key["state"] != "live"]
+    inactive = [key for key in keys if key["state"] != "live"]
     return request.page(
         "keys",
         keys=live,
-        gone=gone[:GONE],
-        gone_count=len(gone),
+        inactive=inactive[:MAX_INACTIVE_SHOWN],
+        inactive_count=len(inactive),
         listed=listed,
         searchable=len(listed["keys"]) > SEARCH_THRESHOLD,
         wanted=request.query_value("q"),
-        gated=_plan_lacks_api(request),
+        plan_lacks_api=_plan_lacks_api(request),
         base_url=settings().public_url,
     )
 
@@ -85,7 +85,7 @@ def create(request: ConsoleRequest) -> HttpResponse:
         token=made["token"],
         key=_key(request, made["keyId"]),
         base_url=settings().public_url,
-        probe=_probe(made["scopes"]),
+        example_path=_example_path(made["scopes"]),
     )
 
 
@@ -178,7 +178,7 @@ def _end_of_day(text: str, timezone: str) -> str | None:
         raise ValidationError.of("expires", "expected a date such as 2027-01-31") from None
 
 
-def _probe(scopes: list[str]) -> str:
+def _example_path(scopes: list[str]) -> str:
     """Return a path that the key may read, for an example call."""
     for scope in scopes:
         area, _, right = scope.partition(":")

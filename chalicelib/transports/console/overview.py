@@ -8,6 +8,6 @@ MEASURES = ("leads", "bookings", "dialogs", "visitors")
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show the counts first, then the latest records behind them."""
-    found = request.call("get_overview")
-    days = [{"date": day["date"], **day["income"]} for day in found["days"]]
-    return request.page("overview", found=found, days=days, measures=MEASURES)
+    overview = request.call("get_overview")
+    days = [{"date": day["date"], **day["income"]} for day in overview["days"]]
+    return request.page("overview", overview=overview, days=days, measures=MEASURES)

@@ -86,16 +86,16 @@ def serve(request: HttpRequest) -> HttpResponse:
     Raises:
         NotFoundError: no file has this name.
     """
-    found = _NAME.fullmatch(request.path["name"])
-    if found is None or found[1] not in {"css": STYLE_SHEETS, "js": SCRIPTS}[found[3]]:
+    match = _NAME.fullmatch(request.path["name"])
+    if match is None or match[1] not in {"css": STYLE_SHEETS, "js": SCRIPTS}[match[3]]:
         msg = "There is no such file. Reload the page that names it."
         raise NotFoundError(msg)
-    made, url = (style_sheet, style_url) if found[3] == "css" else (script, script_url)
-    body = made(found[1])
+    read, url = (style_sheet, style_url) if match[3] == "css" else (script, script_url)
+    body = read(match[1])
     headers = {
-        "Content-Type": _TYPES[found[3]],
+        "Content-Type": _TYPES[match[3]],
         "ETag": etag(body),
-        "Cache-Control": _CACHED[url(found[1]).endswith(f"/{found[0]}")],
+        "Cache-Control": _CACHED[url(match[1]).endswith(f"/{match[0]}")],
         "X-Content-Type-Options": "nosniff",
     }
     return HttpResponse(200, body, headers)

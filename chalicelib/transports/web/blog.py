@@ -16,7 +16,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.texts import Language
 
-POSTS_A_PAGE = 10
+POSTS_PER_PAGE = 10
 FEED_POSTS = 30
 OTHER_POSTS = 3
 SITEMAP_URLS = 50_000
@@ -26,26 +26,26 @@ UPDATED_AFTER = timedelta(days=1)
 """A post that was changed later than this after its publication shows the date of the change."""
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold (XML 1.0, 2.2)."""
-_SLOWLY = "public, max-age=600"
+_CACHED_LONGER = "public, max-age=600"
 
 
 @render.failures_as_pages
 def index(request: HttpRequest) -> HttpResponse:
     """Show a page of the published posts, latest first; with a tag, only the posts that have it."""
-    number, tag = _page_number(request), _one(request, "tag") or None
+    number, tag = _page_number(request), _query_value(request, "tag") or None
     if number is None:
         return _missing(request)
-    found = reading.published(number, POSTS_A_PAGE, tag)
-    count = max(1, -(-found.total // POSTS_A_PAGE))
+    found = reading.published(number, POSTS_PER_PAGE, tag)
+    count = max(1, -(-found.total // POSTS_PER_PAGE))
     if number > count:
         return _missing(request)
 
     def path(page: int) -> str:
-        wanted: dict[str, Any] = {"tag": tag} if tag else {}
-        wanted |= {"page": page} if page > 1 else {}
-        return "/blog" + (f"?{urlencode(wanted, quote_via=quote)}" if wanted else "")
+        parameters: dict[str, Any] = {"tag": tag} if tag else {}
+        parameters |= {"page": page} if page > 1 else {}
+        return "/blog" + (f"?{urlencode(parameters, quote_via=quote)}" if parameters else "")
 
-    used = dict.fromkeys([*([tag] if tag else []), *(t for p in found.records for t in p.tags)])
+    tags = dict.fromkeys([*([tag] if tag else []), *(t for p in found.records for t in p.tags)])
     return render.page(
         request,
         "blog/index.html",
@@ -55,7 +55,7 @@ def index(request: HttpRequest) -> HttpResponse:
         number=number,
         count=count,
         tag=tag,
-        tags_shown=list(used)[:TAGS_SHOWN] if found.total else [],
+        tags_shown=list(tags)[:TAGS_SHOWN] if found.total else [],
         path=path,
         language_of=_language,
     )
@@ -96,14 +96,16 @@ def rss(request: HttpRequest) -> HttpResponse:
 def sitemap(_request: HttpRequest) -> HttpResponse:
     """Return the sitemap with the URLs of the blog and its posts (sitemaps.org)."""
     rows = islice(posts.every_published(), SITEMAP_URLS - 1)
-    return _xml(render.document("en", "blog/sitemap.xml", posts=rows), "application/xml", _SLOWLY)
+    return _xml(
+        render.document("en", "blog/sitemap.xml", posts=rows), "application/xml", _CACHED_LONGER
+    )
 
 
 def robots(_request: HttpRequest) -> HttpResponse:
     """Return ``robots.txt`` with the sitemap's URL (RFC 9309: the longest matching path wins)."""
     lines = ("User-agent: *", "Disallow: /api/", "Allow: /api/docs", "Disallow: /console", "")
     body = "\n".join([*lines, f"Sitemap: {settings().public_url}/sitemap.xml", ""]).encode()
-    headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _SLOWLY}
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _CACHED_LONGER}
     return HttpResponse(200, body, {**headers, "ETag": etag(body)})
 
 
@@ -118,9 +120,9 @@ def _missing(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _others(besides: str = "") -> list[PostRow]:
+def _others(excluded_id: str = "") -> list[PostRow]:
     latest = reading.published(1, OTHER_POSTS + 1).records
-    return [row for row in latest if row.id != besides][:OTHER_POSTS]
+    return [row for row in latest if row.id != excluded_id][:OTHER_POSTS]
 
 
 def _language(row: PostRow) -> Language:
@@ -129,11 +131,11 @@ def _language(row: PostRow) -> Language:
 
 def _page_number(request: HttpRequest) -> int | None:
     """Return the requested page's number; None if it is not a valid number."""
-    text = _one(request, "page") or "1"
+    text = _query_value(request, "page") or "1"
     return int(text) if re.fullmatch("[1-9][0-9]{0,8}", text, re.ASCII) else None
 
 
-def _one(request: HttpRequest, name: str) -> str:
+def _query_value(request: HttpRequest, name: str) -> str:
     values = request.query.get(name) or [""]
     return values[-1]
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.transports.api_docs import prose, reference, samples, search
+from chalicelib.transports.api_docs import prose, samples, search
 from chalicelib.transports.api_docs.model import OperationDoc, Reference
+from chalicelib.transports.api_docs.reference import document
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render
 
@@ -21,31 +22,31 @@ SCRIPT = "docs"
 def start(request: HttpRequest) -> HttpResponse:
     """Show the start page, or the search results for ``q``."""
     query = (request.query.get("q") or [""])[-1].strip()[: search.MAX_QUERY]
-    known = _reference()
+    reference = _reference()
     if not query:
-        return _guide(request, known, prose.START)
-    found = search.find(_entries(known), query)
+        return _guide(request, reference, prose.START)
+    found = search.find(_entries(reference), query)
     shown = found[: search.MAX_RESULTS]
-    return _page(request, known, "docs/search.html", query=query, found=shown, total=len(found))
+    return _page(request, reference, "docs/search.html", query=query, found=shown, total=len(found))
 
 
 @render.failures_as_pages
 def section(request: HttpRequest) -> HttpResponse:
     """Show a guide, or the operations of an area."""
-    name, known = request.path["section"], _reference()
+    name, reference = request.path["section"], _reference()
     for guide in prose.GUIDES:
         if guide.name == name:
-            return _guide(request, known, guide)
-    area = known.area(name)
+            return _guide(request, reference, guide)
+    area = reference.area(name)
     if area is None:
-        return _page(request, known, "docs/missing.html", status=404, query="")
+        return _page(request, reference, "docs/missing.html", status=404, query="")
     return _page(
         request,
-        known,
+        reference,
         "docs/area.html",
         area=area,
-        intro=prose.to_html(prose.guide(name, known)) if prose.has_guide(name) else "",
-        records=known.records(area),
+        intro=prose.to_html(prose.guide(name, reference)) if prose.has_guide(name) else "",
+        records=reference.records(area),
     )
 
 
@@ -56,12 +57,12 @@ def index(_request: HttpRequest) -> HttpResponse:
     return HttpResponse(200, body, headers)
 
 
-def _guide(request: HttpRequest, known: Reference, guide: prose.Guide) -> HttpResponse:
-    markdown = prose.guide(guide.name, known)
+def _guide(request: HttpRequest, reference: Reference, guide: prose.Guide) -> HttpResponse:
+    markdown = prose.guide(guide.name, reference)
     sections = [each for each in prose.headings(markdown) if each.level == 2]  # noqa: PLR2004  below h1
     return _page(
         request,
-        known,
+        reference,
         "docs/guide.html",
         guide=guide.name,
         title=guide.title,
@@ -71,18 +72,18 @@ def _guide(request: HttpRequest, known: Reference, guide: prose.Guide) -> HttpRe
     )
 
 
-def _page(request: HttpRequest, known: Reference, template: str, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
+def _page(request: HttpRequest, reference: Reference, template: str, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
     from markupsafe import Markup  # noqa: PLC0415  pages only
 
     shared: dict[str, Any] = {
-        "reference": known,
+        "reference": reference,
         "guides": prose.GUIDES,
         "here": "",
         "query": "",
         "area": None,
         "prose": lambda text: Markup(prose.to_html(text)),  # noqa: S704  the project's own texts, escaped
         "inline": lambda text: Markup(prose.inline(text)),  # noqa: S704  as above
-        "samples": lambda operation: _samples(known, operation),
+        "samples": lambda operation: _samples(reference, operation),
         "answer_of": samples.answer,
         "coloured": lambda code: Markup(prose.coloured(code)),  # noqa: S704  as above
         "html": Markup,
@@ -91,30 +92,30 @@ def _page(request: HttpRequest, known: Reference, template: str, **values: Any) 
     return render.page(request, template, script=SCRIPT, **shared | here | values)
 
 
-def _samples(known: Reference, operation: OperationDoc) -> list[tuple[str, str]]:
+def _samples(reference: Reference, operation: OperationDoc) -> list[tuple[str, str]]:
     """Return the sample calls of an operation by the name of the language."""
-    made = {
-        "cURL": samples.curl(known.base_url, operation),
-        "Python": samples.python(known.base_url, operation),
+    calls = {
+        "cURL": samples.curl(reference.base_url, operation),
+        "Python": samples.python(reference.base_url, operation),
         "MCP": samples.tool_call(operation),
     }
-    return [(language, code) for language, code in made.items() if code]
+    return [(language, code) for language, code in calls.items() if code]
 
 
 def _reference() -> Reference:
-    return _parsed(reference.document())
+    return _parse(document())
 
 
 @lru_cache(maxsize=1)
-def _parsed(document: bytes) -> Reference:
-    return Reference(from_json(document))
+def _parse(text: bytes) -> Reference:
+    return Reference(from_json(text))
 
 
 @lru_cache(maxsize=1)
-def _entries(known: Reference) -> list[search.Entry]:
-    return search.entries(known)
+def _entries(reference: Reference) -> list[search.Entry]:
+    return search.entries(reference)
 
 
 @lru_cache(maxsize=1)
-def _index(known: Reference) -> bytes:
-    return to_json(_entries(known))
+def _index(reference: Reference) -> bytes:
+    return to_json(_entries(reference))

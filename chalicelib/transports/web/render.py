@@ -45,14 +45,14 @@ def environment() -> "Environment":
     """Return the template environment. It escapes every value that is not ``Markup``."""
     from markupsafe import Markup  # noqa: PLC0415  it comes with Jinja, which only pages need
 
-    made = templates.environment(Path(__file__).parent / "templates")
-    made.globals["icon"] = lambda name: Markup(assets.icon(name))  # noqa: S704  the project's own icon
-    made.globals["style_url"] = assets.style_url
-    made.globals["script_url"] = assets.script_url
-    made.globals["style"] = lambda name: Markup(_style(name))  # noqa: S704  the project's own style sheet
-    made.filters["iso"] = iso
-    made.filters["urlquote"] = partial(quote, safe="")
-    return made
+    result = templates.environment(Path(__file__).parent / "templates")
+    result.globals["icon"] = lambda name: Markup(assets.icon(name))  # noqa: S704  the project's own icon
+    result.globals["style_url"] = assets.style_url
+    result.globals["script_url"] = assets.script_url
+    result.globals["style"] = lambda name: Markup(_style(name))  # noqa: S704  the project's own style sheet
+    result.filters["iso"] = iso
+    result.filters["urlquote"] = partial(quote, safe="")
+    return result
 
 
 def preferred_language(request: HttpRequest) -> Language:
@@ -62,7 +62,7 @@ def preferred_language(request: HttpRequest) -> Language:
 
 def document(language: Language, template: str, /, **values: object) -> str:
     """Render a template in a language."""
-    own = {
+    shared = {
         "lang": language,
         "translate": partial(texts.translate, language),
         "day": lambda when: texts.day(language, clock.local_day(when, ZONE)),
@@ -70,7 +70,7 @@ def document(language: Language, template: str, /, **values: object) -> str:
         "name": SERVICE,
         "script": None,
     }
-    return environment().get_template(template).render({**own, **values})
+    return environment().get_template(template).render({**shared, **values})
 
 
 def page(
@@ -141,14 +141,14 @@ def failures_as_pages(handler: Handler, *, link: tuple[str, str] | None = None) 
             if not isinstance(error, AppError):
                 log.exception("a page failed", extra={"requestId": request.request_id})
             status = error.status if isinstance(error, AppError) else 500
-            own = f"error_{error.code}" if isinstance(error, AppError) else ""
-            known = texts.has(preferred_language(request), own)
+            text_key = f"error_{error.code}" if isinstance(error, AppError) else ""
+            has_text = texts.has(preferred_language(request), text_key)
             shown_notice = notice(
                 request,
                 status,
                 icon="triangle-alert",
-                title="refused" if known else "failed",
-                about=own if known else "failed_about",
+                title="refused" if has_text else "failed",
+                about=text_key if has_text else "failed_about",
                 link=link,
                 request_id=request.request_id,
             )

@@ -26,9 +26,9 @@ def preferred(header: str, default: Language = "en") -> Language:
     """Return the supported language that an ``Accept-Language`` header ranks highest."""
     candidates: list[tuple[float, Language]] = []
     for part in header.split(","):
-        found = _RANGE.fullmatch(part)
-        language = next((each for each in LANGUAGES if found and each == found[1].lower()), None)
-        if found and language and (weight := _weight(found[2])):
+        match = _RANGE.fullmatch(part)
+        language = next((each for each in LANGUAGES if match and each == match[1].lower()), None)
+        if match and language and (weight := _weight(match[2])):
             candidates.append((weight, language))
     return max(candidates, key=lambda candidate: candidate[0])[1] if candidates else default
 

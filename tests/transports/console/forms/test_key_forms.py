@@ -125,7 +125,7 @@ class TestKeys:
     def test_the_latest_keys_that_no_longer_work_are_shown(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(keys, "GONE", 2)
+        monkeypatch.setattr(keys, "MAX_INACTIVE_SHOWN", 2)
         boss = world.person("boss")
         for number in range(3):
             boss.post(
