@@ -140,9 +140,7 @@ def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> App
 
 def unknown_path() -> NotFoundError:
     """Return the error for an unknown path."""
-    return NotFoundError(
-        "No such path. /api/docs shows all there are, GET /api/openapi.json lists them."
-    )
+    return NotFoundError("No such path. /api/docs and GET /api/openapi.json list all paths.")
 
 
 def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowedError:
@@ -155,7 +153,8 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
     )
     allowed = ", ".join(sorted(accepted))
     return MethodNotAllowedError(
-        f"This path does not take {method[:32]}; it takes {allowed}.", headers={"Allow": allowed}
+        f"This path does not accept {method[:32]}. It accepts {allowed}.",
+        headers={"Allow": allowed},
     )
 
 

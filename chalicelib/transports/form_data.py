@@ -39,7 +39,7 @@ def read_fields(request: HttpRequest) -> dict[str, list[str]]:
     else:
         fields, files = _multipart(request)
         if files:
-            raise ValidationError("This form takes no files. Send its other fields alone.")
+            raise ValidationError("This form accepts no files. Send only its other fields.")
     values: dict[str, list[str]] = {}
     for name, value in fields:
         values.setdefault(name, []).append(value)
@@ -208,6 +208,6 @@ def _add(fields: Fields, name: str, value: str) -> None:
 
 def _too_large() -> ValidationError:
     return ValidationError(
-        f"A form takes {MAX_FIELDS} values beside its file, of {MAX_FIELD_BYTES:,} bytes each. "
+        f"A form accepts {MAX_FIELDS} values besides its file, of {MAX_FIELD_BYTES:,} bytes each. "
         "Send fewer or shorter ones."
     )

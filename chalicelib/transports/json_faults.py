@@ -49,7 +49,7 @@ def _beyond_syntax(text: str) -> str | None:
     except (ValueError, RecursionError):
         return None
     if constants:
-        return f"has {constants[0]}, which is no number in JSON; send a number, or null"
+        return f"has {constants[0]}, which is not a number in JSON; send a number, or null"
     if longest[0] > MAX_DIGITS:
         return (
             f"is valid JSON, but has an integer of {longest[0]:,} digits; the most is"
@@ -57,8 +57,8 @@ def _beyond_syntax(text: str) -> str | None:
         )
     if surrogate:
         return (
-            f"is valid JSON, but has an unpaired surrogate, \\u{ord(surrogate[0]):04x}, which is no"
-            " character; send the whole character, both its halves if it is escaped"
+            f"is valid JSON, but has an unpaired surrogate, \\u{ord(surrogate[0]):04x}, which is"
+            " not a character; send the whole character, both its halves if it is escaped"
         )
     return None
 

@@ -198,7 +198,9 @@ def _check_modern(call: Call) -> None:
         expected["Mcp-Name"] = _tool_name(call)
     for name, value in expected.items():
         if _decode_header(call.headers.get(name.lower())) != value:
-            raise RpcError(HEADER_MISMATCH, f"The {name} header is missing or unlike the body.")
+            raise RpcError(
+                HEADER_MISMATCH, f"The {name} header is missing or does not match the body."
+            )
     if version not in MODERN_VERSIONS:
         data = {"supported": MODERN_VERSIONS, "requested": version}
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version.", data)
@@ -255,7 +257,7 @@ def _call(call: Call) -> dict[str, Any]:
     entry = tools.by_name().get(name)
     if entry is None:
         near = nearest(name, tools.by_name())
-        hint = f'did you mean "{near}"?' if near else "tools/list has all there are."
+        hint = f'did you mean "{near}"?' if near else "tools/list returns all tools."
         raise RpcError(INVALID_PARAMS, f'Unknown tool "{name[:80]}"; {hint}')
     call.log["operation"] = entry.name
     try:

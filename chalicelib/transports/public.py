@@ -252,8 +252,8 @@ HANDLERS: Mapping[ServedAs, PublicHandler] = {
         body={
             "type": "object",
             "description": (
-                "The declared fields by name, as text or JSON values; others are dropped. Names "
-                "with an underscore are for where the visitor came from."
+                "The declared fields by name, as text or JSON values. Other fields are dropped. "
+                "Names that begin with an underscore describe the origin of the visit."
             ),
             "properties": {
                 form_html.PAGE: {**_TEXT, "description": "URL of the page with the form."},
@@ -265,13 +265,13 @@ HANDLERS: Mapping[ServedAs, PublicHandler] = {
                 form_html.ELAPSED: {
                     "type": "integer",
                     "minimum": 0,
-                    "description": "Milliseconds that filling in took; under 2,000 is refused.",
+                    "description": "Milliseconds that the visitor took. Under 2,000 is refused.",
                 },
             },
             "additionalProperties": True,
         },
         responses={
-            "303": {"description": "To the form's redirect, if `Accept` asks for `text/html`."}
+            "303": {"description": "Redirect to the form's URL, if `Accept` prefers `text/html`."}
         },
     ),
     ServedAs.CALENDAR_FILE: PublicHandler(

@@ -105,11 +105,11 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture
-def opened(browser: Browser) -> Callable[..., "contextmanager[Page]"]:
+def open_url(browser: Browser) -> Callable[..., "contextmanager[Page]"]:
     """Return a function that opens a page in a new browser context, with Playwright's options."""
 
     @contextmanager
-    def open_page(url: str, **options: object) -> Iterator[Page]:
+    def open_in_new_tab(url: str, **options: object) -> Iterator[Page]:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         page = context.new_page()
         page.set_default_timeout(PATIENCE * 1_000)
@@ -119,7 +119,7 @@ def opened(browser: Browser) -> Callable[..., "contextmanager[Page]"]:
         yield page
         context.close()
 
-    return open_page
+    return open_in_new_tab
 
 
 def save_screenshot(page: Page, name: str) -> None:
@@ -164,13 +164,15 @@ def chat() -> Iterator[FakeChat]:
 
 
 @pytest.fixture
-def visit(chat: FakeChat, site: Site, opened: Opened) -> Callable[..., Any]:
+def open_page(chat: FakeChat, site: Site, open_url: Opened) -> Callable[..., Any]:
     """Return a function that opens a page of a site that has the widget."""
 
     @contextmanager
-    def open_page(attributes: str = "", *, head: str = "", **options: object) -> Iterator[Page]:
+    def open_with_widget(
+        attributes: str = "", *, head: str = "", **options: object
+    ) -> Iterator[Page]:
         site.pages["/"] = document(tag(chat, attributes), head=head)
-        with opened(f"{site.url}/?utm=mail#top", **options) as page:
+        with open_url(f"{site.url}/?utm=mail#top", **options) as page:
             yield page
 
-    return open_page
+    return open_with_widget

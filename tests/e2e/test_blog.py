@@ -178,8 +178,8 @@ def test_pages_are_accessible_fast_and_stable(
     context.close()
 
 
-def test_a_post_reads_without_script_or_style(blog: str, opened: Any) -> None:
-    with opened(f"{blog}/agent-in-five-minutes", java_script_enabled=False) as page:
+def test_a_post_reads_without_script_or_style(blog: str, open_url: Any) -> None:
+    with open_url(f"{blog}/agent-in-five-minutes", java_script_enabled=False) as page:
         assert page.locator("article h1").inner_text().startswith("Как подключить")
         assert page.locator("article table th").count() == 3
         page.keyboard.press("Tab")
@@ -200,9 +200,9 @@ def test_a_visit_of_a_sites_page_is_counted(
     site, page_id = _site(api)
     context = browser.new_context(user_agent=FIREFOX)
     page: Page = context.new_page()
-    with page.expect_response("**/api/public/hit") as told:
+    with page.expect_response("**/api/public/hit") as response:
         page.goto(f"{service}/s/s")
-    assert told.value.status == 200
+    assert response.value.status == 200
     assert page.evaluate("window.origin") == "null"
     found = api.get(f"/api/projects/stats?id={site}")
     assert (found["totals"]["views"], found["totals"]["visitors"]) == (1, 1)

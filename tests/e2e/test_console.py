@@ -51,7 +51,7 @@ class ConsoleTab:
 
     page: Page
     base: str
-    wrong: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     responses: list[Response] = field(default_factory=list)
 
     def open(self, path: str) -> Response:
@@ -75,32 +75,32 @@ class ConsoleTab:
         return urlsplit(self.page.url).path
 
 
-Visiting = Callable[..., "contextmanager[ConsoleTab]"]
+OpenConsole = Callable[..., "contextmanager[ConsoleTab]"]
 
 
 @pytest.fixture
-def visiting(service: str, browser: Browser) -> Visiting:
+def open_console(service: str, browser: Browser) -> OpenConsole:
     """Open the console in a new browser context. Any error fails the test."""
 
     @contextmanager
-    def visit(**options: object) -> Iterator[ConsoleTab]:
+    def open_tab(**options: object) -> Iterator[ConsoleTab]:
         context = browser.new_context(**STILL, **{**SCREENS["desktop"], **options})
         page = context.new_page()
         page.set_default_timeout(PATIENCE * 1_000)
-        seen = ConsoleTab(page, service)
-        page.on("console", lambda m: seen.wrong.append(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda error: seen.wrong.append(str(error)))
-        page.on("response", lambda each: seen.responses.append(each))  # noqa: PLW0108  wants a function
+        tab = ConsoleTab(page, service)
+        page.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: tab.errors.append(str(error)))
+        page.on("response", lambda each: tab.responses.append(each))  # noqa: PLW0108  Playwright requires a function
         page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
-        yield seen
+        yield tab
         context.close()
-        assert seen.wrong == []
+        assert tab.errors == []
 
-    return visit
+    return open_tab
 
 
 @pytest.fixture
-def place(service: str) -> Place:
+def workspace(service: str) -> Place:
     """A workspace with records of every type."""
     as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
     made = Place.made_by(EMAIL, NAME)
@@ -111,8 +111,8 @@ def place(service: str) -> Place:
     return made
 
 
-def live_keys(place: Place, name: str) -> int:
-    return sum(key.name == name for key in api_keys.live(place.workspace_id))
+def live_keys(workspace: Place, name: str) -> int:
+    return sum(key.name == name for key in api_keys.live(workspace.workspace_id))
 
 
 def findings(page: Page, *rules: str) -> list[str]:
@@ -124,36 +124,36 @@ def findings(page: Page, *rules: str) -> list[str]:
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_every_page_passes_the_checks_on_any_screen(
-    screen: str, place: Place, visiting: Visiting
+    screen: str, workspace: Place, open_console: OpenConsole
 ) -> None:
-    wrong: dict[str, list[str]] = {}
+    problems: dict[str, list[str]] = {}
     visited: set[str] = set()
-    with visiting(**SCREENS[screen]) as seen:
-        seen.open("/console/sign-in")
-        check_page(seen, screen, "/console/sign-in", wrong)
+    with open_console(**SCREENS[screen]) as tab:
+        tab.open("/console/sign-in")
+        check_page(tab, screen, "/console/sign-in", problems)
         visited.add("/console/sign-in")
-        seen.start_session()
+        tab.start_session()
         for route in [route for route, page in ROUTES.items() if page.get]:
-            path = place.path_of(route)
+            path = workspace.path_of(route)
             if route in visited:
                 continue
-            response = seen.open(path)
+            response = tab.open(path)
             visited.add(route)
             assert response.status == 200, path
-            if seen.path == path:
-                check_page(seen, screen, route, wrong)
+            if tab.path == path:
+                check_page(tab, screen, route, problems)
             else:
                 assert route in {"/console", BOT}
     assert visited == {route for route, page in ROUTES.items() if page.get}
-    assert not wrong, "\n".join(f"{path}: {text}" for path, text in wrong.items())
+    assert not problems, "\n".join(f"{path}: {text}" for path, text in problems.items())
 
 
-def check_page(seen: ConsoleTab, screen: str, route: str, wrong: dict[str, list[str]]) -> None:
+def check_page(tab: ConsoleTab, screen: str, route: str, problems: dict[str, list[str]]) -> None:
     """Check the open page in light and dark mode: its size, its width and its headings."""
-    page, bad = seen.page, []
-    size = sum(len(response.body()) for response in seen.responses)
-    if len(seen.responses) > MOST_REQUESTS or size > MOST_BYTES:
-        bad.append(f"{len(seen.responses)} requests, {size} bytes")
+    page, bad = tab.page, []
+    size = sum(len(response.body()) for response in tab.responses)
+    if len(tab.responses) > MOST_REQUESTS or size > MOST_BYTES:
+        bad.append(f"{len(tab.responses)} requests, {size} bytes")
     name = re.sub(r"\W+", "-", route.removeprefix("/console")).strip("-") or "home"
     bad += [f"wider than the screen: {each}" for each in page.evaluate(OVERFLOW)]
     if page.locator("h1").count() != 1 or not page.title():
@@ -165,13 +165,13 @@ def check_page(seen: ConsoleTab, screen: str, route: str, wrong: dict[str, list[
         save_screenshot(page, f"console-{name}-{screen}-{scheme}")
     page.emulate_media(color_scheme="light")
     if bad:
-        wrong[route] = bad
+        problems[route] = bad
 
 
-def test_a_key_is_made_copied_used_and_revoked(place: Place, visiting: Visiting) -> None:
-    with visiting(permissions=["clipboard-read", "clipboard-write"]) as seen:
-        page = seen.page
-        seen.start_session()
+def test_a_key_is_made_copied_used_and_revoked(workspace: Place, open_console: OpenConsole) -> None:
+    with open_console(permissions=["clipboard-read", "clipboard-write"]) as tab:
+        page = tab.page
+        tab.start_session()
         page.get_by_role("link", name="API keys").click()
         page.get_by_role("link", name="Create key").first.click()
         page.get_by_label("Name", exact=True).fill("Laptop")
@@ -182,7 +182,7 @@ def test_a_key_is_made_copied_used_and_revoked(place: Place, visiting: Visiting)
         page.get_by_role("button", name="Create key").last.dblclick()
         expect(page.get_by_role("heading", name="Key “Laptop” created")).to_be_visible()
         token = page.locator("#token").inner_text()
-        assert live_keys(place, "Laptop") == 1
+        assert live_keys(workspace, "Laptop") == 1
         for block in ("token", "curl", "mcp"):
             button = page.locator(f'[data-copy="{block}"]')
             button.click()
@@ -206,11 +206,13 @@ def test_a_key_is_made_copied_used_and_revoked(place: Place, visiting: Visiting)
         assert token not in page.content()
 
 
-def test_a_key_is_created_with_the_keyboard_alone(place: Place, visiting: Visiting) -> None:
-    with visiting() as seen:
-        page = seen.page
-        seen.start_session()
-        seen.open(f"{place.path}/keys/new")
+def test_a_key_is_created_with_the_keyboard_alone(
+    workspace: Place, open_console: OpenConsole
+) -> None:
+    with open_console() as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(f"{workspace.path}/keys/new")
 
         def tab_to(selector: str) -> None:
             for _ in range(60):
@@ -234,29 +236,29 @@ def test_a_key_is_created_with_the_keyboard_alone(place: Place, visiting: Visiti
         page.locator("#name").focus()
         page.keyboard.press("Enter")  # creates the key, instead of applying a preset
         expect(page.get_by_role("heading", name="Key “Keyboard” created")).to_be_visible()
-        assert live_keys(place, "Keyboard") == 1
-        (key,) = [k for k in api_keys.live(place.workspace_id) if k.name == "Keyboard"]
+        assert live_keys(workspace, "Keyboard") == 1
+        (key,) = [k for k in api_keys.live(workspace.workspace_id) if k.name == "Keyboard"]
         assert "projects:write" in key.scopes
         tab_to('[data-copy="token"]')
 
 
 @pytest.mark.parametrize(("zone", "shown"), [("Asia/Vladivostok", False), ("Europe/Berlin", True)])
 def test_a_time_shows_its_offset_to_a_reader_in_another_zone(
-    zone: str, shown: bool, place: Place, visiting: Visiting
+    zone: str, shown: bool, workspace: Place, open_console: OpenConsole
 ) -> None:
-    with visiting(timezone_id=zone) as seen:
-        seen.start_session()
-        seen.open(f"{place.path}/keys")
-        (offset, *_) = seen.page.locator("[data-offset]").all()
+    with open_console(timezone_id=zone) as tab:
+        tab.start_session()
+        tab.open(f"{workspace.path}/keys")
+        (offset, *_) = tab.page.locator("[data-offset]").all()
         assert offset.is_visible() is shown
         assert offset.text_content() == "UTC+10"
 
 
-def test_the_workspace_menu_closes_as_menus_do(place: Place, visiting: Visiting) -> None:
-    with visiting() as seen:
-        page = seen.page
-        seen.start_session()
-        seen.open(place.path)
+def test_the_workspace_menu_closes_as_menus_do(workspace: Place, open_console: OpenConsole) -> None:
+    with open_console() as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(workspace.path)
         menu, names = page.locator("details.switch summary"), page.locator("details.switch ul")
         menu.click()
         expect(names).to_be_visible()
@@ -269,13 +271,13 @@ def test_the_workspace_menu_closes_as_menus_do(place: Place, visiting: Visiting)
 
 
 def test_the_workspace_menu_is_fully_visible_beside_the_sidebar(
-    place: Place, visiting: Visiting
+    workspace: Place, open_console: OpenConsole
 ) -> None:
     as_operator("create_workspace", owner=EMAIL, name="Пекарня на длинной Булочной улице, дом семь")
-    with visiting() as seen:
-        page = seen.page
-        seen.start_session()
-        seen.open(f"{place.path}/keys")
+    with open_console() as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(f"{workspace.path}/keys")
         page.locator("details.switch summary").click()
         names = page.locator("details.switch li")
         expect(names).to_have_count(2)
@@ -292,11 +294,13 @@ def test_the_workspace_menu_is_fully_visible_beside_the_sidebar(
         expect(page.get_by_role("heading", level=1)).to_contain_text("Пекарня на длинной")
 
 
-def test_keys_are_created_and_revoked_without_script(place: Place, visiting: Visiting) -> None:
-    with visiting(java_script_enabled=False) as seen:
-        page = seen.page
-        seen.start_session()
-        seen.open(f"{place.path}/keys/new")
+def test_keys_are_created_and_revoked_without_script(
+    workspace: Place, open_console: OpenConsole
+) -> None:
+    with open_console(java_script_enabled=False) as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(f"{workspace.path}/keys/new")
         page.locator("#name").fill("Plain")
         page.locator('[value="everything"]').click()
         page.locator('[value="files:write"]').uncheck()
@@ -307,19 +311,19 @@ def test_keys_are_created_and_revoked_without_script(place: Place, visiting: Vis
         page.get_by_role("link", name="Done, back to the keys").click()
         page.get_by_role("link", name="Revoke: Plain").click()
         page.get_by_role("button", name="Revoke key “Plain”").click()
-        assert live_keys(place, "Plain") == 0
-        seen.open(place.path_of(f"{BOT}/chat"))
+        assert live_keys(workspace, "Plain") == 0
+        tab.open(workspace.path_of(f"{BOT}/chat"))
         assert "The test chat needs JavaScript" in page.content()
         expect(page.locator("form[data-chat]")).to_be_hidden()
 
 
 def test_errors_stand_beside_their_fields_and_get_the_focus(
-    place: Place, visiting: Visiting
+    workspace: Place, open_console: OpenConsole
 ) -> None:
-    with visiting(**SCREENS["phone"]) as seen:
-        page = seen.page
-        seen.start_session()
-        seen.open(f"{place.path}/keys/new")
+    with open_console(**SCREENS["phone"]) as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(f"{workspace.path}/keys/new")
         page.locator("#name").fill("  ")
         page.locator("button").last.scroll_into_view_if_needed()
         page.locator("main form > button.button").click()
@@ -329,16 +333,18 @@ def test_errors_stand_beside_their_fields_and_get_the_focus(
         assert page.evaluate(OVERFLOW) == []
         assert findings(page) == []
         save_screenshot(page, "console-key-error-phone-light")
-        seen.wrong = [
-            each for each in seen.wrong if "400" not in each
+        tab.errors = [
+            each for each in tab.errors if "400" not in each
         ]  # a message about the answer
 
 
-def test_a_bot_has_at_most_five_keys_and_takes_limits(place: Place, visiting: Visiting) -> None:
-    with visiting() as seen:
-        page = seen.page
-        seen.start_session()
-        seen.open(place.path_of(f"{BOT}/keys"))
+def test_a_bot_has_at_most_five_keys_and_takes_limits(
+    workspace: Place, open_console: OpenConsole
+) -> None:
+    with open_console() as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(workspace.path_of(f"{BOT}/keys"))
         for number in range(2, 6):
             page.get_by_label("Name").fill(f"Site {number}")
             page.get_by_role("button", name="Create bot key").dblclick()
@@ -347,7 +353,7 @@ def test_a_bot_has_at_most_five_keys_and_takes_limits(place: Place, visiting: Vi
                 assert findings(page) == []
                 save_screenshot(page, "console-bot-key-made-desktop-light")
             page.get_by_role("link", name="Done, back to the keys").click()
-        expect(page.get_by_text("The bot has 5 keys, the most it can have")).to_be_visible()
+        expect(page.get_by_text("The bot has 5 keys, which is the limit")).to_be_visible()
         expect(page.get_by_role("button", name="Create bot key")).to_have_count(0)
         assert findings(page) == []
         page.get_by_role("link", name="Delete: Site 3").click()
@@ -364,18 +370,18 @@ def test_a_bot_has_at_most_five_keys_and_takes_limits(place: Place, visiting: Vi
         page.get_by_role("button", name="Save limits").click()
         expect(page.get_by_role("status")).to_have_text("Limits saved.")
         expect(page.get_by_label("A day, ₽")).to_have_value("1234.50")
-        seen.wrong = [each for each in seen.wrong if "400" not in each]
+        tab.errors = [each for each in tab.errors if "400" not in each]
 
 
 def test_the_test_chat_is_streamed(
-    place: Place, visiting: Visiting, read_anew: Callable[[], None]
+    workspace: Place, open_console: OpenConsole, read_anew: Callable[[], None]
 ) -> None:
     os.environ["DEMO_WORD_SECONDS"] = "0.05"
     read_anew()
-    with visiting() as seen:
-        page = seen.page
-        seen.start_session()
-        seen.open(place.path_of(f"{BOT}/chat"))
+    with open_console() as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(workspace.path_of(f"{BOT}/chat"))
         page.evaluate(
             """() => {
               window.lengths = [];
@@ -398,19 +404,21 @@ def test_the_test_chat_is_streamed(
         expect(page.locator("form[data-chat]")).not_to_have_attribute("data-busy", "yes")
         assert findings(page) == []
         save_screenshot(page, "console-chat-desktop-light")
-    found = in_console(place.workspace_id, "list_agent_dialogs", agentId=place.bot)["dialogs"]
+    found = in_console(workspace.workspace_id, "list_agent_dialogs", agentId=workspace.bot)[
+        "dialogs"
+    ]
     assert [(dialog["channel"], dialog["messagesCount"]) for dialog in found] == [("test", 4)]
 
 
-def test_signing_out_closes_open_pages(place: Place, visiting: Visiting) -> None:
-    with visiting() as seen:
-        page = seen.page
-        seen.start_session()
-        seen.open(f"{place.path}/keys")
+def test_signing_out_closes_open_pages(workspace: Place, open_console: OpenConsole) -> None:
+    with open_console() as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(f"{workspace.path}/keys")
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("status")).to_have_text("You are signed out.")
         page.go_back()
-        assert seen.path == "/console/sign-in"
+        assert tab.path == "/console/sign-in"
         page.get_by_label("E-mail").fill(EMAIL)
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
@@ -419,7 +427,7 @@ def test_signing_out_closes_open_pages(place: Place, visiting: Visiting) -> None
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_long_names_and_empty_lists_fit_the_page(
-    screen: str, service: str, visiting: Visiting
+    screen: str, service: str, open_console: OpenConsole
 ) -> None:
     as_operator("create_account", email=EMAIL, password=PASSWORD, name=LONG[:200])
     long = Place.made_by(EMAIL, LONG[:200])
@@ -427,22 +435,22 @@ def test_long_names_and_empty_lists_fit_the_page(
     as_operator("create_account", email=email, password=PASSWORD)
     empty = as_operator("create_workspace", owner=email, name="E")["slug"]
     top_up(long.workspace_id, 1)
-    wrong: dict[str, list[str]] = {}
-    with visiting(**SCREENS[screen]) as seen:
-        seen.start_session()
+    problems: dict[str, list[str]] = {}
+    with open_console(**SCREENS[screen]) as tab:
+        tab.start_session()
         for route in [route for route, page in ROUTES.items() if page.get]:
-            seen.open(long.path_of(route))
-            if found := seen.page.evaluate(OVERFLOW) + seen.page.evaluate(UNCUT):
-                wrong[route] = found
+            tab.open(long.path_of(route))
+            if found := tab.page.evaluate(OVERFLOW) + tab.page.evaluate(UNCUT):
+                problems[route] = found
             if route.endswith(("/keys", "/limits", "/account", "{workspace}")):
                 name = re.sub(r"\W+", "-", route).strip("-")
-                save_screenshot(seen.page, f"{name}-long-{screen}-light")
-    with visiting(**SCREENS[screen]) as seen:
-        seen.start_session(email)
+                save_screenshot(tab.page, f"{name}-long-{screen}-light")
+    with open_console(**SCREENS[screen]) as tab:
+        tab.start_session(email)
         for part in ("", "/keys", "/bots", "/balance", "/audit"):
-            seen.open(f"/console/w/{empty}{part}")
-            found = seen.page.evaluate(OVERFLOW) + findings(seen.page)
+            tab.open(f"/console/w/{empty}{part}")
+            found = tab.page.evaluate(OVERFLOW) + findings(tab.page)
             if found:
-                wrong[f"empty {part}"] = found
-            save_screenshot(seen.page, f"console-empty{part.replace('/', '-')}-{screen}-light")
-    assert not wrong, wrong
+                problems[f"empty {part}"] = found
+            save_screenshot(tab.page, f"console-empty{part.replace('/', '-')}-{screen}-light")
+    assert not problems, problems

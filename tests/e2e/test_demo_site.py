@@ -47,8 +47,8 @@ def follow(page: Page, name: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 
-def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, opened: Opened) -> None:
-    with opened(home, **DESKTOP) as page:
+def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, open_url: Opened) -> None:
+    with open_url(home, **DESKTOP) as page:
         assert page.url == f"{home}/"
         follow(page, "Мастер-классы")
         assert urlsplit(page.url).path == urlsplit(f"{home}/classes").path
@@ -75,9 +75,9 @@ def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, opened: O
 
 
 def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
-    api: Api, home: str, opened: Opened
+    api: Api, home: str, open_url: Opened
 ) -> None:
-    with opened(home, **DESKTOP) as page:
+    with open_url(home, **DESKTOP) as page:
         chatting(page, "Сколько стоит бородинский хлеб?")
         expect(last(page)).to_contain_text("195")
         page.keyboard.press("Escape")
@@ -96,13 +96,13 @@ def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
 
 @pytest.mark.parametrize("screen", [PHONE, DESKTOP], ids=["phone", "desktop"])
 def test_every_page_of_the_demo_site_fits_and_is_accessible(
-    api: Api, home: str, opened: Opened, screen: dict[str, Any]
+    api: Api, home: str, open_url: Opened, screen: dict[str, Any]
 ) -> None:
     (site,) = api.get("/api/projects/list")["projects"]
     slugs = [each["slug"] for each in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]]
     assert len(slugs) == 5
     for slug in slugs:
-        with opened(f"{home}/{slug}", **screen) as page:
+        with open_url(f"{home}/{slug}", **screen) as page:
             expect(page.locator("chat-widget .launcher")).to_be_visible()
             if slug == "classes":
                 expect(page.locator(".times label").first).to_be_visible()
@@ -115,7 +115,7 @@ def test_every_page_of_the_demo_site_fits_and_is_accessible(
             save_screenshot(page, f"demo-{slug}-{screen['viewport']['width']}")
 
 
-def test_without_script_the_demo_site_explains_how_to_book(home: str, opened: Opened) -> None:
-    with opened(f"{home}/classes", java_script_enabled=False) as page:
+def test_without_script_the_demo_site_explains_how_to_book(home: str, open_url: Opened) -> None:
+    with open_url(f"{home}/classes", java_script_enabled=False) as page:
         assert re.search("включите JavaScript или позвоните", page.content())
         expect(page.locator(".book")).to_be_hidden()

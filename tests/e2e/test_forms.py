@@ -89,11 +89,11 @@ def is_annas(lead: Any) -> bool:
 
 class TestWithScript:
     def test_a_visitor_sees_errors_beside_the_fields_and_stays_on_the_page(
-        self, form: Any, api: Api, site: Site, opened: Opened
+        self, form: Any, api: Api, site: Site, open_url: Opened
     ) -> None:
         site.pages["/order"] = document(form["embedHtml"])
         url = f"{site.url}/order?utm_source=mail&utm_medium=cpc"
-        with opened(url, viewport={"width": 360, "height": 800}) as page:
+        with open_url(url, viewport={"width": 360, "height": 800}) as page:
             fill(page, phone="позвоните")
             save_screenshot(page, "embed-360")
             send(page)
@@ -119,22 +119,22 @@ class TestWithScript:
         assert lead["source"]["campaign"]["source"] == "mail"
 
     def test_the_browser_asks_for_what_is_required(
-        self, form: Any, api: Api, site: Site, opened: Opened
+        self, form: Any, api: Api, site: Site, open_url: Opened
     ) -> None:
         site.pages["/"] = document(form["embedHtml"])
-        with opened(site.url) as page:
+        with open_url(site.url) as page:
             page.clock.fast_forward(5_000)
             send(page)
             expect(page.locator("[name=name]")).to_be_focused()
         assert leads(api) == []
 
     def test_two_forms_on_a_page_under_its_styles_do_not_affect_each_other(
-        self, new_form: Callable[..., Any], api: Api, site: Site, opened: Opened
+        self, new_form: Callable[..., Any], api: Api, site: Site, open_url: Opened
     ) -> None:
         first, second = new_form(), new_form()
         head = f"<style>{STYLES}</style>"
         site.pages["/"] = document(first["embedHtml"], second["embedHtml"], head=head)
-        with opened(site.url) as page:
+        with open_url(site.url) as page:
             page.clock.fast_forward(5_000)
             forms = page.locator("form")
             for trap in page.locator("[name=_url]").all():
@@ -153,12 +153,12 @@ class TestWithScript:
         assert [lead["formId"] for lead in leads(api)] == [second["id"]]
 
     def test_the_form_works_in_a_sandboxed_frame(
-        self, form: Any, api: Api, site: Site, opened: Opened
+        self, form: Any, api: Api, site: Site, open_url: Opened
     ) -> None:
         inside = escape(document(form["embedHtml"]))
         frame = f'<iframe sandbox="allow-scripts allow-forms" srcdoc="{inside}"></iframe>'
         site.pages["/"] = document(frame)
-        with opened(site.url) as page:
+        with open_url(site.url) as page:
             page.clock.fast_forward(5_000)
             sandbox = page.frames[1]
             assert sandbox.evaluate("origin") == "null"
@@ -173,11 +173,11 @@ class TestWithScript:
         assert lead["source"]["page"] == f"{site.url}/"
 
     def test_the_owners_redirect_is_followed(
-        self, new_form: Callable[..., Any], api: Api, site: Site, opened: Opened
+        self, new_form: Callable[..., Any], api: Api, site: Site, open_url: Opened
     ) -> None:
         form = new_form(redirectUrl=AFTERWARDS)
         site.pages["/"] = document(form["embedHtml"])
-        with opened(site.url) as page:
+        with open_url(site.url) as page:
             page.clock.fast_forward(5_000)
             fill(page)
             with page.expect_request(AFTERWARDS):
@@ -185,10 +185,10 @@ class TestWithScript:
         assert len(leads(api)) == 1
 
     def test_the_entered_values_are_kept_without_a_connection(
-        self, form: Any, api: Api, site: Site, opened: Opened
+        self, form: Any, api: Api, site: Site, open_url: Opened
     ) -> None:
         site.pages["/"] = document(form["embedHtml"])
-        with opened(site.url) as page:
+        with open_url(site.url) as page:
             page.clock.fast_forward(5_000)
             fill(page)
             page.context.set_offline(True)
@@ -203,7 +203,7 @@ class TestWithScript:
 class TestWithoutScript:
     @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
     def test_a_visitor_is_led_through_the_services_pages_and_back(
-        self, form: Any, api: Api, site: Site, opened: Opened, width: int, scheme: str
+        self, form: Any, api: Api, site: Site, open_url: Opened, width: int, scheme: str
     ) -> None:
         site.pages["/order"] = document(form["embedHtml"])
         options = {
@@ -211,7 +211,7 @@ class TestWithoutScript:
             "viewport": {"width": width, "height": 800},
             "color_scheme": scheme,
         }
-        with opened(f"{site.url}/order", **options) as page:
+        with open_url(f"{site.url}/order", **options) as page:
             fill(page, phone="позвоните")
             send(page)
             expect(page.get_by_role("alert")).to_contain_text("Проверьте: Телефон")
@@ -230,20 +230,20 @@ class TestWithoutScript:
         (lead,) = leads(api)
         assert is_annas(lead)
 
-    def test_the_link_back_leads_to_the_site(self, form: Any, site: Site, opened: Opened) -> None:
+    def test_the_link_back_leads_to_the_site(self, form: Any, site: Site, open_url: Opened) -> None:
         site.pages["/"] = document(form["embedHtml"])
-        with opened(site.url, java_script_enabled=False) as page:
+        with open_url(site.url, java_script_enabled=False) as page:
             fill(page)
             send(page)
             page.get_by_role("link").click()
             assert page.url == f"{site.url}/"
 
     def test_the_form_works_in_a_sandboxed_frame(
-        self, form: Any, api: Api, site: Site, opened: Opened
+        self, form: Any, api: Api, site: Site, open_url: Opened
     ) -> None:
         inside = escape(document(form["embedHtml"]))
         site.pages["/"] = document(f'<iframe sandbox="allow-forms" srcdoc="{inside}"></iframe>')
-        with opened(site.url) as page:
+        with open_url(site.url) as page:
             frame = page.frames[1]
             fill(frame, phone="нет")
             send(frame)
@@ -254,11 +254,11 @@ class TestWithoutScript:
         assert is_annas(leads(api)[0])
 
     def test_the_owners_redirect_is_followed_even_from_an_error_page(
-        self, new_form: Callable[..., Any], api: Api, site: Site, opened: Opened
+        self, new_form: Callable[..., Any], api: Api, site: Site, open_url: Opened
     ) -> None:
         form = new_form(redirectUrl=AFTERWARDS)
         site.pages["/"] = document(form["embedHtml"])
-        with opened(site.url, java_script_enabled=False) as page:
+        with open_url(site.url, java_script_enabled=False) as page:
             fill(page, phone="нет")
             send(page)
             page.locator("[name=phone]").fill("8 999 123-45-67")
@@ -267,11 +267,11 @@ class TestWithoutScript:
         assert len(leads(api)) == 1
 
     def test_a_deleted_form_shows_a_message(
-        self, form: Any, api: Api, site: Site, opened: Opened
+        self, form: Any, api: Api, site: Site, open_url: Opened
     ) -> None:
         site.pages["/"] = document(form["embedHtml"])
         api.post("/api/forms/delete", {"id": form["id"]})
-        with opened(site.url, java_script_enabled=False, locale="ru-RU") as page:
+        with open_url(site.url, java_script_enabled=False, locale="ru-RU") as page:
             fill(page)
             send(page)
             expect(page.get_by_role("alert")).to_contain_text("больше не принимает")

@@ -11,10 +11,10 @@ from tests.e2e.conftest import markup_errors, save_screenshot
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
 def test_the_start_page_is_small_and_accessible(
-    service: str, opened: Any, scheme: str, width: int
+    service: str, open_url: Any, scheme: str, width: int
 ) -> None:
     size = {"width": width, "height": 800}
-    with opened(f"{service}/", color_scheme=scheme, viewport=size, locale="ru-RU") as page:
+    with open_url(f"{service}/", color_scheme=scheme, viewport=size, locale="ru-RU") as page:
         assert page.evaluate("performance.getEntriesByType('resource').length") <= 5
         assert page.evaluate("document.documentElement.scrollWidth") == width
         found = Axe().run(page).response["violations"]

@@ -33,7 +33,7 @@ def docs(service: str) -> str:
 
 @pytest.fixture
 def tab(browser: Browser) -> Callable[..., Any]:
-    """Return a function that opens a page in a new context. Its requests are in ``page.asked``."""
+    """Return a function that opens a page in a new context. Errors in the page fail the test."""
 
     @contextmanager
     def open_tab(url: str, **options: Any) -> Iterator[Page]:

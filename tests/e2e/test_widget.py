@@ -55,11 +55,11 @@ BYTE_BY_BYTE = """
 
 class TestConversation:
     def test_an_answer_appears_while_it_streams(
-        self, chat: FakeChat, visit: Opened, site: Site
+        self, chat: FakeChat, open_page: Opened, site: Site
     ) -> None:
         more = Event()
         chat.will([start(), chunk("Торт стоит "), more, chunk("2 400 ₽."), DONE])
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page).locator(".bubble")).to_have_text("Торт стоит")
             more.set()
@@ -76,10 +76,10 @@ class TestConversation:
         assert re.fullmatch(r"[0-9a-f]{32}", question.key)
 
     def test_a_session_continues_with_a_new_key_for_each_message(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         chat.will(saying("Один", session="s-7"), saying("Два", session="s-7"))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Один")
             ask(page, "А два?")
@@ -90,7 +90,7 @@ class TestConversation:
 
     @pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"], ids=["LF", "CRLF", "CR"])
     def test_a_stream_may_arrive_in_any_pieces(
-        self, chat: FakeChat, visit: Opened, newline: bytes
+        self, chat: FakeChat, open_page: Opened, newline: bytes
     ) -> None:
         whole = b"".join(
             [
@@ -106,17 +106,17 @@ class TestConversation:
             ]
         )
         chat.will([whole.replace(b"\n", newline)])
-        with visit(head=f"<script>{BYTE_BY_BYTE}</script>") as page:
+        with open_page(head=f"<script>{BYTE_BY_BYTE}</script>") as page:
             chatting(page)
             expect(last(page).locator(".bubble")).to_have_text("Торт 🎂 ₽ ok")
             expect(page.locator("chat-widget .note")).to_have_count(0)
 
     def test_stopping_keeps_the_text_and_closes_the_stream(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         never = Event()
         chat.will([start(), chunk("Давным-давно"), never], saying("Да?"))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Давным-давно")
             page.get_by_role("button", name="Остановить ответ").click()
@@ -127,10 +127,10 @@ class TestConversation:
             expect(last(page)).to_contain_text("Да?")
         assert chat.questions[1].body["sessionId"] == "s-1"
 
-    def test_one_question_is_sent_at_a_time(self, chat: FakeChat, visit: Opened) -> None:
+    def test_one_question_is_sent_at_a_time(self, chat: FakeChat, open_page: Opened) -> None:
         more = Event()
         chat.will([start(), chunk("Думаю"), more, DONE])
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Думаю")
             ask(page, "Ну?")
@@ -140,10 +140,10 @@ class TestConversation:
         assert len(chat.questions) == 1
 
     def test_a_conversation_continues_on_the_next_page(
-        self, chat: FakeChat, visit: Opened, site: Site
+        self, chat: FakeChat, open_page: Opened, site: Site
     ) -> None:
         chat.will(saying("**Медовик**"), saying("В субботу", session="s-1"))
-        with visit() as page:
+        with open_page() as page:
             site.pages["/cakes"] = document(tag(chat))
             chatting(page)
             expect(last(page)).to_contain_text("Медовик")
@@ -159,10 +159,10 @@ class TestConversation:
         assert chat.stages == ["loaded", "opened", "started", "engaged"]
 
     def test_half_an_answer_is_still_shown_on_the_next_page(
-        self, chat: FakeChat, visit: Opened, site: Site
+        self, chat: FakeChat, open_page: Opened, site: Site
     ) -> None:
         chat.will([start(), chunk("Давным-давно"), Event()])
-        with visit() as page:
+        with open_page() as page:
             site.pages["/cakes"] = document(tag(chat))
             chatting(page)
             expect(last(page)).to_contain_text("Давным-давно")
@@ -170,9 +170,9 @@ class TestConversation:
             expect(last(page)).to_contain_text("Давным-давно")
             assert chat.questions[0].left.wait(PATIENCE)
 
-    def test_a_long_conversation_keeps_its_end(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_long_conversation_keeps_its_end(self, chat: FakeChat, open_page: Opened) -> None:
         chat.will(*(saying(f"Ответ {number}") for number in range(40)))
-        with visit() as page:
+        with open_page() as page:
             open_chat(page)
             for number in range(40):
                 ask(page, f"Вопрос {number}")
@@ -182,7 +182,7 @@ class TestConversation:
             expect(last(page)).to_contain_text("Ответ 39")
             assert page.locator("chat-widget .turn").count() == 31
 
-    def test_stored_data_is_not_trusted(self, chat: FakeChat, visit: Opened) -> None:
+    def test_stored_data_is_not_trusted(self, chat: FakeChat, open_page: Opened) -> None:
         kept = {
             "session": 5,
             "turns": [None, {"text": 7}, {"text": "Да"}],
@@ -191,7 +191,7 @@ class TestConversation:
         }
         chat.will(saying("Хорошо"))
         store = f"sessionStorage.setItem('chat:{AGENT}', {json.dumps(json.dumps(kept))})"
-        with visit(head=f"<script>{store}</script>") as page:
+        with open_page(head=f"<script>{store}</script>") as page:
             chatting(page)
             expect(last(page)).to_contain_text("Хорошо")
         assert chat.questions[0].body["sessionId"] is None
@@ -207,48 +207,50 @@ AGAIN = """() => new Promise((onload) => {
 
 class TestEmbedding:
     def test_styles_of_the_page_and_the_widget_do_not_affect_each_other(
-        self, chat: FakeChat, visit: Opened, opened: Opened, site: Site
+        self, chat: FakeChat, open_page: Opened, open_url: Opened, site: Site
     ) -> None:
         chat.will(saying("Вот"))
         look = (
             "node => { const { color, fontSize } = getComputedStyle(node); "
             "return [color, fontSize, node.offsetWidth] }"
         )
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Вот")
             untouched = last(page).locator(".bubble").evaluate(look)
             heading = page.locator("h1").evaluate("node => getComputedStyle(node).fontSize")
         chat.will(saying("Вот"))
-        with visit(head=f"<style>{STYLES}</style>") as page:
+        with open_page(head=f"<style>{STYLES}</style>") as page:
             chatting(page)
             expect(last(page)).to_contain_text("Вот")
             assert last(page).locator(".bubble").evaluate(look) == untouched
             save_screenshot(page, "widget-under-styles")
         site.pages["/plain"] = document()
-        with opened(f"{site.url}/plain") as page:
+        with open_url(f"{site.url}/plain") as page:
             assert page.locator("h1").evaluate("node => getComputedStyle(node).fontSize") == heading
 
     def test_the_widget_works_under_a_strict_content_security_policy(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         policy = (
             f"default-src 'none'; script-src {chat.url}; connect-src {chat.url}; base-uri 'none'; "
             "require-trusted-types-for 'script'; trusted-types 'none'"
         )
         chat.will(saying("**Вот**"))
-        said: list[str] = []
-        with visit(head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">') as page:
-            page.on("console", lambda message: said.append(message.text))
+        messages: list[str] = []
+        with open_page(
+            head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        ) as page:
+            page.on("console", lambda message: messages.append(message.text))
             chatting(page)
             expect(last(page).locator("strong")).to_have_text("Вот")
             assert panel(page).evaluate("node => getComputedStyle(node).position") == "fixed"
             bubble = last(page).locator(".bubble")
             assert bubble.evaluate("node => getComputedStyle(node).fontSize") == "16px"
-        assert said == []
+        assert messages == []
 
     def test_the_widget_works_in_a_sandboxed_frame(
-        self, chat: FakeChat, site: Site, opened: Opened
+        self, chat: FakeChat, site: Site, open_url: Opened
     ) -> None:
         inside = escape(document(tag(chat)))
         frame = (
@@ -256,7 +258,7 @@ class TestEmbedding:
         )
         site.pages["/"] = document(frame)
         chat.will(saying("Раз"), saying("Два"))
-        with opened(f"{site.url}/?a=1") as page:
+        with open_url(f"{site.url}/?a=1") as page:
             sandbox = page.frames[1]
             assert sandbox.evaluate("origin") == "null"
             chatting(sandbox)
@@ -268,35 +270,35 @@ class TestEmbedding:
         assert chat.stages == ["loaded", "opened", "started", "engaged"]
 
     def test_the_widget_works_on_a_page_that_its_server_sandboxes(
-        self, chat: FakeChat, opened: Opened
+        self, chat: FakeChat, open_url: Opened
     ) -> None:
         policy = {"Content-Security-Policy": "sandbox allow-scripts allow-forms allow-popups"}
         chat.pages["/s/bakery/"] = (document(tag(chat)), {**policy, "Content-Type": "text/html"})
         chat.agents[AGENT]["allowedOrigins"] = ["https://bakery.example"]
         chat.will(saying("Раз"))
-        with opened(f"{chat.url}/s/bakery/") as page:
+        with open_url(f"{chat.url}/s/bakery/") as page:
             assert page.evaluate("origin") == "null"
             chatting(page)
             expect(last(page)).to_contain_text("Раз")
         assert chat.questions[0].body["pageUrl"] == f"{chat.url}/s/bakery/"
 
     def test_a_repeated_tag_makes_one_widget(
-        self, chat: FakeChat, site: Site, opened: Opened
+        self, chat: FakeChat, site: Site, open_url: Opened
     ) -> None:
         site.pages["/"] = document(tag(chat), tag(chat))
-        with opened(site.url) as page:
+        with open_url(site.url) as page:
             expect(launcher(page)).to_be_visible()
             page.evaluate(AGAIN)
             expect(page.locator("chat-widget")).to_have_count(1)
         assert chat.stages == ["loaded"]
 
     def test_launchers_of_two_bots_are_stacked_and_one_chat_opens_at_a_time(
-        self, chat: FakeChat, site: Site, opened: Opened
+        self, chat: FakeChat, site: Site, open_url: Opened
     ) -> None:
         chat.agents["other"] = {**chat.agents[AGENT], "id": "other", "name": "Второй"}
         site.pages["/"] = document(tag(chat), tag(chat, agent="other"))
         chat.will(saying("Раз"))
-        with opened(site.url) as page:
+        with open_url(site.url) as page:
             expect(launcher(page)).to_have_count(2)
             boxes = [each.bounding_box() for each in launcher(page).all()]
             first, second = sorted((box for box in boxes if box), key=lambda box: box["y"])
@@ -308,11 +310,11 @@ class TestEmbedding:
 
     @pytest.mark.parametrize("size", [(1280, 900), (360, 740)], ids=["desktop", "phone"])
     def test_no_launcher_of_two_bots_covers_an_open_chat(
-        self, chat: FakeChat, site: Site, opened: Opened, size: tuple[int, int]
+        self, chat: FakeChat, site: Site, open_url: Opened, size: tuple[int, int]
     ) -> None:
         chat.agents["other"] = {**chat.agents[AGENT], "id": "other", "name": "Второй"}
         site.pages["/"] = document(tag(chat), tag(chat, agent="other"))
-        with opened(site.url, viewport=dict(zip(("width", "height"), size, strict=True))) as page:
+        with open_url(site.url, viewport=dict(zip(("width", "height"), size, strict=True))) as page:
             expect(launcher(page)).to_have_count(2)
             for number in (0, 1):
                 launcher(page).nth(number).click()
@@ -326,20 +328,20 @@ class TestEmbedding:
                 shown.get_by_role("button", name="Закрыть чат").click()
 
     def test_a_script_in_the_head_waits_for_the_body(
-        self, chat: FakeChat, site: Site, opened: Opened
+        self, chat: FakeChat, site: Site, open_url: Opened
     ) -> None:
         head = tag(chat).replace(" async", "")
         site.pages["/"] = document(head=head)
         chat.will(saying("Раз"))
-        with opened(site.url) as page:
+        with open_url(site.url) as page:
             chatting(page)
             expect(last(page)).to_contain_text("Раз")
 
     def test_the_widget_survives_an_application_that_replaces_the_body(
-        self, chat: FakeChat, visit: Opened, site: Site
+        self, chat: FakeChat, open_page: Opened, site: Site
     ) -> None:
         chat.will(saying("Раз"))
-        with visit() as page:
+        with open_page() as page:
             open_chat(page)
             page.evaluate(
                 "() => { history.pushState(null, '', '/cart?step=2'); "
@@ -362,47 +364,47 @@ class TestEmbedding:
         ids=["unknown", "private", "elsewhere"],
     )
     def test_the_widget_stays_hidden_where_it_must_not_be_shown(
-        self, chat: FakeChat, visit: Opened, settings: Any, warning: str
+        self, chat: FakeChat, open_page: Opened, settings: Any, warning: str
     ) -> None:
         chat.agents[AGENT] = settings
-        with visit(head="<script>addEventListener('load', () => {})</script>") as page:
+        with open_page(head="<script>addEventListener('load', () => {})</script>") as page:
             if not console_has(page, warning):
                 page.wait_for_event("console", lambda message: warning in message.text)
             expect(page.locator("chat-widget")).to_have_count(0)
         assert chat.events == []
 
     def test_the_widget_appears_on_an_allowed_origin(
-        self, chat: FakeChat, visit: Opened, site: Site
+        self, chat: FakeChat, open_page: Opened, site: Site
     ) -> None:
         chat.agents[AGENT]["allowedOrigins"] = ["https://bakery.example", site.url]
-        with visit() as page:
+        with open_page() as page:
             expect(launcher(page)).to_be_visible()
 
     def test_the_widget_works_if_its_settings_cannot_be_loaded(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         chat.agents[AGENT] = 500
         chat.will(saying("Раз"))
-        with visit('data-title="Помощь"') as page:
+        with open_page('data-title="Помощь"') as page:
             chatting(page)
             expect(page.get_by_role("dialog", name="Помощь")).to_be_visible()
             expect(last(page)).to_contain_text("Раз")
 
     def test_a_tag_without_a_bot_logs_the_missing_attribute(
-        self, chat: FakeChat, site: Site, opened: Opened
+        self, chat: FakeChat, site: Site, open_url: Opened
     ) -> None:
         site.pages["/"] = document()
-        with opened(site.url) as page:
-            with page.expect_console_message(lambda said: "data-agent" in said.text):
+        with open_url(site.url) as page:
+            with page.expect_console_message(lambda message: "data-agent" in message.text):
                 page.add_script_tag(url=f"{chat.url}/widget.js")
             expect(page.locator("chat-widget")).to_have_count(0)
 
-    def test_options_are_set_by_attributes(self, chat: FakeChat, visit: Opened) -> None:
+    def test_options_are_set_by_attributes(self, chat: FakeChat, open_page: Opened) -> None:
         options = (
             'data-title="Help &amp; more" data-language="en" data-position="left" '
             'data-color="#ffd400" data-open data-project="01JSITE" data-theme="dark"'
         )
-        with visit(options) as page:
+        with open_page(options) as page:
             expect(page.get_by_role("dialog", name="Help & more")).to_be_visible()
             expect(page.get_by_role("button", name="Close the chat")).to_have_count(2)
             expect(field(page)).not_to_be_focused()

@@ -27,7 +27,7 @@ def run_until(page: Page, text: str) -> None:
             return
         page.clock.run_for(500)
         page.wait_for_timeout(20)
-    pytest.fail(f"it never said {text}")
+    pytest.fail(f"the widget did not show {text}")
 
 
 class TestFailures:
@@ -65,10 +65,10 @@ class TestFailures:
         ids=lambda value: value.code if isinstance(value, Refusal) else "",
     )
     def test_a_refusal_is_shown_in_words(
-        self, chat: FakeChat, visit: Opened, refusal: Refusal, words: str, again: bool
+        self, chat: FakeChat, open_page: Opened, refusal: Refusal, words: str, again: bool
     ) -> None:
         chat.will(refusal)
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page).locator(".note")).to_contain_text(words)
             retry = page.get_by_role("button", name="Повторить")
@@ -76,18 +76,18 @@ class TestFailures:
             expect(page.locator("chat-widget .me")).to_have_text("Вы: Сколько стоит торт?")
         assert len(chat.questions) == 1
 
-    def test_a_busy_session_is_retried(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_busy_session_is_retried(self, chat: FakeChat, open_page: Opened) -> None:
         busy = Refusal(409, "session_busy", {"Retry-After": "2"})
         chat.will(busy, busy, saying("Вот"))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             run_until(page, "Вот")
         assert len({(each.key, each.raw) for each in chat.questions}) == 1
 
-    def test_a_session_that_stays_busy_is_reported(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_session_that_stays_busy_is_reported(self, chat: FakeChat, open_page: Opened) -> None:
         busy = Refusal(409, "session_busy", {"Retry-After": "2"})
         chat.will(busy, busy, busy, busy, saying("Вот"))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             run_until(page, "Прошлый ответ ещё не закончен.")
             assert len(chat.questions) == 4
@@ -97,10 +97,10 @@ class TestFailures:
         assert len({(each.key, each.raw) for each in chat.questions}) == 1
 
     def test_an_expired_session_is_replaced_by_a_new_one(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         chat.will(saying("Раз"), Refusal(404, "not_found"), saying("Два", session="s-2"))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Раз")
             ask(page, "Ещё")
@@ -111,12 +111,12 @@ class TestFailures:
         assert refused.key != second.key
 
     def test_a_message_that_may_have_arrived_is_sent_again_with_the_same_key(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         seen = Event()
         replay = saying("Торт стоит 2 400 ₽.", session="s-of-the-replay")
         chat.will([start(), chunk("Торт стоит "), seen, CUT], replay, saying("Да."))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Торт стоит")
             seen.set()
@@ -132,18 +132,20 @@ class TestFailures:
         assert (first.key, first.raw) == (second.key, second.raw)
         assert third.body["sessionId"] == "s-1"
 
-    def test_a_stream_that_ends_early_is_marked_as_cut(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_stream_that_ends_early_is_marked_as_cut(
+        self, chat: FakeChat, open_page: Opened
+    ) -> None:
         chat.will([start(), chunk("Торт")])
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Ответ прервался.")
 
     def test_a_message_that_certainly_failed_is_sent_again_with_a_new_key(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         failure: list[Step] = [start(), event(type="error", error="The model is gone <b>.")]
         chat.will(failure, saying("Вот"))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Ответ не пришёл.")
             expect(panel(page)).not_to_contain_text("model")
@@ -153,19 +155,19 @@ class TestFailures:
         assert first.key != second.key
         assert second.body["sessionId"] == "s-1"
 
-    def test_a_stream_without_data_is_given_up(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_stream_without_data_is_given_up(self, chat: FakeChat, open_page: Opened) -> None:
         chat.will([start(), chunk("Торт"), SilentPeriod()])
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Торт")
             page.clock.fast_forward(46_000)
             expect(last(page)).to_contain_text("Ответ прервался.")
             assert chat.questions[0].left.wait(PATIENCE)
 
-    def test_pings_keep_a_stream_alive(self, chat: FakeChat, visit: Opened) -> None:
+    def test_pings_keep_a_stream_alive(self, chat: FakeChat, open_page: Opened) -> None:
         more = Event()
         chat.will([start(), chunk("Торт"), more, chunk(" готов"), DONE])
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Торт")
             for _ in range(4):
@@ -174,9 +176,9 @@ class TestFailures:
             more.set()
             expect(last(page)).to_contain_text("Торт готов")
 
-    def test_a_missing_connection_is_reported(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_missing_connection_is_reported(self, chat: FakeChat, open_page: Opened) -> None:
         chat.will(saying("Вот"))
-        with visit() as page:
+        with open_page() as page:
             open_chat(page)
             page.context.set_offline(True)
             ask(page)
@@ -185,8 +187,8 @@ class TestFailures:
             page.get_by_role("button", name="Повторить").click()
             expect(last(page)).to_contain_text("Вот")
 
-    def test_a_proxys_error_page_is_not_an_answer(self, chat: FakeChat, visit: Opened) -> None:
-        with visit() as page:
+    def test_a_proxys_error_page_is_not_an_answer(self, chat: FakeChat, open_page: Opened) -> None:
+        with open_page() as page:
             page.route(
                 "**/chat-stream",
                 lambda route: (

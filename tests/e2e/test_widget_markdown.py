@@ -138,30 +138,30 @@ class TestMarkdown:
         html: str = last(page).locator(".bubble").evaluate("node => node.innerHTML")
         return html
 
-    def test_a_subset_of_markdown_is_rendered(self, chat: FakeChat, visit: Opened) -> None:
+    def test_a_subset_of_markdown_is_rendered(self, chat: FakeChat, open_page: Opened) -> None:
         chat.will(saying(MARKDOWN))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("оба")
             assert self.shown(page) == SHOWN
 
     def test_the_result_does_not_depend_on_how_the_text_is_split(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         chat.will(saying(*MARKDOWN))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             settled(page)
             assert self.shown(page) == SHOWN
 
-    def test_incomplete_markup_is_never_shown_raw(self, chat: FakeChat, visit: Opened) -> None:
+    def test_incomplete_markup_is_never_shown_raw(self, chat: FakeChat, open_page: Opened) -> None:
         text = "Есть **медовик** и `код`, *или* [каталог](https://bakery.example/cakes), **ещё"
         gates = [Event() for _ in text]
         steps: list[Step] = [start()]
         for letter, gate in zip(text, gates, strict=True):
             steps += [chunk(letter), gate]
         chat.will([*steps, DONE])
-        with visit() as page:
+        with open_page() as page:
             open_chat(page)
             page.evaluate(WATCH)
             ask(page)
@@ -176,11 +176,11 @@ class TestMarkdown:
         assert [each for each in seen if re.search(r"\*\*|[`\[\]()]|\*$", each)] == []
 
     def test_rendered_text_does_not_move_when_more_arrives(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         more = Event()
         chat.will([start(), chunk("Первый абзац\n\nВто"), more, chunk("рой абзац"), DONE])
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             paragraphs = last(page).locator(".bubble p")
             expect(paragraphs).to_have_count(2)
@@ -191,7 +191,7 @@ class TestMarkdown:
 
     @pytest.mark.parametrize("pieces", ["whole", "letters"])
     def test_answers_run_no_script_and_load_nothing(
-        self, chat: FakeChat, visit: Opened, pieces: str
+        self, chat: FakeChat, open_page: Opened, pieces: str
     ) -> None:
         text = "\n\n".join(HOSTILE)
         chat.will(saying(*([text] if pieces == "whole" else text)))
@@ -199,10 +199,10 @@ class TestMarkdown:
             "<img src=x onerror=hit()>"
         )
         hits: list[str] = []
-        asked: list[str] = []
-        with visit(head="<script>hit = () => { document.title = 'HIT' }</script>") as page:
+        requests: list[str] = []
+        with open_page(head="<script>hit = () => { document.title = 'HIT' }</script>") as page:
             page.on("dialog", lambda dialog: hits.append(dialog.message))
-            page.on("request", lambda request: asked.append(request.url))
+            page.on("request", lambda request: requests.append(request.url))
             chatting(page, "<img src=x onerror=hit()> [x](javascript:hit())")
             settled(page)
             for name, attributes in page.evaluate(INSPECT):
@@ -215,7 +215,7 @@ class TestMarkdown:
                     "node => { node.target = ''; node.href = '#' + node.href; node.click() }"
                 )
             assert page.title() == "Пекарня"
-            assert all(url.startswith(chat.url) for url in asked)
+            assert all(url.startswith(chat.url) for url in requests)
             page.reload()
             expect(last(page)).to_contain_text("<script>hit()</script>")
             assert page.title() == "Пекарня"
@@ -228,10 +228,10 @@ class TestMarkdown:
         ids=lambda text: text[:6],
     )  # fmt: skip
     def test_malformed_texts_are_rendered_quickly(
-        self, chat: FakeChat, visit: Opened, text: str
+        self, chat: FakeChat, open_page: Opened, text: str
     ) -> None:
         chat.will(saying(*(text[at : at + 300] for at in range(0, len(text), 300))))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             processor = page.context.new_cdp_session(page)
             processor.send("Performance.enable", {"timeDomain": "threadTicks"})

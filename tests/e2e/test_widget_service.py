@@ -48,10 +48,10 @@ def funnel(api: Api, bot: Bot) -> dict[str, int]:
 
 
 def test_a_visitor_who_leaves_contacts_becomes_the_owners_lead(
-    service: str, bot: Bot, api: Api, site: Site, opened: Opened
+    service: str, bot: Bot, api: Api, site: Site, open_url: Opened
 ) -> None:
     site.pages["/"] = document(tag(service, bot))
-    with opened(f"{site.url}/?utm=1") as page:
+    with open_url(f"{site.url}/?utm=1") as page:
         chatting(page, "Сколько стоит медовик?")
         expect(page.locator("chat-widget .turn").first).to_contain_text(GREETING)
         expect(last(page)).to_contain_text("Медовик")
@@ -75,65 +75,65 @@ def test_a_visitor_who_leaves_contacts_becomes_the_owners_lead(
 
 
 def test_the_widget_works_in_a_sandboxed_frame(
-    service: str, bot: Bot, site: Site, opened: Opened
+    service: str, bot: Bot, site: Site, open_url: Opened
 ) -> None:
     inside = escape(document(tag(service, bot)))
     frame = f'<iframe sandbox="allow-scripts" srcdoc="{inside}" width="600" height="700"></iframe>'
     site.pages["/"] = document(frame)
-    with opened(site.url) as page:
+    with open_url(site.url) as page:
         sandbox = page.frames[1]
         chatting(sandbox, "Сколько стоит медовик?")
         expect(last(sandbox)).to_contain_text("Медовик")
 
 
 def test_a_bot_without_money_is_shown_as_unavailable(
-    service: str, owner: Owner, api: Api, site: Site, opened: Opened
+    service: str, owner: Owner, api: Api, site: Site, open_url: Opened
 ) -> None:
     poor = new_bot(owner, money=0)
     site.pages["/"] = document(tag(service, poor))
-    with opened(site.url) as page:
+    with open_url(site.url) as page:
         chatting(page)
         expect(last(page)).to_contain_text("Сейчас чат недоступен.")
 
 
 def test_a_bot_that_is_switched_off_says_so_and_is_then_hidden(
-    service: str, bot: Bot, api: Api, site: Site, opened: Opened
+    service: str, bot: Bot, api: Api, site: Site, open_url: Opened
 ) -> None:
     site.pages["/"] = document(tag(service, bot))
-    with opened(site.url) as page:
+    with open_url(site.url) as page:
         expect(launcher(page)).to_be_visible()
         change(api, bot, isActive=False)
         chatting(page)
         expect(last(page)).to_contain_text("Этот чат недоступен.")
-        with page.expect_console_message(lambda said: "no such bot" in said.text):
+        with page.expect_console_message(lambda message: "no such bot" in message.text):
             page.reload()
         expect(page.locator("chat-widget")).to_have_count(0)
 
 
 def test_a_private_bot_and_other_origins_show_no_widget(
-    service: str, bot: Bot, api: Api, site: Site, opened: Opened
+    service: str, bot: Bot, api: Api, site: Site, open_url: Opened
 ) -> None:
     site.pages["/"] = document(tag(service, bot))
     change(api, bot, allowedOrigins=["https://bakery.example", site.url])
-    with opened(site.url) as page:
+    with open_url(site.url) as page:
         expect(launcher(page)).to_be_visible()
         change(api, bot, allowedOrigins=["https://bakery.example"])
-        with page.expect_console_message(lambda said: "allowedOrigins" in said.text):
+        with page.expect_console_message(lambda message: "allowedOrigins" in message.text):
             page.reload()
         change(api, bot, isPrivate=True)
-        with page.expect_console_message(lambda said: "private" in said.text):
+        with page.expect_console_message(lambda message: "private" in message.text):
             page.reload()
         expect(page.locator("chat-widget")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_playground_shows_the_widget_under_a_strict_policy(
-    service: str, bot: Bot, opened: Opened, scheme: str
+    service: str, bot: Bot, open_url: Opened, scheme: str
 ) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     url = f"{service}/playground?agent={bot.id}&title=%3Cimg+src%3Dx%3E&language=ru"
-    with opened(url, color_scheme=scheme) as page:
-        page.on("console", lambda message: said.append(message.text))
+    with open_url(url, color_scheme=scheme) as page:
+        page.on("console", lambda message: messages.append(message.text))
         chatting(page, "Сколько стоит медовик?")
         expect(last(page)).to_contain_text("Медовик")
         expect(page.locator("code").first).to_contain_text(re.compile("(<|&lt;)img src"))
@@ -142,15 +142,15 @@ def test_the_playground_shows_the_widget_under_a_strict_policy(
         assert accessibility_errors(page) == []
         assert markup_errors(page) == []
         save_screenshot(page, f"playground-{scheme}")
-    assert said == []
+    assert messages == []
 
 
-def test_the_playground_asks_for_a_bot(service: str, opened: Opened) -> None:
-    with opened(f"{service}/playground", viewport={"width": 360, "height": 740}) as page:
+def test_the_playground_asks_for_a_bot(service: str, open_url: Opened) -> None:
+    with open_url(f"{service}/playground", viewport={"width": 360, "height": 740}) as page:
         page.get_by_label("Bot id").fill('"><script>alert(1)</script>')
         page.get_by_label("Page is read").select_option("rtl")
         save_screenshot(page, "playground-phone")
-        with page.expect_console_message(lambda said: "no such bot" in said.text):
+        with page.expect_console_message(lambda message: "no such bot" in message.text):
             page.get_by_role("button", name="Show").click()
         assert "language" not in page.url
         expect(page.locator("html")).to_have_attribute("dir", "rtl")

@@ -39,17 +39,17 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobil
 
 class TestFunnel:
     def test_each_stage_is_reported_once_and_without_the_query(
-        self, chat: FakeChat, visit: Opened, site: Site
+        self, chat: FakeChat, open_page: Opened, site: Site
     ) -> None:
         chat.will(saying("Раз"), saying("Два"), saying("Три"))
-        with visit() as page:
+        with open_page() as page:
             expect(launcher(page)).to_be_visible()
             open_chat(page)
             launcher(page).click()
             open_chat(page)
-            for said in ("Раз", "Два", "Три"):
+            for text in ("Раз", "Два", "Три"):
                 ask(page)
-                expect(last(page)).to_contain_text(said)
+                expect(last(page)).to_contain_text(text)
                 settled(page)
             page.reload()
             expect(launcher(page)).to_be_visible()
@@ -62,20 +62,20 @@ class TestFunnel:
         }
 
     def test_stages_are_reported_without_beacon_support_too(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         head = "<script>navigator.sendBeacon = () => false</script>"
-        with visit(head=head) as page, page.expect_response("**/widget-event"):
+        with open_page(head=head) as page, page.expect_response("**/widget-event"):
             open_chat(page)
         assert chat.stages == ["loaded", "opened"]
 
 
 class TestContacts:
     def test_contacts_are_sent_as_a_message_and_as_fields(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         chat.will(saying("Раз"), saying("Спасибо, Анна!"))
-        with visit('data-privacy="https://bakery.example/privacy"') as page:
+        with open_page('data-privacy="https://bakery.example/privacy"') as page:
             leave = page.get_by_role("button", name="Оставить контакты")
             open_chat(page)
             expect(leave).to_have_count(0)
@@ -104,10 +104,10 @@ class TestContacts:
         assert body["contact"] == {"name": "Анна", "phone": "8 999 123-45-67"}
 
     def test_the_contact_form_can_be_closed_without_sending(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         chat.will(saying("Раз"))
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             leave = page.get_by_role("button", name="Оставить контакты")
             leave.click()
@@ -120,12 +120,12 @@ class TestContacts:
 
 
 class TestKeyboard:
-    def test_every_function_works_without_a_mouse(self, chat: FakeChat, visit: Opened) -> None:
+    def test_every_function_works_without_a_mouse(self, chat: FakeChat, open_page: Opened) -> None:
         chat.will(saying("Раз"))
         shortcuts = (
             "addEventListener('keydown', (e) => { if (e.key.length === 1) e.preventDefault() })"
         )
-        with visit(head=f"<script>{shortcuts}</script>") as page:
+        with open_page(head=f"<script>{shortcuts}</script>") as page:
             expect(launcher(page)).to_be_visible()
             page.keyboard.press("Tab")
             expect(page.get_by_role("link", name="Меню")).to_be_focused()
@@ -148,15 +148,15 @@ class TestKeyboard:
             expect(launcher(page)).to_be_focused()
         assert chat.questions[0].body["message"] == "One\ntwo"
 
-    def test_an_empty_message_is_not_sent(self, chat: FakeChat, visit: Opened) -> None:
-        with visit() as page:
+    def test_an_empty_message_is_not_sent(self, chat: FakeChat, open_page: Opened) -> None:
+        with open_page() as page:
             open_chat(page)
             ask(page, " \n ")
             expect(page.get_by_role("button", name="Отправить")).to_be_disabled()
         assert chat.questions == []
 
     def test_screen_readers_read_each_part_of_an_answer_once(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         gates = [Event(), Event(), Event()]
         chat.will(
@@ -172,13 +172,13 @@ class TestKeyboard:
             ]
         )
         record = """() => {
-            window.spoken = [];
+            window.announced = [];
             const { shadowRoot } = document.querySelector('chat-widget');
             new MutationObserver((all) => all.forEach(({ addedNodes }) =>
-                addedNodes.forEach((node) => spoken.push(node.textContent))
+                addedNodes.forEach((node) => announced.push(node.textContent))
             )).observe(shadowRoot.querySelector('[aria-live=polite]'), { childList: true });
         }"""
-        with visit() as page:
+        with open_page() as page:
             open_chat(page)
             page.evaluate(record)
             ask(page)
@@ -186,17 +186,17 @@ class TestKeyboard:
                 expect(last(page).locator(".bubble p").last).to_have_text(text)
                 gate.set()
             settled(page)
-            assert page.evaluate("spoken") == ["Пишу ответ…", "Первый", "Второй"]
+            assert page.evaluate("announced") == ["Пишу ответ…", "Первый", "Второй"]
             expect(page.get_by_role("log")).to_have_attribute("aria-live", "off")
             page.clock.fast_forward(11_000)
             expect(page.locator("chat-widget [aria-live=polite]")).to_be_empty()
 
     def test_an_answer_to_a_closed_chat_is_announced_on_the_button(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
         more = Event()
         chat.will([start(), chunk("Раз"), more, DONE])
-        with visit() as page:
+        with open_page() as page:
             chatting(page)
             expect(last(page)).to_contain_text("Раз")
             launcher(page).click()
@@ -224,11 +224,11 @@ class TestLook:
         ("size", "options"), [("phone", PHONE), ("desktop", {})], ids=["phone", "desktop"]
     )
     def test_the_widget_is_accessible(
-        self, chat: FakeChat, visit: Opened, scheme: str, size: str, options: dict[str, Any]
+        self, chat: FakeChat, open_page: Opened, scheme: str, size: str, options: dict[str, Any]
     ) -> None:
         chat.will(*TALK)
         reduced = {"color_scheme": scheme, "reduced_motion": "reduce"}
-        with visit(**options, **reduced) as page:
+        with open_page(**options, **reduced) as page:
             expect(launcher(page)).to_be_visible()
             assert accessibility_errors(page) == []
             save_screenshot(page, f"widget-closed-{size}-{scheme}")
@@ -245,18 +245,18 @@ class TestLook:
 
     @pytest.mark.parametrize("colour", ["#e88c00", "#d92d20", "#767676", "#fff", "#0a7d4b"])
     def test_text_is_readable_on_any_accent_colour(
-        self, chat: FakeChat, visit: Opened, colour: str
+        self, chat: FakeChat, open_page: Opened, colour: str
     ) -> None:
         chat.will(*TALK)
-        with visit(f'data-color="{colour}"') as page:
+        with open_page(f'data-color="{colour}"') as page:
             chatting(page)
             expect(last(page)).to_contain_text("код")
             assert accessibility_errors(page) == []
 
     def test_the_widget_covers_a_phones_page_and_uncovers_it_again(
-        self, chat: FakeChat, visit: Opened
+        self, chat: FakeChat, open_page: Opened
     ) -> None:
-        with visit(**PHONE, reduced_motion="reduce") as page:
+        with open_page(**PHONE, reduced_motion="reduce") as page:
             launcher(page).tap()
             expect(panel(page)).to_have_attribute("aria-modal", "true")
             expect(panel(page)).to_be_focused()
@@ -274,8 +274,8 @@ class TestLook:
             expect(launcher(page)).to_be_focused()
             assert page.evaluate("document.body.inert") is False
 
-    def test_turning_a_phone_uncovers_the_page(self, chat: FakeChat, visit: Opened) -> None:
-        with visit(viewport={"width": 400, "height": 700}) as page:
+    def test_turning_a_phone_uncovers_the_page(self, chat: FakeChat, open_page: Opened) -> None:
+        with open_page(viewport={"width": 400, "height": 700}) as page:
             open_chat(page)
             assert page.evaluate("document.body.inert") is True
             page.set_viewport_size({"width": 900, "height": 700})
@@ -283,11 +283,11 @@ class TestLook:
             assert page.evaluate("document.body.inert") is False
 
     def test_the_widget_is_on_the_left_of_right_to_left_pages(
-        self, chat: FakeChat, site: Site, opened: Opened
+        self, chat: FakeChat, site: Site, open_url: Opened
     ) -> None:
         site.pages["/"] = document(tag(chat), lang="he", direction="rtl")
         chat.will(saying("שלום! יש לנו **עוגות**:\n\n- עוגת דבש\n- נפוליאון"))
-        with opened(site.url, viewport={"width": 900, "height": 760}) as page:
+        with open_url(site.url, viewport={"width": 900, "height": 760}) as page:
             chatting(page, "אילו עוגות יש?")
             expect(last(page)).to_contain_text("נפוליאון")
             box, mine = launcher(page).bounding_box(), page.locator(".me").bounding_box()
@@ -300,8 +300,8 @@ class TestLook:
             assert accessibility_errors(page) == []
             save_screenshot(page, "widget-rtl")
 
-    def test_the_visitors_larger_font_size_is_kept(self, chat: FakeChat, visit: Opened) -> None:
-        with visit(head="<style>html{font-size:62.5%}</style>") as page:
+    def test_the_visitors_larger_font_size_is_kept(self, chat: FakeChat, open_page: Opened) -> None:
+        with open_page(head="<style>html{font-size:62.5%}</style>") as page:
             open_chat(page)
             size = "node => getComputedStyle(node).fontSize"
             assert page.locator("chat-widget .bubble").first.evaluate(size) == "16px"

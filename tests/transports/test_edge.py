@@ -109,10 +109,10 @@ class TestWithoutAnEdge:
     ) -> None:
         monkeypatch.setenv("SITES_DOMAIN", "sites.example")
         read_anew()
-        told = call("GET", "/s/bakery", {"X-Forwarded-Host": "bakery.sites.example"})
-        assert b"no site at this address" in told.body
-        asked = call("GET", "/s/bakery", {"Host": "bakery.sites.example"})
-        assert b"no site at this address" not in asked.body
+        forwarded = call("GET", "/s/bakery", {"X-Forwarded-Host": "bakery.sites.example"})
+        assert b"no site at this address" in forwarded.body
+        direct = call("GET", "/s/bakery", {"Host": "bakery.sites.example"})
+        assert b"no site at this address" not in direct.body
 
 
 def test_the_secret_is_in_no_answer_or_log(
@@ -124,6 +124,6 @@ def test_the_secret_is_in_no_answer_or_log(
     monkeypatch.setenv("EDGE_SECRET", SECRET)
     read_anew()
     answer = call("GET", "/api/health", {"X-Origin-Secret": "guess"})
-    told = json.dumps([answer.headers, answer.body.decode(), *capsys.readouterr()])
-    assert SECRET not in told
-    assert "guess" not in told
+    output = json.dumps([answer.headers, answer.body.decode(), *capsys.readouterr()])
+    assert SECRET not in output
+    assert "guess" not in output

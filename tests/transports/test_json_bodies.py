@@ -14,8 +14,8 @@ REFUSED = [
     ("UTF-32", '{"title": "a"}'.encode("utf-32-be"), "NUL bytes, as UTF-16 and UTF-32 have"),
     ("Latin-1", '{"title": "é"}'.encode("latin-1"), "is not UTF-8 at byte 12"),
     ("a surrogate in UTF-8", TITLE % b'"\xed\xa0\x80"', "is not UTF-8 at byte 12"),
-    ("NaN", TITLE % b"NaN", "has NaN, which is no number in JSON"),
-    ("-Infinity", TITLE % b"[1, -Infinity]", "has -Infinity, which is no number in JSON"),
+    ("NaN", TITLE % b"NaN", "has NaN, which is not a number in JSON"),
+    ("-Infinity", TITLE % b"[1, -Infinity]", "has -Infinity, which is not a number in JSON"),
     ("10,000 digits", TITLE % (b"9" * 10_000), "an integer of 10,000 digits; the most is 4,300"),
     ("1e400", TITLE % b"1e400", "has a number above 1.8e308"),
     ("300 levels", TITLE % DEEP, "is nested more than 200 levels deep"),
@@ -30,25 +30,25 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("body", "said"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+    ("body", "message"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
 )
 class TestRefusedJson:
     def test_a_rest_call_explains_the_error_in_its_body(
-        self, body: bytes, said: str, api: Api
+        self, body: bytes, message: str, api: Api
     ) -> None:
         answer = api.refused("POST", "/api/projects/create", body)
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         assert answer.data["message"].startswith("The body ")
-        assert said in answer.data["message"]
+        assert message in answer.data["message"]
 
     def test_a_parse_error_of_the_tool_server_has_the_same_explanation(
-        self, body: bytes, said: str, api: Api
+        self, body: bytes, message: str, api: Api
     ) -> None:
         answer = api.call("POST", "/api/mcp", body)
-        told = json.loads(answer.body)["error"]
-        assert (answer.status, told["code"]) == (400, -32700)
-        assert told["message"].startswith("Parse error: the body ")
-        assert said in told["message"]
+        error = json.loads(answer.body)["error"]
+        assert (answer.status, error["code"]) == (400, -32700)
+        assert error["message"].startswith("Parse error: the body ")
+        assert message in error["message"]
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,8 @@ def text(result: CallToolResult) -> dict[str, Any]:
     """Return the only text of a result."""
     (content,) = result.content
     assert content.type == "text"
-    told: dict[str, Any] = json.loads(content.text)
-    return told
+    data: dict[str, Any] = json.loads(content.text)
+    return data
 
 
 async def names(client: Client) -> list[str]:
@@ -278,8 +278,8 @@ class TestWithAKey:
                 assert result.is_error is False, text(result)
                 return text(result)["data"]
 
-            async def slots(**asked: Any) -> Any:
-                found = await call("svc_get_available_slots", serviceId=service, **asked)
+            async def slots(**arguments: Any) -> Any:
+                found = await call("svc_get_available_slots", serviceId=service, **arguments)
                 return [slot["startLocal"] for slot in found["slots"]]
 
             made = await call("svc_create_service", name="Haircut", durationMin=60, price=150_000)
@@ -330,20 +330,20 @@ class TestWithAKey:
             return await client.call_tool(tool, arguments)
 
         result = sdk.run(owner.token(), use)
-        told = text(result)
-        assert (result.is_error, told["httpStatus"]) == (True, status)
-        assert (told["data"]["status"], told["data"]["code"]) == (False, code)
-        assert told["data"]["message"]
+        failure = text(result)
+        assert (result.is_error, failure["httpStatus"]) == (True, status)
+        assert (failure["data"]["status"], failure["data"]["code"]) == (False, code)
+        assert failure["data"]["message"]
 
     def test_a_call_beyond_the_scopes_names_the_scope(self, sdk: Sdk, owner: Owner) -> None:
         async def use(client: Client) -> CallToolResult:
             return await client.call_tool("svc_list_sites", {})
 
         result = sdk.run(owner.token(["pages:read"]), use)
-        told = text(result)
-        assert (result.is_error, told["httpStatus"]) == (True, 403)
-        assert told["data"]["code"] == "insufficient_scope"
-        assert "projects:read" in told["data"]["message"]
+        failure = text(result)
+        assert (result.is_error, failure["httpStatus"]) == (True, 403)
+        assert failure["data"]["code"] == "insufficient_scope"
+        assert "projects:read" in failure["data"]["message"]
 
     def test_an_unknown_tool_is_a_protocol_error(self, sdk: Sdk, owner: Owner) -> None:
         async def use(client: Client) -> MCPError:
@@ -360,9 +360,9 @@ def test_the_instructions_name_tools_that_the_key_hides(sdk: Sdk, owner: Owner) 
     async def use(client: Client) -> str | None:
         return client.instructions
 
-    told = sdk.run(owner.token(["pages:read", "pages:write"]), use) or ""
-    assert "projects:write" in told
-    assert "pages:read" not in told
+    instructions = sdk.run(owner.token(["pages:read", "pages:write"]), use) or ""
+    assert "projects:write" in instructions
+    assert "pages:read" not in instructions
 
 
 @every_mode

@@ -141,8 +141,8 @@ def test_an_odd_path_or_query_does_not_break_a_page_of_the_console(
     for known in {path, own, own.replace("{id}", things.agent)}:
         place = in_path(known, value, "workspace", "id", "key")
         query = urlencode(dict.fromkeys(("q", "next", "done", "after"), value))
-        for asked in (place, f"{place}?{query}"):
-            assert visitor.get(asked).status < 500
+        for url in (place, f"{place}?{query}"):
+            assert visitor.get(url).status < 500
         names = ("id", "name", "scopes", "email", "password", "daily", "once")
         assert visitor.post(place, dict.fromkeys(names, value)).status < 500
 

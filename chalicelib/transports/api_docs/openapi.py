@@ -82,7 +82,7 @@ def document() -> dict[str, Any]:
                 **_IDEMPOTENCY_KEY["schema"],
                 "type": ["string", "null"],
                 NULL_OMITS: True,
-                "description": "In place of the header.",
+                "description": "Alternative to the header.",
             }
     for output in {operation.output for operation in operations}:
         _add_envelope(schemas[names[output]])
@@ -125,8 +125,8 @@ def document() -> dict[str, Any]:
 _DESCRIPTION = (
     "Manage a workspace with an API key. Every answer is `{data: {status, ...}}`; "
     "money is in kopecks, durations are in minutes, times are ISO 8601 in UTC. "
-    "Unknown fields of a request are ignored and named in `data.warnings`; answers are given "
-    "further fields without notice, so ignore those that you do not know."
+    "Unknown fields of a request are ignored and named in `data.warnings`. Answers may get "
+    "new fields without notice, so ignore fields that you do not know."
 )
 
 
@@ -204,17 +204,17 @@ def _with_answer(entry: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-_CHAT_DESCRIPTION = """Send a visitor's message to a bot; its answer comes as server-sent events.
+_CHAT_DESCRIPTION = """Send a visitor's message to a bot, which answers in server-sent events.
 
-Each is `data:` with a JSON object and a blank line: `start` with `sessionId`, to continue the \
-dialog with; `chunk` with `content`, any number of them; at the end `done` with `usage` \
-({inputTokens, outputTokens, totalTokens}), or `error` with a text. Lines that begin with a colon \
-keep the connection alive.
+Each event is `data:` with a JSON object, and a blank line. The first is `start` with `sessionId`, \
+which continues the dialog. Any number of `chunk` events with `content` follow. The last is `done` \
+with `usage` ({inputTokens, outputTokens, totalTokens}), or `error` with a text. Lines that begin \
+with a colon keep the connection alive.
 
-Without `sessionId` a new dialog begins. Private bots ask for `apiKey`. 429 has the code \
+Without `sessionId`, a new dialog begins. Private bots require `apiKey`. 429 has the code \
 `limit_daily`, `limit_weekly`, `limit_monthly` or `insufficient_balance` if the bot may not spend \
-more, `rate_limited` if the visitor sends too much. 409 `session_busy`: the last answer is still \
-coming.
+more, and `rate_limited` if the visitor sends too many messages. 409 `session_busy` means that the \
+previous answer is not finished yet.
 
 No key: pages of any origin may call it."""
 
@@ -337,13 +337,13 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 _WARNINGS = {
     "type": "array",
     "items": {"type": "string"},
-    "description": "What the call ignored or could not do in full.",
+    "description": "Notes about input that was ignored, or work that was not done completely.",
 }
 
 
 def _add_envelope(schema: dict[str, Any]) -> None:
     """Add the common fields of ``data`` to a result."""
-    status = {"type": "boolean", "const": True, "description": "true: it succeeded."}
+    status = {"type": "boolean", "const": True, "description": "true: the call succeeded."}
     schema["required"] = ["status", *schema.get("required", ())]
     schema["properties"] = {
         "status": status,

@@ -16,18 +16,18 @@ from chalicelib.domains.chat.flows.chat_history import MessageTooLongError
 from chalicelib.domains.chat.store.chat_sessions import SessionBusyError
 
 STATUSES = {
-    "400": "The input does not fit; `errors` names the fields.",
-    "401": "No key, or one that is not valid.",
+    "400": "The input is invalid; `errors` lists the fields.",
+    "401": "The key is missing or invalid.",
     "403": "The plan, the scope or the account's role does not allow it.",
     "404": "Nothing in the workspace has this id.",
-    "405": "The path does not take this method; `Allow` names those it takes.",
-    "409": "The request clashes with the present state.",
+    "405": "The path does not accept this method; `Allow` lists those it accepts.",
+    "409": "The request conflicts with the current state.",
     "413": "The body, a field or the answer is too large.",
-    "415": "The body is of another type than the operation takes.",
-    "429": "Too many requests; `Retry-After` says how long to wait.",
-    "500": "Something broke on our side; report the `requestId`.",
-    "502": "A service that this one asks did not answer as it should.",
-    "503": "Out of reach, overloaded or not set up; `Retry-After` says if a retry helps.",
+    "415": "The operation does not accept the type of the body.",
+    "429": "Too many requests; `Retry-After` is the time to wait in seconds.",
+    "500": "An internal error; report the `requestId`.",
+    "502": "An external service did not answer correctly.",
+    "503": "Unavailable, overloaded or not configured; has `Retry-After` if a retry may help.",
 }
 
 _ALWAYS: tuple[type[errors.AppError], ...] = (
@@ -115,8 +115,11 @@ def schema(warnings: dict[str, Any], error_codes: Iterable[Mapping[str, Any]]) -
         "type": "object",
         "required": ["status", "message", "code", "requestId"],
         "properties": {
-            "status": {"type": "boolean", "const": False, "description": "false: it failed."},
-            "message": {**text, "description": "What was expected, what came and what to do."},
+            "status": {"type": "boolean", "const": False, "description": "false: the call failed."},
+            "message": {
+                **text,
+                "description": "The expected value, the received value and what to do.",
+            },
             "code": {
                 **text,
                 "description": "Stable code.",

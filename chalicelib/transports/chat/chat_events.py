@@ -19,7 +19,7 @@ def _event(kind: str, description: str, **fields: Mapping[str, Any]) -> dict[str
         "description": description,
         "required": ["type", *fields],
         "properties": {
-            "type": {**_TEXT, "const": kind, "description": "Which event it is."},
+            "type": {**_TEXT, "const": kind, "description": "Type of the event."},
             **fields,
         },
     }
@@ -27,11 +27,11 @@ def _event(kind: str, description: str, **fields: Mapping[str, Any]) -> dict[str
 
 _USAGE = {
     "type": "object",
-    "description": "Tokens that the request took.",
+    "description": "Tokens that the request used.",
     "required": ["inputTokens", "outputTokens", "totalTokens"],
     "properties": {
         "inputTokens": {**_COUNT, "description": "Sent to the model."},
-        "outputTokens": {**_COUNT, "description": "Of the answer."},
+        "outputTokens": {**_COUNT, "description": "In the answer."},
         "totalTokens": {**_COUNT, "description": "Both together."},
     },
 }
@@ -44,17 +44,17 @@ _EVENTS = {
     "ChatChunk": _event(
         "chunk",
         "A piece of the answer.",
-        content={**_TEXT, "description": "Text to append to the pieces before it."},
+        content={**_TEXT, "description": "Text to append to the previous pieces."},
     ),
     "ChatDone": _event(
         "done",
-        "The last event of a whole answer.",
-        usage={"$ref": f"{REF}ChatUsage", "description": "What it took."},
+        "The last event of a complete answer.",
+        usage={"$ref": f"{REF}ChatUsage", "description": "Tokens that the request used."},
     ),
     "ChatError": _event(
         "error",
-        "The last event of an answer that failed on the way.",
-        error={**_TEXT, "description": "What went wrong."},
+        "The last event of an interrupted answer.",
+        error={**_TEXT, "description": "The reason, to show to the user."},
     ),
 }
 

@@ -38,7 +38,7 @@ def _answer(request: HttpRequest, handler: Handler, admit: Admit | None) -> Http
     if request.method == "OPTIONS":
         return POLICY.preflight(request)
     if request.method != "POST":
-        msg = f"The chat takes POST, not {request.method[:32]}."
+        msg = f"The chat accepts POST, not {request.method[:32]}."
         raise MethodNotAllowedError(msg, headers={"Allow": "POST"})
     check_size(request, MAX_CHAT_BODY_BYTES)
     return handler(request)

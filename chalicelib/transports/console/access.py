@@ -97,7 +97,7 @@ def _refuse_api_key(request: HttpRequest) -> HttpResponse:
         return render.notice(
             request, 403, icon="triangle-alert", title=title, about=about, link=link
         )
-    msg = "The console is for people who sign in. No API key opens it, whatever its scopes."
+    msg = "API keys give no access to the console, whatever their scopes. Sign in instead."
     return failure(ForbiddenError(msg), request.request_id)
 
 
@@ -153,7 +153,7 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
     found = _signed_in(request)
     if found is None:
         if CSRF_HEADER in request.headers:
-            raise UnauthorizedError("The session of this page is over. Sign in again.")
+            raise UnauthorizedError("The session of this page has ended. Sign in again.")
         return False
     check_form(request, request.headers.get(CSRF_HEADER, ""))
     _, account = found
@@ -161,7 +161,7 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
         account.id, AGENTS.found_for_visitor(AGENTS.workspace_of(agent_id))
     )
     if membership is not None and membership.role not in MANAGING:
-        msg = "Members of a workspace may look, not spend. Ask its owner or a manager."
+        msg = "Members of a workspace cannot spend its owner's money. Ask the owner or a manager."
         raise ForbiddenError(msg)
     return membership is not None
 

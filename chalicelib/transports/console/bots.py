@@ -161,7 +161,7 @@ def _amounts(request: ConsoleRequest) -> dict[str, int | None]:
         except ValidationError as error:
             wrong += error.errors
     if wrong:
-        raise ValidationError("Some limits are no amounts.", errors=wrong)
+        raise ValidationError("Some limits are not amounts.", errors=wrong)
     return amounts
 
 

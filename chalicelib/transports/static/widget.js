@@ -1,4 +1,4 @@
-/* The chat of a bot, for any web page (docs/widget.md has the options):
+/* The chat widget of a bot, for any web page (docs/widget.md lists the options):
    <script src="https://…/widget.js" data-agent="BOT ID" async></script> */
 (() => {
   "use strict";
@@ -9,12 +9,12 @@
       hello: "Hello! How can I help?", ai: "An AI answers here; it can be wrong.",
       log: "Messages", you: "You", bot: "Answer", writing: "Writing an answer…",
       message: "Your message", send: "Send", stop: "Stop the answer", stopped: "Stopped.",
-      retry: "Try again", cut: "The answer broke off.", failed: "No answer came.",
+      retry: "Try again", cut: "The answer was interrupted.", failed: "There was no answer.",
       offline: "There is no internet connection.", gone: "This chat is not available.",
-      busy: "The answer before is not finished yet.", many: "Too many messages at once.",
-      limit: "The chat is not available for now.", later: (when) => `Try again ${when}.`,
-      down: "The chat does not answer for now.", long: "The message is too long.",
-      fresh: "The conversation before has ended. This is a new one.",
+      busy: "The previous answer is not finished yet.", many: "Too many messages at once.",
+      limit: "The chat is not available now.", later: (when) => `Try again ${when}.`,
+      down: "The chat is not responding now.", long: "The message is too long.",
+      fresh: "The previous conversation has ended. This is a new one.",
       leave: "Leave your contacts", name: "Name (optional)", reach: "Phone or e-mail",
       wrong: "Enter a phone number with its code, or an e-mail address.", back: "Back",
       consent: "By sending them you agree to the processing of your contacts.",
@@ -41,8 +41,10 @@
   };
 
   const MAX_MESSAGE = 10000;
-  const MAX_TURNS = 60; // that are shown; half as many are kept from page to page
-  const SILENCE_MS = 45000; // a living stream says at least ": ping" every 15 s
+  // Messages on the page. Half of them are kept when the visitor opens another page.
+  const MAX_TURNS = 60;
+  // A working stream sends at least ": ping" every 15 s.
+  const SILENCE_MS = 45000;
   const BUSY_TRIES = 4;
 
   const CSS = `
@@ -132,7 +134,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
 @media(forced-colors:active){.bubble,.panel,.launcher,.button,.icon{border:1px solid}}
 @media print{.w{display:none}}`;
 
-  /** Make an element. Attributes that are functions listen; text stays text. */
+  /** Create an element. Attributes that are functions become event listeners. Text is never parsed as HTML. */
   const el = (tag, attributes, ...children) => {
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes || {})) {
@@ -159,17 +161,18 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     stop: "M7 7h10v10H7z",
   };
 
-  /** A random id; crypto.randomUUID is not there on pages without TLS. */
+  /** Return a random id. crypto.randomUUID does not exist on pages without TLS. */
   const randomId = () =>
     Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
   // ---- Server-sent events ----
 
-  /** Return what takes pieces of a stream's text and gives the data of each whole event. */
-  const eventReader = (give) => {
+  /** Return a function that reads a stream's text piece by piece and calls onEvent with the data of each complete event. */
+  const eventReader = (onEvent) => {
     let rest = "", data = [], afterReturn = false;
     return (text) => {
-      if (afterReturn && text[0] === "\n") text = text.slice(1); // of a CRLF that was split
+      // A CRLF may be split between two pieces.
+      if (afterReturn && text[0] === "\n") text = text.slice(1);
       if (!text) return;
       afterReturn = text.endsWith("\r");
       const lines = (rest + text).split(/\r\n|\n|\r/);
@@ -178,14 +181,14 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         const field = /^data(?:: ?([^]*))?$/.exec(line);
         if (field) data.push(field[1] || "");
         else if (!line && data.length) {
-          give(data.join("\n"));
+          onEvent(data.join("\n"));
           data = [];
         }
       }
     };
   };
 
-  // ---- Markdown: a small subset, straight to elements ----
+  // ---- Markdown: a small subset, converted to elements directly ----
 
   const SAFE = /^(https?|mailto|tel):$/;
   const ITEM = /^(\s*)([-*+]|(\d{1,9})[.)])\s+([^]*)$/;
@@ -203,15 +206,16 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     try {
       url = new URL(href);
     } catch {
-      return null; // relative, or no address at all
+      // A relative URL, or not a URL.
+      return null;
     }
     if (!SAFE.test(url.protocol) || url.username) return null;
-    const away = url.protocol[0] === "h";
-    const about = { href: url.href, rel: "noopener nofollow", target: away ? "_blank" : null };
-    return el("a", about, ...children);
+    const external = url.protocol[0] === "h";
+    const attributes = { href: url.href, rel: "noopener nofollow", target: external ? "_blank" : null };
+    return el("a", attributes, ...children);
   };
 
-  /** Return a text as nodes. `open`: more of it may come, so what is begun counts as meant. */
+  /** Return a text as nodes. If `open`, the text may continue, so markup that is not closed yet is applied. */
   const inline = (text, open, depth = 0) => {
     if (open) text = text.replace(/[*_`\\]+$/, "");
     const nodes = [];
@@ -226,13 +230,14 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       pattern.lastIndex = i;
       return pattern.exec(text);
     };
-    /** Where emphasis ends that begins here, -1 if it does not. */
+    /** Return the position where the emphasis that begins here ends, or -1 if it does not end. */
     const endOf = (mark) => {
       let end = i + mark.length;
       for (let tries = 0; tries < 20; tries++) {
         end = text.indexOf(mark, end + 1);
         if (end < 0) return -1;
-        if (mark[1] && text[end + 2] === mark[0]) end++; // ***both***: the inner one ends first
+        // In ***both***, the inner emphasis ends first.
+        if (mark[1] && text[end + 2] === mark[0]) end++;
         const twice = !mark[1] && (text[end + 1] === mark || text[end - 1] === mark);
         const inWord = mark[0] === "_" && WORD.test(text[end + mark.length] || "");
         if (!twice && !inWord && !/\s/.test(text[end - 1])) return end;
@@ -270,11 +275,11 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         const mark = found[0], from = i + mark.length;
         const opens = /\S/.test(text[from] || "") && !(mark[0] === "_" && WORD.test(text[i - 1] || ""));
         const end = opens ? endOf(mark) : -1;
-        const goesOn = end < 0 && opens && open && mark[1];
-        if (end > 0 || goesOn) {
-          const inside = text.slice(from, goesOn ? undefined : end);
-          const node = el(mark[1] ? "strong" : "em", null, ...inline(inside, goesOn, depth + 1));
-          add(node, inside.length + (goesOn ? 1 : 2) * mark.length);
+        const continues = end < 0 && opens && open && mark[1];
+        if (end > 0 || continues) {
+          const inside = text.slice(from, continues ? undefined : end);
+          const node = el(mark[1] ? "strong" : "em", null, ...inline(inside, continues, depth + 1));
+          add(node, inside.length + (continues ? 1 : 2) * mark.length);
         } else {
           plain += mark;
           i += mark.length;
@@ -289,8 +294,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     return nodes;
   };
 
-  /** Return a text's blocks: {kind, lines}. */
-  const blocksOf = (text) => {
+  /** Split a text into blocks: {kind, lines}. */
+  const splitBlocks = (text) => {
     const blocks = [];
     let block = null;
     const begin = (kind, ...lines) => blocks.push((block = { kind, lines }));
@@ -352,11 +357,11 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     return kind === "p" ? el("p", null, ...inline(text, open)) : listOf(lines, open);
   };
 
-  /** Return what shows a growing text: only blocks that have changed are made again. */
-  const writer = (place) => {
+  /** Return a function that renders a growing text into an element. It replaces only blocks that have changed. */
+  const renderer = (parent) => {
     const shown = [];
     return (text, open) => {
-      const blocks = blocksOf(text);
+      const blocks = splitBlocks(text);
       blocks.forEach((block, index) => {
         const last = open && index === blocks.length - 1;
         const source = `${block.kind} ${last} ${block.lines.join("\n")}`;
@@ -364,7 +369,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         if (old && old.source === source) return;
         const node = elementOf(block, last);
         if (old) old.node.replaceWith(node);
-        else place.append(node);
+        else parent.append(node);
         shown[index] = { source, node };
       });
       for (const old of shown.splice(blocks.length)) old.node.remove();
@@ -372,9 +377,9 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     };
   };
 
-  // ---- What is remembered for the tab ----
+  // ---- State that is stored for the tab ----
 
-  const remembered = (key) => {
+  const loadMemory = (key) => {
     const memory = { session: null, visit: randomId(), turns: [], stages: [], open: false, left: false };
     try {
       const kept = JSON.parse(sessionStorage.getItem(key)) || {};
@@ -384,13 +389,13 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       }
       memory.turns = memory.turns.filter((each) => each && typeof each.text === "string");
     } catch {
-      // A sandboxed page has no storage: what is remembered lasts as long as the page.
+      // A sandboxed page has no storage, so the state lasts as long as the page.
     }
     const save = () => {
       try {
         sessionStorage.setItem(key, JSON.stringify({ ...memory, turns: memory.turns.slice(-MAX_TURNS / 2) }));
       } catch {
-        // As above, or it is full.
+        // There is no storage, or it is full.
       }
     };
     return [memory, save];
@@ -398,15 +403,15 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
 
   // ---- The page ----
 
-  /** The address of the page; that of a frame with srcdoc is its parent's. */
+  /** Return the URL of the page. For a frame with srcdoc, that is the parent's URL. */
   const page = () => new URL(/^https?:/.test(location.href) ? location.href : document.baseURI);
   const pageUrl = () => {
     const { protocol, origin, pathname } = page();
     return /^http/.test(protocol) ? (origin + pathname).slice(0, 2000) : undefined;
   };
 
-  /** Whether text on a colour (#rgb or #rrggbb) is read better in black (WCAG, relative luminance). */
-  const wantsBlack = (colour) => {
+  /** Whether black text has more contrast than white on a colour, #rgb or #rrggbb (WCAG, relative luminance). */
+  const needsBlack = (colour) => {
     const digits = colour.length < 5 ? colour.replace(/[^#]/g, "$&$&") : colour;
     const [r, g, b] = [1, 3, 5].map((from) => {
       const part = parseInt(digits.slice(from, from + 2), 16) / 255;
@@ -430,7 +435,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       if (answer.status === 404) return warn("there is no such bot, or it is switched off.");
       if (answer.ok) agent = (await answer.json()).data.agent || {};
     } catch {
-      // The chat says more when it is used.
+      // The chat reports the failure when the visitor sends a message.
     }
     if (agent.isPrivate) return warn("it is private, and a page cannot keep its key. Nothing is shown.");
     const origins = agent.allowedOrigins || [], here = page().origin;
@@ -440,11 +445,12 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
 
     const language = options.language || document.documentElement.lang || navigator.language || "";
     const words = WORDS[/^ru\b/i.test(language) ? "ru" : "en"];
-    const [memory, save] = remembered(`chat:${agentId}`);
+    const [memory, save] = loadMemory(`chat:${agentId}`);
     const title = options.title || agent.name || words.title;
     const greeting = agent.welcomeMessage || words.hello;
     const small = matchMedia("(max-width:480px),(max-height:480px)");
-    let abort = null; // of the answer that is being written
+    // The controller of the current answer.
+    let abort = null;
 
     const report = (stage) => {
       if (memory.stages.includes(stage)) return;
@@ -452,7 +458,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       save();
       const event = { agentId, visitId: memory.visit, stage, pageUrl: pageUrl(), projectId: options.project };
       const url = `${base}api/public/widget-event`, body = JSON.stringify(event);
-      const sent = navigator.sendBeacon && navigator.sendBeacon(url, body); // as text/plain
+      // Beacons are sent as text/plain.
+      const sent = navigator.sendBeacon && navigator.sendBeacon(url, body);
       if (!sent) fetch(url, { method: "POST", body, keepalive: true, mode: "no-cors", credentials: "omit" }).catch(() => {});
     };
 
@@ -461,7 +468,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     const host = el("chat-widget");
     const root = host.attachShadow({ mode: "open" });
     try {
-      const sheet = new CSSStyleSheet(); // a page's policy on inline styles does not concern it
+      // The page's Content-Security-Policy for inline styles does not apply to it.
+      const sheet = new CSSStyleSheet();
       sheet.replaceSync(CSS);
       root.adoptedStyleSheets = [sheet];
     } catch {
@@ -470,12 +478,12 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     const titleId = "title";
     const launcher = el("button", { class: "launcher", type: "button", click: () => toggle() });
     const log = el("div", { class: "log", role: "log", "aria-live": "off", "aria-label": words.log, tabindex: 0 });
-    const spoken = el("div", { class: "sr", "aria-live": "polite" });
+    const live = el("div", { class: "sr", "aria-live": "polite" });
     const field = el("textarea", {
       rows: 1, maxlength: MAX_MESSAGE, placeholder: words.message, "aria-label": words.message,
       enterkeyhint: "send", dir: "auto", input: () => fit(),
       keydown: (event) => {
-        // 229: Safari's Enter that ends a composition.
+        // In Safari, 229 is the Enter that ends a composition.
         if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
         event.preventDefault();
         if (!abort) submit();
@@ -501,7 +509,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       "div", { class: "panel", role: "dialog", "aria-labelledby": titleId, tabindex: -1, hidden: "" },
       el("header", null, el("div", null, el("h2", { id: titleId, dir: "auto" }, title), el("p", { class: "tell" }, words.ai)),
         el("button", { class: "icon", type: "button", "aria-label": words.close, click: () => toggle(false) }, icon(ICONS.close))),
-      log, spoken, el("div", { class: "foot" }, composer, contact),
+      log, live, el("div", { class: "foot" }, composer, contact),
     );
     const box = el("div", { class: "w" }, launcher, panel);
     root.append(box);
@@ -514,8 +522,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     box.classList.toggle("left", left);
     const accent = /^#([\da-f]{3}){1,2}$/i.test(options.color || "") ? options.color : "#3257d6";
     box.style.setProperty("--accent", accent);
-    box.style.setProperty("--on", wantsBlack(accent) ? "#000" : "#fff");
-    // Launchers of one side stand one above the other, and a panel opens above all of them.
+    box.style.setProperty("--on", needsBlack(accent) ? "#000" : "#fff");
+    // Launchers on the same side are stacked, and a panel opens above all of them.
     const beside = () => [...widgets.values()].filter((each) => each && each.left === left);
     const stack = (place, count) => {
       box.style.setProperty("--up", `${place * 72}px`);
@@ -544,24 +552,24 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       leave.hidden = memory.left || !answered || Boolean(abort) || options.contacts === "off";
       fit();
     };
-    /** Have a text read out once. */
-    const say = (text) => {
+    /** Let screen readers read a text once. */
+    const announce = (text) => {
       const line = el("p", null, text);
-      spoken.append(line);
+      live.append(line);
       setTimeout(() => line.remove(), 10000);
     };
     const show = (me, text) => {
       const bubble = el("div", { class: "bubble", dir: "auto" });
       const turn = el("div", { class: me ? "turn me" : "turn" }, el("span", { class: "sr" }, `${me ? words.you : words.bot}: `), bubble);
       if (me) bubble.textContent = text;
-      else if (text) writer(bubble)(text, false);
+      else if (text) renderer(bubble)(text, false);
       const follow = me || atEnd();
       log.append(turn);
       while (log.children.length > MAX_TURNS) log.firstChild.remove();
       if (follow) toEnd();
       return { turn, bubble };
     };
-    const keep = (turn) => {
+    const remember = (turn) => {
       memory.turns.push(turn);
       memory.turns.splice(0, memory.turns.length - MAX_TURNS);
       save();
@@ -575,7 +583,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     };
     const post = (message, contact) => {
       show(true, message);
-      keep({ me: true, text: message });
+      remember({ me: true, text: message });
       report("started");
       if (memory.turns.filter((each) => each.me).length > 1) report("engaged");
       answer({ message, contact });
@@ -589,7 +597,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       signal.addEventListener("abort", () => { clearTimeout(timer); go(); });
     });
 
-    /** Return in words when to try again; nothing if the server did not say. */
+    /** Return when to retry, as a text. It is empty if the server has not sent a time. */
     const later = (seconds) => {
       if (!(seconds > 0)) return "";
       const [size, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]].find(([each]) => seconds >= each);
@@ -597,7 +605,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       return ` ${words.later(when)}`;
     };
 
-    /** Return what a refusal means: {text, again: whether to offer another try, newKey: with a new key}. */
+    /** Return how to present a refusal: its text, whether to offer a retry (`again`), and whether that needs a new idempotency key. */
     const refusal = (status, code, wait) => {
       if (status === 429) {
         const many = code === "rate_limited";
@@ -609,43 +617,44 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       return { text: words.down + later(wait), again: true };
     };
 
-    /** Ask for an answer and write it down as it comes; whatever happens is said in words. */
-    const answer = async (ask, turn = show(false)) => {
+    /** Request an answer and show it while it arrives. Failures are shown as texts. */
+    const answer = async (call, turn = show(false)) => {
       const control = (abort = new AbortController());
       const dots = el("div", { class: "dots" }, el("i"), el("i"), el("i"));
-      const write = (turn.bubble.replaceChildren(dots), writer(turn.bubble));
+      const write = (turn.bubble.replaceChildren(dots), renderer(turn.bubble));
       turn.turn.querySelectorAll(".note").forEach((each) => each.remove());
       turn.bubble.hidden = false;
-      let text = "", frame = 0, finished = false, failure = null, watch = 0, said = 0;
+      let text = "", frame = 0, finished = false, failure = null, watch = 0, announced = 0;
       const draw = () => {
         frame = 0;
         const follow = atEnd();
         dots.remove();
         const nodes = write(text, Boolean(abort === control));
         const whole = abort === control ? nodes.length - 1 : nodes.length;
-        for (; said < whole; said++) say(nodes[said].textContent);
+        for (; announced < whole; announced++) announce(nodes[announced].textContent);
         if (follow) toEnd();
       };
       const keepText = () => {
         if (!text) return;
-        if (ask.kept) ask.kept.text = text;
-        else keep((ask.kept = { text }));
+        if (call.kept) call.kept.text = text;
+        else remember((call.kept = { text }));
         save();
       };
-      const listen = () => {
+      const restartWatch = () => {
         clearTimeout(watch);
         watch = setTimeout(() => control.abort(), SILENCE_MS);
       };
-      const take = (data) => {
+      const handle = (data) => {
         let event = {};
         try {
           event = JSON.parse(data) || {};
         } catch {
-          return; // not ours
+          // Not an event of this service.
+          return;
         }
         if (event.type === "start" && event.sessionId) {
-          // A repeated call is given another session; the dialog is that of the first.
-          memory.session = ask.session = ask.session || event.sessionId;
+          // A retry returns another session, but its dialog is that of the first call.
+          memory.session = call.session = call.session || event.sessionId;
           save();
         } else if (event.type === "chunk") {
           text += event.content || "";
@@ -657,52 +666,52 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         }
       };
       const request = async () => {
-        // The same key must come with the same body, so a body is made once and kept.
-        ask.key = ask.key || randomId();
-        ask.body = ask.body || JSON.stringify({
-          agentId, message: ask.message, sessionId: memory.session, channel: "widget",
-          pageUrl: pageUrl(), visitId: memory.visit, contact: ask.contact,
+        // A key must be sent with the same body each time, so the body is built once.
+        call.key = call.key || randomId();
+        call.body = call.body || JSON.stringify({
+          agentId, message: call.message, sessionId: memory.session, channel: "widget",
+          pageUrl: pageUrl(), visitId: memory.visit, contact: call.contact,
         });
         return fetch(`${base}api/agents/public/chat-stream`, {
-          method: "POST", body: ask.body, signal: control.signal, credentials: "omit", cache: "no-store",
-          headers: { "Content-Type": "application/json", "Idempotency-Key": ask.key },
+          method: "POST", body: call.body, signal: control.signal, credentials: "omit", cache: "no-store",
+          headers: { "Content-Type": "application/json", "Idempotency-Key": call.key },
         });
       };
-      const refused = async (response) => {
+      const failureOf = async (response) => {
         const { code = "" } = await response.json().then((body) => body.data, () => null) || {};
         return [response.status, code, Number(response.headers.get("Retry-After")) || 0];
       };
 
       addEventListener("pagehide", keepText);
       face();
-      say(words.writing);
-      listen();
+      announce(words.writing);
+      restartWatch();
       try {
         let response = await request();
         for (let tries = 1; !response.ok; tries++) {
-          const [status, code, wait] = await refused(response);
-          const session = JSON.parse(ask.body).sessionId;
+          const [status, code, wait] = await failureOf(response);
+          const session = JSON.parse(call.body).sessionId;
           if (status === 404 && session) {
-            // The conversation is no more; if the bot is, it goes on with a new one.
+            // The conversation has ended. If the bot still exists, a new conversation begins.
             if (memory.session === session) memory.session = null;
-            ask.key = ask.body = ask.session = null;
+            call.key = call.body = call.session = null;
           } else if (status === 409 && /^(session_busy|in_progress)$/.test(code) && tries < BUSY_TRIES) {
             await pause(Math.min(wait || 2, 10), control.signal);
           } else {
             failure = refusal(status, code, wait);
             break;
           }
-          listen();
+          restartWatch();
           response = await request();
           if (response.ok && status === 404) turn.turn.before(el("p", { class: "tell note between" }, words.fresh));
         }
         if (!failure) {
           if (!/^text\/event-stream/.test(response.headers.get("Content-Type"))) throw new Error("no stream");
-          const reader = response.body.getReader(), decoder = new TextDecoder(), read = eventReader(take);
+          const reader = response.body.getReader(), decoder = new TextDecoder(), read = eventReader(handle);
           while (!finished) {
             const { done, value } = await reader.read();
             if (done) break;
-            listen();
+            restartWatch();
             read(decoder.decode(value, { stream: true }));
           }
           reader.cancel().catch(() => {});
@@ -723,23 +732,23 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       keepText();
       removeEventListener("pagehide", keepText);
       if (failure) {
-        if (failure.newKey) ask.key = ask.body = ask.session = null;
+        if (failure.newKey) call.key = call.body = call.session = null;
         const note = el("p", { class: control.stopped ? "tell note" : "tell note bad" }, failure.text);
-        if (failure.again) note.append(el("button", { class: "link", type: "button", click: () => abort || (field.focus(), answer(ask, turn)) }, words.retry));
+        if (failure.again) note.append(el("button", { class: "link", type: "button", click: () => abort || (field.focus(), answer(call, turn)) }, words.retry));
         turn.turn.append(note);
-        say(failure.text);
-      } else if (ask.contact) {
+        announce(failure.text);
+      } else if (call.contact) {
         memory.left = true;
         save();
         turn.turn.append(el("p", { class: "tell note" }, words.taken));
-        say(words.taken);
+        announce(words.taken);
       }
-      if (panel.hidden) news(true);
+      if (panel.hidden) unread(true);
       face();
       if (follow) toEnd();
     };
 
-    // -- Contacts: they are sent as a message, so the bot and the owner read them in the dialog --
+    // -- Contacts: they are sent as a message, so the dialog shows them to the bot and the owner --
 
     const showContact = (shown) => {
       contact.hidden = !shown;
@@ -766,13 +775,13 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
 
     // -- Open and closed --
 
-    const news = (there) => {
+    const unread = (there) => {
       launcher.classList.toggle("news", there);
       const label = panel.hidden ? words.open : words.close;
       launcher.setAttribute("aria-label", there ? `${label}: ${words.news}` : label);
     };
     let inertBefore = false;
-    /** On a phone the panel covers the page, which then takes no focus. */
+    /** On a phone, the panel covers the page, so the page must not get the focus. */
     const cover = (covers) => {
       if (covers === panel.hasAttribute("aria-modal")) return;
       if (covers) {
@@ -797,14 +806,14 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       box.classList.toggle("opened", open);
       launcher.setAttribute("aria-expanded", String(open));
       launcher.replaceChildren(icon(open ? ICONS.close : ICONS.chat));
-      news(false);
+      unread(false);
       measure();
       if (open) {
         report("opened");
         toEnd();
         fit();
       }
-      // A keyboard that slides over what it belongs to, before it is wanted, is a nuisance.
+      // On touch screens, a focused field would open the keyboard over the panel, so the panel gets the focus.
       if (focus && changed) (open ? (matchMedia("(pointer:coarse)").matches ? panel : field) : launcher).focus();
     };
 
@@ -814,7 +823,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         else showContact(false);
       }
     });
-    // The page's shortcuts do not see that somebody types here.
+    // The page's keyboard shortcuts must not react to text that is typed here.
     for (const name of ["keydown", "keyup", "keypress"]) box.addEventListener(name, (event) => event.stopPropagation());
     small.addEventListener("change", measure);
     if (window.visualViewport) for (const name of ["resize", "scroll"]) visualViewport.addEventListener(name, measure);
@@ -828,7 +837,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     beside().forEach((each, place, { length }) => each.stack(place, length));
     toggle(opens && !small.matches, false);
     report("loaded");
-    // A script that replaces the body leaves it; one that clears the whole page does not.
+    // A script that replaces the body keeps the widget, but one that clears the page removes it: add it again.
     new MutationObserver(() => host.isConnected || document.documentElement.append(host)).observe(document.documentElement, { childList: true });
   };
 
@@ -839,6 +848,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
   const widgets = (window[shared] = window[shared] || new Map());
   const key = base + script.dataset.agent;
   if (widgets.has(key)) return;
-  widgets.set(key, null); // on its way
+  // The widget is being loaded.
+  widgets.set(key, null);
   start(script, base, widgets);
 })();

@@ -194,7 +194,10 @@ class TestLeads:
         monkeypatch.setitem(LEADS_A_MONTH, "business", 0)
         submit(form, name="Bob")
         page = boss.get(path, **{"Accept-Language": "en"}).body.decode()
-        assert "Leads beyond the plan in the last four weeks: 1; it includes 0 in 30 days." in page
+        assert (
+            "Leads beyond the plan in the last four weeks: 1. The plan includes 0 in 30 days."
+            in page
+        )
         assert "upgrade the plan" in page
 
 

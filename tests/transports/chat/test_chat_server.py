@@ -139,8 +139,8 @@ def test_many_concurrent_streams_each_come_to_their_end(
         assert answer.status_code == 200, answer.text
         return list(read_events(answer.content))
 
-    told = at_once(count, talk)
-    assert {events[-1]["type"] for events in told} == {"done"}
-    assert len({events[0]["sessionId"] for events in told}) == count
+    streams = at_once(count, talk)
+    assert {events[-1]["type"] for events in streams} == {"done"}
+    assert len({events[0]["sessionId"] for events in streams}) == count
     assert bot.money[1] == 0
     assert bot.kinds.count("settle") == count

@@ -47,8 +47,8 @@ def events_of(invocation: Invocation) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix("data: ")) for line in lines]
 
 
-def ask(function: Function, asked: dict[str, Any], **about: Any) -> Invocation:
-    return function.invoke(event(json.dumps(asked), **about))
+def ask(function: Function, request_body: dict[str, Any], **options: Any) -> Invocation:
+    return function.invoke(event(json.dumps(request_body), **options))
 
 
 def test_an_answer_has_its_status_and_headers_followed_by_its_body(running: Function) -> None:
@@ -73,11 +73,11 @@ def test_chunks_are_sent_as_they_are_made(running: Function) -> None:
         invocation = ask(running, {"pieces": 4, "every": every})
         pieces = list(invocation.pieces())
         assert [piece.count(b"data: ") for piece in pieces] == [1] * 6
-        heard = [at for at, _ in invocation.arrived[-6:]]
+        arrivals = [at for at, _ in invocation.arrived[-6:]]
         made = [json.loads(piece.removeprefix(b"data: "))["at"] for piece in pieces[1:5]]
         # Each chunk has arrived before the next one is made.
         following = [made[1], *made[1:]]
-        return all(this < later for this, later in zip(heard[:4], following, strict=True))
+        return all(this < later for this, later in zip(arrivals[:4], following, strict=True))
 
     stretched(attempt, 0.3, bool)
 
@@ -94,7 +94,7 @@ def test_a_base64_body_is_decoded(running: Function) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "about", "status", "code"),
+    ("request_body", "options", "status", "code"),
     [
         ({"missing": True}, {}, 404, "not_found"),
         ({"crash": True}, {}, 500, "internal_error"),
@@ -104,9 +104,9 @@ def test_a_base64_body_is_decoded(running: Function) -> None:
     ],
 )
 def test_a_failure_is_an_envelope_with_its_status_readable_from_any_origin(
-    running: Function, asked: dict[str, Any], about: dict[str, str], status: int, code: str
+    running: Function, request_body: dict[str, Any], options: dict[str, str], status: int, code: str
 ) -> None:
-    invocation = ask(running, asked, **about)
+    invocation = ask(running, request_body, **options)
     answer = json.loads(invocation.body())
     assert invocation.prelude["statusCode"] == status
     assert (answer["data"]["status"], answer["data"]["code"]) == (False, code)
@@ -136,10 +136,10 @@ def test_a_stream_that_breaks_off_reports_an_error_in_the_trailers(
     pieces = list(invocation.pieces())
     assert len(pieces) == 3
     assert invocation.trailers["lambda-runtime-function-error-type"] == "Runtime.RuntimeError"
-    told = invocation.broken_off
-    assert told
-    assert told["errorType"] == "Runtime.RuntimeError"
-    assert "secret" not in json.dumps(told)
+    error = invocation.broken_off
+    assert error
+    assert error["errorType"] == "Runtime.RuntimeError"
+    assert "secret" not in json.dumps(error)
     assert mark.read_text() == "closed"
     assert events_of(ask(running, {}))  # The process continues.
 
@@ -149,8 +149,8 @@ def test_a_stream_that_lambda_stops_reading_is_closed(
     unclosable: bool, running: Function, tmp_path: Path
 ) -> None:
     mark = tmp_path / "mark"
-    asked = {"pieces": 10_000, "every": 0.001, "mark": str(mark), "unclosable": unclosable}
-    assert running.invoke(event(json.dumps(asked)), hang_up_after=3).body()
+    request_body = {"pieces": 10_000, "every": 0.001, "mark": str(mark), "unclosable": unclosable}
+    assert running.invoke(event(json.dumps(request_body)), hang_up_after=3).body()
     assert events_of(ask(running, {}))
     assert mark.read_text() == "closed"
 

@@ -156,16 +156,16 @@ class TestChat:
         def attempt(every: float) -> list[bool]:
             with chatting.connect() as connection:
                 connection.send(request(body=b'{"pieces": 3, "every": %f}' % every))
-                told = head(connection)
-                assert b"Content-Type: text/event-stream; charset=utf-8\r\n" in told
-                assert b"Access-Control-Allow-Origin: *\r\n" in told
-                assert b"Content-Length" not in told
+                headers = head(connection)
+                assert b"Content-Type: text/event-stream; charset=utf-8\r\n" in headers
+                assert b"Access-Control-Allow-Origin: *\r\n" in headers
+                assert b"Content-Length" not in headers
                 assert json.loads(connection.chunk().removeprefix(b"data: "))["ip"] == "127.0.0.1"
-                heard, in_time = 0.0, []
+                received_at, in_time = 0.0, []
                 for _ in range(3):
                     made = json.loads(connection.chunk().removeprefix(b"data: "))["at"]
-                    in_time.append(heard < made)  # The previous piece has arrived by then.
-                    heard = time.monotonic()
+                    in_time.append(received_at < made)  # The previous piece has arrived by then.
+                    received_at = time.monotonic()
             return in_time
 
         stretched(attempt, 0.2, all)

@@ -97,17 +97,17 @@ class TestApiKeys:
     def test_an_api_key_gives_no_access_on_unknown_pages(
         self, method: str, path: str, local_server: LocalServer
     ) -> None:
-        asked = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        request_line = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
         key = tokens.generate()
-        with_key = f"{asked}Authorization: Bearer svc_live_abc\r\n\r\n"
-        in_query = f"{asked}\r\n".replace(" HTTP", f"?a={key} HTTP")
-        in_path = f"{asked}\r\n".replace(" HTTP", f"/{key}/keys HTTP")
+        with_key = f"{request_line}Authorization: Bearer svc_live_abc\r\n\r\n"
+        in_query = f"{request_line}\r\n".replace(" HTTP", f"?a={key} HTTP")
+        in_path = f"{request_line}\r\n".replace(" HTTP", f"/{key}/keys HTTP")
         for text in (with_key, in_query, in_path):
             reply = local_server.request(text.encode())
             assert reply.status == 403
             if method != "HEAD":
                 assert reply.data["code"] == "forbidden"
-        reply = local_server.request(f"{asked}\r\n".encode())
+        reply = local_server.request(f"{request_line}\r\n".encode())
         if path == "/console/account":
             assert reply.status == (303 if method in {"GET", "HEAD"} else 405)
             return
@@ -130,7 +130,7 @@ class TestApiKeys:
         path = f"{world.here.path}/keys?q={world.here.token}"
         answer = boss.request("GET", path, Accept="text/html,*/*;q=0.8")
         assert answer.status == 403
-        assert b"There is an API key in the request" in answer.body
+        assert b"The request contains an API key" in answer.body
         assert world.here.token.encode() not in answer.body
 
     def test_a_name_may_begin_like_an_api_key(self, world: World) -> None:
@@ -158,9 +158,9 @@ class TestSession:
             assert answer.status == 200
             return
         assert (answer.status, answer.body) == (303, b"")
-        place = urlsplit(answer.headers["Location"])
-        assert (place.scheme, place.netloc, place.path) == ("", "", "/console/sign-in")
-        back = parse_qs(place.query).get("next", [PREFIX])[-1]
+        target = urlsplit(answer.headers["Location"])
+        assert (target.scheme, target.netloc, target.path) == ("", "", "/console/sign-in")
+        back = parse_qs(target.query).get("next", [PREFIX])[-1]
         assert back == path
         assert visitor.start_session(next=back).headers["Location"] == path
 
@@ -173,14 +173,16 @@ class TestSession:
             answer = visitor.post(world.here.path_of(route), FORMS[route], csrf)
             if not ROUTES[route].guest:
                 assert answer.status == 303
-                place = urlsplit(answer.headers["Location"])
-                told = {k: v for k, (v,) in parse_qs(place.query).items()}
-                assert place.path == "/console/sign-in"
+                target = urlsplit(answer.headers["Location"])
+                parameters = {k: v for k, (v,) in parse_qs(target.query).items()}
+                assert target.path == "/console/sign-in"
                 out = route.endswith("sign-out")
-                assert told.pop("done") == ("signed_out" if out else "session_over")
-                assert told == ({"next": world.here.path_of(route)} if ROUTES[route].get else {})
-                said = b"You are signed out" if out else b"see whether it was taken"
-                assert said in visitor.get(answer.headers["Location"]).body
+                assert parameters.pop("done") == ("signed_out" if out else "session_over")
+                assert parameters == (
+                    {"next": world.here.path_of(route)} if ROUTES[route].get else {}
+                )
+                message = b"You are signed out" if out else b"check whether it was accepted"
+                assert message in visitor.get(answer.headers["Location"]).body
                 assert visitor.token == token
         if not ROUTES[route].guest:
             assert stored() == before
@@ -299,9 +301,9 @@ class TestSession:
         answers = at_once(3, lambda tab: tabs[tab].post("/console/account/password", form))
         led = {answer.headers["Location"] for answer in answers}
         assert led <= {"/console/account?done=password_changed", OVER}
-        taken = [tab for tab, each in zip(tabs, answers, strict=True) if "changed" in str(each)]
-        assert taken
-        assert all(lives(tab.token) for tab in taken)
+        changed = [tab for tab, each in zip(tabs, answers, strict=True) if "changed" in str(each)]
+        assert changed
+        assert all(lives(tab.token) for tab in changed)
 
     def test_a_password_change_requires_the_current_password(self, world: World) -> None:
         boss, other = world.person("boss"), world.person("boss")
@@ -352,8 +354,10 @@ class TestForms:
         fields = FORMS[route] | ({"id": other.session_id} if "id" in FORMS[route] else {})
         before = stored()
         origin = {"origin": "http://localhost:8000", "host": "localhost:8000"}
-        taken = boss.post(world.here.path_of(route), fields, **origin, sec_fetch_site="same-origin")
-        assert taken.status in {200, 303}, taken.body
+        answer = boss.post(
+            world.here.path_of(route), fields, **origin, sec_fetch_site="same-origin"
+        )
+        assert answer.status in {200, 303}, answer.body
         assert stored() != before
 
     def test_the_sign_in_form_requires_the_token_of_its_page(self, world: World) -> None:
@@ -385,12 +389,12 @@ ELSEWHERE = [
 
 class TestRedirectAfterSignIn:
     def test_the_target_is_always_inside_the_console(self, world: World) -> None:
-        for place in ELSEWHERE:
+        for target in ELSEWHERE:
             visitor = Person("boss@example.com", "A" * 43)
-            page = visitor.get(f"/console/sign-in?next={quote(place, safe='')}")
-            assert b'name="next" value="/console"' in page.body, place
-            answer = visitor.post("/console/sign-in", FORMS["/console/sign-in"] | {"next": place})
-            assert (answer.status, answer.headers["Location"]) == (303, PREFIX), place
+            page = visitor.get(f"/console/sign-in?next={quote(target, safe='')}")
+            assert b'name="next" value="/console"' in page.body, target
+            answer = visitor.post("/console/sign-in", FORMS["/console/sign-in"] | {"next": target})
+            assert (answer.status, answer.headers["Location"]) == (303, PREFIX), target
 
     def test_the_target_is_kept_after_a_wrong_password(self, world: World) -> None:
         visitor = Person("boss@example.com")
@@ -426,7 +430,7 @@ class TestSignIn:
     ) -> None:
         as_operator("create_account", email="off@example.com", password=PASSWORD)
         as_operator("disable_account", email="off@example.com")
-        told = []
+        answers = []
         for email, password in (
             ("boss@example.com", "wrong"),
             ("none@example.com", PASSWORD),
@@ -434,11 +438,11 @@ class TestSignIn:
         ):
             visitor = Person(email, "A" * 43)
             answer = visitor.post("/console/sign-in", {"email": email, "password": password})
-            told.append((answer.status, answer.body.replace(email.encode(), b"EMAIL")))
-        assert len(set(told)) == 1
-        assert told[0][0] == 401
-        assert b'value="EMAIL"' in told[0][1]
-        assert b"wrong" not in told[0][1].replace(b'class="field wrong"', b"")
+            answers.append((answer.status, answer.body.replace(email.encode(), b"EMAIL")))
+        assert len(set(answers)) == 1
+        assert answers[0][0] == 401
+        assert b'value="EMAIL"' in answers[0][1]
+        assert b"wrong" not in answers[0][1].replace(b'class="field wrong"', b"")
 
     def test_too_many_attempts_show_a_page_that_asks_to_wait(
         self, world: World, monkeypatch: pytest.MonkeyPatch, read_anew: Any
@@ -446,13 +450,13 @@ class TestSignIn:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
         read_anew()
         visitor = Person("boss@example.com")
-        told = [visitor.start_session("wrong") for _ in range(11)]
+        answers = [visitor.start_session("wrong") for _ in range(11)]
         monkeypatch.undo()
         read_anew()
-        assert [answer.status for answer in told] == [401] * 10 + [429]
-        assert told[-1].headers["Content-Type"].startswith("text/html")
-        assert 1 <= int(told[-1].headers["Retry-After"]) <= 900
-        assert b"Too many attempts" in told[-1].body
+        assert [answer.status for answer in answers] == [401] * 10 + [429]
+        assert answers[-1].headers["Content-Type"].startswith("text/html")
+        assert 1 <= int(answers[-1].headers["Retry-After"]) <= 900
+        assert b"Too many attempts" in answers[-1].body
 
     def test_the_page_is_in_the_readers_language(self, world: World) -> None:
         visitor = Person("boss@example.com")

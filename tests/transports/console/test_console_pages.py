@@ -133,7 +133,7 @@ class TestAccess:
         path, before = world.here.path_of(route), stored()
         answer = member.post(path, FORMS[route])
         assert answer.status == 403
-        assert b"may look, not change" in answer.body
+        assert b"can view the workspace" in answer.body
         assert answer.headers["Content-Type"].startswith("text/html")
         assert stored() == before
         assert manager.post(path, FORMS[route]).status in {200, 303}
@@ -176,21 +176,21 @@ class TestAccess:
                 if not getattr(ROUTES[route], method):
                     continue
                 arguments = [FORMS[route]] if method == "post" else []
-                told, nothing = (
+                existing, unknown = (
                     getattr(boss, method)(path, *arguments) for path in (foreign, never)
                 )
-                assert (told.status, nothing.status) == (status, status)
-                assert told.body == nothing.body
+                assert (existing.status, unknown.status) == (status, status)
+                assert existing.body == unknown.body
         assert stored() == before
 
     def test_access_ends_with_the_membership_at_once(self, world: World) -> None:
         manager, path = world.person("manager"), f"{world.here.path}/keys"
         assert manager.get(path).status == 200
-        who = {"workspaceId": world.here.workspace_id, "email": "manager@example.com"}
-        as_operator("add_member", **who, role="member")
+        member = {"workspaceId": world.here.workspace_id, "email": "manager@example.com"}
+        as_operator("add_member", **member, role="member")
         assert manager.get(path).status == 200
         assert manager.post(path, FORMS[f"{WORKSPACE}/keys"]).status == 403
-        as_operator("remove_member", **who)
+        as_operator("remove_member", **member)
         assert manager.get(path).status == 404
         assert manager.post(path, FORMS[f"{WORKSPACE}/keys"]).status == 404
         assert world.here.slug not in manager.get("/console/account").body.decode()
@@ -207,7 +207,7 @@ def test_a_plain_member_sees_no_form_that_would_be_refused(world: World) -> None
     for fields in ({"preset": "read"}, {"name": "Laptop", "scopes": "crm:read"}):
         answer = member.post(keys, fields)
         assert answer.status == 403
-        assert b"Members may look, not change" in answer.body
+        assert b"Members can view the workspace but not change it" in answer.body
         assert b'name="scopes"' not in answer.body
 
 
@@ -221,14 +221,14 @@ class TestFilteredAuditLog:
         for amount in range(1, 4):
             boss.post(path, {"daily": str(amount)})
         monkeypatch.setattr(audit, "LOOKED_AT", 3)
-        page, asked = boss.get(f"{here}?actor=operator"), []
+        page, visited = boss.get(f"{here}?actor=operator"), []
         while b"the service&#39;s operator</td>" not in page.body:
-            assert b"Nothing found" not in page.body
+            assert b"Nothing found." not in page.body
             (older,) = re.findall(r'href="(\?before=[^"]+)"', page.body.decode())
-            asked.append(older)
+            visited.append(older)
             page = boss.get(here + older.replace("&amp;", "&"))
-        assert asked
-        assert b"Nothing among the latest changes" in boss.get(f"{here}?actor=operator").body
+        assert visited
+        assert b"Nothing found among the latest changes" in boss.get(f"{here}?actor=operator").body
 
     def test_an_invalid_day_is_reported_beside_its_field(self, world: World) -> None:
         page = world.person("boss").get(f"{world.here.path}/audit?from=x&to=2027-01-31").body

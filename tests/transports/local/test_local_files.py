@@ -135,7 +135,7 @@ class TestRanges:
         return f"/{key(upload(api, 'a.txt', b'0123456789')['url'])}"
 
     @pytest.mark.parametrize(
-        ("wanted", "part", "place"),
+        ("byte_range", "part", "content_range"),
         [
             ("bytes=0-3", b"0123", "0-3"),
             ("bytes=4-", b"456789", "4-9"),
@@ -149,35 +149,36 @@ class TestRanges:
     def test_a_single_range_is_206_with_its_bytes(
         self,
         method: str,
-        wanted: str,
+        byte_range: str,
         part: bytes,
-        place: str,
+        content_range: str,
         path: str,
         local_server: LocalServer,
     ) -> None:
-        reply = send_request(local_server, path, method, Range=wanted)
+        reply = send_request(local_server, path, method, Range=byte_range)
         assert reply.status == 206
-        assert reply.header("Content-Range") == f"bytes {place}/10"
+        assert reply.header("Content-Range") == f"bytes {content_range}/10"
         assert reply.header("Content-Length") == str(len(part))
         assert reply.header("Content-Type") == "text/plain; charset=utf-8"
         assert reply.body == (part if method == "GET" else b"")
 
     @pytest.mark.parametrize(
-        "wanted", ["bytes=0-1,4-5", "bytes=5-2", "bytes=-", "bytes=a-b", "lines=0-1", "bytes", ""]
+        "byte_range",
+        ["bytes=0-1,4-5", "bytes=5-2", "bytes=-", "bytes=a-b", "lines=0-1", "bytes", ""],
     )
     def test_other_range_headers_are_answered_with_the_whole_file(
-        self, wanted: str, path: str, local_server: LocalServer
+        self, byte_range: str, path: str, local_server: LocalServer
     ) -> None:
-        reply = send_request(local_server, path, Range=wanted)
+        reply = send_request(local_server, path, Range=byte_range)
         assert (reply.status, reply.body) == (200, b"0123456789")
         assert reply.header("Accept-Ranges") == "bytes"
         assert reply.header("Content-Range") is None
 
-    @pytest.mark.parametrize("wanted", ["bytes=10-", "bytes=99-100", "bytes=-0"])
+    @pytest.mark.parametrize("byte_range", ["bytes=10-", "bytes=99-100", "bytes=-0"])
     def test_a_range_beyond_the_end_is_416_with_the_size(
-        self, wanted: str, path: str, local_server: LocalServer
+        self, byte_range: str, path: str, local_server: LocalServer
     ) -> None:
-        reply = send_request(local_server, path, Range=wanted)
+        reply = send_request(local_server, path, Range=byte_range)
         assert refusal(reply) == (416, "range_not_satisfiable")
         assert reply.header("Content-Range") == "bytes */10"
 

@@ -89,16 +89,16 @@ class TestPathsAndMethods:
     def test_a_preflight_of_the_tool_server_is_answered_without_a_key(
         self, local_server: LocalServer
     ) -> None:
-        asked = (
+        preflight = (
             b"OPTIONS /api/mcp HTTP/1.1\r\nHost: x\r\nAccess-Control-Request-Method: POST\r\n"
             b"Access-Control-Request-Headers: authorization\r\nOrigin: %b\r\n\r\n"
         )
         with local_server.connect() as connection:
-            connection.send(asked % b"http://localhost:8000")
+            connection.send(preflight % b"http://localhost:8000")
             assert connection.line() == b"HTTP/1.1 204 No Content\r\n"
             lines = list(iter(connection.line, b"\r\n"))
             assert b"Access-Control-Allow-Origin: http://localhost:8000\r\n" in lines
-            connection.send(asked % b"https://evil.example")
+            connection.send(preflight % b"https://evil.example")
             refused = connection.reply()
         assert (refused.status, refused.data["code"]) == (403, "forbidden")
         assert refused.header("Access-Control-Allow-Origin") is None
@@ -382,8 +382,8 @@ class TestOtherApps:
         def shout(request: HttpRequest) -> HttpResponse:
             if request.method != "POST":
                 raise errors.MethodNotAllowedError("Only POST.")
-            said = f"{request.path['proxy']} {request.query} {request.client_ip} ".encode()
-            return HttpResponse(200, said + request.body.upper())
+            prefix = f"{request.path['proxy']} {request.query} {request.client_ip} ".encode()
+            return HttpResponse(200, prefix + request.body.upper())
 
         route = LocalRoute("/say/", shout, max_body_bytes=2)
         with serving(echo, route) as server, server.connect() as connection:

@@ -229,19 +229,19 @@ class TestCalls:
         assert answer.status == 200
         result = rpc(answer)["result"]
         assert result["isError"] is True
-        told = json.loads(result["content"][0]["text"])
-        assert told["httpStatus"] == status
-        assert (told["data"]["status"], told["data"]["code"]) == (False, code)
-        assert told["data"]["requestId"] == answer.headers["X-Request-Id"]
+        failure = json.loads(result["content"][0]["text"])
+        assert failure["httpStatus"] == status
+        assert (failure["data"]["status"], failure["data"]["code"]) == (False, code)
+        assert failure["data"]["requestId"] == answer.headers["X-Request-Id"]
 
     @pytest.mark.parametrize("era", ["handshake", "modern"])
     def test_a_known_tool_without_its_scope_is_a_failed_call(self, era: str, owner: Owner) -> None:
         client = Client(owner.api("pages:read"), modern=era == "modern")
         result = rpc(client.request("tools/call", {"name": "svc_list_sites"}))["result"]
-        told = json.loads(result["content"][0]["text"])
-        assert (result["isError"], told["httpStatus"]) == (True, 403)
-        assert told["data"]["code"] == "insufficient_scope"
-        assert "projects:read" in told["data"]["message"]
+        failure = json.loads(result["content"][0]["text"])
+        assert (result["isError"], failure["httpStatus"]) == (True, 403)
+        assert failure["data"]["code"] == "insufficient_scope"
+        assert "projects:read" in failure["data"]["message"]
 
     def test_an_idempotency_key_replays_across_transports(self, client: Client, api: Api) -> None:
         arguments = {"title": "Bakery", "idempotencyKey": "k"}
@@ -268,5 +268,5 @@ class TestCalls:
         answer = client.request("tools/call", {"name": "svc_list_sites"})
         assert answer.status == 200
         assert b"secret" not in answer.body
-        told = json.loads(rpc(answer)["result"]["content"][0]["text"])
-        assert told["httpStatus"] == 500
+        failure = json.loads(rpc(answer)["result"]["content"][0]["text"])
+        assert failure["httpStatus"] == 500

@@ -44,32 +44,32 @@ class TestList:
             message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
             headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
             answer = client.api.call("POST", path, message, headers if client.modern else {})
-        told = rpc(answer)["result"]["instructions"]
-        assert 'an unknown toolset, "prodcuts"; did you mean "products"?' in told
-        assert 'an unknown tool, "svc_get_prodct"; did you mean "svc_get_product"?' in told
-        assert told.count("Warning") == 2
+        instructions = rpc(answer)["result"]["instructions"]
+        assert 'an unknown toolset, "prodcuts"; did you mean "products"?' in instructions
+        assert 'an unknown tool, "svc_get_prodct"; did you mean "svc_get_product"?' in instructions
+        assert instructions.count("Warning") == 2
 
     def test_the_instructions_list_the_toolsets_if_no_name_is_similar(
         self, handshake: Client
     ) -> None:
         answer = handshake.request("initialize", {}, {"X-MCP-Toolsets": "zzz"})
-        told = rpc(answer)["result"]["instructions"]
-        assert '"zzz"; known: workspace, projects, pages, products' in told
+        instructions = rpc(answer)["result"]["instructions"]
+        assert '"zzz"; known: workspace, projects, pages, products' in instructions
 
     def test_the_instructions_name_the_hidden_tools(self, new_owner: Callable[..., Owner]) -> None:
         user = new_owner("business", "user")
         client = Client(user.api("pages:read", "pages:write"), modern=False)
-        told = rpc(client.request("initialize", {}))["result"]["instructions"]
-        assert "projects:read" in told
-        assert "projects:write" in told
-        assert "pages:read" not in told
-        assert "blog" not in told
+        instructions = rpc(client.request("initialize", {}))["result"]["instructions"]
+        assert "projects:read" in instructions
+        assert "projects:write" in instructions
+        assert "pages:read" not in instructions
+        assert "blog" not in instructions
 
     def test_the_instructions_do_not_mention_hidden_tools_if_there_are_none(
         self, handshake: Client
     ) -> None:
-        told = rpc(handshake.request("initialize", {}))["result"]["instructions"]
-        assert "Hidden" not in told
+        instructions = rpc(handshake.request("initialize", {}))["result"]["instructions"]
+        assert "Hidden" not in instructions
 
     @pytest.mark.parametrize(
         ("header", "parameter", "value", "shown", "hidden"),
@@ -119,5 +119,5 @@ class TestList:
     def test_a_filtered_out_tool_cannot_be_called(self, client: Client) -> None:
         params = {"name": "svc_create_site", "arguments": {"title": "x"}}
         answer = client.request("tools/call", params, {"X-MCP-Readonly": "true"})
-        told = json.loads(rpc(answer)["result"]["content"][0]["text"])
-        assert (told["httpStatus"], told["data"]["code"]) == (403, "forbidden")
+        failure = json.loads(rpc(answer)["result"]["content"][0]["text"])
+        assert (failure["httpStatus"], failure["data"]["code"]) == (403, "forbidden")

@@ -50,52 +50,52 @@ def test_a_page_is_served_unchanged_if_counting_is_off(api: Api, bakery: Things)
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("/s/none", "По этому адресу нет сайта"),
         ("/s/bakery/none", "На главную страницу сайта"),
         ("/s/%3Cscript%3E", "По этому адресу нет сайта"),
     ],
 )
-def test_an_unknown_page_shows_a_message(path: str, said: str, bakery: Things) -> None:
+def test_an_unknown_page_shows_a_message(path: str, message: str, bakery: Things) -> None:
     answer = get(path, accept_language="ru")
     assert answer.status == 404
-    assert said in answer.body.decode()
+    assert message in answer.body.decode()
     assert answer.headers["X-Robots-Tag"] == "noindex"
     assert "style-src 'sha256-" in answer.headers["Content-Security-Policy"]
 
 
 def test_an_inactive_site_shows_its_state(api: Api, bakery: Things) -> None:
-    def told() -> Answer:
+    def site_page() -> Answer:
         answer = get("/s/bakery", accept_language="en")
         assert answer.status == 404
         return answer
 
     api.post("/api/projects/update", {"id": bakery.site, "status": "inactive"})
-    assert "This site is switched off" in told().body.decode()
+    assert "This site is switched off" in site_page().body.decode()
     as_operator("suspend_site", id=bakery.site)
-    assert "This site is suspended" in told().body.decode()
+    assert "This site is suspended" in site_page().body.decode()
     api.post("/api/projects/delete", {"id": bakery.site})
-    assert "There is no site at this address" in told().body.decode()
+    assert "There is no site at this address" in site_page().body.decode()
 
 
 def test_a_home_page_ends_with_a_slash_and_other_pages_do_not(bakery: Things) -> None:
-    for asked, right in (
+    for path, right in (
         ("/s/bakery", "/s/bakery/"),
         ("/s/bakery?utm_source=x&b=%D1%85&b=2", "/s/bakery/?utm_source=x&b=%D1%85&b=2"),
         ("/s/bakery/about/?utm=1", "/s/bakery/about?utm=1"),
     ):
         for method in ("GET", "HEAD"):
-            answer = get(asked, method)
+            answer = get(path, method)
             assert (answer.status, answer.headers["Location"]) == (301, right)
         assert get(right).status == 200
     assert get("/s/bakery/none/").status == get("/s/none").status == 404
 
 
 def test_an_empty_page_shows_a_message(api: Api, things: Things) -> None:
-    assert "A page will be here soon" in get("/s/bakery").body.decode()
+    assert "This page is not ready yet" in get("/s/bakery").body.decode()
     made = api.post("/api/projects/create", {"title": "Empty"})["project"]
-    assert "A page will be here soon" in get(f"/s/{made['slug']}").body.decode()
+    assert "This page is not ready yet" in get(f"/s/{made['slug']}").body.decode()
 
 
 class TestCustomDomain:

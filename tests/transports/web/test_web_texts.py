@@ -131,7 +131,7 @@ def test_an_offset_is_that_of_the_moment_in_its_zone(zone: str, month: int, show
 
 
 @pytest.mark.parametrize(
-    ("when", "zone", "told"),
+    ("when", "zone", "text"),
     [
         (datetime.max.replace(tzinfo=UTC), "Europe/Moscow", "31 Dec 9999, 23:59"),
         (datetime.max.replace(tzinfo=UTC), "America/New_York", "31 Dec 9999, 18:59"),
@@ -139,6 +139,6 @@ def test_an_offset_is_that_of_the_moment_in_its_zone(zone: str, month: int, show
     ],
 )
 def test_a_moment_outside_a_zones_range_is_shown_in_utc(
-    when: datetime, zone: str, told: str
+    when: datetime, zone: str, text: str
 ) -> None:
-    assert texts.moment("en", when, zone) == told
+    assert texts.moment("en", when, zone) == text

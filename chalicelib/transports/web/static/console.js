@@ -1,22 +1,23 @@
-// What the console's pages gain where scripts run: copying, one sending a form, and the test chat.
+// Additions to the console's pages where scripts run: copy buttons, protection from double clicks, and the test chat.
 "use strict";
 
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
-  const says = button.textContent;
+  const label = button.textContent;
   button.addEventListener("click", async () => {
-    const shown = document.getElementById(button.dataset.copy);
+    const source = document.getElementById(button.dataset.copy);
     try {
-      await navigator.clipboard.writeText(shown.textContent);
+      await navigator.clipboard.writeText(source.textContent);
     } catch {
-      return getSelection().selectAllChildren(shown); // Not allowed: what is selected can be copied by hand.
+      // The clipboard is not available: select the text, so that it can be copied by hand.
+      return getSelection().selectAllChildren(source);
     }
     button.textContent = button.dataset.done;
-    setTimeout(() => { button.textContent = says; }, 2000);
+    setTimeout(() => { button.textContent = label; }, 2000);
   });
 }
 
-// The second click of a double click would end the first one's answer, and with it the only sight of a token.
+// A second click would cancel the first request, and with it the only page that shows a new token.
 for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) return event.preventDefault();
@@ -32,7 +33,7 @@ addEventListener("pageshow", (event) => {
   }
 });
 
-// A menu that is open closes like any other: by Escape, or by a click elsewhere.
+// Escape, or a click outside, closes the open menu.
 const menu = document.querySelector("details.switch");
 if (menu) {
   addEventListener("click", (event) => { if (!menu.contains(event.target)) menu.open = false; });
@@ -43,19 +44,19 @@ if (menu) {
   });
 }
 
-// Not by scrollIntoView: the keyboard would go on from there, past the link that skips the menu.
+// Scroll the menu to the current page. scrollIntoView would also move the start of keyboard navigation.
 for (const link of document.querySelectorAll("nav [aria-current]")) {
   const bar = link.closest("nav");
   bar.scrollLeft = link.offsetLeft - bar.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
 }
 
-// Times are in the workspace's zone, which goes without saying where it is the reader's.
+// Times are in the workspace's zone. The zone is hidden if the reader's own zone has the same offset.
 for (const zone of document.querySelectorAll("[data-offset]")) {
-  const here = -new Date(zone.previousElementSibling.dateTime).getTimezoneOffset();
-  zone.hidden = here === Number(zone.dataset.offset);
+  const ownOffset = -new Date(zone.previousElementSibling.dateTime).getTimezoneOffset();
+  zone.hidden = ownOffset === Number(zone.dataset.offset);
 }
 
-// A preset ticks boxes; without a script the server does, and the page is loaded again.
+// A preset ticks boxes. Without a script, the server ticks them and returns the page again.
 for (const button of document.querySelectorAll("[data-ticks]")) {
   const ticks = button.dataset.ticks.split(" ");
   button.type = "button";
@@ -74,7 +75,7 @@ if (chat) {
   const input = chat.querySelector("textarea");
   let session = null;
 
-  const say = (text, kind) => {
+  const addMessage = (text, kind) => {
     const line = document.createElement("p");
     line.className = kind;
     line.textContent = text;
@@ -83,9 +84,9 @@ if (chat) {
     return line;
   };
   const send = async (message) => {
-    const answer = say("…", "theirs");
+    const answer = addMessage("…", "theirs");
     let text = "";
-    const heard = (event) => {
+    const handle = (event) => {
       if (event.type === "start") session = event.sessionId;
       if (event.type === "chunk") text += event.content;
       if (event.type === "error") text += `\n${event.error}`;
@@ -97,15 +98,15 @@ if (chat) {
       body: JSON.stringify({ agentId: agent, message, sessionId: session, channel: "test" }),
     });
     if (!response.ok) {
-      const { code, message: said } = (await response.json()).data;
-      answer.textContent = JSON.parse(chat.dataset.failures)[code] ?? said;
+      const { code, message: reason } = (await response.json()).data;
+      answer.textContent = JSON.parse(chat.dataset.failures)[code] ?? reason;
       return;
     }
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = "", part = await reader.read(); !part.done; part = await reader.read()) {
       const lines = (rest + part.value).split("\n");
       rest = lines.pop();
-      for (const line of lines) if (line.startsWith("data: ")) heard(JSON.parse(line.slice(6)));
+      for (const line of lines) if (line.startsWith("data: ")) handle(JSON.parse(line.slice(6)));
     }
     if (!text) answer.textContent = left;
   };
@@ -117,11 +118,11 @@ if (chat) {
     if (!message || chat.dataset.busy) return;
     chat.dataset.busy = "yes";
     input.value = "";
-    say(message, "mine");
+    addMessage(message, "mine");
     try {
       await send(message);
     } catch {
-      say(failed, "theirs");
+      addMessage(failed, "theirs");
     }
     delete chat.dataset.busy;
     input.focus();

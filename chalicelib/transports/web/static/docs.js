@@ -1,4 +1,4 @@
-/* Adds to the reference: search as you type, copy buttons, one language of code throughout. */
+/* Additions to the reference: search while typing, copy buttons, and one code language on the whole page. */
 "use strict";
 (() => {
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -8,8 +8,8 @@
   for (const pre of all("pre.code")) {
     const block = make("div", { className: "block" });
     const button = make("button", { type: "button", className: "copy", textContent: "Copy" });
-    const said = pre.getAttribute("aria-label");
-    if (said) button.setAttribute("aria-label", `Copy ${said}`);
+    const label = pre.getAttribute("aria-label");
+    if (label) button.setAttribute("aria-label", `Copy ${label}`);
     pre.replaceWith(block);
     block.append(button, pre);
     button.addEventListener("click", async () => {
@@ -24,15 +24,15 @@
     });
   }
 
-  // The language that is chosen once is shown everywhere, as far as there is code in it.
-  const KEPT = "reference-language";
+  // A chosen language is opened in every sample that has it.
+  const STORAGE_KEY = "reference-language";
   const show = (language) => {
     for (const each of all(`.sample[data-language="${language}"]`)) each.open = true;
   };
   try {
-    const kept = localStorage.getItem(KEPT);
+    const kept = localStorage.getItem(STORAGE_KEY);
     if (/^\w+$/.test(kept)) show(kept);
-  } catch { /* no storage: the choice is not kept */ }
+  } catch { /* There is no storage, so the choice is not kept. */ }
   for (const sample of all(".sample")) {
     sample.querySelector("summary").addEventListener("click", (event) => {
       const before = sample.getBoundingClientRect().top;
@@ -41,11 +41,11 @@
       if (sample.open) return;
       show(language);
       scrollBy(0, sample.getBoundingClientRect().top - before);
-      try { localStorage.setItem(KEPT, language); } catch { /* as above */ }
+      try { localStorage.setItem(STORAGE_KEY, language); } catch { /* As above. */ }
     });
   }
 
-  // The operation that is read is marked in the menu.
+  // The menu marks the operation that is on the screen.
   const links = new Map(all(".inner a").map((link) => [link.hash.slice(1), link]));
   if (links.size) {
     const seen = new IntersectionObserver((entries) => {
@@ -58,11 +58,11 @@
     for (const section of all("section[aria-labelledby]")) seen.observe(section);
   }
 
-  // Search: the entries and their order are those of api_docs/search.py.
+  // Search. api_docs/search.py makes the entries and ranks them by the same rule.
   const input = document.getElementById("q");
   const list = make("ul", { className: "results", id: "results", hidden: true });
   const status = make("p", { className: "hidden" });
-  const MOST = 12;
+  const MAX_RESULTS = 12;
   let entries = null;
   let found = [];
   let chosen = -1;
@@ -80,10 +80,10 @@
       .catch(() => { entries = null; return []; });
     return entries;
   };
-  const rank = ([title, about, , words], asked) => {
+  const rank = ([title, about, , words], queryWords) => {
     let score = 0;
     const [name, place] = [title.toLowerCase(), about.toLowerCase()];
-    for (const word of asked) {
+    for (const word of queryWords) {
       if (name.includes(word)) score += name.startsWith(word) ? 0 : 1;
       else if (place.includes(word)) score += 2;
       else if (words.includes(word)) score += 4;
@@ -106,15 +106,15 @@
   const go = (entry) => { close(); location.assign(entry[2]); };
   const search = async () => {
     const query = input.value;
-    const asked = query.toLowerCase().split(/\s+/).filter(Boolean);
-    const known = await load();
+    const queryWords = query.toLowerCase().split(/\s+/).filter(Boolean);
+    const allEntries = await load();
     if (query !== input.value) return;
-    if (!asked.length) { close(); status.textContent = ""; status.className = "hidden"; return; }
-    const ranked = known
-      .map((entry, number) => ({ entry, number, score: rank(entry, asked) }))
+    if (!queryWords.length) { close(); status.textContent = ""; status.className = "hidden"; return; }
+    const ranked = allEntries
+      .map((entry, number) => ({ entry, number, score: rank(entry, queryWords) }))
       .filter(({ score }) => score >= 0)
       .sort((a, b) => a.score - b.score || a.number - b.number);
-    found = ranked.slice(0, MOST).map(({ entry }) => entry);
+    found = ranked.slice(0, MAX_RESULTS).map(({ entry }) => entry);
     list.replaceChildren(...found.map((entry, number) => {
       const item = make("li", { id: `result-${number}`, textContent: entry[0] });
       item.setAttribute("role", "option");
@@ -127,7 +127,7 @@
     close();
     list.hidden = !found.length;
     input.setAttribute("aria-expanded", String(found.length > 0));
-    const many = ranked.length > MOST ? `, the first ${MOST} are listed` : "";
+    const many = ranked.length > MAX_RESULTS ? `, the first ${MAX_RESULTS} are listed` : "";
     status.textContent = found.length ? `${ranked.length} ${ranked.length === 1 ? "result" : "results"}${many}` : "Nothing found";
     status.className = found.length ? "hidden" : "results";
   };

@@ -44,17 +44,17 @@ def unscaled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class TestStream:
     def test_a_stream_starts_sends_word_by_word_and_ends(self, bot: Bot) -> None:
-        told = ask(bot, "How much is rye bread?")
-        kinds = [event["type"] for event in told.events]
+        reply = ask(bot, "How much is rye bread?")
+        kinds = [event["type"] for event in reply.events]
         assert kinds[0] == "start"
         assert kinds[-1] == "done"
         assert kinds.count("chunk") == len(kinds) - 2 > 2
-        assert "120 rubles" in told.text
-        usage = told.usage
+        assert "120 rubles" in reply.text
+        usage = reply.usage
         assert usage["totalTokens"] == usage["inputTokens"] + usage["outputTokens"]
-        assert told.response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
-        assert told.response.headers["Cache-Control"] == "no-store"
-        assert told.response.headers["Access-Control-Allow-Origin"] == "*"
+        assert reply.response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+        assert reply.response.headers["Cache-Control"] == "no-store"
+        assert reply.response.headers["Access-Control-Allow-Origin"] == "*"
 
     def test_every_answer_is_readable_from_any_origin(self, bot: Bot, time: Time) -> None:
         preflight = HttpRequest("OPTIONS", chat_route.PATH, {"origin": "null"})
@@ -63,14 +63,14 @@ class TestStream:
         assert allowed.headers["Access-Control-Allow-Methods"] == "POST"
         names = allowed.headers["Access-Control-Allow-Headers"].lower().split(", ")
         assert names == ["content-type", "idempotency-key"]
-        asked = request_to(bot.id, "Hi")
+        request = request_to(bot.id, "Hi")
         answers = [
             allowed,
-            answer_to(asked),
-            answer_to(replace(asked, method="GET")),
-            answer_to(replace(asked, body=b"{")),
-            answer_to(replace(asked, headers={"content-type": "text/html"})),
-            answer_to(replace(asked, body=b" " * 200_000)),
+            answer_to(request),
+            answer_to(replace(request, method="GET")),
+            answer_to(replace(request, body=b"{")),
+            answer_to(replace(request, headers={"content-type": "text/html"})),
+            answer_to(replace(request, body=b" " * 200_000)),
             answer_to(request_to("nobody", "Hi")),
         ]
         assert [each.status for each in answers] == [204, 200, 405, 400, 415, 413, 404]
@@ -110,26 +110,26 @@ class TestStream:
         assert list(pieces) == []
 
     def test_text_is_sent_unchanged(self, bot: Bot, script: Script) -> None:
-        said = ["\n\n", "data: x\n\n", "«Ёж» \u2028 🦔", "", '{"type": "done"}']
-        script(*said, ProviderUsage(1, 2))
-        told = ask(bot, "Hi")
-        assert told.text == "".join(said)
-        assert [event["type"] for event in told.events].count("done") == 1
+        streamed = ["\n\n", "data: x\n\n", "«Ёж» \u2028 🦔", "", '{"type": "done"}']
+        script(*streamed, ProviderUsage(1, 2))
+        reply = ask(bot, "Hi")
+        assert reply.text == "".join(streamed)
+        assert [event["type"] for event in reply.events].count("done") == 1
 
     def test_unicode_line_separators_are_escaped_in_data_lines(
         self, bot: Bot, script: Script
     ) -> None:
-        said = "one\u2028two\u2029three\x85four\x0bfive\x1e"
-        script(said, ProviderUsage(1, 2))
-        told = ask(bot, "Hi")
-        assert told.text == said
-        lines = told.raw.decode().splitlines()
+        streamed = "one\u2028two\u2029three\x85four\x0bfive\x1e"
+        script(streamed, ProviderUsage(1, 2))
+        reply = ask(bot, "Hi")
+        assert reply.text == streamed
+        lines = reply.raw.decode().splitlines()
         assert all(line == "" or line.startswith("data: {") for line in lines), lines
 
     def test_httpx_sse_reads_the_stream(self, bot: Bot) -> None:
-        told = ask(bot, "How much is rye bread?")
-        source = EventSource(httpx.Response(200, headers=told.response.headers, content=told.raw))
-        assert [json.loads(event.data) for event in source.iter_sse()] == told.events
+        reply = ask(bot, "How much is rye bread?")
+        source = EventSource(httpx.Response(200, headers=reply.response.headers, content=reply.raw))
+        assert [json.loads(event.data) for event in source.iter_sse()] == reply.events
 
 
 class TestChecks:
@@ -153,9 +153,9 @@ class TestChecks:
     )
     def test_an_invalid_body_is_400(self, fields: dict[str, Any], bot: Bot) -> None:
         body = {"agentId": bot.id, "message": "Hi", **fields}
-        asked = replace(request_to(bot.id, "Hi"), body=json.dumps(body).encode())
-        told = ChatReply(answer_to(asked), answer_to(asked).whole_body())
-        assert (told.status, told.answer.data["code"]) == (400, "validation_error")
+        request = replace(request_to(bot.id, "Hi"), body=json.dumps(body).encode())
+        reply = ChatReply(answer_to(request), answer_to(request).whole_body())
+        assert (reply.status, reply.answer.data["code"]) == (400, "validation_error")
         assert bot.kinds == ["topup"]
 
     @pytest.mark.parametrize("body", [b"", b"[]", b"nonsense", b'{"message": "\\ud800"}'])
@@ -163,13 +163,13 @@ class TestChecks:
         assert answer_to(replace(request_to(bot.id, "Hi"), body=body)).status == 400
 
     def test_ten_thousand_code_points_are_accepted_whatever_their_bytes(self, bot: Bot) -> None:
-        told = ask(bot, "🦔" * 10_000)
-        assert told.events[-1]["type"] == "done"
+        reply = ask(bot, "🦔" * 10_000)
+        assert reply.events[-1]["type"] == "done"
 
     def test_null_counts_as_omitted_and_plain_text_is_read_as_json(self, bot: Bot) -> None:
         assert ask(bot, "Hi", sessionId=None, apiKey=None, channel=None).status == 200
-        asked = request_to(bot.id, "Hi")
-        plain = answer_to(replace(asked, headers={"content-type": "text/plain"}))
+        request = request_to(bot.id, "Hi")
+        plain = answer_to(replace(request, headers={"content-type": "text/plain"}))
         assert plain.status == 200
         plain.close()
 
@@ -177,10 +177,10 @@ class TestChecks:
         first = ask(bot, "Hi")
         before, unknown = bot.money, ask("nobody", "Hi").answer
         as_operator("disable_account", email=accounts.get(bot.account_id).email)
-        asked = [ask(bot, "Hi"), ask(bot, "Hi", sessionId=first.session)]
-        for told in asked:
-            assert told.status == 404
-            assert told.answer.data["message"] == unknown.data["message"]
+        replies = [ask(bot, "Hi"), ask(bot, "Hi", sessionId=first.session)]
+        for reply in replies:
+            assert reply.status == 404
+            assert reply.answer.data["message"] == unknown.data["message"]
         assert bot.money == before
         event = {"agentId": bot.id, "visitId": "visit-1", "stage": "opened"}
         assert Api(None).refused("POST", "/api/public/widget-event", event).status == 404

@@ -25,9 +25,9 @@ class TestIdempotency:
         self, bot: Bot, priced: None, script: Script
     ) -> None:
         model = script("Rye ", "bread.", ProviderUsage(10, 4))
-        told, again = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
+        reply, again = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
         assert len(model.asked) == 1
-        assert (again.text, again.usage) == (told.text, told.usage)
+        assert (again.text, again.usage) == (reply.text, reply.usage)
         assert [event["type"] for event in again.events] == ["start", "chunk", "done"]
         assert bot.kinds == ["topup", "reserve", "settle"]
 
@@ -38,8 +38,8 @@ class TestIdempotency:
         first, stranger, other = (ask(bot, "Hi", key="order-1") for _ in range(3))
         assert len({first.session, stranger.session, other.session}) == 3
         ask(bot, "My number is 12", sessionId=first.session)
-        told = ask(bot, "What is my number?", sessionId=stranger.session)
-        assert told.session == stranger.session
+        reply = ask(bot, "What is my number?", sessionId=stranger.session)
+        assert reply.session == stranger.session
         assert [m.content for m in model.asked[-1][1:]] == ["What is my number?"]
         ask(bot, "And now?", sessionId=stranger.session)
         assert [m.content for m in model.asked[-1][1:]] == [
@@ -70,12 +70,12 @@ class TestIdempotency:
     ) -> None:
         model = script("Rye.", ProviderUsage(10, 4))
         session = ask(bot, "Hi").session
-        told, again = (ask(bot, "Hi", key="a", sessionId=session) for _ in range(2))
-        assert told.session == again.session == session
+        reply, again = (ask(bot, "Hi", key="a", sessionId=session) for _ in range(2))
+        assert reply.session == again.session == session
         bot.change(is_private=True)
         key = new_key(bot)
-        told, again = (ask(bot, "Hi", key="b", apiKey=key) for _ in range(2))
-        assert told.session == again.session != session
+        reply, again = (ask(bot, "Hi", key="b", apiKey=key) for _ in range(2))
+        assert reply.session == again.session != session
         ask(bot, "And?", sessionId=again.session, apiKey=key)
         assert [m.content for m in model.asked[-1][1:]] == ["Hi", "Rye.", "And?"]
 
@@ -117,9 +117,9 @@ class TestIdempotency:
         self, bot: Bot, script: Script, priced: None
     ) -> None:
         script("Half", ModelError("unavailable", "x"))
-        told, again = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
-        assert again.text == told.text == "Half"
-        assert again.events[-1] == told.events[-1]
+        reply, again = ask(bot, "Hi", key="a"), ask(bot, "Hi", key="a")
+        assert again.text == reply.text == "Half"
+        assert again.events[-1] == reply.events[-1]
         assert bot.kinds == ["topup", "reserve", "settle"]
 
     def test_a_crashed_call_blocks_its_key_for_ten_minutes(
@@ -135,6 +135,6 @@ class TestIdempotency:
 
     @pytest.mark.parametrize("key", ["", "x" * 256])
     def test_a_key_must_have_1_to_255_characters(self, key: str, bot: Bot) -> None:
-        asked = request_to(bot.id, "Hi")
-        headers = {**asked.headers, "idempotency-key": key}
-        assert answer_to(replace(asked, headers=headers)).status == 400
+        request = request_to(bot.id, "Hi")
+        headers = {**request.headers, "idempotency-key": key}
+        assert answer_to(replace(request, headers=headers)).status == 400

@@ -96,20 +96,20 @@ class TestSpending:
     def test_a_visitor_who_leaves_midway_is_charged_for_the_text_so_far(
         self, bot: Bot, priced: None, script: Script, api: Api
     ) -> None:
-        said = "word " * 40
+        streamed = "word " * 40
         go_on = Event()
-        model = script(said, go_on, "more", ProviderUsage(50, 999))
+        model = script(streamed, go_on, "more", ProviderUsage(50, 999))
         stream = answer_to(request_to(bot.id, "Tell me a tale"))
         body = iter(stream.body)
         next(body)  # type: ignore[call-overload]
         next(body)  # type: ignore[call-overload]
         stream.close()
-        sent, spoken = count_input(model.asked[0]), count_tokens(said)
-        assert bot.money == (RICH - -(-(sent * IN + spoken * OUT) // 10**6), 0)
+        sent, output_tokens = count_input(model.asked[0]), count_tokens(streamed)
+        assert bot.money == (RICH - -(-(sent * IN + output_tokens * OUT) // 10**6), 0)
         assert bot.kinds == ["topup", "reserve", "settle"]
         message = transcript(api, bot)[-1]
-        assert (message["content"], message["status"]) == (said, "partial")
-        assert message["tokens"] == spoken
+        assert (message["content"], message["status"]) == (streamed, "partial")
+        assert message["tokens"] == output_tokens
 
     def test_a_visitor_who_leaves_before_the_first_word_pays_for_the_question(
         self, bot: Bot, priced: None, script: Script, monkeypatch: pytest.MonkeyPatch
@@ -142,9 +142,9 @@ class TestSpending:
         self, bot: Bot, priced: None, script: Script, api: Api
     ) -> None:
         script(ModelError("refused", "The key sk-secret is wrong."))
-        told = ask(bot, "Hi")
-        assert [event["type"] for event in told.events] == ["start", "error"]
-        assert "secret" not in told.raw.decode()
+        reply = ask(bot, "Hi")
+        assert [event["type"] for event in reply.events] == ["start", "error"]
+        assert "secret" not in reply.raw.decode()
         assert bot.money == (RICH, 0)
         assert bot.kinds == ["topup", "reserve", "release"]
         message = transcript(api, bot)[-1]
@@ -157,18 +157,18 @@ class TestSpending:
         self, problem: Any, bot: Bot, priced: None, script: Script, api: Api
     ) -> None:
         model = script("word " * 9, problem)
-        told = ask(bot, "Hi")
+        reply = ask(bot, "Hi")
         failed = isinstance(problem, BaseException)
-        assert told.events[-1]["type"] == ("error" if failed else "done")
-        assert "hush" not in told.raw.decode()
+        assert reply.events[-1]["type"] == ("error" if failed else "done")
+        assert "hush" not in reply.raw.decode()
         sent = count_input(model.asked[0]) if failed else 9
         assert bot.money == (RICH - -(-(sent * IN + 9 * OUT) // 10**6), 0)
         assert transcript(api, bot)[-1]["status"] == ("partial" if failed else "ok")
 
-    @pytest.mark.parametrize(("said", "ends"), [([], "release"), (["word "], "settle")])
+    @pytest.mark.parametrize(("streamed", "ends"), [([], "release"), (["word "], "settle")])
     def test_a_model_that_never_ends_is_given_up(
         self,
-        said: list[str],
+        streamed: list[str],
         ends: str,
         bot: Bot,
         priced: None,
@@ -177,9 +177,9 @@ class TestSpending:
     ) -> None:
         monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.01)
         monkeypatch.setattr(chat_answer, "MODEL_SECONDS", -chat_answer.GRACE_SECONDS)
-        script(*said, Event())
-        told = ask(bot, "Hi")
-        assert told.events[-1]["type"] == "error"
+        script(*streamed, Event())
+        reply = ask(bot, "Hi")
+        assert reply.events[-1]["type"] == "error"
         assert bot.kinds == ["topup", "reserve", ends]
         assert bot.money[1] == 0
 
@@ -199,16 +199,16 @@ class TestSpending:
 
         with monkeypatch.context() as broken:
             broken.setattr(charging, "settle", fail)
-            told = ask(bot, "How much is rye bread?")
-        assert told.events[-1]["type"] == "done"
+            reply = ask(bot, "How much is rye bread?")
+        assert reply.events[-1]["type"] == "done"
         assert bot.money[1] > 0
         time.pass_by(minutes=10, seconds=1)
         schedules.run_jobs()
-        usage = told.usage
+        usage = reply.usage
         cost = -(-(usage["inputTokens"] * IN + usage["outputTokens"] * OUT) // 10**6)
         assert bot.money == (RICH - cost, 0)
         message = transcript(api, bot)[-1]
-        assert (message["content"], message["status"]) == (told.text, "ok")
+        assert (message["content"], message["status"]) == (reply.text, "ok")
 
 
 class TestReasoning:
@@ -218,11 +218,11 @@ class TestReasoning:
         self, bot: Bot, priced: None, script: Script, api: Api
     ) -> None:
         script(Reasoning("They want rye. "), Reasoning("Rye."), "Rye.", ProviderUsage(50, 700))
-        told = ask(bot, "Hi")
-        assert [event["type"] for event in told.events] == ["start", "chunk", "done"]
-        assert told.text == "Rye."
-        assert "want" not in told.raw.decode()
-        assert told.usage["outputTokens"] == 700
+        reply = ask(bot, "Hi")
+        assert [event["type"] for event in reply.events] == ["start", "chunk", "done"]
+        assert reply.text == "Rye."
+        assert "want" not in reply.raw.decode()
+        assert reply.usage["outputTokens"] == 700
         assert bot.money == (RICH - -(-(50 * IN + 700 * OUT) // 10**6), 0)
         assert transcript(api, bot)[-1]["content"] == "Rye."
 
@@ -272,8 +272,8 @@ class TestReasoning:
         self, bot: Bot, priced: None, script: Script, api: Api
     ) -> None:
         model = script(Reasoning("thus far"), ModelError("unavailable", "hush"))
-        told = ask(bot, "Hi")
-        assert [event["type"] for event in told.events] == ["start", "error"]
+        reply = ask(bot, "Hi")
+        assert [event["type"] for event in reply.events] == ["start", "error"]
         sent = count_input(model.asked[0])
         assert bot.money == (RICH - -(-(sent * IN + 2 * OUT) // 10**6), 0)
         assert transcript(api, bot)[-1]["status"] == "partial"

@@ -33,17 +33,17 @@ class TestBotKeys:
         assert f"{keys}/" in text(again)
         sixth = boss.post(keys, {"name": "Key 5", "once": "5"})
         assert sixth.status == 409
-        assert "5 keys, the most" in text(sixth)
+        assert "5 keys, which is the limit" in text(sixth)
         listed = boss.get(keys)
         assert "5 of at most 5" in text(listed)
         assert 'name="name"' not in text(listed)
         kept = [text(each) for each in (again, sixth, listed)] + logged.lines
         kept.append(json.dumps(everything(), default=str))
         assert not [each for each in kept for token in tokens if token in each]
-        (asked,) = set(re.findall(rf'href="({keys}/\w+/delete)"[^>]*: Key 3"', text(listed)))
-        assert "Delete the bot key “Key 3”?" in text(boss.get(asked))
-        assert boss.post(asked).headers["Location"] == f"{keys}?done=bot_key_deleted"
-        for again in (boss.get(asked), boss.post(asked)):
+        (confirmation,) = set(re.findall(rf'href="({keys}/\w+/delete)"[^>]*: Key 3"', text(listed)))
+        assert "Delete the bot key “Key 3”?" in text(boss.get(confirmation))
+        assert boss.post(confirmation).headers["Location"] == f"{keys}?done=bot_key_deleted"
+        for again in (boss.get(confirmation), boss.post(confirmation)):
             assert again.headers["Location"] == f"{keys}?done=bot_key_deleted"
         assert boss.post(keys, {"name": "Key 6", "once": "6"}).status == 200
 
@@ -62,16 +62,16 @@ def tried(world: World) -> Try:
     """Send a message to a private bot as a page of the console does, with optional differences."""
 
     def send(
-        who: Person | None, bot: str = "", csrf: str | None = None, **fields: str
+        person: Person | None, bot: str = "", csrf: str | None = None, **fields: str
     ) -> HttpResponse:
-        asked = request_to(
+        request = request_to(
             bot or world.here.bot, "Do you sell bread?", **{"channel": "test"} | fields
         )
-        sent = {**asked.headers}
-        if who is not None:
-            sent |= {"cookie": who.headers["Cookie"]}
-            sent |= {access.CSRF_HEADER: who.csrf if csrf is None else csrf}
-        response = chat_route.serve(replace(asked, headers=sent), chat_stream.handle)
+        sent = {**request.headers}
+        if person is not None:
+            sent |= {"cookie": person.headers["Cookie"]}
+            sent |= {access.CSRF_HEADER: person.csrf if csrf is None else csrf}
+        response = chat_route.serve(replace(request, headers=sent), chat_stream.handle)
         return response._replace(body=response.whole_body())
 
     return send
@@ -95,8 +95,8 @@ class TestChatInConsole:
         as_operator("set_bot", id=world.here.bot, isPrivate=is_private)
         before = as_operator("get_balance", account="boss@example.com")
         response = tried(world.person("member"))
-        told = json.loads(response.whole_body())["data"]
-        assert (response.status, told["code"]) == (403, "forbidden")
+        error = json.loads(response.whole_body())["data"]
+        assert (response.status, error["code"]) == (403, "forbidden")
         assert as_operator("get_balance", account="boss@example.com") == before
 
     def test_a_plain_member_sees_the_reason_why_there_is_no_chat(self, world: World) -> None:
@@ -158,10 +158,10 @@ class TestChatInConsole:
     def test_the_page_has_messages_for_every_failure(self, world: World) -> None:
         path = f"{world.here.path}/bots/{world.here.bot}/chat"
         page = text(world.person("boss").get(path, accept_language="ru"))
-        (told,) = re.findall(r'data-failures="(\{.*?\})"', page)
-        said = json.loads(html.unescape(told))
-        assert set(said) == set(bots.FAILURES)
-        assert said["insufficient_balance"] == "На балансе владельца не хватает денег на ответ."
+        (encoded,) = re.findall(r'data-failures="(\{.*?\})"', page)
+        messages = json.loads(html.unescape(encoded))
+        assert set(messages) == set(bots.FAILURES)
+        assert messages["insufficient_balance"] == "На балансе владельца не хватает денег на ответ."
 
     def test_the_chat_page_names_the_bot_and_its_audience(self, world: World) -> None:
         boss = world.person("boss")

@@ -70,8 +70,8 @@ class TestKeys:
         assert api.refused("POST", "/api/projects/create", {"title": "x"}).status == 403
         assert re.search("Last used\\s+<time", text(boss.get(keys)))
         (key,) = [k for k in api_keys.live(world.here.workspace_id) if k.name == "Laptop"]
-        asked = boss.get(f"{keys}/{key.key_id}/revoke")
-        assert "Revoke key “Laptop”?" in text(asked)
+        confirmation = boss.get(f"{keys}/{key.key_id}/revoke")
+        assert "Revoke key “Laptop”?" in text(confirmation)
         assert boss.post(f"{keys}/{key.key_id}/revoke").status == 303
         for method, where in (("GET", "/api/projects/list"), ("POST", "/api/mcp")):
             assert api.call(method, where, {} if method == "POST" else None).status == 401
@@ -148,7 +148,7 @@ class TestKeys:
             monkeypatch.setattr(module, "MAX_LIVE_KEYS", 1)
         boss, path = world.person("boss"), f"{world.here.path}/keys"
         page = text(boss.get(path))
-        assert "The workspace has 1 live keys, the most it can have." in page
+        assert "The workspace has 1 active keys, which is the limit." in page
         assert f'href="{path}/new"' not in page
         assert boss.get(f"{path}/new").headers["Location"] == path
         answer = boss.post(path, KEY, accept_language="ru")
@@ -175,8 +175,8 @@ class TestKeyForm:
         as_operator(
             "create_account", email="root@example.com", password="long enough", role="admin"
         )
-        who = {"workspaceId": world.here.workspace_id, "email": "root@example.com"}
-        as_operator("add_member", **who, role="manager")
+        member = {"workspaceId": world.here.workspace_id, "email": "root@example.com"}
+        as_operator("add_member", **member, role="manager")
         root = Person("root@example.com")
         root.start_session("long enough")
         assert 'value="blog:write"' in text(root.get(path))

@@ -11,9 +11,11 @@ NOON = "2027-03-03T12:00:00Z"
 visitor = Api(None)
 
 
-def wanted(salon: Salon, start: str = NOON, client: str = "Ada", **fields: Any) -> dict[str, Any]:
+def booking_input(
+    salon: Salon, start: str = NOON, client: str = "Ada", **fields: Any
+) -> dict[str, Any]:
     return salon.order(start, client, **fields)
 
 
 def book(salon: Salon, start: str = NOON, client: str = "Ada", **fields: Any) -> Any:
-    return visitor.post(BOOK, wanted(salon, start, client, **fields))
+    return visitor.post(BOOK, booking_input(salon, start, client, **fields))

@@ -12,7 +12,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from tests.conftest import Api, Time, at_once
 from tests.factories.salon import Salon
-from tests.transports.public.bookings.helpers import BOOK, CANCEL, book, visitor, wanted
+from tests.transports.public.bookings.helpers import BOOK, CANCEL, book, booking_input, visitor
 
 
 def book_as(who: str, body: dict[str, Any]) -> None:
@@ -44,7 +44,7 @@ class TestLimits:
         for number in range(201):
             if number % 25 == 0:
                 time.pass_by(minutes=1)
-            sent = wanted(salon, "2027-03-03T22:00:00Z", client=f"V {number}")
+            sent = booking_input(salon, "2027-03-03T22:00:00Z", client=f"V {number}")
             statuses.append(visitor.call("POST", BOOK, sent).status)
         assert statuses == [409] * 200 + [429]
 
@@ -55,8 +55,10 @@ class TestLimits:
             ["8 916 123-45-67", "+79161234567", "79161234567", "8(916)1234567", "+7 916 123 45 67"]
         ):
             who = {"name": "Ada", "phone": phone}
-            visitor.post(BOOK, wanted(salon, f"2027-03-0{day + 2}T12:00:00Z") | {"client": who})
-        sent = wanted(salon, "2027-03-08T12:00:00Z") | {"client": who}
+            visitor.post(
+                BOOK, booking_input(salon, f"2027-03-0{day + 2}T12:00:00Z") | {"client": who}
+            )
+        sent = booking_input(salon, "2027-03-08T12:00:00Z") | {"client": who}
         refused = visitor.refused("POST", BOOK, sent)
         assert refused.status == 429
         time.now = datetime(2027, 3, 2, 12, 1, tzinfo=UTC)
@@ -64,7 +66,7 @@ class TestLimits:
 
     def test_a_cancelled_booking_makes_room_for_another_one(self, salon: Salon) -> None:
         made = [book(salon, f"2027-03-{day:02}T12:00:00Z") for day in range(2, 7)]
-        sent = wanted(salon, "2027-03-08T12:00:00Z")
+        sent = booking_input(salon, "2027-03-08T12:00:00Z")
         assert visitor.refused("POST", BOOK, sent).status == 429
         visitor.post(CANCEL, {"token": made[0]["cancelToken"]})
         visitor.post(BOOK, sent)
@@ -78,8 +80,8 @@ class TestLimits:
         self, salon: Salon
     ) -> None:
         for day in range(2, 7):
-            book_as("stranger", wanted(salon, f"2027-03-{day:02}T12:00:00Z"))
-        sent = wanted(salon, "2027-03-08T12:00:00Z")
+            book_as("stranger", booking_input(salon, f"2027-03-{day:02}T12:00:00Z"))
+        sent = booking_input(salon, "2027-03-08T12:00:00Z")
         with pytest.raises(RateLimitedError):
             book_as("stranger", sent)
         book_as("owner", sent)
@@ -92,15 +94,19 @@ class TestLimits:
         refusals = []
         for client, first in (("Ada", 10), ("Bob", 20)):
             for day in range(first, first + 6):
-                answer = visitor.call("POST", BOOK, wanted(salon, f"2027-03-{day}T12:00Z", client))
-            told = {**answer.data, "requestId": ""}
-            refusals.append((answer.status, told, answer.headers["Retry-After"]))
+                answer = visitor.call(
+                    "POST", BOOK, booking_input(salon, f"2027-03-{day}T12:00Z", client)
+                )
+            data = {**answer.data, "requestId": ""}
+            refusals.append((answer.status, data, answer.headers["Retry-After"]))
             time.pass_by(minutes=7)
         api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
         for day in (10, 11, 12):
-            answer = visitor.call("POST", BOOK, wanted(salon, f"2027-03-{day}T09:00Z", "Eve"))
-        told = {**answer.data, "requestId": ""}
-        refusals.append((answer.status, told, answer.headers["Retry-After"]))
+            answer = visitor.call(
+                "POST", BOOK, booking_input(salon, f"2027-03-{day}T09:00Z", "Eve")
+            )
+        data = {**answer.data, "requestId": ""}
+        refusals.append((answer.status, data, answer.headers["Retry-After"]))
         assert refusals[0] == refusals[1] == refusals[2]
         assert refusals[0][0] == 429
 
@@ -108,7 +114,7 @@ class TestLimits:
         self, api: Api, salon: Salon
     ) -> None:
         days = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 14)]
-        answers = at_once(12, lambda n: visitor.call("POST", BOOK, wanted(salon, days[n])))
+        answers = at_once(12, lambda n: visitor.call("POST", BOOK, booking_input(salon, days[n])))
         assert sorted(each.status for each in answers) == [200] * 5 + [429] * 7
         assert api.get("/api/bookings/list")["pagination"]["total"] == 5
 
@@ -118,7 +124,7 @@ class TestLimits:
         api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
         book(salon, "2027-03-02T12:00:00Z")
         book(salon, "2027-03-03T12:00:00Z")
-        sent = wanted(salon, "2027-03-04T12:00:00Z")
+        sent = booking_input(salon, "2027-03-04T12:00:00Z")
         refused = visitor.refused("POST", BOOK, sent)
         assert refused.status == 429
         time.pass_by(minutes=30)
@@ -135,10 +141,10 @@ class TestLimits:
             f"2027-03-{day:02}T{hour:02}:00:00Z" for day in range(2, 6) for hour in range(6, 12)
         ]
         for number, start in enumerate(starts[:20]):
-            book_as(f"{number}", wanted(salon, start, f"V {number}"))
-        taken = wanted(salon, starts[0], "Late")
-        assert visitor.refused("POST", BOOK, taken).data["code"] == "slot_unavailable"
-        refused = visitor.refused("POST", BOOK, wanted(salon, starts[20], "Late"))
+            book_as(f"{number}", booking_input(salon, start, f"V {number}"))
+        sent = booking_input(salon, starts[0], "Late")
+        assert visitor.refused("POST", BOOK, sent).data["code"] == "slot_unavailable"
+        refused = visitor.refused("POST", BOOK, booking_input(salon, starts[20], "Late"))
         assert refused.status == 429
         assert refused.headers["Retry-After"] == "3600"
         salon.book(starts[20])
@@ -151,7 +157,7 @@ class TestLimits:
         body = {"id": salon.service, "unverifiedPerHour": 1}
         assert api.post("/api/services/update", body)["service"]["unverifiedPerHour"] == 1
         book(salon, "2027-03-02T12:00:00Z", "Ada")
-        sent = wanted(salon, "2027-03-03T12:00:00Z", "Bob")
+        sent = booking_input(salon, "2027-03-03T12:00:00Z", "Bob")
         assert visitor.refused("POST", BOOK, sent).status == 429
         api.post("/api/services/update", body | {"unverifiedPerHour": 2})
         visitor.post(BOOK, sent)

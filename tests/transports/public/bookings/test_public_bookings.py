@@ -9,7 +9,7 @@ import pytest
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from tests.conftest import Api, Owner, Time, as_operator, at_once
 from tests.factories.salon import Salon, check_calendars
-from tests.transports.public.bookings.helpers import BOOK, book, visitor, wanted
+from tests.transports.public.bookings.helpers import BOOK, book, booking_input, visitor
 from tests.transports.public.conftest import is_readable_from_any_origin
 
 
@@ -39,7 +39,7 @@ class TestSlots:
         slots(salon)
         as_operator("suspend_site", id=site)
         assert visitor.call("GET", f"/api/public/services/{salon.service}/slots").status == 404
-        assert visitor.call("POST", BOOK, wanted(salon)).status == 404
+        assert visitor.call("POST", BOOK, booking_input(salon)).status == 404
         as_operator("resume_site", id=site)
         book(salon)
 
@@ -77,7 +77,7 @@ class TestBooking:
 
     def test_a_slot_taken_meanwhile_is_409_with_alternatives(self, salon: Salon) -> None:
         book(salon)
-        answer = visitor.refused("POST", BOOK, wanted(salon, client="Bob"))
+        answer = visitor.refused("POST", BOOK, booking_input(salon, client="Bob"))
         assert answer.status == 409
         assert answer.data["code"] == "slot_unavailable"
         assert len(answer.data["alternatives"]) == 5
@@ -86,15 +86,17 @@ class TestBooking:
     def test_of_many_concurrent_visitors_for_one_slot_one_gets_it(
         self, owner: Owner, salon: Salon
     ) -> None:
-        answers = at_once(12, lambda n: visitor.call("POST", BOOK, wanted(salon, client=f"V {n}")))
+        answers = at_once(
+            12, lambda n: visitor.call("POST", BOOK, booking_input(salon, client=f"V {n}"))
+        )
         assert sorted(each.status for each in answers) == [200, *[409] * 11]
         check_calendars(owner.workspace.id, salon.resources)
 
     @pytest.mark.parametrize("field", ["status", "ignoreSchedule", "clientId", "price", "source"])
     def test_a_visitor_cannot_set_other_fields(self, salon: Salon, field: str) -> None:
-        sent = wanted(salon, "2027-03-03T22:00:00Z") | {field: True}
+        sent = booking_input(salon, "2027-03-03T22:00:00Z") | {field: True}
         assert visitor.refused("POST", BOOK, sent).status == 409
-        made = visitor.post(BOOK, wanted(salon) | {field: "cancelled"})
+        made = visitor.post(BOOK, booking_input(salon) | {field: "cancelled"})
         assert field in str(made["warnings"])
         assert made["booking"]["status"] == "confirmed"
 
@@ -108,10 +110,10 @@ class TestBooking:
 
     def test_invalid_input_is_reported_by_field(self, salon: Salon) -> None:
         for body, field in (
-            ({**wanted(salon), "client": {"name": "Ada"}}, "client"),
-            ({**wanted(salon), "client": {"name": "Ada", "phone": "12"}}, "client.phone"),
-            (wanted(salon, "2027-02-01T12:00:00Z"), "startAt"),
-            (wanted(salon, "2027-03-03T12:00:30Z"), "startAt"),
+            ({**booking_input(salon), "client": {"name": "Ada"}}, "client"),
+            ({**booking_input(salon), "client": {"name": "Ada", "phone": "12"}}, "client.phone"),
+            (booking_input(salon, "2027-02-01T12:00:00Z"), "startAt"),
+            (booking_input(salon, "2027-03-03T12:00:30Z"), "startAt"),
             ({"serviceId": salon.service}, "startAt"),
         ):
             answer = visitor.refused("POST", BOOK, body)
@@ -122,7 +124,7 @@ class TestBooking:
         preflight = visitor.call("OPTIONS", BOOK, headers={"Origin": "null"})
         assert preflight.status == 204
         assert is_readable_from_any_origin(preflight)
-        body = json.dumps(wanted(salon)).encode()
+        body = json.dumps(booking_input(salon)).encode()
         answer = visitor.call("POST", BOOK, body, {"Content-Type": "text/plain", "Origin": "null"})
         assert answer.status == 200
         assert is_readable_from_any_origin(answer)
@@ -132,7 +134,7 @@ class TestBooking:
     ) -> None:
         theirs = Salon.opened(new_owner().api())
         answers = [
-            visitor.refused("POST", BOOK, wanted(salon, resourceId=each))
+            visitor.refused("POST", BOOK, booking_input(salon, resourceId=each))
             for each in (theirs.resource, "01JNOBODYNOBODYNOBODYNOBOD")
         ]
         assert {each.status for each in answers} == {404}
@@ -146,7 +148,7 @@ class TestClients:
         salon.book("2027-03-02T12:00:00Z", client="Ada", notes="Allergic")
         (before,) = api.get("/api/clients/list")["clients"]
         who = {"name": "Somebody Else", "email": "ada@example.com", "phone": "+79161234567"}
-        made = visitor.post(BOOK, wanted(salon) | {"client": who})
+        made = visitor.post(BOOK, booking_input(salon) | {"client": who})
         (after,) = api.get("/api/clients/list")["clients"]
         unchanged = ("id", "name", "email", "phone", "notes", "tags")
         assert {each: after[each] for each in unchanged} == {
@@ -166,19 +168,21 @@ class TestClients:
 
 class TestIdempotency:
     def test_a_repeated_key_books_once(self, api: Api, salon: Salon) -> None:
-        sent = wanted(salon, idempotencyKey="order-1")
+        sent = booking_input(salon, idempotencyKey="order-1")
         first, second = visitor.call("POST", BOOK, sent), visitor.call("POST", BOOK, sent)
         assert first.body == second.body
         assert second.headers["Idempotency-Replayed"] == "true"
         assert api.get("/api/bookings/list")["pagination"]["total"] == 1
 
     def test_the_header_and_the_field_are_the_same_key(self, salon: Salon) -> None:
-        first = visitor.post(BOOK, wanted(salon), key="order-1")
-        assert visitor.post(BOOK, wanted(salon, idempotencyKey="order-1")) == first
+        first = visitor.post(BOOK, booking_input(salon), key="order-1")
+        assert visitor.post(BOOK, booking_input(salon, idempotencyKey="order-1")) == first
 
     def test_other_input_under_the_same_key_is_409(self, salon: Salon) -> None:
         book(salon, idempotencyKey="order-1")
-        answer = visitor.refused("POST", BOOK, wanted(salon, client="B", idempotencyKey="order-1"))
+        answer = visitor.refused(
+            "POST", BOOK, booking_input(salon, client="B", idempotencyKey="order-1")
+        )
         assert answer.data["code"] == "idempotency_mismatch"
 
     def test_a_merchants_key_with_the_same_name_is_separate(self, api: Api, salon: Salon) -> None:
@@ -188,7 +192,7 @@ class TestIdempotency:
 
     @pytest.mark.parametrize("key", [1, "k" * 256, ["k"]])
     def test_a_key_must_be_text(self, salon: Salon, key: Any) -> None:
-        answer = visitor.refused("POST", BOOK, wanted(salon, idempotencyKey=key))
+        answer = visitor.refused("POST", BOOK, booking_input(salon, idempotencyKey=key))
         assert answer.status == 400
         assert answer.data["errors"][0]["field"] == "idempotencyKey"
 
@@ -203,7 +207,7 @@ def test_every_listed_slot_can_be_booked_and_no_other_time(api: Api) -> None:
     begin = datetime(2027, 3, 2, 5, tzinfo=UTC)
     for number in range(40):
         start = begin + timedelta(minutes=15 * number)
-        sent = wanted(salon, start.isoformat(), client=f"V {number}")
+        sent = booking_input(salon, start.isoformat(), client=f"V {number}")
         day = f"from={start:%Y-%m-%dT%H:%M:%SZ}&to={start:%Y-%m-%dT%H:%M:%SZ}"
         shown = bool(slots(salon, day)["slots"])
         assert (visitor.call("POST", BOOK, sent).status == 200) == shown

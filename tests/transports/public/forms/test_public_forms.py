@@ -240,14 +240,14 @@ class TestWithoutScript:
         assert leads(api) == []
 
     @pytest.mark.parametrize(
-        ("wanted", "says"), [("ru-RU,ru;q=0.9", "больше не принимает"), ("de", "any more")]
+        ("accepted", "text"), [("ru-RU,ru;q=0.9", "больше не принимает"), ("de", "any more")]
     )
     def test_a_deleted_form_shows_a_message_in_the_visitors_language(
-        self, database: None, wanted: str, says: str
+        self, database: None, accepted: str, text: str
     ) -> None:
-        answer = post_fields({"id": new_id()}, ANNA, Accept=HTML, Accept_Language=wanted)
+        answer = post_fields({"id": new_id()}, ANNA, Accept=HTML, Accept_Language=accepted)
         assert answer.status == 404
-        assert says in self.page(answer)
+        assert text in self.page(answer)
 
     def test_an_unreadable_body_is_explained_on_a_page(self, form: Any) -> None:
         answer = post(form, b"{", Accept=HTML)
