@@ -13,11 +13,11 @@ FILTERS = ("actor", "from", "to")
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a page of the log, newest first. An invalid filter is reported and ignored."""
     chosen = {name: request.query_value(name).strip() for name in FILTERS}
-    wanted = {name: value for name, value in chosen.items() if value}
+    filters = {name: value for name, value in chosen.items() if value}
     before = {"before": request.query_value("before")} if request.query_value("before") else {}
     problem, status = None, 200
     try:
-        log = request.call("list_audit_log", **wanted, **before)
+        log = request.call("list_audit_log", **filters, **before)
     except AppError as error:
         problem, status = request.problem(error), error.status
         log = request.call("list_audit_log")
@@ -31,5 +31,5 @@ def show(request: ConsoleRequest) -> HttpResponse:
         chosen=chosen,
         members=members,
         first=not before,
-        filtered=bool(wanted),
+        filtered=bool(filters),
     )

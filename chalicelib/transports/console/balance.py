@@ -14,9 +14,9 @@ def show(request: ConsoleRequest) -> HttpResponse:
     if not request.current_membership.owns:
         return request.page("balance", statement=None)
     before = request.query_value("before")
-    wanted = {"before": int(before)} if re.fullmatch("[1-9][0-9]{0,14}", before, re.ASCII) else {}
+    start = {"before": int(before)} if re.fullmatch("[1-9][0-9]{0,14}", before, re.ASCII) else {}
     return request.page(
         "balance",
-        statement=request.call("get_statement", limit=ENTRIES, **wanted),
-        first=not wanted,
+        statement=request.call("get_statement", limit=ENTRIES, **start),
+        first=not start,
     )

@@ -39,14 +39,14 @@ _SPACES = re.compile(r"[\s\u00a0\u202f]")
 def index(request: ConsoleRequest) -> HttpResponse:
     """List the bots."""
     listed = request.call("list_agents")["agents"]
-    wanted = request.query_value("q").strip()
-    bots = [bot for bot in listed if search_fold(wanted) in search_fold(bot["name"])]
+    query = request.query_value("q").strip()
+    bots = [bot for bot in listed if search_fold(query) in search_fold(bot["name"])]
     return request.page(
         "bots",
         bots=_with_states(request, bots),
         count=len(listed),
         searchable=len(listed) > SEARCH_THRESHOLD,
-        wanted=wanted,
+        query=query,
         base_url=settings().public_url,
     )
 

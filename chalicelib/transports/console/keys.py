@@ -28,11 +28,11 @@ MAX_INACTIVE_SHOWN = 20
 def index(request: ConsoleRequest) -> HttpResponse:
     """List the keys. Active keys come first."""
     listed = request.call("list_keys")
-    wanted = search_fold(request.query_value("q").strip())
+    query = search_fold(request.query_value("q").strip())
     keys = [
         {**key, "rights": rights(key["scopes"])}
         for key in listed["keys"]
-        if not wanted or wanted in search_fold(f"{key['name']} {key['masked']}")
+        if not query or query in search_fold(f"{key['name']} {key['masked']}")
     ]
     live = [key for key in keys if key["state"] == "live"]
     inactive = [key for key in keys if key["state"] != "live"]
@@ -43,7 +43,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
         inactive_count=len(inactive),
         listed=listed,
         searchable=len(listed["keys"]) > SEARCH_THRESHOLD,
-        wanted=request.query_value("q"),
+        query=request.query_value("q"),
         plan_lacks_api=_plan_lacks_api(request),
         base_url=settings().public_url,
     )

@@ -43,7 +43,7 @@ class Member:
         as_operator("add_member", **where, role=role or self.role)
 
     def does(self, operation: str, /, **arguments: Any) -> Any:
-        """Do something, as whom the door let in: it does not look again."""
+        """Call an operation with the role at the time of signing in, even if it has changed."""
         who = {"account_id": self.id, "membership": self.role}
         return in_console(self.workspace_id, operation, **who, **arguments)
 
