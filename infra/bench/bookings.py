@@ -116,7 +116,7 @@ def _fill(workspace: str, resource: str, number: int) -> None:
         def stage(unit: Any, entries: list[BusyEntry] = entries) -> None:  # noqa: ANN401  a unit
             days = Days(workspace, [(resource, entry.buffered) for entry in entries])
             for entry in entries:
-                days.enter(resource, entry)
+                days.add(resource, entry)
             days.stage(unit)
 
         run_unit(workspace, None, stage)

@@ -99,7 +99,7 @@ def check_calendars(workspace_id: str, resources: Sequence[str], capacity: int =
         for row in own:
             for day in calendar_days.days_of(row.busy.buffered):
                 implied.setdefault(day, []).append(row.busy)
-        held = calendar_days.everything(workspace_id, resource)
+        held = calendar_days.read_all(workspace_id, resource)
         assert {day: sorted(busy) for day, busy in held.items() if busy} == {
             day: sorted(busy) for day, busy in implied.items()
         }

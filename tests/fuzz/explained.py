@@ -85,7 +85,7 @@ BEYOND_A_SCHEMA = {
         r"expected a time (after|that is not before)",
         r"expected a (moment|whole minute|time from now on)",
         r"(does not occur|occurs twice), as clocks go",
-        r"takes no time; send a status",
+        r"occupies no time and cannot be moved",
         r"expected a booking of this service",
     ),
     "An edit finds what it replaces, and folders nest only so deep.": (

@@ -76,7 +76,7 @@ class Restoring:
             for noun, totals in self._totals.items():
                 for item in counters.whole_rows(self.workspace_id, noun, totals):
                     writer.put(CounterRow, item)
-            for day in calendar_days.whole_rows(self.workspace_id, self._busy):
+            for day in calendar_days.new_rows(self.workspace_id, self._busy):
                 writer.put(type(day), day.serialize())
             if self._used:
                 usage = files.usage_row(self.workspace_id, self._used)

@@ -212,7 +212,7 @@ class TestBookingsOutside:
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(availability, "MAX_NAMED", 2)
+        monkeypatch.setattr(availability, "MAX_LISTED", 2)
         for day in (16, 17, 18):
             start = datetime(2027, 1, day, 9, tzinfo=UTC)
             store_booking(owner.workspace.id, resource, start)

@@ -166,17 +166,17 @@ class TestCalendarDays:
     def test_a_booking_is_entered_in_every_day_that_it_overlaps_with_its_buffers(
         self, database: None
     ) -> None:
-        self.write(lambda days: days.enter("r", self.ENTRY), self.ENTRY.buffered)
-        held = calendar_days.everything(WORKSPACE, "r")
+        self.write(lambda days: days.add("r", self.ENTRY), self.ENTRY.buffered)
+        held = calendar_days.read_all(WORKSPACE, "r")
         assert list(held) == ["1969-12-31", "1970-01-01", "1970-01-02"]
         assert list(held.values()) == [[self.ENTRY]] * 3
         busy = calendar_days.read(WORKSPACE, "r", Span(0, 48 * HOUR))
         assert busy == [self.ENTRY]
 
     def test_an_emptied_day_keeps_counting_its_version(self, database: None) -> None:
-        self.write(lambda days: days.enter("r", self.ENTRY), self.ENTRY.buffered)
-        self.write(lambda days: days.leave("r", self.ENTRY), self.ENTRY.buffered)
-        assert set(map(tuple, calendar_days.everything(WORKSPACE, "r").values())) == {()}
+        self.write(lambda days: days.add("r", self.ENTRY), self.ENTRY.buffered)
+        self.write(lambda days: days.remove("r", self.ENTRY), self.ENTRY.buffered)
+        assert set(map(tuple, calendar_days.read_all(WORKSPACE, "r").values())) == {()}
         busy = calendar_days.read(WORKSPACE, "r", Span(0, 1))
         assert busy == []
         row = CalendarDayRow.find("W#w#CALENDAR#r", "1970-01-01")

@@ -150,7 +150,9 @@ def test_a_date_stays_within_its_indexed_span_in_every_zone() -> None:
         off = time_off.TimeOff("id", None, None, first, last)
         for zone in zones():
             span = off.span(zone)
-            assert off.widest.start <= span.start < span.end <= off.widest.end, zone
+            assert (
+                off.span_in_any_zone.start <= span.start < span.end <= off.span_in_any_zone.end
+            ), zone
 
 
 def test_time_off_that_has_ended_is_not_read() -> None:
@@ -162,9 +164,9 @@ def test_time_off_that_has_ended_is_not_read() -> None:
     assert [each.id for each in both] == [ahead.id, later.id]
     assert [each.id for each in time_off.overlapping(WORKSPACE, 0, now - 2 * HOUR)] == [past.id]
     assert not time_off.overlapping(WORKSPACE, now + HOUR, now + 2 * HOUR - 1)
-    assert both[0].is_of(str(ahead.f1))
-    assert not both[0].is_of("another")
-    assert both[1].is_of("any")
+    assert both[0].applies_to(str(ahead.f1))
+    assert not both[0].applies_to("another")
+    assert both[1].applies_to("any")
 
 
 def test_a_service_leads_to_its_workspace_and_its_resources_to_it() -> None:

@@ -46,13 +46,14 @@ _TIME_KEPT = {"confirmed", "completed"}
 """Changes between these statuses keep the booked time, so nothing is checked again."""
 
 
-class Order(NamedTuple):
+class BookingRequest(NamedTuple):
     """A request for a new booking.
 
-    Without ``status``, the booking is confirmed, or held for a while if the service requires
-    payment. ``client`` is the client, if known. Otherwise ``contact`` is used to find or create a
-    client. ``fills_client`` is false for contacts of a stranger, which must not complete a client's
-    record. ``actor`` appears in the history. ``token_secret`` signs the visitor's tokens.
+    Without ``status``, the booking is confirmed, or held for ``HOLD`` if the service requires
+    payment. Without ``client``, the client is found or created by ``contact``. If ``fills_client``,
+    the contact may also complete the record of an existing client. Contacts from visitors may not,
+    because they are not verified. ``actor`` appears in the history. ``token_secret`` signs the
+    visitor's tokens.
     """
 
     service_id: str
@@ -67,7 +68,7 @@ class Order(NamedTuple):
     token_secret: str | None = None
 
 
-class Change(NamedTuple):
+class BookingChange(NamedTuple):
     """A change of a booking: its status, its start or resource, or both, and the reason."""
 
     actor: str
@@ -79,7 +80,7 @@ class Change(NamedTuple):
 
 
 def contact_of(name: str, phone: str | None, email: str | None, country: str) -> Contact:
-    """Return the contacts of a client in normal form.
+    """Return a contact in normal form.
 
     Raises:
         ValidationError: the phone is not a valid number.
@@ -91,7 +92,7 @@ def contact_of(name: str, phone: str | None, email: str | None, country: str) ->
     return Contact(name, email, number)
 
 
-def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
+def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRow]:
     """Stage a new booking, and return it with the first entry of its history.
 
     Raises:
@@ -100,12 +101,12 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
         SlotUnavailableError: the time cannot be booked. It has the reason and alternatives.
     """
     workspace = calendars.workspace_of(unit)
-    service = SERVICES.require(unit.workspace_id, order.service_id)
-    match = _match(unit, order)
+    service = SERVICES.require(unit.workspace_id, request.service_id)
+    match = _match(unit, request)
     # Read last, because the calendar days must not change between this read and the commit.
-    placement = Placement.of(unit, workspace, service, order.slot)
+    placement = Placement.of(unit, workspace, service, request.slot)
     chosen = placement.choose()
-    status, expires = order.status, None
+    status, expires = request.status, None
     if status is None and service.require_payment:
         status, expires = "pending_payment", clock.now() + HOLD
     if match is not None:
@@ -122,22 +123,24 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
         buffer_after_min=int(service.buffer_after_min),
         price=int(service.price),
         client_id=match.client.id if match else None,
-        client_name=order.contact.name,
-        client_phone=order.contact.phone,
-        client_email=order.contact.email,
-        phone_digits=phones.national_digits(order.contact.phone) if order.contact.phone else None,
-        notes=order.notes,
+        client_name=request.contact.name,
+        client_phone=request.contact.phone,
+        client_email=request.contact.email,
+        phone_digits=phones.national_digits(request.contact.phone)
+        if request.contact.phone
+        else None,
+        notes=request.notes,
         named_contacts=named_contacts.added(
             None,
-            contacts.named_in([order.notes or ""], workspace.country),
-            besides=order.contact.identity.values(),
+            contacts.named_in([request.notes or ""], workspace.country),
+            besides=request.contact.identity.values(),
         ),
-        source=order.source,
+        source=request.source,
         hold_expires_at=expires,
-        token_secret=order.token_secret,
+        token_secret=request.token_secret,
         **_resource_fields(chosen.resource),
     )
-    placement.enter(booking)
+    placement.stage(booking)
     unit.create(booking)
     unit.require(service, type(service).version == service.version)
     if job := lapse_job(unit.workspace_id, booking):
@@ -148,32 +151,33 @@ def book(unit: UnitOfWork, order: Order) -> tuple[BookingRow, EventRow]:
         service.site_id,
         with_client=match is not None and match.is_new,
     )
-    return booking, bookings.new_event(unit, booking, order.actor)
+    return booking, bookings.new_event(unit, booking, request.actor)
 
 
-def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | None:
+def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> EventRow | None:
     """Stage a change of a booking, and return the new entry of its history, or None.
 
-    Every move checks the free seats again, without the booking's own seat. So does every change to
-    a blocking status, except between confirmed and completed. A change without effect is ignored.
+    A move checks that the new time is free; the booking's own time counts as free. A change to a
+    blocking status checks the same, except between confirmed and completed. A change without effect
+    is ignored.
 
     Raises:
         NotFoundError: there is no such resource.
-        ValidationError: the start is not a valid moment, or it has passed; or the booking would be
-            moved in a status that occupies no time.
+        ValidationError: the start is not a valid moment, or it has passed, or the booking's new
+            status occupies no time and a move was requested.
         SlotUnavailableError: the time cannot be booked, as in ``book``.
     """
-    status: str = wanted.status or booking.status
-    before, blocked = booking.busy, booking.blocks
-    moved = _may_move(booking, wanted)
+    status: str = requested.status or booking.status
+    former_entry, blocked = booking.busy, booking.blocks
+    moved = _may_move(booking, requested)
     placement = (
         Placement.of_move(
             unit,
             booking,
             SlotRequest(
-                wanted.start or booking.starts_at,
-                wanted.resource_id or booking.resource_id,
-                ignores_schedule=wanted.ignores_schedule,
+                requested.start or booking.starts_at,
+                requested.resource_id or booking.resource_id,
+                ignores_schedule=requested.ignores_schedule,
             ),
         )
         if moved
@@ -181,15 +185,18 @@ def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | 
     )
     if placement is not None:
         moved = (
-            placement.start != before.start
+            placement.start != former_entry.start
             or placement.requested.resource_id != booking.resource_id
         )
     if not moved and status == booking.status:
         return None
     if moved and status not in BLOCKING:
-        message = f"a booking that is {status} takes no time; send a status that does with it"
-        raise ValidationError.of("startAt" if wanted.start else "resourceId", message)
-    where = _where(booking)
+        message = (
+            f"a booking that is {status} occupies no time and cannot be moved; also send a status "
+            "that does, such as confirmed"
+        )
+        raise ValidationError.of("startAt" if requested.start else "resourceId", message)
+    former_place = _place(booking)
     if status != booking.status:
         _end_hold(unit, booking)
         checked = {status, booking.status} - _TIME_KEPT
@@ -197,40 +204,43 @@ def change(unit: UnitOfWork, booking: BookingRow, wanted: Change) -> EventRow | 
     else:
         checked = set()
     if moved and placement is not None:
-        _move(placement, booking, before if blocked else None)
+        _move(placement, booking, former_entry if blocked else None)
     elif booking.blocks and checked:
-        Placement.of_return(unit, booking).re_enter(booking)
+        Placement.of_reactivation(unit, booking).reactivate(booking)
     elif blocked and not booking.blocks:
         unit.patience = retry.among_rivals()
-        days = Days(unit.workspace_id, [(booking.resource_id, before.buffered)])
-        days.leave(booking.resource_id, before)
+        days = Days(unit.workspace_id, [(booking.resource_id, former_entry.buffered)])
+        days.remove(booking.resource_id, former_entry)
         days.stage(unit)
     booking.sequence += 1
     unit.save(booking)
-    move = {"from": where, "to": _where(booking)} if moved else None
-    return bookings.new_event(unit, booking, wanted.actor, reason=wanted.reason, move=move)
+    move = {"from": former_place, "to": _place(booking)} if moved else None
+    return bookings.new_event(unit, booking, requested.actor, reason=requested.reason, move=move)
 
 
-def _may_move(booking: BookingRow, wanted: Change) -> bool:
+def _may_move(booking: BookingRow, requested: BookingChange) -> bool:
     """Return whether a change may move the booking.
 
     A start without an offset counts, although it may prove to be the same moment.
     """
-    start = wanted.start
+    start = requested.start
     same = isinstance(start, datetime) and start.tzinfo and start == booking.starts_at
-    return wanted.resource_id not in {None, booking.resource_id} or not (start is None or same)
+    return requested.resource_id not in {None, booking.resource_id} or not (start is None or same)
 
 
-def _move(placement: Placement, booking: BookingRow, left: BusyEntry | None) -> None:
-    """Give a booking another start or resource. Its length and buffers do not change."""
-    was_with = booking.resource_id
+def _move(placement: Placement, booking: BookingRow, former_entry: BusyEntry | None) -> None:
+    """Give a booking another start or resource. Its length and buffers do not change.
+
+    ``former_entry`` is its entry in the calendar, or None if it did not block.
+    """
+    former_resource_id = booking.resource_id
     chosen = placement.choose()
     booking.starts_at = clock.moment_at(placement.start)
     booking.ends_at = booking.starts_at + timedelta(minutes=int(booking.duration_min))
-    if chosen.resource.id != was_with:
+    if chosen.resource.id != former_resource_id:
         for name, value in _resource_fields(chosen.resource).items():
             setattr(booking, name, value)
-    placement.enter(booking, leaving=left and (was_with, left))
+    placement.stage(booking, replacing=former_entry and (former_resource_id, former_entry))
 
 
 def lapse_job(workspace_id: str, booking: BookingRow) -> JobRow | None:
@@ -249,7 +259,7 @@ def lapse(job: Job) -> None:
         booking = BOOKINGS.find(job.workspace_id, job.payload["booking"])
         if booking is not None and _expiry(booking) == job.payload:
             reason = "The hold was not paid for in time."
-            change(unit, booking, Change("job", "cancelled", reason=reason))
+            change(unit, booking, BookingChange("job", "cancelled", reason=reason))
 
     run_unit(job.workspace_id, AuditEvent.by_job(LAPSE), stage)
 
@@ -266,11 +276,11 @@ def _end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
         booking.hold_expires_at = None
 
 
-def _match(unit: UnitOfWork, order: Order) -> Match | None:
-    if order.client is not None:
-        return Match(order.client, is_new=False, is_filled=False)
-    fills = order.contact if order.fills_client else contacts.NOTHING
-    return contacts.match(unit.workspace_id, order.contact, fills=fills)
+def _match(unit: UnitOfWork, request: BookingRequest) -> Match | None:
+    if request.client is not None:
+        return Match(request.client, is_new=False, is_filled=False)
+    fills = request.contact if request.fills_client else contacts.NOTHING
+    return contacts.match(unit.workspace_id, request.contact, fills=fills)
 
 
 def _resource_fields(resource: ResourceRow) -> dict[str, Any]:
@@ -281,7 +291,7 @@ def _resource_fields(resource: ResourceRow) -> dict[str, Any]:
     }
 
 
-def _where(booking: BookingRow) -> dict[str, Any]:
+def _place(booking: BookingRow) -> dict[str, Any]:
     return {
         "startAt": iso(booking.starts_at),
         "resourceId": booking.resource_id,

@@ -38,7 +38,7 @@ PARALLEL = 16
 """Maximum number of parallel queries of one search."""
 CHUNK = timedelta(days=31)
 """Length of the calendar range that is read at once to find the next slot."""
-FOR_GOOD = frozenset(
+PERMANENT_REASONS = frozenset(
     {
         NoSlotReason.SERVICE_INACTIVE,
         NoSlotReason.NO_RESOURCES,
@@ -57,9 +57,10 @@ def workspace_of(unit: UnitOfWork) -> WorkspaceRow:
 
 
 def service_of(workspace_id: str, booking: BookingRow) -> ServiceRow:
-    """Return the service of a booking. A deleted service is rebuilt as inactive from the booking.
+    """Return the service of a booking. For a deleted service, return an inactive one.
 
-    Such a booking has no free slots. It can still be moved with ``ignores_schedule``.
+    It has the booking's values. No slots are free for such a booking, but it can still be moved
+    with ``ignores_schedule``.
     """
     return SERVICES.find(workspace_id, booking.service_id) or ServiceRow(
         SERVICES.partition(workspace_id),
@@ -89,7 +90,7 @@ class Candidate(NamedTuple):
             self.schedule,
             int(resource.capacity),
             busy,
-            [each.span(resource.timezone) for each in off if each.is_of(resource.id)],
+            [each.span(resource.timezone) for each in off if each.applies_to(resource.id)],
         )
 
 
@@ -110,16 +111,20 @@ class Candidates(NamedTuple):
         workspace_id: str,
         service: ServiceRow,
         resource_id: str | None,
-        kept: str | None = None,
+        current_resource_id: str | None = None,
     ) -> Self:
         """Return the active resources of a service, or only the requested one.
 
-        ``kept`` is the resource of a booking to be moved. It counts as bound, too.
+        ``current_resource_id`` is the resource of a booking to be moved. It counts as bound too.
 
         Raises:
             NotFoundError: no resource of the workspace has this id.
         """
-        ids = list(dict.fromkeys([*service.resource_ids, *([kept] if kept else [])]))
+        ids = list(
+            dict.fromkeys(
+                [*service.resource_ids, *([current_resource_id] if current_resource_id else [])]
+            )
+        )
         rows = [Candidate(*each) for each in resources.find_with_schedules(workspace_id, ids)]
         rows.sort(key=lambda each: (each.resource.sort_order, each.resource.id))
         bound = [each.resource for each in rows]
@@ -189,27 +194,27 @@ class Search(NamedTuple):
         moving: BookingRow | None = None,
     ) -> Self:
         """Return the search for slots of a service, or for slots that a booking can be moved to."""
-        kept = moving.resource_id if moving else None
-        candidates = Candidates.of(workspace_id, service, resource_id, kept)
+        current_resource_id = moving.resource_id if moving else None
+        candidates = Candidates.of(workspace_id, service, resource_id, current_resource_id)
         rules = rules_of(service, moving)
         return cls(workspace_id, service, candidates, rules, moving.id if moving else None)
 
     @property
-    def never(self) -> NoSlotReason | None:
-        """Reason why there are never any slots, as far as it is known without the calendars."""
+    def unavailable_reason(self) -> NoSlotReason | None:
+        """Reason why no range can have slots, or None. It is known without reading calendars."""
         if self.service.status != ACTIVE:
             return NoSlotReason.SERVICE_INACTIVE
         return self.candidates.reason
 
     @property
-    def named(self) -> list[ResourceRow]:
-        """Resources that slots can refer to. If none can be booked, all of the service."""
+    def shown_resources(self) -> list[ResourceRow]:
+        """Resources that slots can refer to. If none can be booked, all of the service's."""
         return [each.resource for each in self.candidates.found] or self.candidates.bound
 
     def slots(self, query: Query) -> Availability:
         """Return the slots in a range, or why there are none."""
-        if self.never is not None:
-            return Availability([], self.never)
+        if self.unavailable_reason is not None:
+            return Availability([], self.unavailable_reason)
         return slots.union(self.rules, self._calendars(query.first, query.last), query)
 
     def next(self, query: Query) -> Slot | None:
@@ -217,7 +222,7 @@ class Search(NamedTuple):
 
         Calendars are read in chunks of 31 days.
         """
-        if self.never is not None:
+        if self.unavailable_reason is not None:
             return None
         first = max(query.last + 1, query.now)
         last = first + _ms(timedelta(days=NEXT_AVAILABLE_DAYS))
@@ -242,36 +247,38 @@ class Search(NamedTuple):
 class Zones(NamedTuple):
     """Time zones that apply to times without an offset."""
 
-    given: str | None
+    requested: str | None
     resource: str | None
     bound: frozenset[str]
     workspace: str
 
     @property
-    def reading(self) -> str:
-        """The zone in which times without an offset are read."""
-        return zoned_times.resolve_timezone(self.given, self.resource, self.bound, self.workspace)
+    def effective(self) -> str:
+        """The zone of times without an offset."""
+        return zoned_times.resolve_timezone(
+            self.requested, self.resource, self.bound, self.workspace
+        )
 
     @property
     def differ(self) -> bool:
         """Whether several zones apply and the request does not choose one."""
-        return not (self.given or self.resource) and len(self.bound) > 1
+        return not (self.requested or self.resource) and len(self.bound) > 1
 
 
 def zones(
     bound: Sequence[ResourceRow],
     resource_id: str | None,
-    given: str | None,
+    requested: str | None,
     of_workspace: Callable[[], str],
 ) -> Zones:
     """Return the zones that apply to times without an offset.
 
     The workspace's zone is read only if no other zone is known.
     """
-    named = next((each.timezone for each in bound if each.id == resource_id), None)
-    shared = frozenset(each.timezone for each in bound)
-    workspace = "" if given or named or len(shared) == 1 else of_workspace()
-    return Zones(given, named, shared, workspace)
+    of_resource = next((each.timezone for each in bound if each.id == resource_id), None)
+    all_zones = frozenset(each.timezone for each in bound)
+    workspace = "" if requested or of_resource or len(all_zones) == 1 else of_workspace()
+    return Zones(requested, of_resource, all_zones, workspace)
 
 
 def range_of(first: date | None, last: date | None, zone: str, length: timedelta) -> Span:

@@ -43,7 +43,7 @@ ALTERNATIVES = 5
 
 
 class SlotUnavailableError(ConflictError):
-    """The time cannot be booked. ``reason`` is why, ``alternatives`` are free times near it.
+    """The time cannot be booked, for the ``reason``. ``alternatives`` are free times near it.
 
     ``resources`` are the resources that the alternatives name.
     """
@@ -83,10 +83,10 @@ class SlotRequest(NamedTuple):
 
 @dataclass
 class Placement:
-    """A requested time, and everything that decides whether it can be booked.
+    """A requested time, and all records that decide whether it can be booked.
 
-    ``search`` finds alternatives. ``own`` is the booking that is moved or blocks again; its own
-    time counts as free.
+    ``search`` finds alternatives. ``own`` is an existing booking that is moved or blocks its time
+    again. Its own time counts as free.
     """
 
     unit: UnitOfWork
@@ -111,16 +111,16 @@ class Placement:
         if not self.requested.ignores_schedule:
             self._lock = time_off.read_lock(workspace_id)
             self._off = time_off.overlapping(workspace_id, span.start, span.end)
-        wanted = [(each.resource.id, span) for each in self.candidates]
+        spans = [(each.resource.id, span) for each in self.candidates]
         if self.own is not None:
-            wanted.append((self.own.resource_id, self.own.busy.buffered))
-        self._days = Days(workspace_id, wanted)
+            spans.append((self.own.resource_id, self.own.busy.buffered))
+        self._days = Days(workspace_id, spans)
 
     @classmethod
     def of(
         cls, unit: UnitOfWork, workspace: WorkspaceRow, service: ServiceRow, requested: SlotRequest
     ) -> Self:
-        """Read everything that decides whether a service can be booked at a time.
+        """Read all records that decide whether a service can be booked at a time.
 
         Raises:
             NotFoundError: there is no such resource.
@@ -132,17 +132,17 @@ class Placement:
 
     @classmethod
     def of_move(cls, unit: UnitOfWork, booking: BookingRow, requested: SlotRequest) -> Self:
-        """Read everything that decides whether a booking can be moved. Raises as ``of`` does."""
+        """Read all records that decide whether a booking can be moved. Raises as ``of`` does."""
         workspace = calendars.workspace_of(unit)
         service = calendars.service_of(unit.workspace_id, booking)
         search = Search.of(unit.workspace_id, service, requested.resource_id, booking)
         return cls._of(unit, workspace, search, requested, booking)
 
     @classmethod
-    def of_return(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
-        """Read everything that decides whether a booking may block its time again.
+    def of_reactivation(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
+        """Read all records that decide whether a booking may block its time again.
 
-        Opening hours are ignored.
+        Opening hours are ignored, because the booking was accepted before.
 
         Raises:
             SlotUnavailableError: the resource has been deleted.
@@ -172,18 +172,19 @@ class Placement:
         requested: SlotRequest,
         own: BookingRow | None = None,
     ) -> Self:
-        found, bound, never = search.candidates.found, search.candidates.bound, search.never
-        named = requested.resource_id
-        zones = calendars.zones(bound, named, requested.timezone, lambda: workspace.timezone)
+        found, bound = search.candidates.found, search.candidates.bound
+        zones = calendars.zones(
+            bound, requested.resource_id, requested.timezone, lambda: workspace.timezone
+        )
         start = _moment(requested, zones)
-        stays = own is not None and start == epoch_ms(own.starts_at)
-        if start < epoch_ms(clock.now()) and not (requested.ignores_schedule or stays):
+        same_start = own is not None and start == epoch_ms(own.starts_at)
+        if start < epoch_ms(clock.now()) and not (requested.ignores_schedule or same_start):
             message = f"expected a time from now on, received {requested.start}, which has passed"
             raise ValidationError.of("startAt", message)
         may_be_inactive = own is not None and requested.ignores_schedule and bool(found)
-        if never is not None and not may_be_inactive:
-            refuse(never, [], bound, zones.reading)
-        return cls(unit, requested, start, found, search.rules, zones.reading, search, own)
+        if search.unavailable_reason is not None and not may_be_inactive:
+            refuse(search.unavailable_reason, [], bound, zones.effective)
+        return cls(unit, requested, start, found, search.rules, zones.effective, search, own)
 
     def choose(self) -> Candidate:
         """Return the first resource that is free at the requested time.
@@ -191,8 +192,8 @@ class Placement:
         Raises:
             SlotUnavailableError: no resource is free. The error has alternatives.
         """
-        found = [self._calendar(each) for each in self.candidates]
-        for candidate, calendar in zip(self.candidates, found, strict=True):
+        read = [self._calendar(each) for each in self.candidates]
+        for candidate, calendar in zip(self.candidates, read, strict=True):
             if slots.is_free(
                 self.rules,
                 calendar,
@@ -202,33 +203,34 @@ class Placement:
             ):
                 return candidate
         query = Query(self.start, self.start, self._now)
-        why = (
-            None
-            if self.requested.ignores_schedule
-            else slots.union(self.rules, found, query).reason
+        reason = (
+            None if self.requested.ignores_schedule else slots.union(self.rules, read, query).reason
         )
-        return self._unavailable(why or NoSlotReason.FULLY_BOOKED)
+        return self._unavailable(reason or NoSlotReason.FULLY_BOOKED)
 
-    def enter(self, booking: BookingRow, leaving: tuple[str, BusyEntry] | None = None) -> None:
-        """Stage the calendar days with the booking, and the requirements of ``demand``."""
-        if leaving is not None:
-            self._days.leave(*leaving)
+    def stage(self, booking: BookingRow, replacing: tuple[str, BusyEntry] | None = None) -> None:
+        """Stage the calendar days with the booking. The commit requires unchanged preconditions.
+
+        ``replacing`` is the resource and the entry of the booking before it was moved.
+        """
+        if replacing is not None:
+            self._days.remove(*replacing)
         try:
-            self._days.enter(booking.resource_id, booking.busy)
+            self._days.add(booking.resource_id, booking.busy)
         except DayFullError:
             self._unavailable(DAY_FULL)
         self._days.stage(self.unit)
         (resource,) = (
             each.resource for each in self.candidates if each.resource.id == booking.resource_id
         )
-        self.demand(resource)
+        self._require_unchanged(resource)
 
-    def re_enter(self, booking: BookingRow) -> None:
+    def reactivate(self, booking: BookingRow) -> None:
         """Stage that a booking blocks its time again, if a seat is free."""
         self.choose()
-        self.enter(booking)
+        self.stage(booking)
 
-    def demand(self, resource: ResourceRow) -> None:
+    def _require_unchanged(self, resource: ResourceRow) -> None:
         """Stage the requirement that opening hours and time off are unchanged at commit."""
         require_unchanged(self.unit, resource)
         if self._lock is not None:
@@ -239,8 +241,10 @@ class Placement:
         return calendar.without(self.own.id) if self.own else calendar
 
     def _unavailable(self, reason: str) -> NoReturn:
-        near = self.search.around(self.start, self._now, ALTERNATIVES) if self.search else []
-        refuse(reason, near, [each.resource for each in self.candidates], self.zone)
+        alternatives = (
+            self.search.around(self.start, self._now, ALTERNATIVES) if self.search else []
+        )
+        refuse(reason, alternatives, [each.resource for each in self.candidates], self.zone)
 
 
 def _moment(requested: SlotRequest, zones: Zones) -> int:
@@ -260,7 +264,7 @@ def _moment(requested: SlotRequest, zones: Zones) -> int:
         )
         raise ValidationError.of("startAt", message)
     try:
-        moment = zoned_times.exact_moment(start, zones.reading)
+        moment = zoned_times.exact_moment(start, zones.effective)
     except LocalTimeError as error:
         raise ValidationError.of("startAt", str(error)) from None
     if moment.second or moment.microsecond:
@@ -269,9 +273,9 @@ def _moment(requested: SlotRequest, zones: Zones) -> int:
     return epoch_ms(moment)
 
 
-_WHY: Mapping[str, str] = {
+_REASON_TEXTS: Mapping[str, str] = {
     NoSlotReason.SERVICE_INACTIVE: "the service is not active",
-    NoSlotReason.NO_RESOURCES: "no resource that is there and active can be booked for it",
+    NoSlotReason.NO_RESOURCES: "the service has no active resource",
     NoSlotReason.NOT_BOUND: "the service is not bound to this resource",
     NoSlotReason.NO_SCHEDULE: "no opening hours are set",
     NoSlotReason.DOES_NOT_FIT: "no opening hours are long enough",
@@ -279,21 +283,27 @@ _WHY: Mapping[str, str] = {
     NoSlotReason.CLOSED: "it is outside the opening hours, or between the times that can be booked",
     NoSlotReason.TIME_OFF: "that is time off",
     NoSlotReason.TOO_LITTLE_NOTICE: "it is too soon to be booked",
-    NoSlotReason.FULLY_BOOKED: "it is taken",
-    DAY_FULL: "that day takes no more bookings",
+    NoSlotReason.FULLY_BOOKED: "it is already booked",
+    DAY_FULL: "the maximum number of bookings on that day is reached",
 }
 
 
 def refuse(
-    reason: str, near: Sequence[Slot], resources: Sequence[ResourceRow], zone: str
+    reason: str, alternatives: Sequence[Slot], resources: Sequence[ResourceRow], zone: str
 ) -> NoReturn:
     """Raise the error for a time that cannot be booked.
 
     Raises:
         SlotUnavailableError: always, with the reason and nearby free slots.
     """
-    advice = "Book one of the alternatives." if near else "Find slots (svc_get_available_slots)."
-    shown = [SlotOut.of(slot, zone) for slot in near]
-    named = [SlotResource.from_row(each.values) for each in resources]
-    msg = f"This time cannot be booked: {_WHY[reason]}. {advice}"
-    raise SlotUnavailableError(msg, reason=str(reason), alternatives=shown, resources=named)
+    advice = (
+        "Book one of the alternatives." if alternatives else "Find slots (svc_get_available_slots)."
+    )
+
+    msg = f"This time cannot be booked: {_REASON_TEXTS[reason]}. {advice}"
+    raise SlotUnavailableError(
+        msg,
+        reason=str(reason),
+        alternatives=[SlotOut.of(slot, zone) for slot in alternatives],
+        resources=[SlotResource.from_row(each.values) for each in resources],
+    )

@@ -31,11 +31,11 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import merge
 
 MAX_RULES = 400
-MAX_NAMED = 20
+MAX_LISTED = 20
 """Maximum number of bookings outside the opening hours that a warning lists."""
 MAX_CHECKED = 1000
 """Maximum number of upcoming bookings that are checked for the warning, earliest first."""
-LOOKED_AHEAD = timedelta(days=366)
+CHECKED_PERIOD = timedelta(days=366)
 """Period that is checked for the warning. No service can be booked further ahead."""
 _DAY = timedelta(days=1)
 
@@ -210,17 +210,17 @@ def _warn_of_bookings_outside(
     ctx: Context, resource_id: str, wanted: Schedule, timezone: str
 ) -> None:
     now = clock.now()
-    first, last = epoch_ms(now), epoch_ms(now + LOOKED_AHEAD)
+    first, last = epoch_ms(now), epoch_ms(now + CHECKED_PERIOD)
     found = bookings.blocking_between(
         ctx.workspace_id, [resource_id], first, last, limit=MAX_CHECKED
     )
     ahead = BOOKINGS.fetch(ctx.workspace_id, found.ids)
     outside = [each.id for each in ahead if not _is_inside(each, wanted, timezone)]
     if outside:
-        more = ", …" if len(outside) > MAX_NAMED or found.total > MAX_CHECKED else ""
+        more = ", …" if len(outside) > MAX_LISTED or found.total > MAX_CHECKED else ""
         ctx.warn(
             f"{len(outside)} booking(s) to come are now outside the opening hours and stay as they "
-            f"are: {', '.join(outside[:MAX_NAMED])}{more}. Move or cancel them "
+            f"are: {', '.join(outside[:MAX_LISTED])}{more}. Move or cancel them "
             "(svc_set_booking_status)."
         )
 

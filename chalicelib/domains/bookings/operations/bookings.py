@@ -234,7 +234,7 @@ def _zone(ctx: Context, args: BookingListQuery) -> str:
     bound = RESOURCES.fetch(ctx.workspace_id, ids)
     return calendars.zones(
         bound, args.resource_id, None, lambda: workspaces.get(ctx.workspace_id).timezone
-    ).reading
+    ).effective
 
 
 @operation(

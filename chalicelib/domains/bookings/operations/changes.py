@@ -11,7 +11,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_one, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking, calendars
-from chalicelib.domains.bookings.flows.booking import Change, Order
+from chalicelib.domains.bookings.flows.booking import BookingChange, BookingRequest
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
 from chalicelib.domains.bookings.operations.bookings import (
     BookingResult,
@@ -122,7 +122,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     client, contact = _client_and_contact(ctx, args)
     made, event = booking.book(
         ctx.unit,
-        Order(
+        BookingRequest(
             service_id=args.service_id,
             slot=SlotRequest(
                 args.start_at, args.resource_id, ignores_schedule=args.ignore_schedule
@@ -181,7 +181,7 @@ def _changed(
     event = booking.change(
         ctx.unit,
         row,
-        Change(
+        BookingChange(
             actor=ctx.principal.audit_actor,
             status=status,
             start=args.start_at,

@@ -16,7 +16,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import calendars
-from chalicelib.domains.bookings.flows.calendars import FOR_GOOD, Search
+from chalicelib.domains.bookings.flows.calendars import PERMANENT_REASONS, Search
 from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
 from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
@@ -32,7 +32,7 @@ MAX_DAYS = 31
 
 
 MAX_SLOTS = 5000
-FEW_SLOTS = 40
+DEFAULT_MAX_SLOTS = 40
 """Default maximum of slots in a response.
 
 An AI client reads every slot, and a month of three people has hundreds.
@@ -56,7 +56,7 @@ class SlotsQuery(SlotsRange):
     service_id: Id = Field(description="Service id.")
     booking_id: Id | None = optional("Slots to move this booking to.")
     limit: Annotated[int, Field(ge=1, le=MAX_SLOTS)] | None = optional(
-        f"Slots at most; by default {FEW_SLOTS}, or the whole first day."
+        f"Slots at most; by default {DEFAULT_MAX_SLOTS}, or the whole first day."
     )
 
 
@@ -85,7 +85,7 @@ class SlotList(Wire):
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find when a service can be booked: book a startAt of these with svc_create_booking."""
     service = SERVICES.require(ctx.workspace_id, args.service_id)
-    return slot_list(ctx, service, args, args.limit, _moving(ctx, args, service))
+    return slot_list(ctx, service, args, args.limit, _booking_to_move(ctx, args, service))
 
 
 def slot_list(
@@ -97,8 +97,8 @@ def slot_list(
 ) -> SlotList:
     """Return the first slots of a service in a range.
 
-    The response has at most ``limit`` slots. None means ``FEW_SLOTS``, or the whole first day if
-    that has more.
+    The response has at most ``limit`` slots. None means ``DEFAULT_MAX_SLOTS``, or all slots of the
+    first day if they are more.
 
     Raises:
         ValidationError: the range ends before it begins, or it is too long.
@@ -107,16 +107,16 @@ def slot_list(
     bound = search.candidates.bound
     zone = calendars.zones(
         bound, args.resource_id, args.timezone, lambda: zones.of_workspace(ctx)
-    ).reading
+    ).effective
     span = _span(args, zone)
     query = Query(span.start, span.end, epoch_ms(clock.now()))
     found = search.slots(query)
-    shown = len(_few(found.slots, zone)) if limit is None else limit
+    shown = len(_first_slots(found.slots, zone)) if limit is None else limit
     more = found.slots[shown:]
-    following = None if found.slots or found.reason in FOR_GOOD else search.next(query)
+    following = None if found.slots or found.reason in PERMANENT_REASONS else search.next(query)
     return SlotList(
         slots=[SlotOut.of(slot, zone) for slot in found.slots[:shown]],
-        resources=[SlotResource.from_row(each.values) for each in search.named],
+        resources=[SlotResource.from_row(each.values) for each in search.shown_resources],
         timezone=zone,
         duration_min=search.rules.duration_min,
         step_min=search.rules.step_min,
@@ -126,17 +126,17 @@ def slot_list(
     )
 
 
-def _few(slots: Sequence[Slot], zone: str) -> Sequence[Slot]:
-    if len(slots) <= FEW_SLOTS:
+def _first_slots(slots: Sequence[Slot], zone: str) -> Sequence[Slot]:
+    if len(slots) <= DEFAULT_MAX_SLOTS:
         return slots
     first_day = clock.local_day(clock.moment_at(slots[0].start), zone)
     on_first_day = takewhile(
         lambda slot: clock.local_day(clock.moment_at(slot.start), zone) == first_day, slots
     )
-    return slots[: max(FEW_SLOTS, sum(1 for _ in on_first_day))]
+    return slots[: max(DEFAULT_MAX_SLOTS, sum(1 for _ in on_first_day))]
 
 
-def _moving(ctx: Context, args: SlotsQuery, service: ServiceRow) -> BookingRow | None:
+def _booking_to_move(ctx: Context, args: SlotsQuery, service: ServiceRow) -> BookingRow | None:
     if args.booking_id is None:
         return None
     booking = BOOKINGS.require(ctx.workspace_id, args.booking_id)

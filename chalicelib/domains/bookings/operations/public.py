@@ -20,7 +20,7 @@ from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import binding, booking
-from chalicelib.domains.bookings.flows.booking import Change, Order
+from chalicelib.domains.bookings.flows.booking import BookingChange, BookingRequest
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
 from chalicelib.domains.bookings.operations.changes import BookingContact, Notes
 from chalicelib.domains.bookings.operations.free_slots import (
@@ -44,14 +44,16 @@ from chalicelib.lib import zoned_times
 
 SOURCE = "public"
 """Source of bookings made by visitors."""
-SLOTS = Limit("public-slots", "searches a minute", 60, timedelta(minutes=1))
-TRIES = Limit("public-bookings", "bookings and cancellations a minute", 30, timedelta(minutes=1))
-A_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
+SLOT_SEARCHES = Limit("public-slots", "searches a minute", 60, timedelta(minutes=1))
+BOOKING_CHANGES = Limit(
+    "public-bookings", "bookings and cancellations a minute", 30, timedelta(minutes=1)
+)
+BOOKINGS_PER_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
 """Bookings per day from one visitor.
 
-If the rate limiter is unavailable, requests are refused. The same holds for ``TRIES``.
+If the rate limiter is unavailable, requests are refused. The same holds for ``BOOKING_CHANGES``.
 """
-FILES = Limit("public-calendar", "calendar files a minute", 60, timedelta(minutes=1))
+CALENDAR_FILES = Limit("public-calendar", "calendar files a minute", 60, timedelta(minutes=1))
 MAX_UPCOMING = 5
 """Maximum number of upcoming bookings that one visitor may make for one contact in a workspace."""
 MAX_HOLDS = 2
@@ -166,7 +168,7 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
     title="Find free slots",
     audience=(Audience.PUBLIC,),
     resolve=lambda args: SERVICES.found_for_visitor(SERVICES.workspace_of(args.id)),
-    limit=SLOTS,
+    limit=SLOT_SEARCHES,
     example={"id": "SERVICE_ID", "from": "2027-03-01", "limit": 2},
 )
 def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
@@ -179,7 +181,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     title="Book a service",
     audience=(Audience.PUBLIC,),
     resolve=lambda args: SERVICES.found_for_visitor(SERVICES.workspace_of(args.service_id)),
-    limit=TRIES,
+    limit=BOOKING_CHANGES,
     example={
         "serviceId": "SERVICE_ID",
         "startAt": "2027-03-02T12:00:00+03:00",
@@ -194,12 +196,14 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
     country = workspaces.get(ctx.workspace_id).country
     who = args.client
     contact = booking.contact_of(who.name, who.phone, who.email, country)
-    ctx.unit.run_side_effect_once("day", lambda: limits.take(A_DAY, ctx.principal.rate_limit_key))
+    ctx.unit.run_side_effect_once(
+        "day", lambda: limits.take(BOOKINGS_PER_DAY, ctx.principal.rate_limit_key)
+    )
     made_before = _check_upcoming(ctx, service, contact)
     secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
     made, _ = booking.book(
         ctx.unit,
-        Order(
+        BookingRequest(
             service_id=service.id,
             slot=SlotRequest(args.start_at, args.resource_id, args.timezone),
             contact=contact,
@@ -266,7 +270,7 @@ def _unverified(service: ServiceRow) -> Limit:
     title="Cancel a booking",
     audience=(Audience.PUBLIC,),
     resolve=lambda args: _read(args.token).workspace_id,
-    limit=TRIES,
+    limit=BOOKING_CHANGES,
     idempotent=True,
     destructive=True,
     example={"token": "CANCEL_TOKEN"},
@@ -280,7 +284,7 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
             msg = "This booking has begun, or is over, and cannot be cancelled any more."
             raise BookingStartedError(msg)
         if not args.dry_run:
-            booking.change(ctx.unit, row, Change(ctx.principal.audit_actor, "cancelled"))
+            booking.change(ctx.unit, row, BookingChange(ctx.principal.audit_actor, "cancelled"))
     return PublicBookingResult(booking=PublicBookingOut.of(row))
 
 
@@ -289,7 +293,7 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
     title="Get a booking's calendar file",
     audience=(Audience.PUBLIC,),
     resolve=lambda args: _read(args.file.removesuffix(SUFFIX)).workspace_id,
-    limit=FILES,
+    limit=CALENDAR_FILES,
     served_as=ServedAs.CALENDAR_FILE,
     example={"file": "CALENDAR_FILE"},
 )

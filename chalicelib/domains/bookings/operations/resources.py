@@ -46,7 +46,7 @@ FOLDER = "services"
 """Folder of photos. Images of services are stored there, too."""
 CASCADE = "resource-cascade"
 """The scheduled job that unbinds a deleted resource and removes its time off."""
-UNBOUND_AT_ONCE = 20
+BATCH_SIZE = 20
 """Maximum number of services, or of time off, that one transaction of the job changes."""
 
 Description = Annotated[str, StringConstraints(max_length=20_000)]
@@ -191,7 +191,7 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
         sort="sortOrder",
         filters={"status": None if args.status == "all" else args.status},
         search=args.q,
-        ids=_wanted(ctx, args),
+        ids=_filter_ids(ctx, args),
         charge=ctx.charge,
     )
     found = RESOURCES.page(ctx.workspace_id, query)
@@ -208,7 +208,7 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
     return ResourceList(resources=shown, total=found.total)
 
 
-def _wanted(ctx: Context, args: ResourceListQuery) -> set[str] | None:
+def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
     """Return the ids that pass the filters, or None without such filters."""
     if args.service_id is None:
         return None if args.id is None else {args.id}
@@ -331,10 +331,10 @@ def release(job: Job) -> None:
     workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
     event = AuditEvent.by_job(CASCADE)
     bound = services.bound_to(workspace_id, [resource_id])[resource_id]
-    for some in in_batches(bound, UNBOUND_AT_ONCE):
+    for some in in_batches(bound, BATCH_SIZE):
         run_unit(workspace_id, event, partial(_unbind, resource_id=resource_id, service_ids=some))
     own = [each.id for each in time_off.all_of(workspace_id, resource_id)]
-    for some in in_batches(own, UNBOUND_AT_ONCE):
+    for some in in_batches(own, BATCH_SIZE):
         run_unit(workspace_id, event, partial(_remove, time_off_ids=some))
 
 

@@ -44,7 +44,7 @@ class TimeOffOut(Wire):
     def of(cls, row: TimeOffRow) -> Self:
         """Return the wire form of stored time off."""
         found = row.time_off
-        start, end = _shown(found)
+        start, end = _wire_times(found)
         return cls.from_row(
             row.attribute_values,
             id=found.id,
@@ -119,7 +119,7 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     found = [
         each
         for each in time_off.overlapping(ctx.workspace_id, first, last)
-        if (resource is None or each.is_of(resource.id))
+        if (resource is None or each.applies_to(resource.id))
         and each.span(timezone).start <= last
         and each.span(timezone).end > first
     ]
@@ -236,7 +236,7 @@ def _all_ids(workspace_id: str) -> list[str]:
     return [entry.id for entry in RESOURCES.entries(workspace_id)]
 
 
-def _shown(found: TimeOff) -> tuple[str, str]:
+def _wire_times(found: TimeOff) -> tuple[str, str]:
     """Return the start and the end in wire form."""
     if found.moments is None:
         return str(found.first_day), str(found.last_day)

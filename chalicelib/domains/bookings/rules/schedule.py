@@ -98,7 +98,7 @@ def parse(rules: Sequence[Rule]) -> Schedule:
         for weekday in _weekdays(index, rule):
             both = tuple(merge([*weekly[weekday], *hours], touching=False))
             if len(both) > MAX_INTERVALS:
-                _refuse_number(index, len(both))
+                _raise_too_many(index, len(both))
             weekly[weekday] = both
         if rule.date is not None:
             if rule.date in dates:
@@ -210,14 +210,14 @@ def _hours(index: int, rule: Rule) -> list[Span]:
         message = "expected intervals, such as [{start: 09:00, end: 18:00}]; [] means closed"
         raise ScheduleError(index, "intervals", message)
     if len(rule.intervals) > MAX_INTERVALS:
-        _refuse_number(index, len(rule.intervals))
+        _raise_too_many(index, len(rule.intervals))
     return [
         _span(index, f"intervals.{place}.", interval)
         for place, interval in enumerate(rule.intervals)
     ]
 
 
-def _refuse_number(index: int, number: int) -> NoReturn:
+def _raise_too_many(index: int, number: int) -> NoReturn:
     message = f"expected at most {MAX_INTERVALS} intervals for a day, got {number}"
     raise ScheduleError(index, "intervals", message)
 
@@ -243,13 +243,13 @@ def _minutes(text: str) -> int | None:
 
 def _intervals(hours: Sequence[Span]) -> tuple[Interval, ...]:
     return tuple(
-        Interval(_clock_face(span.start), _clock_face(span.end))
+        Interval(_format_time(span.start), _format_time(span.end))
         for merged in hours
-        for span in _writable(merged)
+        for span in _expressible(merged)
     )
 
 
-def _writable(span: Span) -> Iterator[Span]:
+def _expressible(span: Span) -> Iterator[Span]:
     """Yield spans that ``HH:MM`` can express and that merge into this one.
 
     Merged intervals can exceed a day, such as 00:00-23:59 with 23:58-23:00.
@@ -261,6 +261,6 @@ def _writable(span: Span) -> Iterator[Span]:
         yield Span(_DAY - 1, span.end)
 
 
-def _clock_face(minutes: int) -> str:
+def _format_time(minutes: int) -> str:
     within = minutes if minutes <= _DAY else minutes - _DAY
     return f"{within // 60:02}:{within % 60:02}"

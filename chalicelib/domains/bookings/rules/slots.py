@@ -112,7 +112,7 @@ class Query(NamedTuple):
     now: int
 
 
-class Found(NamedTuple):
+class ResourceSlots(NamedTuple):
     """Free seats of one resource by start, in order, or the stage that removed the last start."""
 
     seats: Mapping[int, int]
@@ -145,25 +145,25 @@ def busy_range(service: ServiceRules, first: int, last: int) -> Span:
     )
 
 
-def slots(service: ServiceRules, calendar: Calendar, query: Query) -> Found:
+def slots(service: ServiceRules, calendar: Calendar, query: Query) -> ResourceSlots:
     """Return every slot of one resource in a range."""
     horizon = _horizon(service, calendar, query.now)
     if query.first > horizon:
-        return Found({}, NoSlotReason.OUTSIDE_HORIZON)
+        return ResourceSlots({}, NoSlotReason.OUTSIDE_HORIZON)
     starts = _starts_in_hours(service, calendar, query.first, min(query.last, horizon))
     if not starts:
-        return Found({}, NoSlotReason.CLOSED)
+        return ResourceSlots({}, NoSlotReason.CLOSED)
     off = peaks(starts, 0, service.duration_min * _MINUTE, calendar.time_off)
     starts = [start for start, count in zip(starts, off, strict=True) if not count]
     if not starts:
-        return Found({}, NoSlotReason.TIME_OFF)
+        return ResourceSlots({}, NoSlotReason.TIME_OFF)
     earliest = query.now + service.min_notice_min * _MINUTE
     starts = starts[bisect_left(starts, earliest) :]
     if not starts:
-        return Found({}, NoSlotReason.TOO_LITTLE_NOTICE)
+        return ResourceSlots({}, NoSlotReason.TOO_LITTLE_NOTICE)
     free = _free_seats(service, calendar, starts, query.now)
     seats = {start: count for start, count in zip(starts, free, strict=True) if count > 0}
-    return Found(seats, None if seats else NoSlotReason.FULLY_BOOKED)
+    return ResourceSlots(seats, None if seats else NoSlotReason.FULLY_BOOKED)
 
 
 def is_free(
@@ -194,7 +194,7 @@ def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) ->
     if listed := _by_start(service, calendars, found):
         return Availability(listed)
     reasons = [
-        _why(service, calendar, each.reason)
+        _refine_reason(service, calendar, each.reason)
         for calendar, each in zip(calendars, found, strict=True)
         if each.reason
     ]
@@ -214,7 +214,7 @@ def next_available(
 
 
 def _by_start(
-    service: ServiceRules, calendars: Sequence[Calendar], found: Sequence[Found]
+    service: ServiceRules, calendars: Sequence[Calendar], found: Sequence[ResourceSlots]
 ) -> list[Slot]:
     seats: dict[int, dict[str, int]] = {}
     for calendar, each in zip(calendars, found, strict=True):
@@ -224,7 +224,7 @@ def _by_start(
     return [Slot(start, start + length, seats[start]) for start in sorted(seats)]
 
 
-def _why(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoSlotReason:
+def _refine_reason(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoSlotReason:
     """Return the given reason, or a reason that holds for every range."""
     if not calendar.schedule.has_hours:
         return NoSlotReason.NO_SCHEDULE

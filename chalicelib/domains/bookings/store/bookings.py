@@ -34,9 +34,9 @@ BLOCKING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed", "complete
 """Statuses in which a booking occupies its time."""
 UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")
 """Statuses of bookings that have not taken place yet."""
-LONGEST = timedelta(days=1)
+MAX_LENGTH = timedelta(days=1)
 """Maximum length of a service, and therefore of a booking."""
-VISITOR_KEPT = timedelta(days=2)
+VISITOR_BOOKINGS_KEPT_FOR = timedelta(days=2)
 """Time for which the list of a visitor's bookings is kept.
 
 Visitors' hashes change daily, so the list cannot be found later.
@@ -202,7 +202,7 @@ def made_by_visitor(
     for contact in contacts:
         name = name_hash(contact, visitor)
         row = VisitorBookingsRow.find(pk, name) or VisitorBookingsRow(pk, name)
-        row.expires = clock.now() + VISITOR_KEPT
+        row.expires = clock.now() + VISITOR_BOOKINGS_KEPT_FOR
         rows.append(row)
     return rows
 
@@ -214,7 +214,7 @@ class Upcoming(NamedTuple):
     ids: list[str]
 
 
-def next_ones(workspace_id: str, until: datetime, limit: int) -> Upcoming:
+def upcoming_until(workspace_id: str, until: datetime, limit: int) -> Upcoming:
     """Return the start times of upcoming bookings until a moment, and the next ids.
 
     If there are fewer than ``limit``, later confirmed bookings are added.
@@ -274,7 +274,7 @@ def blocking_between(
         places = [
             partition_of(workspace_id, BOOKINGS.noun, "resource_id", each) for each in resource_ids
         ]
-    starts = (first_ms - LONGEST // timedelta(milliseconds=1), last_ms - 1)
+    starts = (first_ms - MAX_LENGTH // timedelta(milliseconds=1), last_ms - 1)
     bounds = IndexRange(BY_ROW, "", *key_bounds(starts))
     where = ContentRow.s.is_in(*BLOCKING) & (ContentRow.n2 > first_ms)
 

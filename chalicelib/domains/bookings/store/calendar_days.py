@@ -116,12 +116,12 @@ def _entries(items: Iterable[Item]) -> list[BusyEntry]:
 
 
 class Days:
-    """The days that a booking enters or leaves, written together at the versions that were read."""
+    """Calendar days that one transaction changes. It requires the versions that were read."""
 
-    def __init__(self, workspace_id: str, wanted: Iterable[tuple[str, Span]]) -> None:
-        """Read the days of resources that the spans overlap, in one strongly consistent request."""
+    def __init__(self, workspace_id: str, spans: Iterable[tuple[str, Span]]) -> None:
+        """Read the days that each resource's span overlaps, in one strongly consistent request."""
         places = dict.fromkeys(
-            (resource_id, day) for resource_id, span in wanted for day in days_of(span)
+            (resource_id, day) for resource_id, span in spans for day in days_of(span)
         )
         keys = {
             (resource_id, day): Key(CalendarDayRow, _partition(workspace_id, resource_id), day)
@@ -141,7 +141,7 @@ class Days:
         rows = [row for (each, _), row in self._rows.items() if each == resource_id]
         return list(dict.fromkeys(entry for row in rows for entry in row.busy))
 
-    def enter(self, resource_id: str, entry: BusyEntry) -> None:
+    def add(self, resource_id: str, entry: BusyEntry) -> None:
         """Add a booking to every day that it overlaps.
 
         Raises:
@@ -151,7 +151,7 @@ class Days:
             self._rows[resource_id, day].put(entry)
             self._changed.add((resource_id, day))
 
-    def leave(self, resource_id: str, entry: BusyEntry) -> None:
+    def remove(self, resource_id: str, entry: BusyEntry) -> None:
         """Remove a booking from every day that it overlapped."""
         for day in days_of(entry.buffered):
             self._rows[resource_id, day].remove(entry.booking_id)
@@ -163,12 +163,12 @@ class Days:
             unit.save(self._rows[place])
 
 
-def whole_rows(
+def new_rows(
     workspace_id: str, booked: Iterable[tuple[str, BusyEntry]]
 ) -> Iterator[CalendarDayRow]:
-    """Yield complete new day rows for bookings with their resources.
+    """Yield new rows of all calendar days of a workspace. Each booking comes with its resource id.
 
-    Use this only for a workspace that is written as a whole.
+    Existing rows are not read. Use this only to write a whole workspace, as an import does.
     """
     lines = defaultdict[tuple[str, str], list[str]](list)
     for resource_id, entry in booked:
@@ -179,7 +179,7 @@ def whole_rows(
         yield CalendarDayRow(pk, day, version=1, entries="\n".join(entries))
 
 
-def everything(workspace_id: str, resource_id: str) -> dict[str, list[BusyEntry]]:
+def read_all(workspace_id: str, resource_id: str) -> dict[str, list[BusyEntry]]:
     """Return all days of a resource, for tests and repairs."""
     rows: Any = CalendarDayRow.partition(_partition(workspace_id, resource_id))
     return {row.sk: row.busy for row in rows}

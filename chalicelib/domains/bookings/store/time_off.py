@@ -55,7 +55,7 @@ class TimeOff(NamedTuple):
         """Whether it has whole dates."""
         return self.moments is None
 
-    def is_of(self, resource_id: str) -> bool:
+    def applies_to(self, resource_id: str) -> bool:
         """Whether it applies to a resource."""
         return self.resource_id in {None, resource_id}
 
@@ -67,7 +67,7 @@ class TimeOff(NamedTuple):
         return zoned_times.span_of_days(self.first_day, self.last_day, timezone)
 
     @property
-    def widest(self) -> Span:
+    def span_in_any_zone(self) -> Span:
         """The span that contains it in every time zone."""
         if self.moments is not None:
             return self.moments
@@ -112,7 +112,7 @@ def new_row(
     return TimeOffRow(
         _partition(workspace_id),
         time_off.id,
-        r=f"{_ends(time_off.widest.end)}#{time_off.id}",
+        r=f"{_ends(time_off.span_in_any_zone.end)}#{time_off.id}",
         f1=resource_id,
         n1=moments and moments.start,
         n2=moments and moments.end,
@@ -142,7 +142,7 @@ def overlapping(workspace_id: str, first_ms: int, last_ms: int) -> list[TimeOff]
     items = Partition(_partition(workspace_id), Cost()).items(
         index_name=BY_ROW, range_key_condition=not_ended, consistent_read=True
     )
-    return [found for found in map(_read, items) if found.widest.start <= last_ms]
+    return [found for found in map(_read, items) if found.span_in_any_zone.start <= last_ms]
 
 
 def find(workspace_id: str, time_off_id: str) -> TimeOffRow | None:

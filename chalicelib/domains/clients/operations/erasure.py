@@ -13,7 +13,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import booking
-from chalicelib.domains.bookings.flows.booking import Change
+from chalicelib.domains.bookings.flows.booking import BookingChange
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.chat.flows import dialogs
@@ -225,7 +225,9 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
     bookings.wipe(row)
     if bookings.is_upcoming(row):
         reason = "The client was erased."
-        booking.change(unit, row, Change(ctx.principal.audit_actor, "cancelled", reason=reason))
+        booking.change(
+            unit, row, BookingChange(ctx.principal.audit_actor, "cancelled", reason=reason)
+        )
     else:
         unit.save(row)
 

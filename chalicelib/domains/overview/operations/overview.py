@@ -158,7 +158,7 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:  # noqa: ARG001  ever
     income = _daily_counts(workspace, today)
     recent = {day: each for day, each in income.items() if day > today - timedelta(PERIOD_DAYS)}
     week = today + timedelta(DAYS_AHEAD - 1)
-    upcoming = bookings.next_ones(
+    upcoming = bookings.upcoming_until(
         workspace.id, clock.moment_of(week, workspace.timezone, end=True), MAX_ROWS
     )
     end_of_today = clock.epoch_ms(clock.moment_of(today, workspace.timezone, end=True))

@@ -6,9 +6,9 @@ import pytest
 
 from chalicelib.domains.bookings.rules.slots import (
     Calendar,
-    Found,
     NoSlotReason,
     Query,
+    ResourceSlots,
     busy_range,
     is_free,
     next_available,
@@ -102,7 +102,7 @@ def test_a_lowered_capacity_never_leaves_negative_seats() -> None:
     busy = [booking("2027-02-05T06:00Z", "2027-02-05T07:00Z")] * 3
     resource = calendar("Europe/Moscow", hours("09:00-10:00"), capacity=2, busy=busy)
     found = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
-    assert found == Found({}, NoSlotReason.FULLY_BOOKED)
+    assert found == ResourceSlots({}, NoSlotReason.FULLY_BOOKED)
 
 
 class TestIgnoringTheSchedule:
