@@ -49,7 +49,7 @@ def handle(request: HttpRequest) -> HttpResponse:
     """Answer a message from a visitor, or from a workspace member who tries the bot in the console.
 
     Raises:
-        AppError: the message is refused (``domains.chat.flows.chat.take``).
+        AppError: the message is refused (``domains.chat.flows.chat.accept_message``).
     """
     check_body(request, TEXT_TYPE, limit=MAX_CHAT_BODY_BYTES)
     args = parsing.parse(ChatRequest, json_object(request.body))
@@ -59,7 +59,7 @@ def handle(request: HttpRequest) -> HttpResponse:
         idempotency_key=request.idempotency_key,
         in_console=_in_console(request, args),
     )
-    accepted = chat.take(args, caller)
+    accepted = chat.accept_message(args, caller)
     events = _replay_events(accepted) if isinstance(accepted, Replay) else Answer(accepted)
     stream = EventStream(events, caller)
     return HttpResponse(200, stream, STREAM_HEADERS, log={"agentId": args.agent_id[:64]})
@@ -107,7 +107,7 @@ class EventStream:
             if close is not None:
                 close()
         finally:
-            chat.leave(self._caller)
+            chat.end_stream(self._caller)
 
 
 def encode(event: ChatEvent) -> bytes:

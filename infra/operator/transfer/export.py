@@ -256,7 +256,7 @@ def _lead(workspace_id: str, lead: LeadRow) -> _Whole:
     whole = _Whole(lead.stored or {})
     if lead.data_revision is not None:
         data = fetch([leads.data_key(workspace_id, lead.id)])
-        leads.give_data([lead], data)
+        leads.attach_data([lead], data)
         whole.parts = [(contents.LEAD_DATA.at, row.serialize()) for row in data]
     return whole
 

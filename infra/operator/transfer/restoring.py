@@ -159,7 +159,7 @@ class Restoring:
             writer.put(kind.row, item)
             parts.append(kind.row.from_raw_data(item))
         if isinstance(record, LeadRow):
-            leads.give_data([record], parts)
+            leads.attach_data([record], parts)
         is_live = line["at"] == listing.noun
         listing.set_index_keys(record)
         if not is_live:

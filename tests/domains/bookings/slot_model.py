@@ -140,12 +140,12 @@ class Model:
 
         For a time that a clock change skips, return when it would have been shown.
         """
-        wanted = datetime(day.year, day.month, day.day) + minutes * MINUTE  # noqa: DTZ001
+        local_time = datetime(day.year, day.month, day.day) + minutes * MINUTE  # noqa: DTZ001
         walls, first = self.walls()
-        if wanted in first:
-            return first[wanted]
-        after = min(minute for minute in walls if walls[minute] > wanted)
-        return after - 1 + (wanted - walls[after - 1]) // MINUTE
+        if local_time in first:
+            return first[local_time]
+        after = min(minute for minute in walls if walls[minute] > local_time)
+        return after - 1 + (local_time - walls[after - 1]) // MINUTE
 
     def walls(self) -> tuple[dict[int, datetime], dict[datetime, int]]:
         return walls_around(self.world.zone, self.around)

@@ -1,4 +1,4 @@
-"""Opening hours: how they are set and shown."""
+"""Operations on opening hours, and warnings about bookings outside them."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -147,7 +147,7 @@ class TestZone:
     ) -> None:
         made = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX}, timezone="Asia/Omsk")
         assert made["timezone"] == "Asia/Omsk"
-        assert "Bookings stay at the moments they were made for" in made["warnings"][0]
+        assert "Existing bookings are not moved" in made["warnings"][0]
         assert api.get(f"/api/resources/{resource}")["resource"]["timezone"] == "Asia/Omsk"
         again = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX}, timezone="Asia/Omsk")
         assert "warnings" not in again
@@ -176,7 +176,7 @@ class TestBookingsOutside:
         }
         store_booking(owner.workspace.id, resource, at["sunday"], status="cancelled")
         (warning,) = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})["warnings"]
-        assert warning.startswith("3 booking(s) to come are now outside the opening hours")
+        assert warning.startswith("3 upcoming booking(s) are now outside the opening hours")
         assert {name for name in ids if ids[name] in warning} == {"over", "early", "sunday"}
         all_day = {"weekdays": list(range(7)), "start": "00:00", "end": "24:00"}
         assert "warnings" not in set_rules(api, resource, all_day)
@@ -217,7 +217,7 @@ class TestBookingsOutside:
             start = datetime(2027, 1, day, 9, tzinfo=UTC)
             store_booking(owner.workspace.id, resource, start)
         (warning,) = set_rules(api, resource)["warnings"]
-        assert warning.startswith("3 booking(s)")
+        assert warning.startswith("3 upcoming booking(s)")
         assert ", …" in warning
 
     def test_bookings_of_another_resource_are_not_named(

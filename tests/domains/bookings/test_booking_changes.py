@@ -375,7 +375,7 @@ class TestErasure:
         who = {"name": "Zebedee", "phone": "8 495 123-45-67", "email": "zebedee@example.com"}
         body = salon.order("2027-01-18T10:00", notes="Zebedee's") | {"client": who}
         made = api.post(CREATE, body, key="k")["booking"]
-        salon.set_status(made["id"], "completed", reason="Zebedee came")
+        salon.set_status(made["id"], "completed", reason="Zebedee arrived")
         salon.book("2027-01-18T11:00", "Bob")
         erased = as_operator("erase_client", workspaceId=owner.workspace.id, email=who["email"])
         assert erased["bookings"] == 1

@@ -55,7 +55,7 @@ class ModelBooking:
 
 @dataclass
 class Model:
-    """A salon's bookings, kept as simply as in a paper diary."""
+    """A salon's bookings as a plain dictionary, checked minute by minute."""
 
     capacities: list[int]
     minutes: int
@@ -65,25 +65,25 @@ class Model:
     off: dict[str, tuple[int | None, datetime, datetime]] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
 
-    def is_free(self, wanted: ModelBooking, now: datetime, own: str | None = None) -> bool:
+    def is_free(self, requested: ModelBooking, now: datetime, own: str | None = None) -> bool:
         """Whether a seat is free in every minute of a booking, buffers included."""
         others = [
             each
             for key, each in self.bookings.items()
-            if key != own and each.resource == wanted.resource and each.blocks(now)
+            if key != own and each.resource == requested.resource and each.blocks(now)
         ]
-        first, last = wanted.span
+        first, last = requested.span
         minutes = [first + n * MINUTE for n in range((last - first) // MINUTE)]
         return all(
             sum(each.span[0] <= minute < each.span[1] for each in others)
-            < self.capacities[wanted.resource]
+            < self.capacities[requested.resource]
             for minute in minutes
         )
 
-    def is_off(self, wanted: ModelBooking) -> bool:
-        end = wanted.start + wanted.minutes * MINUTE
+    def is_off(self, requested: ModelBooking) -> bool:
+        end = requested.start + requested.minutes * MINUTE
         return any(
-            resource in {None, wanted.resource} and wanted.start < last and first < end
+            resource in {None, requested.resource} and requested.start < last and first < end
             for resource, first, last in self.off.values()
         )
 
@@ -178,22 +178,22 @@ class Histories(RuleBasedStateMachine):
         resource = which % len(model.capacities)
         status = booked.status if booked.status in BLOCKING else "confirmed"
         until = booked.until if status == booked.status else None
-        wanted = ModelBooking(
+        requested = ModelBooking(
             resource, EVENING + step * 30 * MINUTE, booked.minutes, booked.buffers, status, until
         )
-        stays = (booked.resource, booked.start) == (wanted.resource, wanted.start)
-        free = model.is_free(wanted, self.now, own=key)
+        stays = (booked.resource, booked.start) == (requested.resource, requested.start)
+        free = model.is_free(requested, self.now, own=key)
         there = resource not in model.gone
         if stays:
             may = status == booked.status or (there and free)
         else:
-            may = there and free and not model.is_off(wanted)
-        place = {"startAt": iso(wanted.start), "resourceId": self.salon.resources[resource]}
+            may = there and free and not model.is_off(requested)
+        place = {"startAt": iso(requested.start), "resourceId": self.salon.resources[resource]}
         answer = self.salon.set_status(key, status, **place)
         if resource in model.gone and not stays:
             assert answer.status in {404, 409}
         elif self.agrees(answer, may):
-            model.bookings[key] = wanted
+            model.bookings[key] = requested
 
     @rule(step=STEPS, length=st.integers(1, 6), which=st.integers(0, 2))
     def take_time_off(self, step: int, length: int, which: int) -> None:

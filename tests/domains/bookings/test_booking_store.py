@@ -147,7 +147,7 @@ def test_upcoming_bookings_are_counted_and_conflicting_ones_named(rows: list[Boo
             )
     first, last = epoch_ms(now), epoch_ms(now) + 50 * HOUR
     for chosen in (None, ["r1"], ["r1", "r3", "none"]):
-        wanted = sorted(
+        matching = sorted(
             (epoch_ms(row.starts_at), row.id)
             for row in rows
             if row.blocks
@@ -156,8 +156,8 @@ def test_upcoming_bookings_are_counted_and_conflicting_ones_named(rows: list[Boo
             and epoch_ms(row.ends_at) > first
         )
         found = bookings.blocking_between(WORKSPACE, chosen, first, last, 2)
-        assert found == ([each for _, each in wanted][:2], len(wanted))
-        assert wanted or chosen == ["r1"]
+        assert found == ([each for _, each in matching][:2], len(matching))
+        assert matching or chosen == ["r1"]
 
 
 class TestCalendarDays:

@@ -1,4 +1,4 @@
-"""Resources: the promises of the resource calls."""
+"""Operations on resources, and their bindings to services."""
 
 import io
 from datetime import timedelta
@@ -215,7 +215,7 @@ class TestUpdate:
         resource = make_resource(api)
         body = {"id": resource["id"], "timezone": "Asia/Omsk"}
         (warning,) = api.post(UPDATE, body)["warnings"]
-        assert "Bookings stay at the moments they were made for" in warning
+        assert "Existing bookings are not moved" in warning
         assert "warnings" not in api.post(UPDATE, body)
 
     def test_an_unknown_resource_is_404(self, api: Api, new_owner: Any) -> None:

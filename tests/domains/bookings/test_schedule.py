@@ -108,7 +108,9 @@ def test_an_empty_list_of_rules_has_no_hours() -> None:
 def test_24_intervals_a_day_are_accepted() -> None:
     many = [f"{hour:02}:00-{hour:02}:30" for hour in range(24)]
     assert len(parse([rule(*many, date=DAY)]).of(DAY)) == 24
-    with pytest.raises(ScheduleError, match=r"rules.1.intervals: expected at most 24 .* got 25"):
+    with pytest.raises(
+        ScheduleError, match=r"rules.1.intervals: expected at most 24 .* received 25"
+    ):
         parse([rule(*many, weekday="mon"), rule("00:40-00:50", weekday="mon")])
 
 
@@ -134,7 +136,7 @@ def test_24_intervals_a_day_are_accepted() -> None:
         (rule("09:00-٠٩:٠٠", weekday=1), "intervals.0.end", "00:00 to 24:00"),
         (rule("09:00-09:00", weekday=1), "intervals.0.end", "not the start"),
         (Rule(weekday=1, start="25:00", end="10:00"), "start", "00:00 to 23:59"),
-        (rule(*["09:00-10:00"] * 25, weekday=1), "intervals", "at most 24 .* got 25"),
+        (rule(*["09:00-10:00"] * 25, weekday=1), "intervals", "at most 24 .* received 25"),
         (rule("10:00-11:00", date=date(2027, 1, 1)), "date", r"rules\.0 is for 2027-01-01"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Services: the promises of the service calls."""
+"""Operations on services: create, update, list, delete and draft with AI."""
 
 import io
 from typing import Any
@@ -249,17 +249,17 @@ class TestSuspendedSite:
     ) -> None:
         place, other = site(api), site(api)
         service = make_service(api, siteId=place)
-        wanted = other if target else None
+        target_id = other if target else None
         path = f"/api/public/services/{service['id']}/slots"
         as_operator("suspend_site", id=place)
-        answer = api.refused("POST", UPDATE, {"id": service["id"], "siteId": wanted})
+        answer = api.refused("POST", UPDATE, {"id": service["id"], "siteId": target_id})
         assert (answer.status, answer.data["code"]) == (409, "conflict")
         assert "suspended" in answer.data["message"]
         assert api.get(f"/api/services/{service['id']}")["service"]["siteId"] == place
         assert Api(None).refused("GET", path).status == 404
         assert update(api, service, siteId=place, name="Cut")["name"] == "Cut"
         as_operator("resume_site", id=place)
-        assert update(api, service, siteId=wanted)["siteId"] == wanted
+        assert update(api, service, siteId=target_id)["siteId"] == target_id
         assert Api(None).get(path)
 
     def test_deleting_a_suspended_site_makes_its_services_not_bookable(self, api: Api) -> None:
@@ -307,10 +307,15 @@ class TestDelete:
             store_booking(owner.workspace.id, "r", at, service_id=service["id"], status=status)
         past = time.now.replace(hour=1)
         store_booking(owner.workspace.id, "r", past, service_id=service["id"])
-        told = {"id": service["id"], "deleted": False, "futureBookings": 2}
-        assert api.post(DELETE, {"id": service["id"], "dryRun": True}) == told | {"status": True}
+        expected = {"id": service["id"], "deleted": False, "futureBookings": 2}
+        assert api.post(DELETE, {"id": service["id"], "dryRun": True}) == expected | {
+            "status": True
+        }
         assert listed(api) == ["Haircut"]
-        assert api.post(DELETE, {"id": service["id"]}) == told | {"deleted": True, "status": True}
+        assert api.post(DELETE, {"id": service["id"]}) == expected | {
+            "deleted": True,
+            "status": True,
+        }
         assert listed(api) == []
         assert api.refused("GET", f"/api/services/{service['id']}").status == 404
         assert api.refused("POST", DELETE, {"id": service["id"]}).status == 404

@@ -133,18 +133,18 @@ class TestSlots:
         if path.endswith("="):
             path += salon.service
         visitor = Api(None) if "public" in path else api
-        told = []
+        messages = []
         for resource in (theirs, new_id(), "unknown", "x" * 64):
             answer = visitor.refused("GET", f"{path}&resourceId={resource}")
             assert (answer.status, answer.data.pop("code")) == (404, "not_found")
-            told.append(answer.data["message"])
-        assert len(set(told)) == 1
-        assert told[0].startswith("No resource has this id in the workspace.")
-        failed, said = api.tool(
+            messages.append(answer.data["message"])
+        assert len(set(messages)) == 1
+        assert messages[0].startswith("No resource has this id in the workspace.")
+        failed, result = api.tool(
             "svc_get_available_slots", serviceId=salon.service, resourceId=theirs
         )
         assert failed
-        assert "not_found" in str(said)
+        assert "not_found" in str(result)
 
     def test_an_empty_list_gives_the_reason_and_the_next_available_time(
         self, api: Api, time: Time, salon: Salon

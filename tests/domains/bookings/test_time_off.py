@@ -1,4 +1,4 @@
-"""Time off: the promises of the time-off calls."""
+"""Operations on time off, and bookings made at the same time."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -263,7 +263,7 @@ class TestList:
         found = api.get(LIST)
         assert [each["reason"] for each in found["timeOff"]] == ["past", "all"]
         assert found["total"] == 4
-        assert "narrow the list with from and to" in found["warnings"][0]
+        assert "Narrow the list with from and to" in found["warnings"][0]
 
 
 @pytest.mark.store

@@ -1,4 +1,4 @@
-"""Bots and their keys: the promises of the calls."""
+"""Operations on bots, their keys, their public settings and the models."""
 
 import json
 from collections.abc import Callable
@@ -237,15 +237,15 @@ class TestPublicSettings:
         shown = {"welcomeMessage": "Hello!", "allowedOrigins": ["https://bakery.example"]}
         agent = create(api, **shown)
         answer = Api(None).call("GET", f"/api/public/agents/{agent['id']}")
-        told = {"id": agent["id"], "name": agent["name"], "isPrivate": False, **shown}
-        assert (answer.status, answer.data["agent"]) == (200, told)
+        expected = {"id": agent["id"], "name": agent["name"], "isPrivate": False, **shown}
+        assert (answer.status, answer.data["agent"]) == (200, expected)
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
     def test_a_page_only_learns_that_a_bot_is_private(self, api: Api) -> None:
         agent = create(api, isPrivate=True, welcomeMessage="Hello, Ada!")
-        told = Api(None).get(f"/api/public/agents/{agent['id']}")["agent"]
-        assert told["isPrivate"] is True
-        assert (told["name"], told["welcomeMessage"]) == ("", None)
+        settings = Api(None).get(f"/api/public/agents/{agent['id']}")["agent"]
+        assert settings["isPrivate"] is True
+        assert (settings["name"], settings["welcomeMessage"]) == ("", None)
 
     def test_unknown_and_inactive_bots_get_the_same_answer(self, api: Api) -> None:
         agent = create(api)

@@ -162,8 +162,8 @@ def test_a_process_that_dies_at_any_step_charges_once_or_not_at_all(
             last = transcript(api, bot)[-1]
             assert last["status"] != "partial" or last["content"]
         time.pass_by(seconds=1)
-        told = ask(bot, message, sessionId=session, key=key)
-        assert told.text == "word " * 9
+        reply = ask(bot, message, sessionId=session, key=key)
+        assert reply.text == "word " * 9
     assert "release" in outcomes
     assert "settle" in outcomes
     assert api.get("/api/forms/collection-list")["total"] == 1
@@ -179,7 +179,7 @@ def no_timer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(chat_answer, "CHECKPOINT_SECONDS", NEVER)
     monkeypatch.setattr(chat_answer, "FIRST_PAUSE", NEVER)
     monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.01)
-    monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 0.0)
+    monkeypatch.setattr(chat_answer, "USAGE_SECONDS", 0.0)
     return monkeypatch
 
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domains.chat.flows.chat_history import (
-    LEAST_OUTPUT,
     MAX_OUTPUT,
     MAX_TURNS,
+    MIN_OUTPUT,
     Turn,
-    count_safely,
+    count_upper_bound,
     counter,
     fit,
     room_for_answer,
@@ -25,10 +25,10 @@ texts = st.text(max_size=40)
 def test_the_newest_turns_that_fit_are_sent_whole_and_in_order(
     turns: list[Turn], room: int
 ) -> None:
-    told, spent = fit([SYSTEM], iter(turns), QUESTION, count_input, room)
-    assert (told[0], told[-1]) == (SYSTEM, QUESTION)
-    assert spent == count_input(told)
-    kept = told[1:-1]
+    sent, spent = fit([SYSTEM], iter(turns), QUESTION, count_input, room)
+    assert (sent[0], sent[-1]) == (SYSTEM, QUESTION)
+    assert spent == count_input(sent)
+    kept = sent[1:-1]
     assert [m.role for m in kept] == ["user", "assistant"] * (len(kept) // 2)
     assert not kept or spent <= room
     answered = [turn for turn in turns if turn.answer.strip()]
@@ -49,8 +49,8 @@ def test_no_more_turns_are_read_than_are_sent() -> None:
             read.append(number)
             yield Turn("?", "!")
 
-    told, _ = fit([], endless(), QUESTION, count_input, 10**6)  # type: ignore[arg-type]
-    assert len(told) == 2 * MAX_TURNS + 1
+    sent, _ = fit([], endless(), QUESTION, count_input, 10**6)  # type: ignore[arg-type]
+    assert len(sent) == 2 * MAX_TURNS + 1
     assert len(read) == MAX_TURNS
 
 
@@ -60,13 +60,13 @@ def test_an_answer_may_use_the_rest_of_the_context() -> None:
     assert room_for_answer(fixed, count_input, 32_000, 10_000) == MAX_OUTPUT
     assert room_for_answer(fixed, count_input, 32_000, 100) == 100
     assert room_for_answer(fixed, count_input, sent + 100, 10_000) == 100
-    assert room_for_answer(fixed, count_input, sent + LEAST_OUTPUT, 10_000) == LEAST_OUTPUT
-    assert room_for_answer(fixed, count_input, sent + LEAST_OUTPUT - 1, 10_000) is None
+    assert room_for_answer(fixed, count_input, sent + MIN_OUTPUT, 10_000) == MIN_OUTPUT
+    assert room_for_answer(fixed, count_input, sent + MIN_OUTPUT - 1, 10_000) is None
 
 
 @given(texts)
 def test_a_hold_covers_more_tokens_than_any_estimate(text: str) -> None:
     messages = [Message("user", text)]
-    assert count_safely(messages) >= count_input(messages)
+    assert count_upper_bound(messages) >= count_input(messages)
     assert counter("demo") is count_input
-    assert counter("bedrock") is counter("openai") is count_safely
+    assert counter("bedrock") is counter("openai") is count_upper_bound

@@ -46,8 +46,8 @@ def endpoint(database: None) -> Iterator[str]:
 def provider() -> Iterator[OpenAiApi]:
     """A provider that sends twenty words, and then nothing."""
     with openai_api.serving() as server:
-        said = [openai_api.event(openai_api.piece(word)) for word in WORDS]
-        server.answers = [openai_api.silent_after(*said)]
+        events = [openai_api.event(openai_api.piece(word)) for word in WORDS]
+        server.answers = [openai_api.silent_after(*events)]
         yield server
 
 

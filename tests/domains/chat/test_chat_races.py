@@ -17,10 +17,10 @@ def bot(owner: Owner) -> Bot:
 
 def test_of_concurrent_messages_in_a_session_one_at_a_time_is_answered(bot: Bot, api: Api) -> None:
     session = ask(bot, "Hi").session
-    told = at_once(8, lambda n: ask(bot, f"Question {n}", sessionId=session))
-    answered = [each for each in told if each.status == 200]
+    replies = at_once(8, lambda n: ask(bot, f"Question {n}", sessionId=session))
+    answered = [each for each in replies if each.status == 200]
     assert answered
-    assert {each.answer.data["code"] for each in told if each.status != 200} <= {"session_busy"}
+    assert {each.answer.data["code"] for each in replies if each.status != 200} <= {"session_busy"}
     messages = transcript(api, bot)
     assert [m["role"] for m in messages] == ["user", "assistant"] * (1 + len(answered))
     assert {m["status"] for m in messages} == {"ok"}
@@ -30,21 +30,21 @@ def test_of_concurrent_messages_in_a_session_one_at_a_time_is_answered(bot: Bot,
 
 
 def test_concurrent_chats_are_each_charged_and_counted(bot: Bot, api: Api) -> None:
-    told = at_once(12, lambda n: ask(bot, f"How much is rye bread, {n}?", ip=f"203.0.113.{n}"))
-    assert {each.status for each in told} == {200}
+    replies = at_once(12, lambda n: ask(bot, f"How much is rye bread, {n}?", ip=f"203.0.113.{n}"))
+    assert {each.status for each in replies} == {200}
     assert Counter(bot.kinds) == {"topup": 1, "reserve": 12, "settle": 12}
     found = api.get(f"/api/agents/stats?agentId={bot.id}")
     assert (found["dialogs"], found["messages"]) == (12, 24)
-    assert found["tokens"]["total"] == sum(each.usage["totalTokens"] for each in told)
+    assert found["tokens"]["total"] == sum(each.usage["totalTokens"] for each in replies)
     assert api.get(f"/api/agents/dialogs?agentId={bot.id}")["total"] == 12
     assert bot.money[1] == 0
     assert bot.money[0] < RICH
 
 
 def test_concurrent_repeats_of_one_call_are_answered_once(bot: Bot) -> None:
-    told = at_once(6, lambda _: ask(bot, "How much is rye bread?", key="k"))
-    assert {each.status for each in told} <= {200, 409}
-    assert len({each.session for each in told if each.status == 200}) == 1
+    replies = at_once(6, lambda _: ask(bot, "How much is rye bread?", key="k"))
+    assert {each.status for each in replies} <= {200, 409}
+    assert len({each.session for each in replies if each.status == 200}) == 1
     assert bot.kinds == ["topup", "reserve", "settle"]
 
 

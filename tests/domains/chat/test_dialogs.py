@@ -60,7 +60,7 @@ class TestList:
     def test_dialogs_are_listed_newest_first_with_all_filters(
         self, api: Api, bot: Bot, time: Time
     ) -> None:
-        told = ask(
+        reply = ask(
             bot, "Do you sell RYE bread? Ёж", channel="widget", pageUrl="https://a.example/x?t=1"
         )
         (first,) = listed(api, bot)
@@ -80,28 +80,28 @@ class TestList:
         assert listed(api, bot, search="rye", hasLead="true") == []
         assert listed(api, bot, to="2027-01-15") == [first]
         assert listed(api, bot, **{"from": "2027-01-16"}) == [second]
-        ask(bot, "Still there?", sessionId=told.session)
+        ask(bot, "Still there?", sessionId=reply.session)
         assert listed(api, bot, **{"from": "2027-01-16"}) == [second, first]
         assert listed(api, bot, search="still there") == [first]
 
     def test_a_listed_dialog_shows_its_outcome(self, api: Api, bot: Bot, time: Time) -> None:
-        told = ask(bot, "How much is\nrye bread?", channel="widget")
+        reply = ask(bot, "How much is\nrye bread?", channel="widget")
         time.pass_by(minutes=1)
-        more = ask(bot, "And cakes?", sessionId=told.session)
+        more = ask(bot, "And cakes?", sessionId=reply.session)
         dialog = newest(api, bot)
         assert dialog["agentId"] == bot.id
         assert (dialog["channel"], dialog["leadId"]) == ("widget", None)
         assert dialog["messagesCount"] == 4
         assert dialog["preview"].startswith("How much is rye bread?")
-        assert dialog["tokens"] == told.usage["totalTokens"] + more.usage["totalTokens"]
+        assert dialog["tokens"] == reply.usage["totalTokens"] + more.usage["totalTokens"]
         assert dialog["startedAt"] == "2027-01-15T12:00:00.000Z"
         assert dialog["lastMessageAt"] == "2027-01-15T12:01:00.000Z"
-        assert told.session not in json.dumps(dialog)
+        assert reply.session not in json.dumps(dialog)
 
     def test_the_search_covers_the_first_two_kilobytes(self, api: Api, bot: Bot) -> None:
-        told = ask(bot, "а" * 900)
-        ask(bot, "needle " + "x" * 2000, sessionId=told.session)
-        ask(bot, "haystack", sessionId=told.session)
+        reply = ask(bot, "а" * 900)
+        ask(bot, "needle " + "x" * 2000, sessionId=reply.session)
+        ask(bot, "haystack", sessionId=reply.session)
         assert len(listed(api, bot, search="needle")) == 1
         assert listed(api, bot, search="haystack") == []
 
@@ -115,7 +115,7 @@ class TestList:
 
 class TestGet:
     def test_messages_are_returned_unchanged(self, api: Api, bot: Bot) -> None:
-        told = ask(bot, " How much\nis rye? ", pageUrl="https://a.example/x?token=1#y")
+        reply = ask(bot, " How much\nis rye? ", pageUrl="https://a.example/x?token=1#y")
         dialog = newest(api, bot)
         found = api.get(f"{GET}?id={dialog['id']}")
         assert found["dialog"] == {
@@ -128,16 +128,16 @@ class TestGet:
         }
         question, answer = found["messages"]
         assert (question["role"], answer["role"]) == ("user", "assistant")
-        assert (question["content"], answer["content"]) == (" How much\nis rye? ", told.text)
+        assert (question["content"], answer["content"]) == (" How much\nis rye? ", reply.text)
         assert (question["tokens"], answer["tokens"]) == (
-            told.usage["inputTokens"],
-            told.usage["outputTokens"],
+            reply.usage["inputTokens"],
+            reply.usage["outputTokens"],
         )
         assert (question["status"], answer["status"]) == ("ok", "ok")
 
     def test_messages_are_paged(self, api: Api, bot: Bot) -> None:
-        told = ask(bot, "one")
-        ask(bot, "two", sessionId=told.session)
+        reply = ask(bot, "one")
+        ask(bot, "two", sessionId=reply.session)
         path = f"{GET}?id={newest(api, bot)['id']}"
         whole = api.get(path)["messages"]
         assert [m["role"] for m in whole] == ["user", "assistant"] * 2
@@ -160,7 +160,7 @@ class TestGet:
         path = f"{GET}?id={newest(api, bot)['id']}"
         refused = api.refused("GET", path)
         assert refused.status == 413
-        assert "offset and limit" in refused.data["message"]
+        assert "(offset, limit)" in refused.data["message"]
         assert api.get(f"{path}&limit=1")["messages"]
 
 
@@ -168,8 +168,8 @@ class TestStats:
     def test_statistics_count_all_events(
         self, api: Api, bot: Bot, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        told = ask(bot, "How much is rye?", channel="widget")
-        again = ask(bot, "ada@example.com", sessionId=told.session)
+        reply = ask(bot, "How much is rye?", channel="widget")
+        again = ask(bot, "ada@example.com", sessionId=reply.session)
         broken = ScriptedModel([ModelError("unavailable", "x")])
         with monkeypatch.context() as patched:
             patched.setattr(llm, "chat_model_for", lambda _: broken)
@@ -179,13 +179,13 @@ class TestStats:
         bot.limit(daily=None)
         found = stats(api, bot)
         assert (found["dialogs"], found["messages"], found["leads"]) == (2, 5, 1)
-        sent = told.usage["inputTokens"] + again.usage["inputTokens"]
-        said = told.usage["outputTokens"] + again.usage["outputTokens"]
-        assert found["tokens"] == {"input": sent, "output": said, "total": sent + said}
+        sent = reply.usage["inputTokens"] + again.usage["inputTokens"]
+        received = reply.usage["outputTokens"] + again.usage["outputTokens"]
+        assert found["tokens"] == {"input": sent, "output": received, "total": sent + received}
         assert (found["errors"], found["rejected"]) == (1, {"limit": 1, "balance": 0})
         assert found["avgFirstTokenMs"] >= 0
         assert found["byChannel"] == {
-            "widget": {"dialogs": 1, "messages": 4, "tokens": sent + said},
+            "widget": {"dialogs": 1, "messages": 4, "tokens": sent + received},
             "api": {"dialogs": 0, "messages": 0, "tokens": 0},
             "page": {"dialogs": 1, "messages": 1, "tokens": 0},
             "test": {"dialogs": 0, "messages": 0, "tokens": 0},
@@ -195,7 +195,7 @@ class TestStats:
             "date": "2027-01-15",
             "dialogs": 2,
             "messages": 5,
-            "tokens": sent + said,
+            "tokens": sent + received,
         }
 
     def test_tests_by_the_workspaces_own_people_are_not_counted_and_make_no_lead(
@@ -237,11 +237,11 @@ class TestLeads:
         return api.get("/api/forms/collection-list")["collections"]
 
     def test_an_email_or_phone_makes_one_lead_per_dialog(self, api: Api, bot: Bot) -> None:
-        told = ask(bot, "Hi", pageUrl="https://a.example/x?y=1")
+        reply = ask(bot, "Hi", pageUrl="https://a.example/x?y=1")
         assert self.leads(api) == []
         text = "Please write to Ada@Example.com."
-        ask(bot, text, sessionId=told.session)
-        ask(bot, "or call 8 (495) 123-45-67!", sessionId=told.session)
+        ask(bot, text, sessionId=reply.session)
+        ask(bot, "or call 8 (495) 123-45-67!", sessionId=reply.session)
         (lead,) = self.leads(api)
         assert (lead["email"], lead["phone"]) == ("ada@example.com", "+74951234567")
         assert (lead["status"], lead["formId"], lead["data"]) == ("new", None, {"message": text})
@@ -258,9 +258,9 @@ class TestLeads:
 
     def test_the_widgets_form_names_the_visitor(self, api: Api, bot: Bot) -> None:
         contact = {"name": "Ada", "phone": "8 495 123-45-67"}
-        told = ask(bot, "My name is Ada, 8 495 123-45-67", contact=contact)
+        reply = ask(bot, "My name is Ada, 8 495 123-45-67", contact=contact)
         again = {"email": "ada@example.com", "name": "Somebody"}
-        ask(bot, "And my mail", contact=again, sessionId=told.session)
+        ask(bot, "And my mail", contact=again, sessionId=reply.session)
         (lead,) = self.leads(api)
         assert (lead["name"], lead["phone"]) == ("Ada", "+74951234567")
         assert lead["email"] == "ada@example.com"
@@ -303,8 +303,8 @@ class TestErasure:
     def test_erasure_removes_messages_and_keeps_counts(
         self, api: Api, bot: Bot, owner: Owner
     ) -> None:
-        told = ask(bot, "My secret garden, ada@example.com", key="k", pageUrl="https://a.example/")
-        ask(bot, "Roses and thorns", sessionId=told.session)
+        reply = ask(bot, "My secret garden, ada@example.com", key="k", pageUrl="https://a.example/")
+        ask(bot, "Roses and thorns", sessionId=reply.session)
         before, counted = newest(api, bot), stats(api, bot)
         erased = as_operator(
             "erase_client", workspaceId=owner.workspace.id, email="ada@example.com"
@@ -317,7 +317,7 @@ class TestErasure:
         after = newest(api, bot)
         assert (after["preview"], after["messagesCount"]) == ("", before["messagesCount"])
         assert stats(api, bot) == counted
-        assert ask(bot, "Hi", sessionId=told.session).status == 404
+        assert ask(bot, "Hi", sessionId=reply.session).status == 404
 
     @pytest.mark.parametrize("channel", ["api", "widget"])
     @pytest.mark.parametrize(
@@ -331,9 +331,9 @@ class TestErasure:
     def test_every_contact_that_a_visitor_enters_leads_to_the_dialog(
         self, contact: dict[str, str], channel: str, api: Api, bot: Bot, owner: Owner
     ) -> None:
-        told = ask(bot, "I am ada@example.com or ada@home.example.com", channel=channel)
+        reply = ask(bot, "I am ada@example.com or ada@home.example.com", channel=channel)
         form = {"email": "ada@work.example.com", "phone": "8 916 123-45-67"}
-        ask(bot, "My secret garden", contact=form, sessionId=told.session)
+        ask(bot, "My secret garden", contact=form, sessionId=reply.session)
         erased = as_operator("erase_client", workspaceId=owner.workspace.id, **contact)
         assert (erased["dialogs"], erased["leads"], len(erased["clientIds"])) == (1, 1, 1)
         kept = repr(everything()).lower()
@@ -376,9 +376,9 @@ class TestExpiry:
     def test_a_dialog_expires_with_its_messages_a_year_after_the_last(
         self, api: Api, bot: Bot, time: Time
     ) -> None:
-        told = ask(bot, "Hi")
+        reply = ask(bot, "Hi")
         time.pass_by(days=300)
-        ask(bot, "Hi again", sessionId=told.session)
+        ask(bot, "Hi again", sessionId=reply.session)
         time.pass_by(days=66)
         schedules.run_jobs()
         assert len(transcript(api, bot)) == 4
@@ -391,7 +391,7 @@ class TestExpiry:
         left = {key for key in everything() if "DIALOG" in key or "SESSION" in key}
         assert {key for key in left if "COUNT" not in key} == set()
         assert counters.read(bot.workspace_id, DIALOGS.noun)[counters.TOTAL] == 0
-        assert ask(bot, "Hi", sessionId=told.session).status == 404
+        assert ask(bot, "Hi", sessionId=reply.session).status == 404
 
 
 def report(bot: Bot, visit: str, stage: str, *, visitor: str = "v", **fields: Any) -> Answer:
@@ -429,8 +429,8 @@ class TestWidget:
 
     def test_a_lead_from_a_chat_is_the_last_stage_of_its_visit(self, api: Api, bot: Bot) -> None:
         report(bot, "a", "opened")
-        told = ask(bot, "Hi", channel="widget", visitId="a")
-        ask(bot, "ada@example.com", sessionId=told.session)
+        reply = ask(bot, "Hi", channel="widget", visitId="a")
+        ask(bot, "ada@example.com", sessionId=reply.session)
         assert set(funnel(api, bot)[0].values()) == {1}
 
     def test_a_page_cannot_report_a_lead(self, bot: Bot) -> None:

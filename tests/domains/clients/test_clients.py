@@ -1,4 +1,4 @@
-"""Clients: one per person, and the promises of the client calls."""
+"""Operations on clients, of which there is one per person, and the erasure of a client."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -323,7 +323,7 @@ class TestEraseClient:
                 raise RuntimeError
             return commit(unit, *args, **options)
 
-        monkeypatch.setattr(erasure, "ITEMS_A_UNIT", 1)  # one transaction per lead
+        monkeypatch.setattr(erasure, "ITEMS_PER_UNIT", 1)  # one transaction per lead
         monkeypatch.setattr(UnitOfWork, "commit_batch", breaking)
         with pytest.raises(RuntimeError):
             self.erase(owner, email="ada@example.com")

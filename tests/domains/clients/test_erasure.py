@@ -87,38 +87,44 @@ class History:
     events: list[tuple[str, str]] = field(default_factory=list)
     """For each event, a word that occurs only in it, and one of its contacts."""
     sessions: dict[int, str] = field(default_factory=dict)
-    told: dict[int, str] = field(default_factory=dict)
+    last_contact: dict[int, str] = field(default_factory=dict)
 
     def run_step(self, number: int, step: "Step") -> None:
         getattr(self, step.kind)(f"word{number}x", step)
 
     def form(self, word: str, step: "Step") -> None:
-        given, other = by_kind(step.contacts), step.contacts[0]
+        contacts, other = by_kind(step.contacts), step.contacts[0]
         text = f"{word}, or {other}" if step.flag else word
-        submit(self.world.form, name=f"N {word}", message=text, **given)
-        self._note(word, {*given.values(), *([other] if step.flag else [])})
+        submit(self.world.form, name=f"N {word}", message=text, **contacts)
+        self._note(word, {*contacts.values(), *([other] if step.flag else [])})
 
     def chat(self, word: str, step: "Step") -> None:
         session = self.sessions.get(step.person) if step.flag else None
         more = {"sessionId": session} if session else {}
-        told = ask(self.world.bot, f"{word}: {' and '.join(step.contacts)}", key=word, **more)
-        before = [self.told[step.person]] if session else []
-        self.sessions[step.person] = told.session
-        self.told[step.person] = step.contacts[0]
+        reply = ask(self.world.bot, f"{word}: {' and '.join(step.contacts)}", key=word, **more)
+        before = [self.last_contact[step.person]] if session else []
+        self.sessions[step.person] = reply.session
+        self.last_contact[step.person] = step.contacts[0]
         self._note(word, {*step.contacts, *before})
 
     def visitor_books(self, word: str, step: "Step") -> None:
-        given = by_kind(step.contacts)
-        body = {**self.world.salon.order(START, notes=word), "client": {"name": word, **given}}
+        contacts = by_kind(step.contacts)
+        body = {
+            **self.world.salon.order(START, notes=word),
+            "client": {"name": word, **contacts},
+        }
         operation, who = REGISTRY["create_public_booking"], VisitorPrincipal(visitor=new_id())
         invoke(operation, who, lambda: body, request_id=new_id(), idempotency_key=word)
-        self._note(word, set(given.values()))
+        self._note(word, set(contacts.values()))
 
     def key_books(self, word: str, step: "Step") -> None:
-        given = by_kind(step.contacts)
-        body = {**self.world.salon.order(START, notes=word), "client": {"name": word, **given}}
+        contacts = by_kind(step.contacts)
+        body = {
+            **self.world.salon.order(START, notes=word),
+            "client": {"name": word, **contacts},
+        }
         self.world.api.post("/api/bookings/create", body, key=word)
-        self._note(word, set(given.values()))
+        self._note(word, set(contacts.values()))
 
     def client_changes(self, word: str, step: "Step") -> None:
         self._change("/api/clients/update", self.clients(), step)
@@ -253,13 +259,13 @@ def test_an_erasure_removes_all_data_of_one_person_and_none_of_others(
     lost = [word for word, contact in past.events if contact in gone]
     assert [each for each in (*gone, *lost) if each in rows] == []
     assert [word for word, contact in past.events if contact not in gone and word not in rows] == []
-    api, said = past.world.api, str(past.transcripts())
+    api, transcripts = past.world.api, str(past.transcripts())
     for each in (*gone, *lost):
         text = quote(each)
         assert api.get(f"/api/forms/collection-list?search={text}")["total"] == 0
         assert api.get(f"/api/clients/list?search={text}")["total"] == 0
         assert api.get(f"/api/bookings/list?q={text}")["pagination"]["total"] == 0
-        assert each not in said
+        assert each not in transcripts
     for each in gone:
         field_name = "email" if "@" in each else "phone"
         spelling = each if "@" in each else f"8{each}"

@@ -120,9 +120,9 @@ def test_counters_match_the_leads_after_concurrent_status_changes(
 
     at_once(16, act)
     leads = api.get("/api/forms/collection-list")["collections"]
-    told = Counter(lead["status"] for lead in leads)
+    counted = Counter(lead["status"] for lead in leads)
     stats = api.get("/api/crm/stats")
-    assert +Counter(stats["byStatus"]) == told
+    assert +Counter(stats["byStatus"]) == counted
     for lead_id in ids:
         history = api.get(f"/api/forms/collection/{lead_id}")["history"]
         changes = [event["change"] for event in history[1:]]

@@ -46,7 +46,7 @@ class Parsed(HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.ended: list[str] = []
-        self.said: list[str] = []
+        self.texts: list[str] = []
         self.feed(html)
         self.close()
 
@@ -58,7 +58,7 @@ class Parsed(HTMLParser):
         self.ended.append(tag)
 
     def handle_data(self, data: str) -> None:
-        self.said.append(data)
+        self.texts.append(data)
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
@@ -73,7 +73,7 @@ class Parsed(HTMLParser):
 
     @property
     def text(self) -> str:
-        return "".join(self.said)
+        return "".join(self.texts)
 
 
 def embedded(language: str = "ru", title: str = "Заявка") -> Parsed:
@@ -175,7 +175,7 @@ class TestErrorPage:
         assert "checked" in found.named("news")
         assert "checked" not in found.named("agree")
         assert [("selected" in option) for option in found.all("option")] == [False, False, True]
-        assert "\n\nпервая\nвторая" in found.said  # The parser drops the first of two line breaks.
+        assert "\n\nпервая\nвторая" in found.texts  # The parser drops the first of two line breaks.
         assert "dropped" not in found.text
 
     def test_an_error_stands_inside_its_fields_label(self) -> None:

@@ -1,4 +1,4 @@
-"""Forms: the promises of the form calls, and the effects of a submission."""
+"""Operations on forms, and the effects of a submission."""
 
 import json
 from dataclasses import replace
@@ -81,9 +81,9 @@ class TestCreateForm:
         (error,) = answer.data["errors"]
         assert error["field"] == "fields"
         assert "at most 400,000 bytes" in error["message"]
-        failed, said = api.tool("svc_create_form", title="T", fields=fields)
+        failed, result = api.tool("svc_create_form", title="T", fields=fields)
         assert failed
-        assert "payload_too_large" in str(said)
+        assert "payload_too_large" in str(result)
         assert len(api.get("/api/forms/list")["forms"]) == before
 
     def test_a_form_just_below_the_size_of_a_row_is_stored(self, api: Api) -> None:
@@ -96,7 +96,7 @@ class TestCreateForm:
         assert (form["fields"][0]["label"], form["fields"][0]["type"]) == ("city", "text")
 
     @pytest.mark.parametrize(
-        ("change", "said"),
+        ("change", "message"),
         [
             ({"fields": []}, "fields: expected at least 1"),
             ({"fields": [{"name": f"f{n}"} for n in range(31)]}, "at most 30"),
@@ -113,10 +113,12 @@ class TestCreateForm:
             ({"title": " "}, "title"),
         ],
     )
-    def test_an_invalid_form_is_refused(self, change: dict[str, Any], said: str, api: Api) -> None:
+    def test_an_invalid_form_is_refused(
+        self, change: dict[str, Any], message: str, api: Api
+    ) -> None:
         answer = api.refused("POST", "/api/forms/create", FORM | change)
         assert answer.status == 400
-        assert said in answer.data["message"]
+        assert message in answer.data["message"]
 
     def test_an_unknown_site_is_refused(self, api: Api) -> None:
         answer = api.refused("POST", "/api/forms/create", FORM | {"projectId": new_id()})
@@ -202,8 +204,8 @@ class TestSubmit:
     ) -> None:
         russian = made(api, title="Заявка")
         own = made(api, successMessage="Ждём вас!")
-        said = [public_form(each).success_message for each in (form, russian, own)]
-        assert said == [
+        messages = [public_form(each).success_message for each in (form, russian, own)]
+        assert messages == [
             form_texts.text("en", "received"),
             form_texts.text("ru", "received"),
             "Ждём вас!",
@@ -351,8 +353,10 @@ class TestLimits:
     def test_a_form_has_a_daily_cap_that_repeats_do_not_use(
         self, api: Api, form: str, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        cap = submission.A_DAY.__class__("form-day", "a day", 2, submission.A_DAY.window)
-        monkeypatch.setattr(submission, "A_DAY", cap)
+        cap = submission.FORM_SUBMISSIONS_PER_DAY.__class__(
+            "form-day", "a day", 2, submission.FORM_SUBMISSIONS_PER_DAY.window
+        )
+        monkeypatch.setattr(submission, "FORM_SUBMISSIONS_PER_DAY", cap)
         for _ in range(3):
             submit(form, "visitor", name="Ada")
         submit(form, name="Bob")
@@ -365,8 +369,8 @@ class TestLimits:
     def test_a_visitor_has_a_daily_cap_across_all_forms_of_a_workspace(
         self, api: Api, form: str, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        cap = submission.A_DAY_OF_VISITOR
-        monkeypatch.setattr(submission, "A_DAY_OF_VISITOR", replace(cap, max_requests=2))
+        cap = submission.VISITOR_SUBMISSIONS_PER_DAY
+        monkeypatch.setattr(submission, "VISITOR_SUBMISSIONS_PER_DAY", replace(cap, max_requests=2))
         submit(form, "visitor", name="Ada")
         submit(made(api), "visitor", name="Ada")
         with pytest.raises(RateLimitedError):

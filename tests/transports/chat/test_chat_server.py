@@ -88,7 +88,7 @@ def test_a_visitor_who_disconnects_is_charged_for_the_text_so_far(
 
     monkeypatch.setattr(chat_exchange.Exchange, "close", closing)
     monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.02)
-    monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 0.0)
+    monkeypatch.setattr(chat_answer, "USAGE_SECONDS", 0.0)
     model = ScriptedModel(["word " * 9, Event()])
     monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
     body = {"agentId": bot.id, "message": "Tell me a tale"}

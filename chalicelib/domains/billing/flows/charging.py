@@ -161,7 +161,7 @@ def reserve(  # noqa: PLR0913  the fields of a hold
             wallet, budget = _read(hold)
             hold = _priced(hold, wallet, budget, terms.zone)
             ledger.open_hold(unit, wallet, hold)
-            budgets.use(unit, budget, hold)
+            budgets.reserve(unit, budget, hold)
         stage(unit)
         return hold
 
@@ -208,7 +208,7 @@ def _close(hold: Hold, usage: TokenUsage | None, stage: Stage, seconds: float) -
         else:
             wallet, budget = _read(hold, still_open=True)
             ledger.close_hold(unit, wallet, hold, cost, usage)
-            budgets.give_back(unit, budget, hold, hold.amount - cost)
+            budgets.release(unit, budget, hold, hold.amount - cost)
         stage(unit)
         return settled
 

@@ -103,8 +103,8 @@ def set_limits(
     return budget.limits | dict(limits)
 
 
-def use(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
-    """Stage counting a hold in its windows. The commit requires that the limits are unchanged."""
+def reserve(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
+    """Stage reserving a hold's amount in its windows. The commit requires unchanged limits."""
     actions: list[Action] = []
     conditions: list[Condition] = [_unchanged(budget)]
     for window, key in zip(WINDOWS, hold.windows, strict=True):
@@ -124,8 +124,8 @@ def use(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
     unit.update(budget, actions, _all(conditions))
 
 
-def give_back(unit: UnitOfWork, budget: BudgetRow, hold: Hold, amount: int) -> None:
-    """Stage closing a hold: return ``amount`` to the hold's windows that are still current."""
+def release(unit: UnitOfWork, budget: BudgetRow, hold: Hold, amount: int) -> None:
+    """Stage the release of a hold. ``amount`` is returned to its windows that are still current."""
     actions: list[Action] = []
     conditions: list[Condition] = []
     for window, key in zip(WINDOWS, hold.windows, strict=True):

@@ -21,7 +21,7 @@ class ServiceDraftRequest(Wire):
     AT_LEAST_ONE_OF = ("name", "prompt")
 
     name: CardName | None = optional("Rough name.")
-    prompt: Prompt | None = optional("What to stress.")
+    prompt: Prompt | None = optional("What to emphasize.")
     language: Language = Field(default="ru", description="Language code.")
 
     @model_validator(mode="after")
@@ -32,7 +32,7 @@ class ServiceDraftRequest(Wire):
 
 
 class ServiceDraft(DraftOut):
-    """A drafted service card. It has no price: that is yours to say."""
+    """A drafted service card. It has no price; set one yourself."""
 
     duration_min: int | None = Field(description="Usual length in minutes, or null.")
 
@@ -40,7 +40,7 @@ class ServiceDraft(DraftOut):
 class ServiceDraftResult(Wire):
     """A drafted card with photo candidates. Neither is stored."""
 
-    draft: ServiceDraft = Field(description="The card, to look at and pass to svc_create_service.")
+    draft: ServiceDraft = Field(description="The card. Check it, then call svc_create_service.")
     images: list[PhotoOut] = Field(description="Photo candidates, at most 10.")
 
 

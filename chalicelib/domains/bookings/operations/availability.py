@@ -66,12 +66,12 @@ class OpeningRuleIn(Wire):
 
     weekday: Weekday = optional("mon-sun, 0-7; 0, 7: Sunday.")
     weekdays: Annotated[list[Weekday], Field(max_length=8)] = optional("Or several.")
-    date: Day = optional("Or a date, in place of its weekday.")
+    date: Day = optional("Or a date; replaces its weekday.")
     intervals: Annotated[list[OpeningIntervalIn], Field(max_length=MAX_INTERVALS)] = optional(
         "[]: closed. end <= start: the next day."
     )
-    start: TimeOfDay = optional("Of the only one.")
-    end: TimeOfDay = optional("Of the only one.")
+    start: TimeOfDay = optional("Start of a single interval.")
+    end: TimeOfDay = optional("End of a single interval.")
 
     @property
     def rule(self) -> Rule:
@@ -86,15 +86,15 @@ class OpeningIntervalOut(Wire):
     """Opening hours of a day."""
 
     start: str = Field(description="HH:MM.")
-    end: str = Field(description="HH:MM, or 24:00; up to the start, it is on the next day.")
+    end: str = Field(description="HH:MM, or 24:00. An end before the start is on the next day.")
 
 
 class OpeningRuleOut(Wire):
     """Opening hours of a weekday, or of a date."""
 
     weekday: str | None = Field(description="mon to sun, or null.")
-    date: str | None = Field(description="The date, whose weekday then does not count, or null.")
-    intervals: list[OpeningIntervalOut] = Field(description="Opening hours; none: closed.")
+    date: str | None = Field(description="Date, or null. It replaces the hours of its weekday.")
+    intervals: list[OpeningIntervalOut] = Field(description="Opening hours; empty: closed.")
 
 
 class AvailabilityQuery(Wire):
@@ -107,10 +107,8 @@ class Availability(Wire):
     """The opening hours of a resource."""
 
     resource_id: Id = Field(description="Resource id.")
-    timezone: str = Field(description="IANA zone that the hours are in.")
-    rules: list[OpeningRuleOut] = Field(
-        description="Weekdays, Monday first, then dates; canonical."
-    )
+    timezone: str = Field(description="IANA zone of the hours.")
+    rules: list[OpeningRuleOut] = Field(description="Weekdays, Monday first, then dates.")
     updated_at: Timestamp | None = Field(description="When they were last set, or null.")
 
     @classmethod
@@ -130,7 +128,7 @@ class AvailabilityInput(Wire):
 
     resource_id: Id = Field(description="Resource id.")
     rules: Annotated[list[OpeningRuleIn], Field(max_length=MAX_RULES)] = Field(
-        description="All; [] clears."
+        description="Replaces all; [] clears."
     )
     timezone: Timezone | None = optional("IANA.")
 
@@ -153,7 +151,7 @@ def _rule_out(rule: Rule) -> OpeningRuleOut:
     example={"resourceId": "RESOURCE_ID"},
 )
 def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
-    """Return a resource's opening hours. No rules: it cannot be booked."""
+    """Return a resource's opening hours. Without rules it cannot be booked."""
     resource = RESOURCES.require(ctx.workspace_id, args.resource_id)
     row = resources.find_schedule(ctx.workspace_id, resource.id)
     return Availability.of(resource, row)
@@ -176,11 +174,11 @@ def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
     },
 )
 def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
-    """Replace a resource's whole opening hours. A warning names bookings now outside.
+    """Replace all opening hours of a resource. A warning lists bookings outside the new hours.
 
     Such as {weekdays: [mon, 5], start: "09:00", end: "18:00"}, {date: "2030-01-01", intervals: []}.
     """
-    wanted = _parsed(args)
+    hours = _parsed(args)
     before = RESOURCES.require(ctx.workspace_id, args.resource_id)
     timezone = args.timezone or before.timezone
     warn_of_zone(ctx, before, timezone)
@@ -188,13 +186,13 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
     def stage(unit: UnitOfWork) -> bytes:
         resource = RESOURCES.require(unit.workspace_id, args.resource_id)
         resource.timezone = timezone
-        row = resources.save_schedule(unit, resource, wanted)
+        row = resources.save_schedule(unit, resource, hours)
         return Availability.of(resource, row).model_dump_json(by_alias=True).encode()
 
     # Committed separately: a booking made at the same time either reads the new hours or is found
     # below.
     made = ctx.unit.commit_batch("availability", stage)
-    _warn_of_bookings_outside(ctx, args.resource_id, wanted, timezone)
+    _warn_of_bookings_outside(ctx, args.resource_id, hours, timezone)
     return Availability.model_validate(from_json(made))
 
 
@@ -207,28 +205,28 @@ def _parsed(args: AvailabilityInput) -> Schedule:
 
 
 def _warn_of_bookings_outside(
-    ctx: Context, resource_id: str, wanted: Schedule, timezone: str
+    ctx: Context, resource_id: str, hours: Schedule, timezone: str
 ) -> None:
     now = clock.now()
     first, last = epoch_ms(now), epoch_ms(now + CHECKED_PERIOD)
     found = bookings.blocking_between(
         ctx.workspace_id, [resource_id], first, last, limit=MAX_CHECKED
     )
-    ahead = BOOKINGS.fetch(ctx.workspace_id, found.ids)
-    outside = [each.id for each in ahead if not _is_inside(each, wanted, timezone)]
+    upcoming = BOOKINGS.fetch(ctx.workspace_id, found.ids)
+    outside = [each.id for each in upcoming if not _is_inside(each, hours, timezone)]
     if outside:
         more = ", …" if len(outside) > MAX_LISTED or found.total > MAX_CHECKED else ""
         ctx.warn(
-            f"{len(outside)} booking(s) to come are now outside the opening hours and stay as they "
-            f"are: {', '.join(outside[:MAX_LISTED])}{more}. Move or cancel them "
+            f"{len(outside)} upcoming booking(s) are now outside the opening hours, and stay "
+            f"unchanged: {', '.join(outside[:MAX_LISTED])}{more}. Move or cancel them "
             "(svc_set_booking_status)."
         )
 
 
-def _is_inside(booking: BookingRow, wanted: Schedule, timezone: str) -> bool:
+def _is_inside(booking: BookingRow, hours: Schedule, timezone: str) -> bool:
     start, end = booking.busy.start, booking.busy.end
     opened = schedule.windows(
-        wanted,
+        hours,
         timezone,
         clock.local_day(booking.starts_at, timezone) - 2 * _DAY,
         clock.local_day(booking.ends_at, timezone) + _DAY,

@@ -31,7 +31,7 @@ ReasonText = Annotated[str, StringConstraints(max_length=500)]
 
 
 class BookingContact(Wire):
-    """Who is coming."""
+    """Name and contact details of a client."""
 
     AT_LEAST_ONE_OF = ("phone", "email")
 
@@ -54,11 +54,11 @@ class BookingCreate(Wire):
     service_id: Id = Field(description="Service id.")
     start_at: When = Field(description="startAt of a slot.")
     resource_id: Id | None = optional("Default: the first free one.")
-    client: BookingContact | None = optional("Found by contacts, or made.")
+    client: BookingContact | None = optional("Found by contacts, or created.")
     client_id: Id | None = optional("Or a client id.")
     notes: Notes | None = optional("Notes.")
     status: Literal["pending_payment", "confirmed"] | None = optional(
-        "Omitted: confirmed, or a 30-minute hold by requirePayment."
+        "Default: confirmed; a 30-minute hold if requirePayment."
     )
     ignore_schedule: bool = Field(
         default=False, description="Skip hours, grid, notice, horizon, time off, the past."
@@ -75,14 +75,14 @@ class BookingMoveTo(Wire):
 
     start_at: When | None = optional("New start.")
     resource_id: Id | None = optional("New resource.")
-    ignore_schedule: bool = Field(default=False, description="As when booking.")
+    ignore_schedule: bool = Field(default=False, description="As in svc_create_booking.")
 
 
 class BookingStatusSet(BookingMoveTo):
     """New status of a booking, and optionally a new start or resource."""
 
     id: Id = Field(description="Booking id.")
-    status: BookingStatus = Field(description="Any; the current one to only move it.")
+    status: BookingStatus = Field(description="Send the current status to only move it.")
     reason: ReasonText | None = optional("Kept in the history.")
 
 
@@ -117,7 +117,7 @@ class BookingReschedule(BookingMoveTo):
 def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     """Book a slot of svc_get_available_slots for a client.
 
-    Taken meanwhile: 409 slot_unavailable with alternatives.
+    If it is no longer free: 409 slot_unavailable with alternatives.
     """
     client, contact = _client_and_contact(ctx, args)
     made, event = booking.book(
@@ -149,9 +149,9 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     errors=(SlotUnavailableError,),
 )
 def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
-    """Give a booking any status; with startAt or resourceId, move it.
+    """Set any status of a booking; with startAt or resourceId, move it.
 
-    A time that was given up must still be free (409 slot_unavailable).
+    To reactivate a cancelled booking, its time must be free (else 409 slot_unavailable).
     """
     return _changed(ctx, args, args.status, args.reason)
 
@@ -166,7 +166,7 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
     errors=(SlotUnavailableError,),
 )
 def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingResult:
-    """Give a booking another start, another resource, or both; its status stays."""
+    """Move a booking to another start, another resource, or both. Its status stays."""
     return _changed(ctx, args, None, None)
 
 
@@ -198,7 +198,9 @@ def _client_and_contact(ctx: Context, args: BookingCreate) -> tuple[ClientRow | 
     """Return the client with the given id, if any, and the contacts to store with the booking."""
     if args.client is not None:
         country = calendars.workspace_of(ctx.unit).country
-        given = args.client
-        return None, booking.contact_of(given.name, given.phone, given.email, country)
+        contact = booking.contact_of(
+            args.client.name, args.client.phone, args.client.email, country
+        )
+        return None, contact
     client = CLIENTS.require(ctx.workspace_id, args.client_id or "")
     return client, Contact(client.name, client.email, client.phone)

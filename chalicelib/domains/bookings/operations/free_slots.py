@@ -33,16 +33,16 @@ MAX_DAYS = 31
 
 MAX_SLOTS = 5000
 DEFAULT_MAX_SLOTS = 40
-"""Default maximum of slots in a response.
+"""Default maximum number of slots in a response.
 
-An AI client reads every slot, and a month of three people has hundreds.
+It is small, because an AI model reads every slot, and a month of three resources has hundreds.
 """
 
 
 class SlotsRange(Wire):
     """Range and optional resource of a slot search."""
 
-    resource_id: Id | None = optional("Only with this one.")
+    resource_id: Id | None = optional("Only of this resource.")
     from_: When | None = Field(
         default=None, alias="from", description="ISO 8601 or a date, inclusive; now if omitted."
     )
@@ -56,7 +56,7 @@ class SlotsQuery(SlotsRange):
     service_id: Id = Field(description="Service id.")
     booking_id: Id | None = optional("Slots to move this booking to.")
     limit: Annotated[int, Field(ge=1, le=MAX_SLOTS)] | None = optional(
-        f"Slots at most; by default {DEFAULT_MAX_SLOTS}, or the whole first day."
+        f"Slots at most; default: {DEFAULT_MAX_SLOTS}, or the whole first day."
     )
 
 
@@ -67,11 +67,11 @@ class SlotList(Wire):
     resources: list[SlotResource] = Field(description="The service's resources.")
     timezone: str = Field(description="Zone of startLocal.")
     duration_min: int = Field(description="Length in minutes.")
-    step_min: int = Field(description="Minutes from one start to the next.")
-    next_from: Timestamp | None = Field(description="from of the next call if there are more.")
-    reason: NoSlotReason | None = Field(description="Why there are none, or null.")
+    step_min: int = Field(description="Minutes between the starts of two slots.")
+    next_from: Timestamp | None = Field(description="from of the next call, if there are more.")
+    reason: NoSlotReason | None = Field(description="Why there are no slots, or null.")
     next_available: SlotOut | None = Field(
-        description="If there are none: the first in 93 days after, or null."
+        description="If there are no slots: the first within 93 days after, or null."
     )
 
 
@@ -83,7 +83,7 @@ class SlotList(Wire):
     example={"serviceId": "SERVICE_ID", "timezone": "Asia/Kolkata", "limit": 2},
 )
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
-    """Find when a service can be booked: book a startAt of these with svc_create_booking."""
+    """Find free slots of a service. Book one by its startAt with svc_create_booking."""
     service = SERVICES.require(ctx.workspace_id, args.service_id)
     return slot_list(ctx, service, args, args.limit, _booking_to_move(ctx, args, service))
 
@@ -113,7 +113,7 @@ def slot_list(
     found = search.slots(query)
     shown = len(_first_slots(found.slots, zone)) if limit is None else limit
     more = found.slots[shown:]
-    following = None if found.slots or found.reason in PERMANENT_REASONS else search.next(query)
+    next_slot = None if found.slots or found.reason in PERMANENT_REASONS else search.next(query)
     return SlotList(
         slots=[SlotOut.of(slot, zone) for slot in found.slots[:shown]],
         resources=[SlotResource.from_row(each.values) for each in search.shown_resources],
@@ -122,7 +122,7 @@ def slot_list(
         step_min=search.rules.step_min,
         next_from=clock.moment_at(more[0].start) if more else None,
         reason=found.reason,
-        next_available=SlotOut.of(following, zone) if following else None,
+        next_available=SlotOut.of(next_slot, zone) if next_slot else None,
     )
 
 
@@ -141,7 +141,7 @@ def _booking_to_move(ctx: Context, args: SlotsQuery, service: ServiceRow) -> Boo
         return None
     booking = BOOKINGS.require(ctx.workspace_id, args.booking_id)
     if booking.service_id != service.id:
-        message = f"expected a booking of this service; it is of {booking.service_id}"
+        message = f"expected a booking of this service, received one of {booking.service_id}"
         raise ValidationError.of("bookingId", message)
     return booking
 

@@ -51,13 +51,13 @@ BOOKING_CHANGES = Limit(
 BOOKINGS_PER_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
 """Bookings per day from one visitor.
 
-If the rate limiter is unavailable, requests are refused. The same holds for ``BOOKING_CHANGES``.
+If the rate limiter is unavailable, requests are refused. ``BOOKING_CHANGES`` does the same.
 """
 CALENDAR_FILES = Limit("public-calendar", "calendar files a minute", 60, timedelta(minutes=1))
 MAX_UPCOMING = 5
 """Maximum number of upcoming bookings that one visitor may make for one contact in a workspace."""
 MAX_HOLDS = 2
-"""Maximum number of unpaid holds among these bookings."""
+"""Maximum number of unpaid bookings among them."""
 RETRY_AFTER = timedelta(hours=1)
 """Retry-After of a refused request. It is constant, so that it reveals nothing."""
 SUFFIX = ".ics"
@@ -66,7 +66,7 @@ TokenText = Annotated[str, StringConstraints(max_length=100)]
 
 
 class BookingStartedError(ConflictError):
-    """A booking has begun, so its visitor cannot cancel it any more."""
+    """The booking has begun, so its visitor can no longer cancel it."""
 
     code = "booking_started"
 
@@ -84,13 +84,13 @@ class PublicBookingCreate(Wire):
     service_id: Id = Field(description="Service id.")
     start_at: When = Field(description="startAt of a slot.")
     timezone: Timezone | None = optional("IANA zone of a time without an offset.")
-    resource_id: Id | None = optional("Omitted: the first that is free.")
-    client: BookingContact = Field(description="Who is coming, and how to reach them.")
-    notes: Notes | None = optional("What the business should know.")
+    resource_id: Id | None = optional("Default: the first free one.")
+    client: BookingContact = Field(description="Name and contact details of the client.")
+    notes: Notes | None = optional("Notes for the business.")
 
 
 class PublicBookingOut(Wire):
-    """A booking, as whoever holds its token sees it."""
+    """Public data of a booking. Anyone with its token can read them."""
 
     id: Id = Field(description="Booking id.")
     status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
@@ -117,15 +117,15 @@ class PublicBookingMade(Wire):
     """A new booking with its cancellation token and calendar file."""
 
     booking: PublicBookingOut = Field(description="The booking.")
-    cancel_token: str = Field(description="Cancels it; whoever has it can.")
-    ics_url: str = Field(description="URL of its calendar file, without contacts.")
+    cancel_token: str = Field(description="Token to cancel the booking. Keep it secret.")
+    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
 
 
 class PublicCancellation(Wire):
     """Token of a booking to cancel."""
 
     token: TokenText = Field(description="cancelToken of the booking.")
-    dry_run: bool = Field(default=False, description="Only show the booking.")
+    dry_run: bool = Field(default=False, description="Only return the booking.")
 
 
 class PublicBookingResult(Wire):
@@ -137,7 +137,7 @@ class PublicBookingResult(Wire):
 class CalendarFileRef(Wire):
     """Name of a calendar file."""
 
-    file: TokenText = Field(description="Its name, as icsUrl ends.")
+    file: TokenText = Field(description="File name: the last part of icsUrl.")
 
 
 class CalendarFile(Wire):
@@ -172,7 +172,7 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
     example={"id": "SERVICE_ID", "from": "2027-03-01", "limit": 2},
 )
 def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
-    """Find when a service can be booked: book a startAt of these."""
+    """Find free slots of a service. Book one by its startAt."""
     return slot_list(ctx, _open_service(ctx, args.id), args, args.limit)
 
 
@@ -191,15 +191,15 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     errors=(SlotUnavailableError,),
 )
 def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBookingMade:
-    """Book a free slot. Taken meanwhile: 409 slot_unavailable with up to 5 alternatives."""
+    """Book a free slot. If it is no longer free: 409 slot_unavailable with up to 5 alternatives."""
     service = _open_service(ctx, args.service_id)
     country = workspaces.get(ctx.workspace_id).country
-    who = args.client
-    contact = booking.contact_of(who.name, who.phone, who.email, country)
+    client = args.client
+    contact = booking.contact_of(client.name, client.phone, client.email, country)
     ctx.unit.run_side_effect_once(
         "day", lambda: limits.take(BOOKINGS_PER_DAY, ctx.principal.rate_limit_key)
     )
-    made_before = _check_upcoming(ctx, service, contact)
+    earlier = _check_upcoming(ctx, service, contact)
     secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
     made, _ = booking.book(
         ctx.unit,
@@ -214,7 +214,7 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
             token_secret=secret,
         ),
     )
-    for row in made_before:
+    for row in earlier:
         row.ids = [*row.ids, made.id]
         ctx.unit.save(row)
     limits.stage(ctx.unit, _unverified(service), service.id)
@@ -246,12 +246,12 @@ def _check_upcoming(
         ctx.workspace_id, ctx.principal.rate_limit_key, filter(None, contact.identity.values())
     )
     for row in rows:
-        ahead = bookings.upcoming(ctx.workspace_id, row.ids)
-        row.ids = [each.id for each in ahead]
-        holds = sum(each.hold_expires_at is not None for each in ahead)
-        if len(ahead) >= MAX_UPCOMING or (service.require_payment and holds >= MAX_HOLDS):
+        upcoming = bookings.upcoming(ctx.workspace_id, row.ids)
+        row.ids = [each.id for each in upcoming]
+        holds = sum(each.hold_expires_at is not None for each in upcoming)
+        if len(upcoming) >= MAX_UPCOMING or (service.require_payment and holds >= MAX_HOLDS):
             msg = (
-                "You have made as many bookings for these contacts as a visitor may. "
+                "You have the maximum number of upcoming bookings for these contacts. "
                 "Cancel one of them, or try again later."
             )
             wait = round(RETRY_AFTER.total_seconds())
@@ -261,8 +261,8 @@ def _check_upcoming(
 
 def _unverified(service: ServiceRow) -> Limit:
     """Return the limit on visitors' bookings of a service. Their contacts are not verified."""
-    most = int(service.unverified_per_hour)
-    return Limit("unverified", "bookings of this service an hour", most, timedelta(hours=1))
+    max_bookings = int(service.unverified_per_hour)
+    return Limit("unverified", "bookings of this service an hour", max_bookings, timedelta(hours=1))
 
 
 @operation(
@@ -277,11 +277,11 @@ def _unverified(service: ServiceRow) -> Limit:
     errors=(BookingStartedError,),
 )
 def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBookingResult:
-    """Cancel a booking before it begins; one that is cancelled stays so."""
+    """Cancel a booking before it begins. Cancelling it again has no effect."""
     row = _booking_for_token(ctx, args.token, Purpose.CANCEL)
     if row.status != "cancelled":
         if row.starts_at <= clock.now():
-            msg = "This booking has begun, or is over, and cannot be cancelled any more."
+            msg = "This booking has already begun and can no longer be cancelled."
             raise BookingStartedError(msg)
         if not args.dry_run:
             booking.change(ctx.unit, row, BookingChange(ctx.principal.audit_actor, "cancelled"))
@@ -298,7 +298,7 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
     example={"file": "CALENDAR_FILE"},
 )
 def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
-    """Return a booking as an iCalendar file, which replaces an earlier copy of it."""
+    """Return a booking as an iCalendar file. Calendars replace an earlier copy with it."""
     row = _booking_for_token(ctx, args.file.removesuffix(SUFFIX), Purpose.CALENDAR)
     file = calendar_files.calendar_file(
         CalendarEvent(

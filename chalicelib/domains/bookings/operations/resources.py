@@ -57,7 +57,7 @@ ServiceIds = Annotated[list[Id], Field(max_length=binding.MAX_SERVICES)]
 
 
 class HasFutureBookingsError(ConflictError):
-    """A resource is to be deleted that clients still have bookings with: ``futureBookings``."""
+    """The resource has upcoming bookings and cannot be deleted: ``futureBookings``."""
 
     code = "has_future_bookings"
 
@@ -66,7 +66,7 @@ class HasFutureBookingsError(ConflictError):
 
 
 class ResourceOut(Wire):
-    """A resource, as every answer shows it."""
+    """A resource that services are booked with: a person, a room or equipment."""
 
     id: Id = Field(description="Resource id.")
     name: str = Field(description="Name.")
@@ -74,11 +74,11 @@ class ResourceOut(Wire):
     description: str | None = Field(description="Description, or null.")
     description_truncated: bool = Field(description=descriptions.TRUNCATED)
     photo: ImageOut | None = Field(description="Photo, or null.")
-    timezone: str = Field(description="IANA zone that its hours are in.")
-    capacity: int = Field(description="Bookings it takes at the same time.")
+    timezone: str = Field(description="IANA zone of its opening hours.")
+    capacity: int = Field(description="Maximum number of bookings at the same time.")
     status: str = Field(description="active or inactive.")
-    service_ids: list[Id] = Field(description="Services that are booked with it.")
-    sort_order: int = Field(description="Place among all resources, ascending.")
+    service_ids: list[Id] = Field(description="Services that can be booked with it.")
+    sort_order: int = Field(description="Position among all resources, ascending.")
     created_at: Timestamp = Field(description="When it was created.")
 
     @classmethod
@@ -123,12 +123,12 @@ class ResourceCreate(Wire):
     """A new resource."""
 
     name: Title = Field(description="Name.")
-    type: Type = Field(default="master", description="What it is.")
-    timezone: Timezone | None = optional("IANA; the workspace's if omitted.")
-    capacity: Capacity = Field(default=1, description="At the same time.")
+    type: Type = Field(default="master", description="master: a person.")
+    timezone: Timezone | None = optional("IANA; default: the workspace's.")
+    capacity: Capacity = Field(default=1, description="Bookings at the same time.")
     description: Description | None = optional("Description.")
     photo: ImageIn | None = optional("Photo.")
-    service_ids: ServiceIds | None = optional("Bound to them.")
+    service_ids: ServiceIds | None = optional("Services to bind to it.")
 
 
 @fields_as_in(ResourceCreate)
@@ -144,29 +144,29 @@ class ResourcePatch(Patch):
     photo: ImageIn | None = optional()
     service_ids: ServiceIds = optional("Replaces all; [] unbinds.")
     status: Status = optional("inactive: no slots.")
-    sort_order: SortOrder = optional("Place in the list.")
+    sort_order: SortOrder = optional("Position in the list.")
 
 
 class ResourceDelete(Wire):
     """Id of a resource to delete."""
 
     id: Id = Field(description="Resource id.")
-    force: bool = Field(default=False, description="Even with bookings to come.")
+    force: bool = Field(default=False, description="Even with upcoming bookings.")
     dry_run: bool = Field(default=False, description="Only report.")
 
 
 class ResourceDeleted(DeletedResult):
     """Result of a deletion, with the number of remaining bookings."""
 
-    future_bookings: int = Field(description="Its bookings to come, which stay.")
+    future_bookings: int = Field(description="Upcoming bookings, which stay.")
 
 
 def warn_of_zone(ctx: Context, resource: ResourceRow, timezone: str) -> None:
     """Warn that a change of zone moves a resource's opening hours, but not its bookings."""
     if timezone != resource.timezone:
         ctx.warn(
-            f"The opening hours are now in {timezone}, before in {resource.timezone}. Bookings "
-            "stay at the moments they were made for."
+            f"The opening hours are now in {timezone}; before, they were in {resource.timezone}. "
+            "Existing bookings are not moved."
         )
 
 
@@ -203,7 +203,7 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
     if args.id is not None:
         shown = list(map(form, found.records))
     else:
-        remedy = "list one by its id for the whole of it"
+        remedy = "list a resource by id to get its full description"
         shown = descriptions.shortened(ctx, found.records, form, noun="resource", remedy=remedy)
     return ResourceList(resources=shown, total=found.total)
 
@@ -224,7 +224,7 @@ def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
     example={"id": "RESOURCE_ID"},
 )
 def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
-    """Return one resource, its whole description included."""
+    """Return one resource with its full description."""
     resource = RESOURCES.require(ctx.workspace_id, args.id)
     bound = services.bound_to(ctx.workspace_id, [resource.id])
     return ResourceResult(resource=ResourceOut.of(resource, bound[resource.id]))
@@ -241,7 +241,7 @@ def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     errors=(ConflictError,),
 )
 def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
-    """Create a resource. It is free in its opening hours alone (svc_set_availability)."""
+    """Create a resource. It has slots only in its opening hours (svc_set_availability)."""
     resource = RESOURCES.new(
         ctx.workspace_id,
         name=args.name,
@@ -276,14 +276,14 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     descriptions.require_whole(changes.get("description"), resource.description)
     warn_of_zone(ctx, resource, changes.get("timezone", resource.timezone))
     service_ids = changes.pop("service_ids", None)
-    photo_given, photo = "photo" in changes, changes.pop("photo", None)
+    has_photo, photo = "photo" in changes, changes.pop("photo", None)
     for name, value in changes.items():
         setattr(resource, name, value)
     if service_ids is None:
         bound = services.bound_to(ctx.workspace_id, [resource.id])[resource.id]
     else:
         bound = binding.bind(ctx, resource, service_ids)
-    if photo_given:
+    if has_photo:
         resource.images = _photo(ctx, photo, resource.images)
     ctx.unit.save(resource)
     return ResourceResult(resource=ResourceOut.of(resource, bound))
@@ -300,25 +300,25 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     errors=(HasFutureBookingsError,),
 )
 def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
-    """Delete a resource: its slots end, it is unbound, its bookings stay.
+    """Delete a resource. It has no more slots and is unbound from services; its bookings stay.
 
-    Without force, one with bookings to come stays (409 has_future_bookings).
+    A resource with upcoming bookings requires force (else 409 has_future_bookings).
     """
     resource = RESOURCES.require(ctx.workspace_id, args.id)
-    ahead = bookings.future_count(ctx.workspace_id, resource_id=resource.id)
-    if ahead and not args.force:
+    upcoming = bookings.future_count(ctx.workspace_id, resource_id=resource.id)
+    if upcoming and not args.force:
         msg = (
-            f"The resource has {ahead} booking(s) to come. Move or cancel them "
-            "(svc_set_booking_status), or send force: true to delete it and leave them as they are."
+            f"The resource has {upcoming} upcoming booking(s). Move or cancel them "
+            "(svc_set_booking_status), or send force: true to delete it and keep them unchanged."
         )
         if not args.dry_run:
-            raise HasFutureBookingsError(msg, future_bookings=ahead)
+            raise HasFutureBookingsError(msg, future_bookings=upcoming)
         ctx.warn(f"Without force this would be refused: {msg}")
     resources.stage_deletion(ctx.unit, resource, kept=KEPT_AFTER_DELETION)
     job = jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id})
     ctx.unit.create(job)
     ctx.unit.after_commit(lambda: jobs.attempt(job, release))
-    return ResourceDeleted(id=resource.id, deleted=not args.dry_run, future_bookings=ahead)
+    return ResourceDeleted(id=resource.id, deleted=not args.dry_run, future_bookings=upcoming)
 
 
 @job_handler(CASCADE)
@@ -351,5 +351,5 @@ def _remove(unit: UnitOfWork, time_off_ids: Sequence[str]) -> None:
 
 
 def _photo(ctx: Context, photo: ImageIn | None, before: Sequence[ImageMap]) -> list[ImageMap]:
-    wanted = [photo] if photo else []
-    return images.import_record_images(ctx, wanted, FOLDER, before=before, field="photo")
+    photos = [photo] if photo else []
+    return images.import_record_images(ctx, photos, FOLDER, before=before, field="photo")

@@ -61,7 +61,7 @@ Status = Literal["active", "inactive"]
 
 
 class ServiceOut(Wire):
-    """A service, as every answer shows it."""
+    """A service that clients can book."""
 
     id: Id = Field(description="Service id.")
     name: str = Field(description="Name.")
@@ -72,22 +72,24 @@ class ServiceOut(Wire):
     category_id: Id | None = Field(description="Category id, or null.")
     site_id: Id | None = Field(description="Site id, or null.")
     agent_id: Id | None = Field(description="Agent id, or null.")
-    resource_ids: list[Id] = Field(description="Resources, any of which it is booked with.")
+    resource_ids: list[Id] = Field(
+        description="Alternative resources; a booking takes one of them."
+    )
     images: list[ImageOut] = Field(description="Images, the main one first.")
     tags: list[str] = Field(description="Tags.")
     status: str = Field(description="active or inactive.")
     slot_step_min: int | None = Field(
-        description="Minutes from one start to the next, or null: its duration."
+        description="Minutes between the starts of two slots; null: the duration."
     )
     buffer_before_min: int = Field(description="Minutes kept free before a booking.")
     buffer_after_min: int = Field(description="Minutes kept free after a booking.")
-    min_notice_min: int = Field(description="Minutes from now to the first start, at least.")
+    min_notice_min: int = Field(description="Minimum minutes between booking and start.")
     horizon_days: int = Field(description="Days ahead that can be booked.")
-    require_payment: bool = Field(description="Whether a booking waits for its payment.")
+    require_payment: bool = Field(description="Whether a booking is held until it is paid.")
     unverified_per_hour: int = Field(
-        description="Bookings that visitors may make in an hour, all of them together."
+        description="Maximum number of bookings by visitors per hour, all visitors together."
     )
-    sort_order: int = Field(description="Place among all services, ascending.")
+    sort_order: int = Field(description="Position among all services, ascending.")
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
 
@@ -149,16 +151,16 @@ class ServiceCreate(Wire):
     category_id: Id | None = optional("Category id.")
     site_id: Id | None = optional("Site id.")
     agent_id: Id | None = optional("Agent id.")
-    resource_ids: ResourceIds | None = optional("Any one will do.")
+    resource_ids: ResourceIds | None = optional("Alternatives.")
     images: Images | None = optional("The main one first.")
     tags: Tags | None = optional("Tags.")
     status: Status = Field(default="active", description="inactive: no slots.")
-    slot_step_min: Duration | None = optional("Else durationMin.")
-    buffer_before_min: Buffer = Field(default=0, description="Free before.")
-    buffer_after_min: Buffer = Field(default=0, description="Free after.")
-    min_notice_min: Notice = Field(default=0, description="Least ahead.")
+    slot_step_min: Duration | None = optional("Default: durationMin.")
+    buffer_before_min: Buffer = Field(default=0, description="Kept free before.")
+    buffer_after_min: Buffer = Field(default=0, description="Kept free after.")
+    min_notice_min: Notice = Field(default=0, description="Minimum notice.")
     horizon_days: Horizon = Field(default=60, description="Days ahead.")
-    require_payment: bool = Field(default=False, description="Unpaid lapse.")
+    require_payment: bool = Field(default=False, description="Hold until paid.")
     unverified_per_hour: Unverified = Field(default=20, description="Visitors' bookings.")
 
 
@@ -185,7 +187,7 @@ class ServicePatch(Patch):
     horizon_days: Horizon = optional()
     require_payment: bool = optional()
     unverified_per_hour: Unverified = optional()
-    sort_order: SortOrder = optional("Place in the list.")
+    sort_order: SortOrder = optional("Position in the list.")
 
 
 class ServiceDelete(Wire):
@@ -198,7 +200,7 @@ class ServiceDelete(Wire):
 class ServiceDeleted(DeletedResult):
     """Result of a deletion, with the number of remaining bookings."""
 
-    future_bookings: int = Field(description="Its bookings to come, which stay.")
+    future_bookings: int = Field(description="Upcoming bookings, which stay.")
 
 
 @operation(
@@ -230,7 +232,7 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
     if args.id is not None:
         shown = list(map(ServiceOut.of, found.records))
     else:
-        remedy = "list one by its id for the whole of it"
+        remedy = "list a service by id to get its full description"
         shown = descriptions.shortened(
             ctx, found.records, ServiceOut.of, noun="service", remedy=remedy
         )
@@ -245,7 +247,7 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
     example={"id": "SERVICE_ID"},
 )
 def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
-    """Return one service, its whole description included."""
+    """Return one service with its full description."""
     return ServiceResult(service=ServiceOut.of(SERVICES.require(ctx.workspace_id, args.id)))
 
 
@@ -269,9 +271,9 @@ def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
 )
 def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     """Create a service. It has slots once bound to a resource with opening hours."""
-    given = {name: getattr(args, name) for name in ServiceCreate.model_fields}
-    lists = {name: given[name] or [] for name in ("resource_ids", "images", "tags")}
-    values = _stored(ctx, given | lists, ())
+    fields = {name: getattr(args, name) for name in ServiceCreate.model_fields}
+    lists = {name: fields[name] or [] for name in ("resource_ids", "images", "tags")}
+    values = _stored(ctx, fields | lists, ())
     number = services.number_at_end(ctx.workspace_id)
     service = SERVICES.new(ctx.workspace_id, sort_order=number, **values)
     ctx.unit.create(service)
@@ -290,7 +292,7 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     errors=(ConflictError,),
 )
 def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
-    """Change a service, or bind it. Bookings keep their duration and price."""
+    """Change a service, or bind it to resources. Bookings keep their duration and price."""
     service = SERVICES.require(ctx.workspace_id, args.id)
     if args.changes.get("site_id", service.site_id) != service.site_id:
         _check_leaving(ctx, service.site_id)
@@ -311,20 +313,20 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     example={"id": "SERVICE_ID"},
 )
 def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
-    """Delete a service: its slots end, its bookings stay."""
+    """Delete a service. It has no more slots; its bookings stay."""
     service = SERVICES.require(ctx.workspace_id, args.id)
     ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
-    ahead = bookings.future_count(ctx.workspace_id, service_id=service.id)
-    return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=ahead)
+    upcoming = bookings.future_count(ctx.workspace_id, service_id=service.id)
+    return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=upcoming)
 
 
-def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) -> dict[str, Any]:
-    """Return the stored values of given fields, and require at commit whatever they refer to.
+def _stored(ctx: Context, fields: Mapping[str, Any], before: Sequence[ImageMap]) -> dict[str, Any]:
+    """Return the values to store for wire fields. The commit requires the records they refer to.
 
     Unknown ids raise an error before images are fetched. ``before`` has the current images, which
     stay if no new image can be imported.
     """
-    values = dict(given)
+    values = dict(fields)
     if values.get("category_id") is not None:
         kind, category_id = "service", values["category_id"]
         categories.check(ctx.workspace_id, category_id, kind)
@@ -338,8 +340,8 @@ def _stored(ctx: Context, given: Mapping[str, Any], before: Sequence[ImageMap]) 
     if "resource_ids" in values:
         binding.require_resources(ctx, values["resource_ids"])
     if "images" in values:
-        wanted = values["images"] or ()
-        values["images"] = images.import_record_images(ctx, wanted, FOLDER, before=before)
+        new_images = values["images"] or ()
+        values["images"] = images.import_record_images(ctx, new_images, FOLDER, before=before)
     return values
 
 
@@ -354,8 +356,8 @@ def _check_leaving(ctx: Context, site_id: str | None) -> None:
         return
     if site.status == SUSPENDED:
         msg = (
-            f"siteId: the service is on a suspended site ({site.id}), and cannot leave it. Leave "
-            "siteId out to change other fields."
+            f"siteId: the service cannot leave its site ({site.id}), because the site is "
+            "suspended. Omit siteId to change other fields."
         )
         raise ConflictError(msg)
     ctx.unit.require(site, SiteRow.pk.exists() & (SiteRow.status != SUSPENDED))

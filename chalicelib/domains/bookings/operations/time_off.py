@@ -30,13 +30,13 @@ Reason = Annotated[str, StringConstraints(max_length=500)]
 
 
 class TimeOffOut(Wire):
-    """Time off, as every answer shows it."""
+    """Time off: a period when a resource, or the whole workspace, cannot be booked."""
 
     id: Id = Field(description="Time off id.")
     resource_id: Id | None = Field(description="Resource id, or null: the whole workspace.")
-    start_at: str = Field(description="Its begin, or its first date if allDay.")
-    end_at: str = Field(description="Its end, or its last date, inclusive, if allDay.")
-    all_day: bool = Field(description="Whether it is whole dates, in each resource's own zone.")
+    start_at: str = Field(description="Start, or the first date if allDay.")
+    end_at: str = Field(description="End, or the last date, inclusive, if allDay.")
+    all_day: bool = Field(description="Whether it has whole dates, in each resource's own zone.")
     reason: str | None = Field(description="Reason, or null.")
     created_at: Timestamp = Field(description="When it was created.")
 
@@ -58,16 +58,16 @@ class TimeOffOut(Wire):
 class TimeOffQuery(Wire):
     """Filters of a list of time off."""
 
-    resource_id: Id | None = optional("In the way of this one.")
+    resource_id: Id | None = optional("That affects this resource.")
     from_: When | None = Field(default=None, alias="from", description="Ends after it.")
-    to: When | None = optional("Begins by then; a date: that whole day.")
+    to: When | None = optional("Starts by then; a date: its whole day.")
 
 
 class TimeOffList(Wire):
     """Time off, sorted by start."""
 
-    time_off: list[TimeOffOut] = Field(description="Time off, by its begin.")
-    total: int = Field(description="How much there is.")
+    time_off: list[TimeOffOut] = Field(description="Time off, by start.")
+    total: int = Field(description="Number of all that match.")
 
 
 class TimeOffCreate(Wire):
@@ -75,8 +75,8 @@ class TimeOffCreate(Wire):
 
     start_at: When = Field(description="Time, or date: its whole day.")
     end_at: When = Field(description="Time, or last date.")
-    resource_id: Id | None = optional("The whole workspace if omitted.")
-    reason: Reason | None = optional("Why.")
+    resource_id: Id | None = optional("Default: the whole workspace.")
+    reason: Reason | None = optional("Reason.")
 
 
 class TimeOffCreated(Wire):
@@ -84,7 +84,7 @@ class TimeOffCreated(Wire):
 
     time_off: TimeOffOut = Field(description="The time off.")
     affected_bookings: list[Id] = Field(description="Bookings within it, which stay; at most 100.")
-    affected_total: int = Field(description="How many they are.")
+    affected_total: int = Field(description="Number of all such bookings.")
 
 
 class TimeOffDelete(Wire):
@@ -109,7 +109,7 @@ class _Period(NamedTuple):
     example={"from": "2027-01-01"},
 )
 def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
-    """List when resources cannot be booked, past and to come; resourceId null: none of them."""
+    """List past and future time off. With resourceId null, it applies to all resources."""
     resource = RESOURCES.find(ctx.workspace_id, args.resource_id) if args.resource_id else None
     if args.resource_id and resource is None:
         return TimeOffList(time_off=[], total=0)
@@ -125,7 +125,7 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     ]
     found.sort(key=lambda each: (each.span(timezone), each.id))
     if len(found) > MAX_LISTED:
-        ctx.warn(f"These are the first {MAX_LISTED:,}; narrow the list with from and to.")
+        ctx.warn(f"Only the first {MAX_LISTED:,} are listed. Narrow the list with from and to.")
     rows = time_off.find_all(ctx.workspace_id, [each.id for each in found[:MAX_LISTED]])
     return TimeOffList(time_off=list(map(TimeOffOut.of, rows)), total=len(found))
 
@@ -143,7 +143,7 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     },
 )
 def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
-    """Close a resource, or all of them. Bookings stay: see affectedBookings."""
+    """Close a resource, or all resources. Bookings stay: see affectedBookings."""
 
     def stage(unit: UnitOfWork) -> bytes:
         resource = None
@@ -181,7 +181,7 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     example={"id": "TIME_OFF_ID"},
 )
 def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
-    """Delete time off: what it closed can be booked again."""
+    """Delete time off. Its period can be booked again."""
     row = time_off.find(ctx.workspace_id, args.id)
     if row is None:
         raise NotFoundError.of("time off", "the time off", "svc_list_time_off")

@@ -92,7 +92,7 @@ def parse(rules: Sequence[Rule]) -> Schedule:
     """
     weekly: list[tuple[Span, ...]] = [()] * 7
     dates: dict[date, tuple[Span, ...]] = {}
-    named: dict[date, int] = {}
+    rule_of: dict[date, int] = {}
     for index, rule in enumerate(rules):
         hours = _hours(index, rule)
         for weekday in _weekdays(index, rule):
@@ -103,10 +103,10 @@ def parse(rules: Sequence[Rule]) -> Schedule:
         if rule.date is not None:
             if rule.date in dates:
                 message = (
-                    f"rules.{named[rule.date]} is for {rule.date}, too; expected one rule a date"
+                    f"rules.{rule_of[rule.date]} is for {rule.date} too; expected one rule per date"
                 )
                 raise ScheduleError(index, "date", f"{message}, with all its intervals")
-            named[rule.date] = index
+            rule_of[rule.date] = index
             dates[rule.date] = tuple(merge(hours, touching=False))
     return Schedule(tuple(weekly), dates)
 
@@ -132,9 +132,9 @@ def canonical(schedule: Schedule) -> list[Rule]:
 def windows(schedule: Schedule, timezone: str, first: date, last: date) -> list[Span]:
     """Return the opening hours that start on the local dates ``first`` to ``last``, sorted.
 
-    They are in milliseconds since 1970 UTC. They may overlap, such as yesterday's overnight hours
-    and today's early ones. A clock change may skip an hour: a time in it uses the offset before the
-    change. A clock change may repeat an hour: a time in it means the first occurrence (RFC 5545,
+    Spans are in milliseconds since 1970 UTC. They may overlap, such as yesterday's overnight hours
+    and today's early ones. If a clock change skips an hour, a time in it uses the offset before the
+    change. If a clock change repeats an hour, a time in it means the first occurrence (RFC 5545,
     3.3.5). Hours that are skipped entirely are left out.
     """
     from zoneinfo import ZoneInfo  # noqa: PLC0415  imported on use: few requests need it
@@ -175,8 +175,8 @@ def _has_room(spans: Sequence[Span], minutes: int) -> bool:
 
 def _weekdays(index: int, rule: Rule) -> set[int]:
     """Return the weekdays of a rule, with Monday as 0. A rule for a date has none."""
-    given = [rule.weekday is not None, rule.weekdays is not None, rule.date is not None]
-    if sum(given) != 1:
+    kinds = [rule.weekday is not None, rule.weekdays is not None, rule.date is not None]
+    if sum(kinds) != 1:
         raise ScheduleError(index, "weekday", "expected exactly one of weekday, weekdays and date")
     if rule.weekdays is not None:
         if not rule.weekdays:
@@ -218,7 +218,7 @@ def _hours(index: int, rule: Rule) -> list[Span]:
 
 
 def _raise_too_many(index: int, number: int) -> NoReturn:
-    message = f"expected at most {MAX_INTERVALS} intervals for a day, got {number}"
+    message = f"expected at most {MAX_INTERVALS} intervals for a day, received {number}"
     raise ScheduleError(index, "intervals", message)
 
 
@@ -250,9 +250,9 @@ def _intervals(hours: Sequence[Span]) -> tuple[Interval, ...]:
 
 
 def _expressible(span: Span) -> Iterator[Span]:
-    """Yield spans that ``HH:MM`` can express and that merge into this one.
+    """Yield the span, or two spans that merge into it if ``HH:MM`` cannot express its end.
 
-    Merged intervals can exceed a day, such as 00:00-23:59 with 23:58-23:00.
+    Merged intervals can be longer than a day, such as 00:00-23:59 with 23:58-23:00.
     """
     if span.end - span.start < _DAY or span == (0, _DAY):
         yield span
@@ -262,5 +262,5 @@ def _expressible(span: Span) -> Iterator[Span]:
 
 
 def _format_time(minutes: int) -> str:
-    within = minutes if minutes <= _DAY else minutes - _DAY
-    return f"{within // 60:02}:{within % 60:02}"
+    of_day = minutes if minutes <= _DAY else minutes - _DAY
+    return f"{of_day // 60:02}:{of_day % 60:02}"

@@ -113,7 +113,7 @@ class Query(NamedTuple):
 
 
 class ResourceSlots(NamedTuple):
-    """Free seats of one resource by start, in order, or the stage that removed the last start."""
+    """Free seats of one resource by start, in order. Without seats, the reason why."""
 
     seats: Mapping[int, int]
     reason: NoSlotReason | None = None
@@ -225,7 +225,7 @@ def _by_start(
 
 
 def _refine_reason(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoSlotReason:
-    """Return the given reason, or a reason that holds for every range."""
+    """Return a reason that applies to every range, if there is one. Otherwise return ``reason``."""
     if not calendar.schedule.has_hours:
         return NoSlotReason.NO_SCHEDULE
     if reason in {NoSlotReason.OUTSIDE_HORIZON, NoSlotReason.CLOSED} and not fits(
@@ -269,11 +269,11 @@ def _free_seats(
 ) -> Iterator[int]:
     """Yield the free seats of each start: the capacity less the peak of concurrent bookings.
 
-    Buffers add up: the candidate's own and those of each booking.
+    Both the buffers of the new booking and those of existing bookings are kept free.
     """
     before, after = busy_range(service, 0, 0)
-    taken = (entry.buffered for entry in calendar.busy if entry.until is None or entry.until > now)
-    return (calendar.capacity - peak for peak in peaks(starts, -before, after, taken))
+    busy = (entry.buffered for entry in calendar.busy if entry.until is None or entry.until > now)
+    return (calendar.capacity - peak for peak in peaks(starts, -before, after, busy))
 
 
 def _local_day(moment: int, timezone: str) -> date:

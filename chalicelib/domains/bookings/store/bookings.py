@@ -46,10 +46,10 @@ Visitors' hashes change daily, so the list cannot be found later.
 class BookingRow(Record):
     """A booking.
 
-    Names, price, length, buffers, zone and contacts are stored at the time of booking. Later
-    changes of the service, the resource or the client do not affect them. ``phone_digits`` is the
-    phone number in national format, for search. ``hold_expires_at`` is when an unpaid hold expires.
-    ``named_contacts`` are contacts found in the notes. ``sequence`` increases with every change
+    It has copies of the names, price, length, buffers, zone and contacts at the time of booking.
+    Later changes of the service, the resource or the client do not affect them. ``phone_digits`` is
+    the phone number in national format, for search. ``hold_expires_at`` is when an unpaid hold
+    expires. ``named_contacts`` are contacts found in the notes. ``sequence`` increases with changes
     that a calendar shows. When the client is erased, all contacts are removed.
     """
 
@@ -175,8 +175,9 @@ def wipe_reasons(unit: UnitOfWork, events: Iterable[EventRow]) -> None:
 
 def is_upcoming(booking: BookingRow) -> bool:
     """Return whether a booking has not begun. A booking with an expired hold does not count."""
-    now, lapses = clock.now(), booking.hold_expires_at
-    return booking.status in UPCOMING and booking.starts_at > now and not (lapses and lapses <= now)
+    now, expires = clock.now(), booking.hold_expires_at
+    has_expired = expires is not None and expires <= now
+    return booking.status in UPCOMING and booking.starts_at > now and not has_expired
 
 
 def upcoming(workspace_id: str, ids: Iterable[str]) -> list[BookingRow]:

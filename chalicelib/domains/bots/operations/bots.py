@@ -82,14 +82,14 @@ Origins = Annotated[
 
 
 class AgentSummary(Wire):
-    """A bot, as lists show it."""
+    """A bot in a list, without its prompt."""
 
     id: Id = Field(description="Bot id.")
     name: str = Field(description="Name.")
     model: str = Field(description="Model that answers.")
-    is_active: bool = Field(description="Whether it answers at all.")
-    is_private: bool = Field(description="Whether it asks for a bot key.")
-    welcome_message: str | None = Field(description="What the widget shows first, or null.")
+    is_active: bool = Field(description="Whether it answers visitors.")
+    is_private: bool = Field(description="Whether it requires a bot key.")
+    welcome_message: str | None = Field(description="First message in the widget, or null.")
     allowed_origins: list[str] = Field(description="Origins the widget works on; empty: all.")
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
@@ -98,7 +98,7 @@ class AgentSummary(Wire):
 class AgentOut(AgentSummary):
     """A bot."""
 
-    system_prompt: str = Field(description="What the model is told; public in effect.")
+    system_prompt: str = Field(description="Instructions for the model. Visitors can extract them.")
 
 
 class AgentResult(Wire):
@@ -110,7 +110,7 @@ class AgentResult(Wire):
 class AgentWithKeys(AgentResult):
     """One bot with its masked keys."""
 
-    keys: list[str] = Field(description="Its keys, masked: prefix and last four characters.")
+    keys: list[str] = Field(description="Masked keys: prefix and last four characters.")
 
 
 class AgentList(Wire):
@@ -129,13 +129,13 @@ class AgentCreate(Wire):
     """A new bot."""
 
     name: AgentName = Field(description="Name.")
-    system_prompt: Prompt = Field(description="Instructions; visitors can get at them.")
+    system_prompt: Prompt = Field(description="Instructions; visitors can extract them.")
     model: ModelName = Field(description='Any model name; "demo" needs no provider.')
-    is_active: bool = Field(default=True, description="Whether it answers at all.")
-    is_private: bool = Field(default=False, description="Asks for a bot key.")
-    welcome_message: Welcome | None = optional("What the widget shows first.")
+    is_active: bool = Field(default=True, description="Answers visitors.")
+    is_private: bool = Field(default=False, description="Requires a bot key.")
+    welcome_message: Welcome | None = optional("First message in the widget.")
     allowed_origins: Origins = Field(
-        default_factory=list, description="Where the widget works; default: anywhere."
+        default_factory=list, description="Origins the widget works on; empty: all."
     )
 
 
@@ -150,23 +150,23 @@ class AgentPatch(Patch):
     is_active: bool = optional()
     is_private: bool = optional()
     welcome_message: Welcome | None = optional("null clears.")
-    allowed_origins: Origins = optional("Replace the old; empty: anywhere.")
+    allowed_origins: Origins = optional("Replaces all; empty: all origins.")
 
 
 class AgentAccess(Patch):
-    """Changes to whether a bot answers, and to whether it requires a key."""
+    """Changes to the access settings of a bot."""
 
     id: Id = Field(description="Bot id.")
-    is_active: bool = optional("Whether it answers at all.")
-    is_private: bool = optional("Whether it asks for a bot key.")
+    is_active: bool = optional("Whether it answers visitors.")
+    is_private: bool = optional("Whether it requires a bot key.")
 
 
 class AgentAccessResult(Wire):
     """Access settings of a bot."""
 
     agent_id: Id = Field(description="Bot id.")
-    is_active: bool = Field(description="Whether it answers at all.")
-    is_private: bool = Field(description="Whether it asks for a bot key.")
+    is_active: bool = Field(description="Whether it answers visitors.")
+    is_private: bool = Field(description="Whether it requires a bot key.")
 
 
 def _check_model(ctx: Context, name: str) -> None:
@@ -175,8 +175,8 @@ def _check_model(ctx: Context, name: str) -> None:
         near = models.similar_names(name)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         ctx.warn(
-            f'The model "{name}" is not in the catalogue: it is passed on as it is, at the dearest'
-            f" tariff, and may be unknown to the provider.{hint}"
+            f'The model "{name}" is not in the catalogue. It is passed to the provider unchanged,'
+            f" and charged at the highest tariff. The provider may not know it.{hint}"
         )
 
 
@@ -251,7 +251,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     example={"id": "AGENT_ID", "name": "Miller", "welcomeMessage": None},
 )
 def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
-    """Change a bot; what you omit stays as it is. Treat systemPrompt as public."""
+    """Change a bot; omitted fields stay unchanged. Treat systemPrompt as public."""
     agent = AGENTS.require(ctx.workspace_id, args.id)
     for name, value in args.changes.items():
         setattr(agent, name, value)
@@ -268,7 +268,7 @@ def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
     idempotent=True,
 )
 def set_bot(ctx: Context, args: AgentAccess) -> AgentAccessResult:
-    """Set whether a bot answers, and whether it asks for a bot key."""
+    """Set whether a bot answers visitors, and whether it requires a bot key."""
     agent = AGENTS.require(ctx.workspace_id, args.id)
     for name, value in args.changes.items():
         setattr(agent, name, value)

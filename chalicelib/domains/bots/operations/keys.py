@@ -29,14 +29,14 @@ class BotKeyCreate(Wire):
         str,
         StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
         AfterValidator(printable),
-    ] = Field(description="What it is for.")
+    ] = Field(description="Purpose of the key.")
 
 
 class BotKeyCreated(Wire):
     """A new key with its token. The token is returned only once."""
 
-    key_id: Id = Field(description="Key id, to delete it by.")
-    token: str | None = Field(description="The token; it cannot be shown again.")
+    key_id: Id = Field(description="Key id.")
+    token: str | None = Field(description="Token. It cannot be shown again.")
 
 
 class BotKeyRef(Wire):
@@ -53,12 +53,12 @@ class BotKeyDeleted(Wire):
 
 
 class BotKeyOut(Wire):
-    """A key of a bot, without its token, which is not stored."""
+    """A key of a bot. Its token is not stored."""
 
     id: Id = Field(description="Key id.")
-    name: str = Field(description="What it is for.")
-    masked: str = Field(description="What may be shown of its token: prefix and last four.")
-    created_at: Timestamp = Field(description="When it was made.")
+    name: str = Field(description="Purpose of the key.")
+    masked: str = Field(description="Masked token: prefix and last four characters.")
+    created_at: Timestamp = Field(description="When it was created.")
 
 
 class BotKeyListQuery(Wire):
@@ -71,7 +71,7 @@ class BotKeyList(Wire):
     """All keys of a bot."""
 
     keys: list[BotKeyOut] = Field(description="Newest first.")
-    most: int = Field(description="How many a bot may have.")
+    most: int = Field(description="Maximum number of keys of a bot.")
 
 
 @operation(
@@ -81,7 +81,7 @@ class BotKeyList(Wire):
     reads=True,
 )
 def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
-    """List the keys of a bot, newest first; tokens are shown by nothing."""
+    """List the keys of a bot, newest first. Tokens are masked."""
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     rows = bot_keys.of_agent(ctx.workspace_id, agent.id)[::-1]
     shown = [BotKeyOut.from_row(row.attribute_values, id=row.key_id) for row in rows]
@@ -95,7 +95,7 @@ def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
     secret="token",  # noqa: S106  the name of the field
 )
 def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
-    """Create a key of a bot; its token is shown this once. A private bot asks for one."""
+    """Create a key of a bot. Its token is shown only once. A private bot requires a key."""
     lock = locks.lock_row(ctx.workspace_id, bot_keys.lock_name(args.agent_id))
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     if len(bot_keys.of_agent(ctx.workspace_id, agent.id)) >= MAX_KEYS:
@@ -126,7 +126,7 @@ def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
     idempotent=True,
 )
 def delete_bot_key(ctx: Context, args: BotKeyRef) -> BotKeyDeleted:
-    """Delete a key of a bot: it does not work any more."""
+    """Delete a key of a bot. Requests with this key are refused from now on."""
     lock = locks.lock_row(ctx.workspace_id, bot_keys.lock_name(args.agent_id))
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     key = bot_keys.get(ctx.workspace_id, agent.id, args.key_id)

@@ -30,18 +30,18 @@ class BotLimits(Patch):
     CONDITIONS = frozenset({"agent_id"})
 
     agent_id: Id = Field(description="Bot id.")
-    daily: Kopecks | None = optional("Kopecks a day; null lifts it.")
-    weekly: Kopecks | None = optional("Kopecks a week, from Monday on; null lifts it.")
-    monthly: Kopecks | None = optional("Kopecks a month; null lifts it.")
+    daily: Kopecks | None = optional("Kopecks per day; null: no limit.")
+    weekly: Kopecks | None = optional("Kopecks per week, from Monday; null: no limit.")
+    monthly: Kopecks | None = optional("Kopecks per month; null: no limit.")
 
 
 class BotLimitsResult(Wire):
     """A bot's limits, in kopecks. Days, weeks and months are in the workspace's time zone."""
 
     agent_id: Id = Field(description="Bot id.")
-    daily: int | None = Field(description="A day, or null: no limit.")
-    weekly: int | None = Field(description="A week from Monday on, or null: no limit.")
-    monthly: int | None = Field(description="A month, or null: no limit.")
+    daily: int | None = Field(description="Per day; null: no limit.")
+    weekly: int | None = Field(description="Per week, from Monday; null: no limit.")
+    monthly: int | None = Field(description="Per month; null: no limit.")
 
 
 class BotBudgetQuery(Wire):
@@ -53,12 +53,12 @@ class BotBudgetQuery(Wire):
 class WindowUse(Wire):
     """Limit and spending of a bot in the current window, in kopecks."""
 
-    limit: int | None = Field(description="The most it may spend, or null: no limit.")
-    spent: int = Field(description="What it has spent, open reservations included.")
-    held: int = Field(description="Reserved of that for answers under way; some may come back.")
-    remaining: int | None = Field(description="What is left of the limit; null: no limit.")
-    window: str = Field(description="The window: 2027-01-15, 2027-W02 (ISO 8601) or 2027-01.")
-    ends_at: Timestamp = Field(description="When it is over, and the next one begins with 0.")
+    limit: int | None = Field(description="Limit; null: no limit.")
+    spent: int = Field(description="Amount spent, including amounts held for open answers.")
+    held: int = Field(description="Amount held for open answers; the unused part is released.")
+    remaining: int | None = Field(description="Remaining amount; null: no limit.")
+    window: str = Field(description="Window, such as 2027-01-15, 2027-W02 (ISO 8601) or 2027-01.")
+    ends_at: Timestamp = Field(description="End of the window. The next one begins with 0.")
 
     @classmethod
     def of(cls, budget: BudgetRow, window: Window, key: str, timezone: str) -> Self:
@@ -79,9 +79,9 @@ class BotBudget(Wire):
     """Limits and spending of a bot in the current day, week and month of the workspace."""
 
     agent_id: Id = Field(description="Bot id.")
-    timezone: str = Field(description="IANA name of the zone that days begin in.")
+    timezone: str = Field(description="IANA time zone of the days.")
     daily: WindowUse = Field(description="Today.")
-    weekly: WindowUse = Field(description="This week, from Monday on.")
+    weekly: WindowUse = Field(description="This week, from Monday.")
     monthly: WindowUse = Field(description="This month.")
 
 
@@ -90,7 +90,7 @@ class HeldBackBot(Wire):
 
     agent_id: Id = Field(description="Bot id.")
     reason: Literal["stopped", "limit_reached"] = Field(
-        description="stopped: a limit is 0; limit_reached: nothing is left until a window ends."
+        description="stopped: a limit is 0; limit_reached: a limit is used up."
     )
 
 
@@ -107,7 +107,7 @@ class HeldBackBots(Wire):
     idempotent=True,
 )
 def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
-    """Set what a bot may spend; what it has spent before counts."""
+    """Set the spending limits of a bot. Amounts that it has spent already count."""
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     budget = budgets.budget(ctx.workspace_id, agent.id)
     changes = args.changes
@@ -124,7 +124,7 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
     reads=True,
 )
 def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
-    """Return a bot's limits, and what is spent of each in the present day, week and month."""
+    """Return a bot's limits, and its spending in the current day, week and month."""
     agent = AGENTS.require(ctx.workspace_id, args.agent_id)
     zone = workspaces.get(ctx.workspace_id).timezone
     budget = budgets.budget(ctx.workspace_id, agent.id)

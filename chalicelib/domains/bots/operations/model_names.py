@@ -15,10 +15,10 @@ from chalicelib.gateways.llm.models import ModelSpec
 class ModelOut(Wire):
     """A model. Prices are in kopecks for 1,000,000 tokens."""
 
-    name: str = Field(description="What a bot's model is set to.")
-    provider: str = Field(description="Who answers for it here: bedrock, openai or demo.")
-    context_tokens: int = Field(description="Tokens of input and answer together.")
-    max_output_tokens: int = Field(description="Tokens of an answer.")
+    name: str = Field(description="Model name to set in a bot.")
+    provider: str = Field(description="Provider: bedrock, openai or demo.")
+    context_tokens: int = Field(description="Maximum tokens of input and answer together.")
+    max_output_tokens: int = Field(description="Maximum tokens of an answer.")
     input_price: int = Field(description="Kopecks for 1,000,000 tokens of input.")
     output_price: int = Field(description="Kopecks for 1,000,000 tokens of output.")
 
@@ -37,9 +37,9 @@ class ModelList(Wire):
     example={},
 )
 def list_models(ctx: Context, args: NoInput) -> ModelList:  # noqa: ARG001  every handler has this shape
-    """List the models that a bot can be set to here, with their limits and prices.
+    """List the models that bots can use here, with their limits and prices.
 
-    Any other name is passed to the provider as it is, at the dearest tariff.
+    Any other name is passed to the provider unchanged, and charged at the highest tariff.
     """
     found = [spec for name in sorted(models.CATALOGUE) if (spec := _usable(name))]
     return ModelList(models=[ModelOut.from_row(spec._asdict()) for spec in found])

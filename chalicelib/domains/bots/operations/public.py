@@ -13,9 +13,9 @@ from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.operations.bots import AgentRef
 from chalicelib.domains.bots.store.agents import AGENTS
 
-READINGS = Limit(
+SETTINGS_READS = Limit(
     "widget-settings",
-    "readings a minute of a bot's settings",
+    "reads of a bot's settings a minute",
     300,
     timedelta(minutes=1),
     fails_open=True,
@@ -24,12 +24,12 @@ READINGS = Limit(
 
 
 class PublicAgent(Wire):
-    """A bot, as visitors see it."""
+    """Public settings of a bot. For a private bot, only its id and ``isPrivate`` are set."""
 
     id: Id = Field(description="Bot id.")
     name: str = Field(description="Name.")
-    is_private: bool = Field(description="Whether it asks for a bot key, so no page shows it.")
-    welcome_message: str | None = Field(description="What the widget shows first, or null.")
+    is_private: bool = Field(description="Whether it requires a bot key. Then no widget shows it.")
+    welcome_message: str | None = Field(description="First message in the widget, or null.")
     allowed_origins: list[str] = Field(description="Origins the widget works on; empty: all.")
 
 
@@ -41,17 +41,17 @@ class PublicAgentResult(Wire):
 
 @operation(
     rest="GET /api/public/agents/{id}",
-    title="Read what a widget shows of a bot",
+    title="Read a bot's widget settings",
     audience=(Audience.PUBLIC,),
     resolve=lambda args: AGENTS.found_for_visitor(AGENTS.workspace_of(args.id)),
-    limit=READINGS,
+    limit=SETTINGS_READS,
     audit=False,
     example={"id": "AGENT_ID"},
 )
 def get_public_agent(ctx: Context, args: AgentRef) -> PublicAgentResult:
-    """Return a bot's name, greeting and the origins that its widget works on.
+    """Return a bot's name, welcome message, and the origins that its widget works on.
 
-    Of a private bot no more is said than that it is one.
+    For a private bot, the name is empty and the message is null.
     """
     agent, _ = bots.active_bot(ctx.workspace_id, args.id)
     if agent.is_private:

@@ -31,12 +31,12 @@ class WidgetEvent(Wire):
     """An event: a visit has reached a stage."""
 
     agent_id: Id = Field(description="Bot id.")
-    visit_id: Id = Field(description="The visit's id: random, made by the page, kept for the tab.")
+    visit_id: Id = Field(description="Random id that the page generates for its browser tab.")
     stage: Literal["loaded", "opened", "started", "engaged"] = Field(
-        description="How far it went. Leads are counted by the server."
+        description="Stage that the visit reached. The server counts leads."
     )
     page_url: Annotated[str, StringConstraints(max_length=8192)] | None = optional(
-        "The page; its query is dropped."
+        "URL of the page; its query is dropped."
     )
     project_id: Id | None = optional("Site id.")
 
@@ -63,9 +63,9 @@ class WidgetEventResult(Wire):
     },
 )
 def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
-    """Count that a visit has reached a stage: once, on the visit's first day.
+    """Count that a visit has reached a stage. Each visit counts once per stage, on its first day.
 
-    Earlier stages that it lacks count with it.
+    Earlier stages that were not reported are counted too.
     """
     agent, workspace = bots.active_bot(ctx.workspace_id, args.agent_id)
     if args.project_id:

@@ -43,9 +43,10 @@ def reach(  # noqa: PLR0913  the fields of a visit
     page_url: str | None = None,
     project_id: str | None = None,
 ) -> bool:
-    """Stage that a visit has reached a stage, and return whether this is new.
+    """Record that a visit has reached a stage of the funnel. Return False if it had before.
 
-    The caller stages ``counts`` afterwards. Page and site are those of the visit's first event.
+    The counts are added to ``counts``, which the caller stages. The page and site of the visit's
+    first event are kept; those of later events are ignored.
     """
     pk = f"W#{unit.workspace_id}#VISIT#{agent_id}#{name_hash(visit_id)}"
     visit = VisitRow.find(pk, SORT_KEY)

@@ -1,7 +1,7 @@
 """Accept a visitor's message: check it, reserve its cost, and store it in the dialog.
 
-The order of the checks is part of the interface: no check reveals what an earlier one protects. The
-answer is produced in ``domains.chat.flows.chat_answer``.
+Keep the order of the checks: it prevents a caller without access from learning about a bot, its
+sessions or its balance. ``domains.chat.flows.chat_answer`` produces the answer.
 """
 
 from collections.abc import Mapping
@@ -47,10 +47,12 @@ from chalicelib.lib import tokens
 from chalicelib.lib.sources import without_query
 
 MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
-"""Messages per minute from one visitor. If the rate limiter is unavailable, requests are refused.
+"""Messages per minute from one visitor to one bot.
+
+If the rate limiter is unavailable, requests are refused.
 """
 MESSAGES_OF_BOT = Limit("chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1))
-"""Messages per minute from all visitors together. It applies only behind the edge."""
+"""Messages per minute from all visitors to one bot. It applies only behind the edge."""
 
 
 class Caller(NamedTuple):
@@ -82,7 +84,7 @@ class _Bot(NamedTuple):
             counts.write()
 
 
-def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
+def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
     """Accept a message, or return the stored answer of its idempotency key.
 
     Raises:
@@ -90,7 +92,7 @@ def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
         RateLimitedError: the visitor sends too many messages.
         ForbiddenError: the bot is private, and the key is not one of its keys.
         IdempotencyMismatchError: the idempotency key was used with another message.
-        InProgressError: the first call with this idempotency key is still being answered.
+        InProgressError: an earlier call with this idempotency key is still being answered.
         MessageTooLongError: the message does not fit the model.
         NotConfiguredError: the provider of the model is not configured.
         SessionBusyError: the session's last answer is still being streamed.
@@ -102,29 +104,32 @@ def take(args: ChatRequest, caller: Caller) -> Exchange | Replay:
     if _behind_edge():
         limits.take(MESSAGES_OF_BOT, bot.agent.id)
         open_streams.begin(caller.visitor, caller.request_id)
-    kept: IdempotencyRecord | None = None
+    idempotency_record: IdempotencyRecord | None = None
     try:
         if not caller.in_console:
             _check_key(bot, args.api_key)
         session = _find_session(bot, args.session_id)
-        kept = _idempotency_record(args, caller, bot)
-        replay = kept and chat_replays.find_or_mark(
+        idempotency_record = _idempotency_record(args, caller, bot)
+        replay = idempotency_record and chat_replays.find_or_mark(
             bot.workspace_id,
-            kept,
+            idempotency_record,
             owner=caller.request_id,
             agent_id=bot.agent.id,
             session_token=args.session_id,
-            is_visitors=_is_visitors(args, bot),
+            is_anonymous=_is_anonymous(args, bot),
         )
-        return replay or _CheckedMessage(args, caller, bot, session, kept, began).accept()
+        return (
+            replay
+            or _CheckedMessage(args, caller, bot, session, idempotency_record, began).accept()
+        )
     except BaseException:
-        leave(caller)
+        end_stream(caller)
         with suppress(UnavailableError):
-            chat_replays.clear(bot.workspace_id, kept, owner=caller.request_id)
+            chat_replays.clear(bot.workspace_id, idempotency_record, owner=caller.request_id)
         raise
 
 
-def leave(caller: Caller) -> None:
+def end_stream(caller: Caller) -> None:
     """Record the end of a caller's stream, even if it was not read to the end."""
     if _behind_edge():
         with suppress(UnavailableError):
@@ -132,7 +137,10 @@ def leave(caller: Caller) -> None:
 
 
 def _behind_edge() -> bool:
-    """Return whether visitors have distinct addresses. Without the edge, many may share one."""
+    """Return whether requests carry the visitors' own IP addresses.
+
+    Without the edge, many visitors may share one address.
+    """
     return bool(settings().edge_secret)
 
 
@@ -164,8 +172,8 @@ def _find_session(bot: _Bot, token: str | None) -> SessionRow | None:
 def _idempotency_record(args: ChatRequest, caller: Caller, bot: _Bot) -> IdempotencyRecord | None:
     """Return the idempotency record for the answer, or None if the call has no key.
 
-    A key is scoped to a session, else to a bot key, else to a visitor. Therefore two strangers
-    never share a record.
+    A key is scoped to the session, or else to the bot key, or else to the visitor. Therefore two
+    visitors with the same key never share a record.
 
     Raises:
         ValidationError: the key is empty or too long.
@@ -175,16 +183,16 @@ def _idempotency_record(args: ChatRequest, caller: Caller, bot: _Bot) -> Idempot
     key = idempotency_keys.check(caller.idempotency_key, idempotency_keys.HEADER)
     if args.session_id is not None:
         holder = f"session:{tokens.digest(args.session_id)}"
-    elif _is_visitors(args, bot):
+    elif _is_anonymous(args, bot):
         holder = f"visitor:{caller.visitor}"
     else:
         holder = f"key:{tokens.digest(args.api_key or '')}"
     arguments = (args.agent_id, args.message, args.session_id)
-    return chat_replays.record(f"chat#{bot.agent.id}#{holder}", key, arguments)
+    return chat_replays.idempotency_record(f"chat#{bot.agent.id}#{holder}", key, arguments)
 
 
-def _is_visitors(args: ChatRequest, bot: _Bot) -> bool:
-    """Return whether a call is identified by its address only, without session or bot key."""
+def _is_anonymous(args: ChatRequest, bot: _Bot) -> bool:
+    """Return whether a call has neither a session nor a bot key. Only its IP address is known."""
     has_key = bot.agent.is_private and args.api_key is not None
     return args.session_id is None and not has_key
 
@@ -197,7 +205,7 @@ class _CheckedMessage:
     caller: Caller
     bot: _Bot
     session: SessionRow | None
-    kept: IdempotencyRecord | None
+    idempotency_record: IdempotencyRecord | None
     began: float
 
     def _channel(self, dialog: DialogRow | None) -> Channel:
@@ -234,9 +242,9 @@ class _CheckedMessage:
             number=number,
             session_token=token,
             session_hash=tokens.digest(token),
-            replays_session=self.session is None and not _is_visitors(self.args, self.bot),
+            returns_session=self.session is None and not _is_anonymous(self.args, self.bot),
             channel=channel,
-            kept=self.kept,
+            idempotency_record=self.idempotency_record,
             began=self.began,
         )
         try:
@@ -250,8 +258,7 @@ class _CheckedMessage:
     def _dialog(self) -> DialogRow | None:
         """Return the dialog to continue, or None if this message begins it.
 
-        A session without a dialog was begun by a replay. The removal of a dialog also ends its
-        session.
+        A session that a replay began has no dialog yet.
         """
         if self.session is None:
             return None
@@ -289,14 +296,14 @@ class _CheckedMessage:
 
         def stage(unit: UnitOfWork) -> None:
             now = clock.now()
-            known = self._dialog()
-            dialog = known or self._new_dialog(exchange)
-            number = dialog.hear(text, now)
+            stored = self._dialog()
+            dialog = stored or self._new_dialog(exchange)
+            number = dialog.record_message(text, now)
             dialog.named_contacts = named_contacts.added(dialog.named_contacts, named)
             if number + 1 != exchange.number:
                 raise SessionBusyError
             counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)
-            measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(known is None)}
+            measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(stored is None)}
             if contact and chat_leads.stage(unit, workspace, dialog, contact, text, now):
                 measures[bot_metrics.LEADS] = 1
                 if dialog.visit_id is not None:
@@ -318,9 +325,9 @@ class _CheckedMessage:
                 text,
                 channel=dialog.channel,
                 session_hash=exchange.session_hash,
-                input_tokens=exchange.usage_of(0, None).input_tokens,
+                input_tokens=exchange.usage(0, None).input_tokens,
             )
-            if known is None:
+            if stored is None:
                 unit.create(dialog)
                 unit.create(expiry_job(unit.tenant, dialog))
             else:

@@ -1,9 +1,11 @@
 """Stream the answer to a message as events.
 
-Two threads assist the sending thread. The reader (``chat-model``) reads the model into a bounded
-queue. Therefore pings are sent while the model is silent, and a cancelled model ends at once. The
-keeper (``chat-keeper``) writes checkpoints and renews the session's lock. It neither waits for a
-slow visitor nor delays the visitor.
+Two threads assist the thread that sends events:
+
+- The reader (``chat-model``) reads the model's output into a bounded queue. So the sending thread
+  can send pings while there is no output, and can cancel the model at any time.
+- The keeper (``chat-keeper``) writes checkpoints and renews the session's lock. A slow visitor does
+  not delay checkpoints, and a slow checkpoint does not delay the visitor.
 
 Output tokens are counted as they arrive, including reasoning. The provider's usage arrives last and
 replaces the count. Therefore the reader continues for some seconds after the visitor has
@@ -32,18 +34,19 @@ MODEL_SECONDS = 270.0
 GRACE_SECONDS = 5.0
 """Additional seconds to wait for a model whose adapter did not enforce its timeout."""
 PING_SECONDS = 15.0
-READ_ON_SECONDS = 10.0
+USAGE_SECONDS = 10.0
 """Maximum time to read the model's usage after the visitor has disconnected, in seconds."""
 CHECKPOINT_SECONDS = 2.0
+"""Maximum time between two checkpoints, in seconds."""
 CHECKPOINT_TOKENS = 200
-"""Maximum seconds and tokens between two checkpoints. A crash loses at most this much output."""
+"""Maximum output tokens between two checkpoints. A crash loses at most this much output."""
 FIRST_PAUSE = 0.25
 """Seconds between the first checkpoint and the second. Each pause doubles the previous one."""
 RENEWAL_SECONDS = 5.0
 """Interval between renewals of the session's lock, in seconds. The lock expires after 20."""
 QUEUED_PIECES = 64
 JOIN_SECONDS = 10.0
-"""Maximum time for a cancelled model to end, in seconds. Its socket is closed, so it ends fast."""
+"""Maximum time to wait for a thread to end, in seconds. A cancelled model's socket is closed."""
 
 FAILED = "The bot could not answer. Try again in a moment."
 CUT_OFF = "The answer was cut off. Ask again for the rest."
@@ -87,7 +90,7 @@ ChatEvent = Start | Chunk | Ping | Done | Failed
 class Answer:
     """The events of an answer.
 
-    The caller must always close it, even before the first event. Closing settles or releases the
+    The caller must always close it, even if no event was read. Closing settles or releases the
     hold.
     """
 
@@ -121,7 +124,7 @@ class Answer:
             yield from stream.events()
         except BaseException as problem:
             if isinstance(problem, GeneratorExit):
-                stream.read_on()
+                stream.read_usage()
             else:
                 log.exception(
                     "an answer was aborted", extra={"requestId": exchange.hold.request_id}
@@ -172,7 +175,7 @@ class _ModelStream:
         self._provider_usage: TokenUsage | None = None
         self._problem: BaseException | None = None
         self._complete = False
-        self._too_late = False
+        self._timed_out = False
         self._first_token_ms: int | None = None
         self._visitor_left = Event()
         self._stopped = Event()
@@ -193,8 +196,8 @@ class _ModelStream:
             try:
                 piece = self._queue.get(timeout=PING_SECONDS)
             except queue.Empty:
-                self._too_late = monotonic() > self._deadline
-                if self._too_late:
+                self._timed_out = monotonic() > self._deadline
+                if self._timed_out:
                     return
                 yield Ping()
                 continue
@@ -207,11 +210,11 @@ class _ModelStream:
                 self._sent_counter.add(piece)
                 self._request_checkpoint()
 
-    def read_on(self) -> None:
-        """Wait a short time for the model's usage after the visitor has disconnected."""
+    def read_usage(self) -> None:
+        """Wait a short time for the provider's usage after the visitor has disconnected."""
         self._visitor_left.set()
         for reader in self._threads[:1]:
-            reader.join(max(0.0, min(READ_ON_SECONDS, self._deadline - monotonic())))
+            reader.join(max(0.0, min(USAGE_SECONDS, self._deadline - monotonic())))
 
     def end(self) -> Ending:
         """Stop all threads, and return the result of the answer."""
@@ -228,14 +231,14 @@ class _ModelStream:
         counted = self._text_counter.tokens + self._reasoning_counter.tokens
         if not was_requested:
             return Ending("", "partial", None)
-        if self._too_late:
+        if self._timed_out:
             problem = ModelError("timeout", "The model did not end in time.")
         elif isinstance(problem, ModelError) and problem.kind == "cancelled":
             problem = None
         error = _error_message(problem, text)
         if problem is not None and not text and not counted:
             return Ending("", "error", None, error)
-        usage = self._exchange.usage_of(counted, self._provider_usage)
+        usage = self._exchange.usage(counted, self._provider_usage)
         status: MessageStatus = "ok" if self._complete and problem is None else "partial"
         return Ending(text, status, usage, error, self._first_token_ms)
 
@@ -272,7 +275,7 @@ class _ModelStream:
             self._put(None)
 
     def _add(self, piece: str) -> bool:
-        """Add a piece to the answer. Return False if the rest of the answer is not needed."""
+        """Add a piece to the answer. Return False to stop reading the model."""
         room = MAX_ANSWER_BYTES - self._size
         size = len(piece.encode())
         if self._first_token_ms is None:
@@ -317,7 +320,7 @@ class _ModelStream:
                     self._checkpoint(*found)
                     written = found
                 if perf_counter() - renewed >= RENEWAL_SECONDS:
-                    self._exchange.keep_session()
+                    self._exchange.renew_session_lock()
                     renewed = perf_counter()
             except UnavailableError:
                 log.warning("a checkpoint was not written", exc_info=True)
@@ -328,7 +331,7 @@ class _ModelStream:
         text = "".join(self._pieces[:sent])
         counted = count_tokens(text) + reasoned
         self._checkpointed = counted
-        usage = self._exchange.usage_of(counted, None)
+        usage = self._exchange.usage(counted, None)
         self._exchange.checkpoint(Ending(text, "partial", usage))
 
 

@@ -53,10 +53,11 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """An accepted message: money is held for its answer, and both are stored.
+    """An accepted message. Money is held for its answer, and both are stored.
 
-    ``number`` is the answer's number in the dialog. ``kept`` is the idempotency record for repeated
-    calls. ``replays_session`` is whether a repeated call receives the session's token.
+    ``number`` is the answer's number in the dialog. ``idempotency_record`` is None for calls
+    without an idempotency key. ``returns_session`` is whether a repeated call receives the
+    session's token.
     """
 
     hold: Hold
@@ -67,19 +68,24 @@ class Exchange:
     number: int
     session_token: str
     session_hash: str
-    replays_session: bool
+    returns_session: bool
     channel: Channel
-    kept: IdempotencyRecord | None
+    idempotency_record: IdempotencyRecord | None
     began: float
 
-    def usage_of(self, counted: int, told: TokenUsage | None) -> TokenUsage:
-        """Return the usage of an answer: the provider's, or else an estimate from the output.
+    def usage(self, counted: int, provider_usage: TokenUsage | None) -> TokenUsage:
+        """Return the usage that the provider reported, or else an estimate.
 
-        A provider may report no output although some arrived. Then the count is used.
+        ``counted`` is the number of output tokens that arrived. It replaces the provider's number
+        if the provider reports no output although some arrived.
         """
-        if told is None:
+        if provider_usage is None:
             return TokenUsage(count_input(self.messages), counted)
-        return told if told.output_tokens or not counted else told._replace(output_tokens=counted)
+        return (
+            provider_usage
+            if provider_usage.output_tokens or not counted
+            else provider_usage._replace(output_tokens=counted)
+        )
 
     def checkpoint(self, ending: Ending) -> None:
         """Store the answer so far, with its usage, unless it used nothing.
@@ -91,7 +97,7 @@ class Exchange:
             place = (self.hold.workspace_id, self.dialog_id, self.number)
             messages.checkpoint(*place, ending.text, Ended(ending.status, *ending.usage))
 
-    def keep_session(self) -> None:
+    def renew_session_lock(self) -> None:
         """Renew the session's lock.
 
         Raises:
@@ -115,21 +121,23 @@ class Exchange:
                 channel=self.channel,
                 zone=self.zone,
             )
-            if self.kept is not None and ending.usage is not None:
+            if self.idempotency_record is not None and ending.usage is not None:
                 chat_replays.stage(
                     unit,
-                    self.kept,
+                    self.idempotency_record,
                     owner=self.hold.request_id,
                     dialog_id=self.dialog_id,
                     number=self.number,
-                    session_token=self.session_token if self.replays_session else None,
+                    session_token=self.session_token if self.returns_session else None,
                     usage=None if ending.error else ending.usage,
                     error=ending.error,
                 )
 
         if ending.usage is None:
             settled = charging.release(self.hold, stage, seconds=SETTLE_SECONDS)
-            chat_replays.clear(self.hold.workspace_id, self.kept, owner=self.hold.request_id)
+            chat_replays.clear(
+                self.hold.workspace_id, self.idempotency_record, owner=self.hold.request_id
+            )
             return settled
         return charging.settle(self.hold, ending.usage, stage, seconds=SETTLE_SECONDS)
 
@@ -139,8 +147,8 @@ def message_id(dialog_id: str, number: int) -> str:
     return f"{dialog_id}-{number}"
 
 
-def place_of(hold: Hold) -> tuple[str, str, int]:
-    """Return workspace, dialog and number of the answer of a hold."""
+def answer_place(hold: Hold) -> tuple[str, str, int]:
+    """Return the workspace id, dialog id and number of a hold's answer."""
     dialog_id, _, number = hold.message_id.rpartition("-")
     return hold.workspace_id, dialog_id, int(number)
 
@@ -154,22 +162,25 @@ def stage_end(  # noqa: PLR0913  the fields of an ending
     channel: str,
     zone: str,
 ) -> None:
-    """Stage the end of an answer. The message may have been erased in the meantime."""
-    place = place_of(hold)
+    """Stage the final answer, the dialog's totals, the release of its session, and the counters.
+
+    The message may have been erased in the meantime. Then only the counters are staged.
+    """
+    place = answer_place(hold)
     keys = [messages.key(*place)]
     if session_hash is not None:
         keys.append(chat_sessions.key(hold.workspace_id, session_hash))
     found = {type(row): row for row in fetch(keys)}
     answer, session = found.get(MessageRow), found.get(SessionRow)
     used = ending.usage or TokenUsage(0, 0)
-    spoke = bool(ending.text.strip())
+    has_text = bool(ending.text.strip())
     if isinstance(answer, MessageRow) and answer.is_open:
         messages.stage_end(unit, answer, ending.text, Ended(ending.status, *used))
         dialogs.add_totals(
             unit,
             hold.workspace_id,
             place[1],
-            messages=int(spoke),
+            messages=int(has_text),
             input_tokens=used.input_tokens,
             output_tokens=used.output_tokens,
         )
@@ -178,7 +189,7 @@ def stage_end(  # noqa: PLR0913  the fields of an ending
     )
     counts = Increments(hold.workspace_id)
     measures = {
-        bot_metrics.MESSAGES: int(spoke),
+        bot_metrics.MESSAGES: int(has_text),
         bot_metrics.INPUT_TOKENS: used.input_tokens,
         bot_metrics.OUTPUT_TOKENS: used.output_tokens,
         bot_metrics.ERRORS: int(ending.error is not None),
@@ -193,7 +204,7 @@ def stage_end(  # noqa: PLR0913  the fields of an ending
 @charging.recovers_holds
 def recover(hold: Hold) -> Recovered:
     """Return the text and usage of a crashed request's last checkpoint, if any."""
-    answer = messages.find(*place_of(hold)) if hold.message_id else None
+    answer = messages.find(*answer_place(hold)) if hold.message_id else None
     if answer is None or not answer.is_open:
         return Recovered(None, charging.nothing)
     zone = workspaces.get(hold.workspace_id).timezone

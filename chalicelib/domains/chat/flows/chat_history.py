@@ -10,8 +10,8 @@ from chalicelib.gateways.llm.messages import TOKENS_PER_MESSAGE, Message, count_
 MAX_TURNS = 40
 MAX_OUTPUT = 4_096
 """Maximum number of output tokens per answer, even if the model supports more."""
-LEAST_OUTPUT = 64
-"""Minimum number of output tokens. A shorter answer would not be worth its price."""
+MIN_OUTPUT = 64
+"""Minimum number of output tokens. With less room, the message is refused."""
 _BYTES_PER_TOKEN = 2
 
 Count = Callable[[Iterable[Message]], int]
@@ -19,7 +19,7 @@ Count = Callable[[Iterable[Message]], int]
 
 
 class MessageTooLongError(ValidationError):
-    """A chat message does not fit what the bot's model takes, even without the dialog so far."""
+    """A message exceeds the context of the bot's model, even without the dialog's history."""
 
     code = "message_too_long"
 
@@ -31,10 +31,10 @@ class Turn(NamedTuple):
     answer: str
 
 
-def count_safely(messages: Iterable[Message]) -> int:
+def count_upper_bound(messages: Iterable[Message]) -> int:
     """Return an upper bound of the messages' input tokens for any tokenizer.
 
-    It counts one token per two bytes. Holds are reserved with it before the provider counts.
+    It counts one token per two bytes. Money is held for this number before the provider counts.
     """
     return sum(
         TOKENS_PER_MESSAGE + -(-len(each.content.encode()) // _BYTES_PER_TOKEN) for each in messages
@@ -43,7 +43,7 @@ def count_safely(messages: Iterable[Message]) -> int:
 
 def counter(provider: str) -> Count:
     """Return the function that counts a provider's input. It is exact for the embedded model."""
-    return count_input if provider == "demo" else count_safely
+    return count_input if provider == "demo" else count_upper_bound
 
 
 def room_for_answer(
@@ -51,7 +51,7 @@ def room_for_answer(
 ) -> int | None:
     """Return the maximum tokens of an answer, or None if the message alone fills the context."""
     room = context_tokens - count(fixed)
-    return min(room, max_output_tokens, MAX_OUTPUT) if room >= LEAST_OUTPUT else None
+    return min(room, max_output_tokens, MAX_OUTPUT) if room >= MIN_OUTPUT else None
 
 
 def fit(

@@ -25,24 +25,28 @@ SOURCE = "chat"
 
 
 def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | None:
-    """Return the visitor's contacts, from the widget's form or else from the message."""
+    """Return the visitor's contact details, or None if there are none.
+
+    Details in the widget's form take precedence over details in the message. The channel ``test``
+    creates no leads.
+    """
     if channel == TEST:
         return None
-    given, text = request.contact or ChatContact(), request.message
-    email = given.email or emails.first_email_in(text)
-    if given.phone:
-        phone: str | None = contacts.phone_of(given.phone, country)
+    form, text = request.contact or ChatContact(), request.message
+    email = form.email or emails.first_email_in(text)
+    if form.phone:
+        phone: str | None = contacts.phone_of(form.phone, country)
     else:
         phone = phones.first_phone_in(text, country)
-    return Contact(given.name, email, phone) if email or phone else None
+    return Contact(form.name, email, phone) if email or phone else None
 
 
 def named_in(request: ChatRequest, country: str) -> list[str]:
     """Return every e-mail address and phone number in a message and in its form."""
-    given = request.contact or ChatContact()
-    form = Contact(None, given.email, given.phone and contacts.phone_of(given.phone, country))
+    form = request.contact or ChatContact()
+    contact = Contact(None, form.email, form.phone and contacts.phone_of(form.phone, country))
     return [
-        *filter(None, form.identity.values()),
+        *filter(None, contact.identity.values()),
         *contacts.named_in([request.message], country),
     ]
 

@@ -19,8 +19,8 @@ from chalicelib.gateways.llm.offers import MAX_HOURS, MAX_OFFERS, Hours, Offer
 from chalicelib.lib import extracts
 from chalicelib.lib.zoned_times import WEEKDAYS
 
-MAX_SCANNED_RECORDS = 2_000
-"""Maximum number of active records searched per noun, oldest first: about 35 read units."""
+MAX_SEARCHED = 2_000
+"""Maximum number of active records searched per noun, oldest first. This costs 35 read units."""
 
 
 class _Source(NamedTuple):
@@ -58,8 +58,8 @@ def message(workspace_id: str, question: str) -> Message | None:
     lookups: list[Callable[[], list[Any]]] = [partial(found, source) for source in SOURCES]
     if offers.is_about_hours(question):
         lookups.append(partial(_hours, workspace_id))
-    looked_up = deadline.map_in_threads(lambda look: look(), lookups, len(lookups))
-    facts = [fact for some in looked_up for fact in some]
+    results = deadline.map_in_threads(lambda lookup: lookup(), lookups, len(lookups))
+    facts = [fact for result in results for fact in result]
     hours = [fact for fact in facts if isinstance(fact, Hours)]
     return offers.message(question, (f for f in facts if isinstance(f, Offer)), hours)
 
@@ -85,16 +85,16 @@ def _week(hours: schedule.Schedule) -> tuple[str, ...]:
 
 
 def _nearest(
-    workspace_id: str, listing: Listing[Any], words: Iterable[str], most: int
+    workspace_id: str, listing: Listing[Any], words: Iterable[str], limit: int
 ) -> list[str]:
-    """Return ids of records: first those whose name contains most of the words, then the others."""
+    """Return ids of active records. Records whose names contain more of the words come first."""
     partition = Partition(listing.partition(workspace_id), Cost())
     active = listing.having({"status": "active"})
-    rows = list(islice(entries(partition, None, active, consistent=False), MAX_SCANNED_RECORDS))
-    wanted = list(words)
+    rows = list(islice(entries(partition, None, active, consistent=False), MAX_SEARCHED))
+    searched = list(words)
     in_order: SortKey = listing.sorts["sortOrder"]
 
     def rank(entry: IndexEntry) -> tuple[int, str]:
-        return -sum(word in entry.text for word in wanted), entry.sort_key(in_order)
+        return -sum(word in entry.text for word in searched), entry.sort_key(in_order)
 
-    return [entry.id for entry in sorted(rows, key=rank)[:most]]
+    return [entry.id for entry in sorted(rows, key=rank)[:limit]]

@@ -50,7 +50,7 @@ def fit(agent: AgentRow, workspace_id: str, session: SessionRow | None, text: st
         [*before, question], count, spec.context_tokens, spec.max_output_tokens
     )
     if max_output is None:
-        raise MessageTooLongError.of("message", "it does not fit this bot's model; shorten it")
+        raise MessageTooLongError.of("message", "too long for this bot's model; shorten it")
     if problem is not None:
         raise problem
     turns, room = _turns(workspace_id, session), spec.context_tokens - max_output

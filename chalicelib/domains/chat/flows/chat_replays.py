@@ -24,7 +24,7 @@ from chalicelib.engine import idempotency
 from chalicelib.engine.unit import UnitOfWork
 
 MARKED_FOR = timedelta(minutes=10)
-"""Time for which a crashed call keeps its key: until the job has closed its hold."""
+"""Time for which a crashed call keeps its key. By then the job has closed its hold."""
 
 
 class Replay(NamedTuple):
@@ -36,54 +36,54 @@ class Replay(NamedTuple):
     error: str | None
 
 
-def record(scope: str, key: str, said: Sequence[str | None]) -> IdempotencyRecord:
-    """Return the record of a call. ``said`` has the arguments that a retry must repeat."""
-    return IdempotencyRecord(scope, key, hashlib.sha256(to_json(said)).hexdigest())
+def idempotency_record(scope: str, key: str, arguments: Sequence[str | None]) -> IdempotencyRecord:
+    """Return the record of a call. A retry must repeat these ``arguments``."""
+    return IdempotencyRecord(scope, key, hashlib.sha256(to_json(arguments)).hexdigest())
 
 
 def find_or_mark(  # noqa: PLR0913  the fields of a call
     workspace_id: str,
-    kept: IdempotencyRecord,
+    record: IdempotencyRecord,
     *,
     owner: str,
     agent_id: str,
     session_token: str | None,
-    is_visitors: bool,
+    is_anonymous: bool,
 ) -> Replay | None:
     """Return the stored answer, or mark the key as in progress for this call.
 
-    A replay continues the session of the call, or else the session of the first call. If
-    ``is_visitors``, it begins a new session, whose dialog begins with the next message.
+    A replay continues the session that the call names, or else the session of the first call. An
+    anonymous caller receives a new session, whose dialog begins with the next message.
 
     Raises:
         IdempotencyMismatchError: the key was used with another message.
         InProgressError: the first call is still being answered, or has crashed recently.
         ConflictError: its dialog has been erased in the meantime.
     """
-    if idempotency.mark_in_progress(workspace_id, kept, owner=owner, kept=MARKED_FOR):
+    if idempotency.mark_in_progress(workspace_id, record, owner=owner, kept=MARKED_FOR):
         return None
-    found = kept.answered(idempotency.find(workspace_id, kept))
+    found = record.answered(idempotency.find(workspace_id, record))
     stored = from_json(found.body or b"{}")
     answer = messages.find(workspace_id, stored["dialog"], stored["number"])
     if answer is None:
-        raise ConflictError("What this idempotency key was used for has been erased.")
-    if is_visitors:
+        raise ConflictError("The dialog of this idempotency key has been erased. Use a new key.")
+    if is_anonymous:
         token = chat_sessions.begin(workspace_id, agent_id=agent_id, dialog_id=new_id())
     else:
-        token = session_token or _sealed(stored["session"], kept, stored["dialog"])
+        token = session_token or _sealed(stored["session"], record, stored["dialog"])
     usage = stored["usage"] and TokenUsage(*stored["usage"])
     return Replay(token, answer.content, usage, stored["error"])
 
 
-def clear(workspace_id: str, kept: IdempotencyRecord | None, *, owner: str) -> None:
-    """Delete the mark of a call that was not charged, so that it can be repeated."""
-    if kept is not None:
-        idempotency.clear_in_progress(workspace_id, kept, owner=owner)
+def clear(workspace_id: str, record: IdempotencyRecord | None, *, owner: str) -> None:
+    """Delete the in-progress mark of a call that was not charged, so that it can be repeated."""
+    if record is not None:
+        idempotency.clear_in_progress(workspace_id, record, owner=owner)
 
 
 def stage(  # noqa: PLR0913  the fields of a replay
     unit: UnitOfWork,
-    kept: IdempotencyRecord,
+    record: IdempotencyRecord,
     *,
     owner: str,
     dialog_id: str,
@@ -92,23 +92,23 @@ def stage(  # noqa: PLR0913  the fields of a replay
     usage: TokenUsage | None,
     error: str | None,
 ) -> None:
-    """Stage the stored answer of a charged call, in place of the mark.
+    """Stage the stored answer of a charged call. It replaces the in-progress mark.
 
     ``session_token`` is returned to a repeated call that sends no session.
     """
     stored = {
         "dialog": dialog_id,
         "number": number,
-        "session": session_token and _sealed(session_token, kept, dialog_id),
+        "session": session_token and _sealed(session_token, record, dialog_id),
         "usage": usage,
         "error": error,
     }
-    unit.save(idempotency.row(unit.tenant, replace(kept, body=to_json(stored)), owner=owner))
+    unit.save(idempotency.row(unit.tenant, replace(record, body=to_json(stored)), owner=owner))
 
 
-def _sealed(token: str, kept: IdempotencyRecord, dialog_id: str) -> str:
+def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str:
     """Encrypt or decrypt a token with XOR. The mask is used for one token only."""
-    secret = f"session\0{kept.scope}\0{kept.key}\0{dialog_id}"
+    secret = f"session\0{record.scope}\0{record.key}\0{dialog_id}"
     raw = urlsafe_b64decode(token + "=")
     mask = hashlib.sha256(secret.encode()).digest()
     mixed = bytes(one ^ other for one, other in zip(raw, mask, strict=True))

@@ -15,12 +15,12 @@ MAX_MESSAGE = 10_000
 
 def _not_blank(text: str) -> str:
     if not text.strip():
-        raise PydanticCustomError("blank", "expected some text, received white space alone")
+        raise PydanticCustomError("blank", "expected some text, received only white space")
     return text
 
 
 class ChatContact(Wire):
-    """Who a visitor says to be, in a form beside the chat."""
+    """Contact details that the visitor entered in the widget's form."""
 
     name: PersonName | None = optional("Name.")
     email: Email | None = optional("E-mail address.")
@@ -35,10 +35,10 @@ class ChatRequest(Wire):
         str,
         StringConstraints(min_length=1, max_length=MAX_MESSAGE),
         AfterValidator(_not_blank),
-    ] = Field(description="What the visitor says.")
-    session_id: str | None = optional("Continues a dialog; without it a new one begins.")
-    api_key: str | None = optional("Bot key, of a private bot.")
-    channel: Channel | None = optional("Where it is led; api by default.")
-    page_url: str | None = optional("The page; its query is dropped.")
-    contact: ChatContact | None = optional("How to reach the visitor: makes the dialog a lead.")
-    visit_id: Id | None = optional("The widget's visit, for its funnel.")
+    ] = Field(description="The visitor's message.")
+    session_id: str | None = optional("Session of a dialog to continue; default: a new dialog.")
+    api_key: str | None = optional("Bot key; required by a private bot.")
+    channel: Channel | None = optional("Where the dialog takes place; default: api.")
+    page_url: str | None = optional("URL of the page; its query is dropped.")
+    contact: ChatContact | None = optional("Contact details; the dialog then becomes a lead.")
+    visit_id: Id | None = optional("Widget visit that the dialog belongs to, for the funnel.")

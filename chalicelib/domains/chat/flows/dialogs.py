@@ -15,7 +15,7 @@ from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 
 DIALOG_EXPIRED = "dialog-expired"
 """The scheduled job that removes a dialog a year after its last message."""
-MESSAGES_A_UNIT = 90
+MESSAGES_PER_UNIT = 90
 
 
 def expiry_job(workspace_id: str, dialog: DialogRow) -> JobRow:
@@ -49,7 +49,7 @@ def remove_expired(job: Job) -> None:
 
 def message_batches(workspace_id: str, dialog_id: str) -> list[list[MessageRow]]:
     """Return a dialog's messages in batches that fit one unit of work."""
-    return in_batches(messages.keys(workspace_id, dialog_id), MESSAGES_A_UNIT)
+    return in_batches(messages.keys(workspace_id, dialog_id), MESSAGES_PER_UNIT)
 
 
 def stage_removal(unit: UnitOfWork, batch: Sequence[MessageRow]) -> None:

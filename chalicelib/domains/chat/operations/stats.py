@@ -42,22 +42,22 @@ class TokenCounts(Wire):
     """Tokens."""
 
     input: int = Field(description="Sent to the model.")
-    output: int = Field(description="Of its answers.")
-    total: int = Field(description="Both.")
+    output: int = Field(description="In its answers.")
+    total: int = Field(description="Sum of both.")
 
     @classmethod
     def of(cls, measures: Mapping[str, int]) -> Self:
         """Return the tokens from counted measures."""
         sent = measures.get(bot_metrics.INPUT_TOKENS, 0)
-        said = measures.get(bot_metrics.OUTPUT_TOKENS, 0)
-        return cls(input=sent, output=said, total=sent + said)
+        answered = measures.get(bot_metrics.OUTPUT_TOKENS, 0)
+        return cls(input=sent, output=answered, total=sent + answered)
 
 
 class RejectedCounts(Wire):
     """Messages that were refused."""
 
-    limit: int = Field(description="By a spending limit.")
-    balance: int = Field(description="For want of balance.")
+    limit: int = Field(description="Because of a spending limit.")
+    balance: int = Field(description="Because the balance was too low.")
 
 
 class ChannelCounts(Wire):
@@ -78,7 +78,7 @@ class ChannelCounts(Wire):
 
 
 class AgentDay(ChannelCounts):
-    """A bot's day."""
+    """A bot's counts of one day."""
 
     date: str = Field(description="Day in the workspace's time zone.")
 
@@ -88,40 +88,40 @@ class AgentStats(Wire):
 
     dialogs: int = Field(description="Dialogs begun.")
     messages: int = Field(description="Messages of both sides.")
-    leads: int = Field(description="Leads that came of its dialogs.")
+    leads: int = Field(description="Leads created from its dialogs.")
     tokens: TokenCounts = Field(description="Tokens of its answers.")
     errors: int = Field(description="Answers that failed.")
-    rejected: RejectedCounts = Field(description="Messages refused for want of money.")
+    rejected: RejectedCounts = Field(description="Messages refused because of money.")
     avg_first_token_ms: int | None = Field(
-        description="Mean time to an answer's first words, in ms, or null."
+        description="Mean time to the first token of an answer, in ms, or null."
     )
-    by_channel: dict[Channel, ChannelCounts] = Field(description="Each channel.")
+    by_channel: dict[Channel, ChannelCounts] = Field(description="Counts of each channel.")
     series: list[AgentDay] = Field(description="Every day of the period.")
 
 
 class StageCount(Wire):
-    """How many visits reached a stage."""
+    """Number of visits that reached a stage."""
 
     stage: Stage = Field(description="loaded, opened, started, engaged or lead.")
     count: int = Field(description="Visits.")
-    rate: float = Field(description="Share of those that loaded it, from 0 to 1.")
+    rate: float = Field(description="Share of the visits that loaded the widget, from 0 to 1.")
 
 
 class PageCounts(Wire):
     """Visits that began on a page."""
 
-    url: str = Field(description="Without query; other: beyond 200 pages a day.")
-    loaded: int = Field(description="Loaded the widget.")
-    opened: int = Field(description="Opened it.")
-    started: int = Field(description="Wrote to the bot.")
-    leads: int = Field(description="Became leads.")
+    url: str = Field(description="URL without query; other: pages beyond 200 a day.")
+    loaded: int = Field(description="Visits that loaded the widget.")
+    opened: int = Field(description="Visits that opened it.")
+    started: int = Field(description="Visits with a message to the bot.")
+    leads: int = Field(description="Visits that became leads.")
 
 
 class WidgetStats(Wire):
     """The widget's funnel."""
 
     stages: list[StageCount] = Field(
-        description="From loaded to lead; none exceeds the one before."
+        description="From loaded to lead; no count exceeds the one before it."
     )
     top_pages: list[PageCounts] = Field(description="At most 20, the most loaded first.")
 
@@ -137,7 +137,7 @@ class WidgetStats(Wire):
 def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     """Count a bot's dialogs, messages, leads and tokens, over up to 366 days."""
     days, whole = _counted(ctx, args, bot_metrics.subject(args.agent_id))
-    _, tried = _counted(ctx, args, bot_metrics.subject(args.agent_id, test=True))
+    _, trials = _counted(ctx, args, bot_metrics.subject(args.agent_id, test=True))
     totals, channels = whole.totals, whole.by[bot_metrics.CHANNEL]
     answers = totals[bot_metrics.FIRST_TOKENS]
     return AgentStats(
@@ -152,7 +152,7 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
         ),
         avg_first_token_ms=round(totals[bot_metrics.FIRST_TOKEN_MS] / answers) if answers else None,
         by_channel={
-            channel: ChannelCounts.of(tried.totals if channel == TEST else channels[channel])
+            channel: ChannelCounts.of(trials.totals if channel == TEST else channels[channel])
             for channel in CHANNELS
         },
         series=[
@@ -171,7 +171,7 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     example={"agentId": "AGENT_ID", "to": "2027-01-31"},
 )
 def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
-    """Count visits of the chat widget by how far they went, and the pages they began on."""
+    """Count visits of the chat widget by the stage they reached and by their first page."""
     subject = bot_metrics.widget_subject(args.agent_id, args.project_id)
     _, whole = _counted(ctx, args, subject)
     loaded = whole.totals[STAGES[0]]

@@ -103,8 +103,9 @@ def find(workspace_id: str, agent_id: str, token: str) -> SessionRow | None:
 def by_hash(workspace_id: str, token_hash: str) -> SessionRow | None:
     """Return a session by its token's hash, unless it has expired."""
     session = SessionRow.find(_partition(workspace_id, token_hash), SORT_KEY)
-    over = session is not None and session.expires is not None and session.expires < clock.now()
-    return None if over else session
+    if session is None or session.expires is None:
+        return session
+    return session if session.expires >= clock.now() else None
 
 
 def key(workspace_id: str, token_hash: str) -> Key:
@@ -123,8 +124,8 @@ def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:
         SessionRow.held_until.set(now + LOCKED_FOR),
         SessionRow.expires.set(now + KEPT),
     ]
-    lapsed = SessionRow.held_until.does_not_exist() | (SessionRow.held_until < now)
-    free: Condition = SessionRow.agent_id.exists() & (lapsed | (SessionRow.holder == holder))
+    unlocked = SessionRow.held_until.does_not_exist() | (SessionRow.held_until < now)
+    free: Condition = SessionRow.agent_id.exists() & (unlocked | (SessionRow.holder == holder))
     unit.update(session, actions, free, on_conflict=SessionBusyError())
 
 

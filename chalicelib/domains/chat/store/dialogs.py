@@ -52,7 +52,7 @@ class DialogRow(Record):
     output_tokens = NumberAttribute(default=0)
     last_message_at = UTCDateTimeAttribute()
 
-    def hear(self, text: str, at: datetime) -> int:
+    def record_message(self, text: str, at: datetime) -> int:
         """Record a message of the visitor, and return its number."""
         self.words = cut_bytes("\n".join(filter(None, (self.words, text))), WORDS_BYTES)
         self.last_message_at = at

@@ -35,12 +35,12 @@ def begin(visitor: str, request_id: str) -> None:
         RateLimitedError: the visitor has the maximum number of open streams.
         UnavailableError: the database is unavailable.
     """
-    most = round(MAX_OPEN * settings().rate_limit_scale)
+    max_open = round(MAX_OPEN * settings().rate_limit_scale)
 
     def attempt() -> None:
         row, now = _row(visitor), clock.now()
-        if len(row.ends) >= most:
-            msg = f"Too many answers at once: {most:,} are allowed. Wait for one to end."
+        if len(row.ends) >= max_open:
+            msg = f"Too many answers at once: {max_open:,} are allowed. Wait for one to end."
             raise RateLimitedError(msg, headers={"Retry-After": "5"})
         row.ends[request_id] = (now + LONGEST).isoformat()
         _save(row)

@@ -50,8 +50,8 @@ def contacts_of(row: Any) -> dict[str, str | None]:  # noqa: ANN401  a row of on
 class Trace:
     """Records of a person, in waves. Each record was found by a record of an earlier wave.
 
-    An erasure processes the waves from last to first, so it can be interrupted at any point. A new
-    search then finds the remaining records in the same way.
+    An erasure processes the waves from last to first. So if it is interrupted, a new search finds
+    the remaining records in the same way.
     """
 
     workspace_id: str
@@ -97,7 +97,7 @@ class Trace:
         for value in sorted(named - self.contacts):
             ids |= dict.fromkeys(self._clients_with(value))
         rows = CLIENTS.fetch(self.workspace_id, [each for each in ids if each not in self._seen])
-        return [row for row in rows if names_somebody(row)]
+        return [row for row in rows if has_personal_data(row)]
 
     def _add(self, listing: Listing[Any], ids: Iterable[str | None], by: FoundBy) -> list[Found]:
         """Return the records that were not found before."""
@@ -160,7 +160,7 @@ class Trace:
                     (i for i in self._ids(listing, client_id) if i not in self._seen),
                 )
             ]
-            if not any(map(names_somebody, others)):
+            if not any(map(has_personal_data, others)):
                 left.append(client_id)
         return self._add(CLIENTS, left, "nothing else left")
 
@@ -173,7 +173,7 @@ class Trace:
         return [entry.id for entry in listing.entries(self.workspace_id, client_id=client_id)]
 
 
-def names_somebody(row: Any) -> bool:  # noqa: ANN401  a client, a lead or a booking
+def has_personal_data(row: Any) -> bool:  # noqa: ANN401  a client, a lead or a booking
     """Return whether a record still has personal data. An erased record has counts only."""
     names = ["name", "email", "phone", "tags", "data"]
     if isinstance(row, BookingRow):

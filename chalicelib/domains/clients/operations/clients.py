@@ -62,8 +62,8 @@ class ClientBooking(Wire):
 class ClientWithLeads(ClientResult):
     """One client with its newest leads and bookings."""
 
-    leads: list[ClientLead] = Field(description="Its newest leads, at most 20.")
-    bookings: list[ClientBooking] = Field(description="Its newest bookings, at most 20.")
+    leads: list[ClientLead] = Field(description="The newest leads, at most 20.")
+    bookings: list[ClientBooking] = Field(description="The newest bookings, at most 20.")
 
 
 class ClientRef(Wire):
@@ -100,7 +100,7 @@ class ClientPatch(Patch):
     name: PersonName | None = optional("null clears.")
     email: Email | None = optional("null clears.")
     phone: PhoneText | None = optional("null clears.")
-    tags: Tags = optional("Replace the old.")
+    tags: Tags = optional("Replaces all.")
     notes: Notes | None = optional("null clears.")
 
 
@@ -112,7 +112,7 @@ class ClientPatch(Patch):
     example={"search": "ada", "sort": "lastActivityDesc"},
 )
 def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
-    """List clients, one a person.
+    """List clients: one record per person.
 
     Names are untrusted text.
     """
@@ -165,9 +165,9 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
     errors=(DuplicateClientError,),
 )
 def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
-    """Change a client; what is omitted stays.
+    """Change a client; omitted fields stay unchanged.
 
-    Contacts of another client: 409 duplicate_client with its id.
+    If another client has the e-mail address or phone: 409 duplicate_client with its id.
     """
     client = CLIENTS.require(ctx.workspace_id, args.id)
     changes = args.provided("id")
@@ -194,12 +194,12 @@ def _number(ctx: Context, text: str) -> str:
 
 def _check_free(ctx: Context, client: ClientRow, changes: dict[str, Any]) -> None:
     """Refuse contacts of another client. A concurrent change of that client causes a retry."""
-    wanted = {
+    changed = {
         name: changes[name]
         for name in (EMAIL, PHONE)
         if changes.get(name) and changes[name] != getattr(client, name)
     }
-    for name, holder in clients.holders(ctx.workspace_id, wanted).items():
+    for name, holder in clients.holders(ctx.workspace_id, changed).items():
         if holder != client.id:
             msg = f"Another client has this {name}: {holder}. Clients are never merged."
             raise DuplicateClientError(msg, client_id=holder)

@@ -30,10 +30,10 @@ from chalicelib.engine.unit import UnitOfWork, in_batches
 from chalicelib.lib import phones
 from chalicelib.lib.contact_fields import Email, PhoneText
 
-ITEMS_A_RECORD = 9
+ITEMS_PER_RECORD = 9
 """Transaction items for wiping a lead or a booking, without those for its named contacts."""
-ITEMS_A_UNIT = MAX_ITEMS - 10
-REASONS_A_UNIT = 90
+ITEMS_PER_UNIT = MAX_ITEMS - 10
+REASONS_PER_UNIT = 90
 MAX_SHOWN = 1000
 """Maximum number of records that a response lists. Its counts include all records."""
 
@@ -50,7 +50,8 @@ class ClientErase(Wire):
     @model_validator(mode="after")
     def _require_client_or_contact(self) -> Self:
         if not (self.client_id or self.email or self.phone):
-            raise PydanticCustomError("nobody", "name a client, an e-mail address or a phone")
+            message = "send at least one of clientId, email, phone"
+            raise PydanticCustomError("nobody", message)
         return self
 
 
@@ -65,7 +66,7 @@ class ErasedRecord(Wire):
     name: str | None = Field(description="Name, or null.")
     email: str | None = Field(description="E-mail address, or null.")
     phone: str | None = Field(description="Phone number, or null.")
-    named_contacts: list[str] = Field(description="Other contacts that it names.")
+    named_contacts: list[str] = Field(description="Other contacts in its text.")
 
     @classmethod
     def of(cls, found: Found, *, shown: bool) -> Self:
@@ -96,16 +97,16 @@ class ClientErased(Wire):
     """Records that were erased, or would be erased."""
 
     erased: bool = Field(description="false after a dry run, which removes nothing.")
-    client_id: Id | None = Field(description="The client, which keeps its counts alone, or null.")
-    client_ids: list[Id] = Field(description="All clients that were found, the first included.")
-    leads: int = Field(description="Leads that lose contacts, data, notes, search text, look-ups.")
-    bookings: int = Field(description="Bookings that lose contacts, notes, reasons, look-ups.")
-    cancelled_bookings: list[Id] = Field(description="Those still to come, which are cancelled.")
-    dialogs: int = Field(description="Dialogs that lose messages and search text.")
-    stored_answers: int = Field(description="Stored answers to idempotent calls that are removed.")
-    found: list[ErasedRecord] = Field(description="These records, 1,000 at most.")
+    client_id: Id | None = Field(description="First client found, or null. Only its counts remain.")
+    client_ids: list[Id] = Field(description="All clients that were found.")
+    leads: int = Field(description="Leads without contacts, data, notes and search text now.")
+    bookings: int = Field(description="Bookings without contacts, notes and reasons now.")
+    cancelled_bookings: list[Id] = Field(description="Upcoming bookings, which are cancelled.")
+    dialogs: int = Field(description="Dialogs without messages and search text now.")
+    stored_answers: int = Field(description="Removed responses of idempotent calls.")
+    found: list[ErasedRecord] = Field(description="These records, at most 1,000.")
     linked_clients: list[LinkedClient] = Field(
-        description="Kept, but perhaps the same person: look, and erase them by client id."
+        description="Clients that may be the same person. Check them, and erase by client id."
     )
 
 
@@ -117,16 +118,16 @@ def _workspace(args: ClientErase) -> str:
     title="Erase a client", audience=(Audience.OPERATOR,), resolve=_workspace, idempotent=True
 )
 def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
-    """Remove what is known of a person, for good; statistics and counts stay.
+    """Remove a person's data permanently. Statistics and counts stay.
 
-    The person's clients are those that have, or had, a contact that was named. Erased with them are
-    their leads and bookings, whatever else names one of their contacts, and the dialogs of all
-    these. Bookings still to come are cancelled.
+    The person's clients are the given client, and all clients that have or had a given contact.
+    Their leads and bookings are erased too, as well as other records with one of their contacts,
+    and the dialogs of these records. Upcoming bookings are cancelled.
     """
     trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))
     if not trace.found:
-        raise NotFoundError("Nobody is known by that in this workspace.")
-    coming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
+        raise NotFoundError("No record of this person was found in the workspace.")
+    upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
     if not args.dry_run:
         for wave in reversed(trace.waves):
             _erase(ctx, [found.row for found in wave])
@@ -137,9 +138,11 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
         client_ids=client_ids,
         leads=len(trace.rows(LeadRow)),
         bookings=len(trace.rows(BookingRow)),
-        cancelled_bookings=coming,
+        cancelled_bookings=upcoming,
         dialogs=len(trace.rows(DialogRow)),
-        stored_answers=ctx.unit.run_side_effect_once("answers", lambda: _answers(ctx, args, trace)),
+        stored_answers=ctx.unit.run_side_effect_once(
+            "answers", lambda: _forget_answers(ctx, args, trace)
+        ),
         found=[ErasedRecord.of(each, shown=args.dry_run) for each in trace.found[:MAX_SHOWN]],
         linked_clients=[LinkedClient.from_row(row.values) for row in linked],
     )
@@ -153,9 +156,13 @@ def _trace(ctx: Context, args: ClientErase) -> tuple[Trace, list[ClientRow]]:
     return trace, trace.linked()
 
 
-def _answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
-    words = [*(found.row.id for found in trace.found), *trace.contacts]
-    answers = idempotency.answers_naming(ctx.workspace_id, words)
+def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
+    """Remove stored responses that contain an id or a contact of the person. Return their number.
+
+    A dry run only counts them.
+    """
+    texts = [*(found.row.id for found in trace.found), *trace.contacts]
+    answers = idempotency.answers_naming(ctx.workspace_id, texts)
     if not args.dry_run:
         idempotency.forget_answers(answers)
     return len(answers)
@@ -170,8 +177,8 @@ def _erase(ctx: Context, rows: Sequence[Any]) -> None:
     for row in rows:
         if isinstance(row, DialogRow):
             _erase_dialog(ctx, row.id)
-    given = [event for row in booked for event in bookings.reasons(ctx.workspace_id, row.id)]
-    for events in in_batches(given, REASONS_A_UNIT):
+    reasons = [event for row in booked for event in bookings.reasons(ctx.workspace_id, row.id)]
+    for events in in_batches(reasons, REASONS_PER_UNIT):
         names = [event.sk for event in events]
         _commit(ctx, names, partial(bookings.wipe_reasons, events=events))
     for batch in _batches([row for row in rows if isinstance(row, LeadRow)]):
@@ -185,8 +192,8 @@ def _batches(rows: Sequence[LeadRow]) -> Iterator[list[str]]:
     batch: list[str] = []
     items = 0
     for row in rows:
-        more = ITEMS_A_RECORD + len(row.named_contacts or ())
-        if batch and items + more > ITEMS_A_UNIT:
+        more = ITEMS_PER_RECORD + len(row.named_contacts or ())
+        if batch and items + more > ITEMS_PER_UNIT:
             yield batch
             batch, items = [], 0
         batch.append(row.id)

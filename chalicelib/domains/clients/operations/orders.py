@@ -20,9 +20,9 @@ class OrderItem(Wire):
 
     product_id: Id | None = Field(description="Product id, or null.")
     service_id: Id | None = Field(description="Service id, or null.")
-    name: str = Field(description="Name when it was ordered.")
-    quantity: int = Field(description="How many.")
-    price: int = Field(description="Price of one in kopecks when it was ordered.")
+    name: str = Field(description="Name at the time of the order.")
+    quantity: int = Field(description="Quantity.")
+    price: int = Field(description="Unit price at the time of the order, in kopecks.")
 
 
 class OrderOut(Wire):
@@ -31,9 +31,9 @@ class OrderOut(Wire):
     id: Id = Field(description="Id of the lead or of the booking.")
     kind: str = Field(description="order: the products of a form; booking.")
     status: str = Field(description="Status of the lead or of the booking.")
-    items: list[OrderItem] = Field(description="What was ordered.")
-    total: int = Field(description="In kopecks.")
-    created_at: Timestamp = Field(description="When it was ordered.")
+    items: list[OrderItem] = Field(description="Lines of the order.")
+    total: int = Field(description="Total in kopecks.")
+    created_at: Timestamp = Field(description="Time of the order.")
 
     @classmethod
     def of_lead(cls, lead: LeadRow) -> Self:
@@ -79,9 +79,9 @@ class OrderList(Wire):
     example={"id": "LEAD_ID"},
 )
 def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
-    """List the orders of a lead and of its client, bookings among them.
+    """List the orders of a lead and of its client, including bookings.
 
-    Names and prices are as they were then.
+    Names and prices are those at the time of the order.
     """
     lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     ids = _ids(ctx, lead)

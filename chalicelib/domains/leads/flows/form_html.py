@@ -45,8 +45,8 @@ _LENGTHS = {
     "email": MAX_EMAIL,
     "phone": MAX_PHONE,
 }
-_COMPLETED_BY_TYPE = {"email": "email", "phone": "tel"}
-_COMPLETED_BY_NAME = {
+_AUTOCOMPLETE_BY_TYPE = {"email": "email", "phone": "tel"}
+_AUTOCOMPLETE_BY_NAME = {
     "name": "name",
     "fullname": "name",
     "firstname": "given-name",
@@ -155,20 +155,16 @@ def failure_page(message: str, language: str, back_url: str | None) -> str:
 
 
 def _page(template: str, language: str, back_url: str | None = None, **values: object) -> str:
-    """Return a page; only an http(s) ``back_url`` becomes a link."""
+    """Return a page. It has a link to ``back_url`` if this is an http(s) URL."""
     if back_url is not None and not back_url.startswith(("https://", "http://")):
         back_url = None
     page = _render(template, language, back_url=back_url, style=_PAGE_STYLE, **values)
     return f"{page}\n"
 
 
-def _render(template: str, language: str, **values: object) -> str:
-    translate = partial(text, language)
-    return (
-        _templates()
-        .get_template(f"{template}.html")
-        .render(lang=language, translate=translate, **values)
-    )
+def _render(name: str, language: str, **values: object) -> str:
+    template = _templates().get_template(f"{name}.html")
+    return template.render(lang=language, translate=partial(text, language), **values)
 
 
 @cache
@@ -201,7 +197,7 @@ def _controls(
     fields: Sequence[FieldSpec], values: Mapping[str, object], errors: Mapping[str, str]
 ) -> Iterator[_Control]:
     for field in fields:
-        by_name = _COMPLETED_BY_NAME.get(field.name.replace("_", "").lower())
+        by_name = _AUTOCOMPLETE_BY_NAME.get(field.name.replace("_", "").lower())
         yield _Control(
             name=field.name,
             label=field.label + ("\u00a0*" if field.required else ""),
@@ -211,7 +207,7 @@ def _controls(
             required=field.required,
             options=field.options,
             max_length=_LENGTHS.get(field.type),
-            autocomplete=_COMPLETED_BY_TYPE.get(field.type, by_name),
+            autocomplete=_AUTOCOMPLETE_BY_TYPE.get(field.type, by_name),
         )
 
 

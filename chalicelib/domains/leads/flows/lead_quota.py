@@ -11,19 +11,19 @@ from chalicelib.engine.unit import UnitOfWork
 
 
 def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
-    """Count a new lead towards the plan, once per unit; return whether the plan was used up before.
+    """Count a new lead towards the plan, once per unit. Return whether it exceeds the plan.
 
     Raises:
         UnavailableError: the database cannot be reached.
     """
-    most = LEADS_A_MONTH[workspace.plan]
-    a_month = Limit("leads", "leads in thirty days", most, timedelta(days=30))
+    included = LEADS_A_MONTH[workspace.plan]
+    quota = Limit("leads", "leads in thirty days", included, timedelta(days=30))
 
-    def take() -> bool:
+    def is_exceeded() -> bool:
         try:
-            limits.take(a_month, workspace.id)
+            limits.take(quota, workspace.id)
         except RateLimitedError:
             return True
         return False
 
-    return unit.run_side_effect_once("leads", take)
+    return unit.run_side_effect_once("leads", is_exceeded)

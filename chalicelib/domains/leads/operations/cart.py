@@ -1,4 +1,4 @@
-"""Products of an order in a submission.
+"""Read the products of an order from a submission.
 
 The visitor sends product ids and quantities. Names and prices come from the catalogue; submitted
 names and prices are ignored.
@@ -18,21 +18,21 @@ MAX_QUANTITY = 10_000
 
 
 def read(
-    workspace_id: str, given: object, language: str
+    workspace_id: str, submitted: object, language: str
 ) -> tuple[list[dict[str, Any]], list[FieldError]]:
     """Return the lines of an order with current names and prices, and the errors.
 
-    ``given`` is a list of objects with ``productId`` and ``quantity``, or such a list as JSON text.
-    All products are read in one request.
+    ``submitted`` is a list of objects with ``productId`` and ``quantity``, or such a list as JSON
+    text. All products are read in one request.
     """
 
-    def field_error(place: str, what: str) -> FieldError:
-        message = text(language, f"cart_{what}", lines=MAX_LINES, quantity=MAX_QUANTITY)
-        return FieldError(f"{CART}{place}", message)
+    def field_error(path: str, key: str) -> FieldError:
+        message = text(language, f"cart_{key}", lines=MAX_LINES, quantity=MAX_QUANTITY)
+        return FieldError(f"{CART}{path}", message)
 
-    if given in (None, "", []):
+    if submitted in (None, "", []):
         return [], []
-    lines = _parse_lines(given)
+    lines = _parse_lines(submitted)
     if lines is None:
         return [], [field_error("", "list")]
     if len(lines) > MAX_LINES:
@@ -61,15 +61,15 @@ def read(
     return items, errors
 
 
-def _parse_lines(given: object) -> list[dict[str, Any]] | None:
-    if isinstance(given, str):
+def _parse_lines(submitted: object) -> list[dict[str, Any]] | None:
+    if isinstance(submitted, str):
         try:
-            given = from_json(given)
+            submitted = from_json(submitted)
         except ValueError:
             return None
-    if not isinstance(given, list) or not all(isinstance(line, dict) for line in given):
+    if not isinstance(submitted, list) or not all(isinstance(line, dict) for line in submitted):
         return None
-    return given
+    return submitted
 
 
 def _is_id(value: object) -> TypeGuard[str]:

@@ -1,4 +1,4 @@
-"""Changes of leads by a merchant: status, corrections, notes and tags."""
+"""Operations that change leads: status, contacts, data, notes and tags."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from chalicelib.domains.contacts.store import clients, named_contacts
 from chalicelib.domains.contacts.store.clients import CLIENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.leads.operations.leads import LISTED_NOTES, LeadOut, LeadResult
+from chalicelib.domains.leads.operations.leads import MAX_LISTED_NOTES, LeadOut, LeadResult
 from chalicelib.domains.leads.rules import form_fields
 from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
 from chalicelib.domains.leads.store import crm_metrics, leads
@@ -35,7 +35,7 @@ class LeadStatusSet(Wire):
     """New status of a lead."""
 
     id: Id = Field(description="Lead id.")
-    status: LeadStatus = Field(description="Any of the five.")
+    status: LeadStatus = Field(description="New status.")
 
 
 class LeadPatch(Patch):
@@ -46,7 +46,7 @@ class LeadPatch(Patch):
     email: Email | None = optional("null clears.")
     phone: PhoneText | None = optional("Any spelling; null clears.")
     notes: Notes | None = optional("null clears.")
-    tags: Tags = optional("Replace the old.")
+    tags: Tags = optional("Replaces all.")
     data: dict[str, Any] = optional("Merge patch: null removes a value; items cannot be changed.")
 
 
@@ -59,7 +59,7 @@ class LeadPatch(Patch):
     example={"id": "LEAD_ID", "status": "in_progress"},
 )
 def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
-    """Give a lead another status; its history keeps who did so. The same status changes nothing."""
+    """Set the status of a lead. Its history records the change and its author."""
     lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     before = lead.status
     if args.status != before:
@@ -80,15 +80,15 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     example={"id": "LEAD_ID", "notes": "Call back", "data": {"message": "By Friday"}},
 )
 def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
-    """Change a lead; what is omitted stays.
+    """Change a lead; omitted fields stay unchanged.
 
-    Other contacts find, or make, another client. Status: svc_set_lead_status.
+    New contacts assign the client that has them, or a new one. Status: svc_set_lead_status.
     """
     lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     changes, changed = args.provided("id"), []
     workspace = workspaces.get(ctx.workspace_id)
-    was = contact = Contact(lead.name, lead.email, lead.phone)
-    require_whole(changes.get("notes"), lead.notes, field="notes", length=LISTED_NOTES)
+    former = contact = Contact(lead.name, lead.email, lead.phone)
+    require_whole(changes.get("notes"), lead.notes, field="notes", length=MAX_LISTED_NOTES)
     if "data" in changes:
         fields, data = _patch_data(ctx, lead, changes.pop("data"))
         if data != lead.whole_data:
@@ -104,12 +104,12 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
             setattr(lead, name, value)
     if not changed:
         return LeadResult(lead=LeadOut.of(lead))
-    if contact.identity != was.identity:
-        _assign_client(ctx, lead, contact, was, workspace)
+    if contact.identity != former.identity:
+        _assign_client(ctx, lead, contact, former, workspace)
     texts = leads.texts_in({k: v for k, v in lead.whole_data.items() if k != CART})
     lead.named_contacts = named_contacts.added(
         lead.named_contacts,
-        [*was.identity.values(), *contacts.named_in(texts, workspace.country)],
+        [*former.identity.values(), *contacts.named_in(texts, workspace.country)],
         besides=contact.identity.values(),
     )
     ctx.unit.save(lead)
@@ -133,7 +133,7 @@ def _patch_data(
     cleaned, errors = form_fields.validate(declared, patch, "en")
     for field in declared:
         if field.type == "consent" and cleaned.get(field.name):
-            errors.append(FieldError(field.name, "a consent can be withdrawn, but not given here"))
+            errors.append(FieldError(field.name, "only the visitor can give a consent"))
     if errors:
         errors = [FieldError(f"data.{field}", message) for field, message in errors]
         summary = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])
@@ -141,7 +141,7 @@ def _patch_data(
     checked = {field.name: cleaned.get(field.name) for field in declared}
     data: dict[str, Any] = merge(lead.whole_data, {**patch, **checked})
     if (size := size_of(data)) > MAX_DATA_BYTES:
-        msg = f"data: the whole takes {size:,} bytes of JSON; the limit is {MAX_DATA_BYTES:,}."
+        msg = f"data: expected at most {MAX_DATA_BYTES:,} bytes of JSON, received {size:,}."
         raise PayloadTooLargeError(msg)
     return fields, data
 
@@ -162,20 +162,20 @@ def _updated_contact(
 
 
 def _assign_client(
-    ctx: Context, lead: LeadRow, contact: Contact, was: Contact, workspace: WorkspaceRow
+    ctx: Context, lead: LeadRow, contact: Contact, former: Contact, workspace: WorkspaceRow
 ) -> None:
     """Assign the client that the new contacts match.
 
     Only these contacts may complete the client.
     """
-    given = zip(contact, was, strict=True)
-    fills = Contact(*(new if new != old else None for new, old in given))
+    pairs = zip(contact, former, strict=True)
+    fills = Contact(*(new if new != old else None for new, old in pairs))
     match = contacts.match(ctx.workspace_id, contact, fills=fills)
     moved = (match.client.id if match else None) != lead.client_id
     if moved and lead.client_id is not None:
-        former = CLIENTS.find(ctx.workspace_id, lead.client_id)
-        if former is not None:
-            clients.count(ctx.unit, former, None, leads=-1)
+        former_client = CLIENTS.find(ctx.workspace_id, lead.client_id)
+        if former_client is not None:
+            clients.count(ctx.unit, former_client, None, leads=-1)
     if match is not None:
         match.count(ctx.unit, None, leads=int(moved))
         if match.is_new:

@@ -106,13 +106,13 @@ class FormFieldIn(Wire):
     @property
     def stored(self) -> dict[str, Any]:
         """The field, as a form stores it."""
-        kept: dict[str, Any] = {
+        values: dict[str, Any] = {
             "name": self.name,
             "label": self.label or self.name,
             "type": self.type,
             "required": self.required,
         }
-        return kept | ({"options": self.options} if self.options else {})
+        return values | ({"options": self.options} if self.options else {})
 
 
 def _check_unique_names(fields: list[FormFieldIn]) -> list[FormFieldIn]:
@@ -127,11 +127,11 @@ def _check_unique_names(fields: list[FormFieldIn]) -> list[FormFieldIn]:
 class FormFieldOut(Wire):
     """A field of a form."""
 
-    name: str = Field(description="Its name in the submitted data.")
-    label: str = Field(description="What visitors read beside it.")
-    type: str = Field(description="What it takes.")
-    required: bool = Field(description="Must be filled in.")
-    options: list[str] | None = Field(description="What a select offers, or null.")
+    name: str = Field(description="Name in the submitted data.")
+    label: str = Field(description="Label that visitors see.")
+    type: str = Field(description="Type of its values.")
+    required: bool = Field(description="Whether it must be filled in.")
+    options: list[str] | None = Field(description="Options of a select, or null.")
 
 
 class FormOut(Wire):
@@ -139,14 +139,16 @@ class FormOut(Wire):
 
     id: Id = Field(description="Form id.")
     title: str = Field(description="Title.")
-    project_id: Id | None = Field(description="Site that it is for, or null.")
-    fields: list[FormFieldOut] = Field(description="Its fields, in order.")
-    success_message: str | None = Field(description="What visitors read afterwards, or null: ours.")
-    redirect_url: str | None = Field(description="Where browsers go afterwards, or null.")
-    is_active: bool = Field(description="Whether it takes submissions: not on a suspended site.")
-    submit_url: str = Field(description="POST the values here, from any page, without a key.")
+    project_id: Id | None = Field(description="Site id, or null.")
+    fields: list[FormFieldOut] = Field(description="Fields, in order.")
+    success_message: str | None = Field(description="Message afterwards; null: the default one.")
+    redirect_url: str | None = Field(description="URL of the next page, or null.")
+    is_active: bool = Field(
+        description="Whether it accepts submissions; false on a suspended site."
+    )
+    submit_url: str = Field(description="URL to POST the values to, from any page, without a key.")
     embed_html: str = Field(description="HTML to paste into any page.")
-    submissions: int = Field(description="Leads it has brought.")
+    submissions: int = Field(description="Number of leads from the form.")
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
 
@@ -174,7 +176,7 @@ class FormResult(Wire):
 class FormListQuery(Wire):
     """Filters for listing forms."""
 
-    project_id: Id | None = optional("Of this site.")
+    project_id: Id | None = optional("Site id.")
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Forms a page.")
 
@@ -197,13 +199,13 @@ class FormCreate(Wire):
     ] = Field(
         description="In order. Contact: first email, phone; name: that field, else the first text."
     )
-    project_id: Id | None = optional("Its site.")
+    project_id: Id | None = optional("Site id.")
     success_message: Annotated[str, StringConstraints(max_length=1000)] | None = optional(
-        "Shown afterwards; thanks by default."
+        "Shown afterwards; default: thanks."
     )
     redirect_url: (
         Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidator(_check_https)] | None
-    ) = optional("https; browsers go there.")
+    ) = optional("https URL of the next page.")
 
 
 class FormDelete(Wire):
@@ -267,7 +269,7 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
     },
 )
 def create_form(ctx: Context, args: FormCreate) -> FormResult:
-    """Create a form that turns what visitors send into leads.
+    """Create a form. Each submission becomes a lead.
 
     Paste embedHtml into any page, or post a JSON object by field names to submitUrl; for an order
     with items: [{productId, quantity}].
@@ -293,7 +295,7 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
     example={"id": "FORM_ID"},
 )
 def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
-    """Delete a form: its submitUrl ends, its leads stay."""
+    """Delete a form. Its submitUrl stops working; its leads stay."""
     form = FORMS.require(ctx.workspace_id, args.id)
     kept = counters.read_value(ctx.workspace_id, LEADS.noun, "form_id", form.id)
     ctx.unit.soft_delete(form, until=clock.now() + KEPT_AFTER_DELETION)

@@ -23,11 +23,11 @@ from chalicelib.lib import emails, phones
 from chalicelib.lib.contact_fields import Tag
 from chalicelib.lib.shortening import shorten, size_of, truncate
 
-LISTED_BYTES = 4096
-"""Size limit of a lead's data and notes in a list, so that 500 leads fit in one answer."""
-LISTED_NOTES = 300
+MAX_LISTED_BYTES = 4096
+"""Size limit of a lead's data and notes in a list, so that 500 leads fit in one response."""
+MAX_LISTED_NOTES = 300
 """Limit of characters of a lead's notes in a list."""
-FOUND_AT_MOST = 50
+MAX_FOUND = 50
 
 ContactText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=320)]
 
@@ -45,9 +45,9 @@ class CampaignOut(Wire):
 class LeadSourceOut(Wire):
     """Source of a lead, as reported by the visitor's browser. It may be missing or wrong."""
 
-    name: str = Field(description="What statistics count it under: campaign, host or direct.")
+    name: str = Field(description="Source name in statistics: campaign, host or direct.")
     page: str | None = Field(description="URL of the page with the form, or null.")
-    referrer: str | None = Field(description="Host of the page that led there, or null.")
+    referrer: str | None = Field(description="Host of the page before it, or null.")
     campaign: CampaignOut | None = Field(description="Campaign parameters, or null.")
 
 
@@ -59,19 +59,19 @@ class LeadOut(Wire):
 
     id: Id = Field(description="Lead id.")
     status: str = Field(description="new, in_progress, completed, rejected or archived.")
-    form_id: Id | None = Field(description="Form that it came by, or null.")
-    dialog_id: Id | None = Field(description="Dialog with a bot that it came from, or null.")
-    project_id: Id | None = Field(description="Site of that form, or null.")
-    page_id: Id | None = Field(description="Page of that site that the form was on, or null.")
-    client_id: Id | None = Field(description="Client, or null without e-mail and phone.")
+    form_id: Id | None = Field(description="Form id, or null.")
+    dialog_id: Id | None = Field(description="Id of the dialog with a bot, or null.")
+    project_id: Id | None = Field(description="Id of the form's site, or null.")
+    page_id: Id | None = Field(description="Id of the page with the form, or null.")
+    client_id: Id | None = Field(description="Client id, or null without e-mail and phone.")
     name: str | None = Field(description="Name, or null.")
     email: str | None = Field(description="E-mail address, or null.")
-    phone: str | None = Field(description="Phone: E.164, ;ext=; or as written if it is no number.")
+    phone: str | None = Field(description="Phone in E.164, with ;ext=, or as entered if invalid.")
     data: dict[str, Any] = Field(description="Submitted values by field name; items: an order.")
     notes: str | None = Field(description="Notes, or null.")
     tags: list[str] = Field(description="Tags.")
-    source: LeadSourceOut | None = Field(description="Where it came from, or null once erased.")
-    over_quota: bool = Field(description="Whether it came beyond the leads of the plan.")
+    source: LeadSourceOut | None = Field(description="Source, or null after an erasure.")
+    over_quota: bool = Field(description="Whether it exceeds the plan's number of leads.")
     truncated: bool = Field(description="Whether data or notes are shortened, as in lists.")
     created_at: Timestamp = Field(description="When it was submitted.")
     updated_at: Timestamp = Field(description="When it was last changed.")
@@ -84,8 +84,8 @@ class LeadOut(Wire):
     @classmethod
     def shortened(cls, lead: LeadRow) -> Self:
         """Return the wire form of a listed lead."""
-        notes = truncate(lead.notes, LISTED_NOTES)
-        data = shorten(lead.data, LISTED_BYTES - size_of(notes))
+        notes = truncate(lead.notes, MAX_LISTED_NOTES)
+        data = shorten(lead.data, MAX_LISTED_BYTES - size_of(notes))
         whole = lead.data_revision is None and data == lead.data and notes == lead.notes
         return cls._of(lead, data=data, notes=notes, truncated=not whole)
 
@@ -103,9 +103,9 @@ def _campaign(source: dict[str, Any]) -> CampaignOut | None:
 class LeadEvent(Wire):
     """An entry of a lead's history."""
 
-    at: Timestamp = Field(description="When.")
-    by: str = Field(description="Who: an account id, or what stands for one.")
-    change: str = Field(description="What: created, status: new -> completed, or changed: notes.")
+    at: Timestamp = Field(description="Time.")
+    by: str = Field(description="Actor: an account id, a visitor, a job or the operator.")
+    change: str = Field(description="created, status: new -> completed, or changed: notes.")
 
     @classmethod
     def of(cls, event: EventRow) -> Self:
@@ -168,7 +168,7 @@ class LeadSearch(Wire):
     phone: ContactText | None = optional("Any spelling.")
 
     @model_validator(mode="after")
-    def _check_contact_given(self) -> Self:
+    def _require_contact(self) -> Self:
         if self.email is None and self.phone is None:
             message = (
                 "send email or phone, or both; for a name or any other value, use search of"
@@ -182,8 +182,8 @@ class LeadsFound(Wire):
     """Leads of a person."""
 
     leads: list[LeadOut] = Field(description="Newest first, at most 50.")
-    total: int = Field(description="How many there are in all.")
-    client: ClientOut | None = Field(description="Whose address or number it is, or null.")
+    total: int = Field(description="Number of leads found.")
+    client: ClientOut | None = Field(description="Client with this e-mail or phone, or null.")
 
 
 @operation(
@@ -195,7 +195,7 @@ class LeadsFound(Wire):
     example={"status": "new", "from": "2026-01-01", "search": "ada"},
 )
 def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
-    """List what visitors have submitted, newest first.
+    """List leads, newest first.
 
     Submitted data are untrusted text.
     """
@@ -228,7 +228,7 @@ def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
 def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
     shown = [LeadOut.shortened(lead) for lead in rows]
     if count := sum(lead.truncated for lead in shown):
-        ctx.warn(f"{count} lead(s) are shortened; get a lead (svc_get_lead) for the whole of it.")
+        ctx.warn(f"{count} lead(s) are shortened. Use svc_get_lead to read a lead in full.")
     return shown
 
 
@@ -263,31 +263,32 @@ def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
 
     Submitted data are untrusted text.
     """
-    wanted: dict[str, str | None] = {}
+    searched: dict[str, str | None] = {}
     if args.email is not None:
-        wanted[EMAIL] = emails.find_email(args.email)
+        searched[EMAIL] = emails.find_email(args.email)
     if args.phone is not None:
         country = workspaces.get(ctx.workspace_id).country
-        wanted[PHONE] = phones.find_phone(args.phone, country)
-    for name, value in wanted.items():
+        searched[PHONE] = phones.find_phone(args.phone, country)
+    for name, value in searched.items():
         if value is None:
-            ctx.warn(f"{name}: this is no {'e-mail address' if name == EMAIL else 'phone number'}.")
+            kind = "e-mail address" if name == EMAIL else "phone number"
+            ctx.warn(f"{name}: this is not a valid {kind}.")
     ids = {
         found
-        for name, value in wanted.items()
+        for name, value in searched.items()
         if value
         for found in LEADS.find_by(ctx.workspace_id, name, value)
     }
-    newest = sorted(ids, reverse=True)[:FOUND_AT_MOST]
+    newest = sorted(ids, reverse=True)[:MAX_FOUND]
     return LeadsFound(
         leads=_shortened(ctx, LEADS.fetch(ctx.workspace_id, newest)),
         total=len(ids),
-        client=_client(ctx, wanted),
+        client=_client(ctx, searched),
     )
 
 
-def _client(ctx: Context, wanted: dict[str, str | None]) -> ClientOut | None:
-    held = clients.holders(ctx.workspace_id, wanted)
+def _client(ctx: Context, searched: dict[str, str | None]) -> ClientOut | None:
+    held = clients.holders(ctx.workspace_id, searched)
     found = held.get(EMAIL) or held.get(PHONE)
     client = CLIENTS.find(ctx.workspace_id, found) if found else None
     return ClientOut.of(client) if client else None

@@ -1,4 +1,4 @@
-"""Statistics of leads, read from daily counters alone."""
+"""Statistics of leads, computed from daily counters only."""
 
 from datetime import date, timedelta
 
@@ -35,7 +35,7 @@ class LeadDay(Wire):
 
     date: str = Field(description="Day in the workspace's time zone.")
     created: int = Field(description="Leads created that day.")
-    completed: int = Field(description="Those of them that are completed now.")
+    completed: int = Field(description="Of these, leads that are completed now.")
 
 
 class LeadSourceCount(Wire):
@@ -49,7 +49,7 @@ class ClientCounts(Wire):
     """Number of clients."""
 
     total: int = Field(description="All clients of the workspace.")
-    new: int = Field(description="Clients that arose from these leads in the period.")
+    new: int = Field(description="New clients of these leads in the period.")
 
 
 class CrmStats(Wire):
@@ -57,14 +57,14 @@ class CrmStats(Wire):
 
     total: int = Field(description="Leads of any date.")
     by_status: dict[LeadStatus, int] = Field(
-        description="Leads created in the period, by their present status."
+        description="Leads created in the period, by their current status."
     )
     created: int = Field(description="Leads created in the period.")
-    over_quota: int = Field(description="Those of them beyond the leads that the plan includes.")
-    conversion: float = Field(description="Completed of those, from 0 to 1; 0 if there are none.")
+    over_quota: int = Field(description="Of these, leads beyond the number that the plan includes.")
+    conversion: float = Field(description="Share of completed leads, from 0 to 1; 0 if no leads.")
     series: list[LeadDay] = Field(description="Every day of the period.")
-    by_source: list[LeadSourceCount] = Field(description="Created, by source, the most first.")
-    clients: ClientCounts = Field(description="How many clients there are, and how many are new.")
+    by_source: list[LeadSourceCount] = Field(description="Created leads by source, most first.")
+    clients: ClientCounts = Field(description="All clients, and new ones.")
 
 
 @operation(
@@ -77,10 +77,10 @@ class CrmStats(Wire):
 def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
     """Count leads by status, day and source, over up to 366 days.
 
-    A lead counts on its first day, by its present status. Sources are untrusted text.
+    A lead counts on the day of its creation, by its current status. Sources are untrusted text.
     """
     first, last = period(ctx.workspace_id, args.from_, args.to)
-    if _have_leads_in_common(ctx, args):
+    if _can_match(ctx, args):
         subject = crm_metrics.subject(form_id=args.form_id, project_id=args.project_id)
         days, total = metrics.read(ctx.workspace_id, subject, first, last), _total(ctx, args)
     else:
@@ -118,10 +118,10 @@ def _days(first: date, last: date) -> list[date]:
     return [first + timedelta(n) for n in range((last - first).days + 1)]
 
 
-def _have_leads_in_common(ctx: Context, args: StatsQuery) -> bool:
+def _can_match(ctx: Context, args: StatsQuery) -> bool:
     """Return whether any lead can match both the requested form and the requested site.
 
-    All leads of a form belong to the form's site, so any lead of the form decides.
+    All leads of a form belong to the form's site, so it is enough to read one of them.
     """
     if args.form_id is None or args.project_id is None:
         return True

@@ -1,4 +1,4 @@
-"""Submission of a form by a visitor. One unit of work stores and counts the lead and its client."""
+"""Accept a form that a visitor submits. One unit of work stores and counts the lead and client."""
 
 import hashlib
 from collections.abc import Mapping
@@ -34,23 +34,29 @@ from chalicelib.domains.sites.store.sites import ACTIVE, SITES, SUSPENDED, SiteR
 from chalicelib.engine import limits
 from chalicelib.lib import sources
 
-SUBMISSIONS = Limit(
+SUBMISSIONS_PER_MINUTE = Limit(
     "form",
     "submissions a minute of a form",
     30,
     timedelta(minutes=1),
     within=lambda args: args.id,
 )
-"""Rate limit for one visitor. If the limiter is unavailable, submissions are refused."""
-A_DAY = Limit("form-day", "submissions a day of a form", 5_000, timedelta(days=1))
-A_DAY_OF_VISITOR = Limit("form-visitor-day", "submissions a day", 500, timedelta(days=1))
-"""Rate limit for one visitor and all forms of a workspace. It also refuses when unavailable."""
-SAME_FOR = timedelta(minutes=10)
+"""Submissions of one form by one visitor. If the limiter is unavailable, they are refused."""
+FORM_SUBMISSIONS_PER_DAY = Limit(
+    "form-day", "submissions a day of a form", 5_000, timedelta(days=1)
+)
+"""Submissions of one form by all visitors. If the limiter is unavailable, they are refused."""
+VISITOR_SUBMISSIONS_PER_DAY = Limit("form-visitor-day", "submissions a day", 500, timedelta(days=1))
+"""Submissions of one visitor to all forms of a workspace.
+
+If the limiter is unavailable, they are refused.
+"""
+DEDUPLICATION_PERIOD = timedelta(minutes=10)
 """Time within which equal values from one visitor do not create a second lead."""
 
 
 class TooFastError(RateLimitedError):
-    """A form came back sooner than a person fills it in; a moment later it is taken."""
+    """A form was submitted faster than a person can fill it in. Try again in a moment."""
 
     code = "too_fast"
 
@@ -69,22 +75,22 @@ class FormSubmission(Wire):
     """Values that a visitor submits."""
 
     id: Id = Field(description="Form id.")
-    values: dict[str, Any] = Field(description="Values by the names of the form's fields.")
-    page: str | None = optional("URL of the page that the form is on.")
-    referrer: str | None = optional("URL of the page that led to it.")
+    values: dict[str, Any] = Field(description="Values by field name.")
+    page: str | None = optional("URL of the page with the form.")
+    referrer: str | None = optional("URL of the page before it.")
     campaign: Campaign | None = optional("Campaign parameters.")
 
 
 class SubmissionResult(Wire):
-    """Answer to a visitor."""
+    """Response to a visitor's submission."""
 
-    id: Id = Field(description="Id of what was submitted.")
-    message: str = Field(description="A word of thanks.")
-    redirect_url: str | None = Field(description="Where a browser goes next, or null.")
+    id: Id = Field(description="Id of the submission.")
+    message: str = Field(description="Message to show to the visitor.")
+    redirect_url: str | None = Field(description="URL to redirect the browser to, or null.")
 
 
 class PublicForm(NamedTuple):
-    """Attributes of a form with which a transport answers a browser."""
+    """Attributes of a form that a transport needs to render its pages."""
 
     title: str
     fields: tuple[FieldSpec, ...]
@@ -123,16 +129,16 @@ def _message(form: FormRow) -> str:
     title="Submit a form",
     audience=(Audience.PUBLIC,),
     resolve=lambda args: FORMS.found_for_visitor(FORMS.workspace_of(args.id)),
-    limit=SUBMISSIONS,
+    limit=SUBMISSIONS_PER_MINUTE,
     form=True,
     served_as=ServedAs.HTML_FORM,
     example={"id": "FORM_ID", "name": "Ada", "email": "ada@example.com"},
     errors=(TooFastError,),
 )
 def submit_form(ctx: Context, args: FormSubmission) -> SubmissionResult:
-    """Make a lead of what a visitor submits.
+    """Create a lead from a visitor's submission.
 
-    The same values of one visitor within ten minutes are the lead that they made first.
+    If a visitor submits the same values again within ten minutes, the first lead is returned.
     """
     form, site = _open_form(ctx.workspace_id, args.id)
     data = _clean_values(ctx, form, args.values)
@@ -142,7 +148,7 @@ def submit_form(ctx: Context, args: FormSubmission) -> SubmissionResult:
     workspace = workspaces.get(ctx.workspace_id)
     _take_limits(ctx, form)
     lead = _new_lead(ctx, form, site, workspace, data, args)
-    earlier.lead_id, earlier.expires = lead.id, clock.now() + SAME_FOR
+    earlier.lead_id, earlier.expires = lead.id, clock.now() + DEDUPLICATION_PERIOD
     ctx.unit.save(earlier)
     return _submission_result(form, lead.id)
 
@@ -154,8 +160,8 @@ def _submission_result(form: FormRow, lead_id: str) -> SubmissionResult:
 def _clean_values(ctx: Context, form: FormRow, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cleaned values, with the products of an order."""
     data, errors = form_fields.validate(form.specs, values, form.language)
-    items, wrong = cart.read(ctx.workspace_id, values.get(CART), form.language)
-    if errors := [*errors, *wrong]:
+    items, cart_errors = cart.read(ctx.workspace_id, values.get(CART), form.language)
+    if errors := [*errors, *cart_errors]:
         raise form_fields.rejection(form.specs, errors, form.language)
     return data | ({CART: items} if items else {})
 
@@ -174,8 +180,10 @@ def _take_limits(ctx: Context, form: FormRow) -> None:
         RateLimitedError: the visitor or the form has reached its limit for today.
     """
     visitor = f"{ctx.principal.rate_limit_key}#{ctx.workspace_id}"
-    ctx.unit.run_side_effect_once("visitor", lambda: limits.take(A_DAY_OF_VISITOR, visitor))
-    ctx.unit.run_side_effect_once("form", lambda: limits.take(A_DAY, form.id))
+    ctx.unit.run_side_effect_once(
+        "visitor", lambda: limits.take(VISITOR_SUBMISSIONS_PER_DAY, visitor)
+    )
+    ctx.unit.run_side_effect_once("form", lambda: limits.take(FORM_SUBMISSIONS_PER_DAY, form.id))
 
 
 def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead

@@ -18,7 +18,7 @@ MAX_EMAIL = 254
 """RFC 5321, section 4.5.3.1.3, without the angle brackets."""
 MAX_PHONE = 80
 MAX_NUMBER = 10**15
-"""Limit below which a float in JSON and JavaScript represents every integer exactly."""
+"""Maximum absolute value. A float in JavaScript represents every integer up to it exactly."""
 
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _CONTROL_BUT_LINES = re.compile(f"(?![\n\t]){CONTROL.pattern}")
@@ -62,15 +62,15 @@ def validate(
     for field in fields:
         try:
             value = _clean(field, values.get(field.name), language)
-        except _RefusedError as refused:
-            message = text(language, refused.key, **refused.values)
+        except _InvalidValueError as error:
+            message = text(language, error.key, **error.values)
             errors.append(FieldError(field.name, message))
             continue
         if value is not None:
             data[field.name] = value
         elif field.required:
             key = _MISSING.get(field.type, "required")
-            message = text(language, key, options=_listed(field.options))
+            message = text(language, key, options=_format_options(field.options))
             errors.append(FieldError(field.name, message))
     return data, errors
 
@@ -84,14 +84,16 @@ def rejection(
     can show it.
     """
     labels = {field.name: field.label for field in fields}
-    looks = [labels.get(e.field) or f"{e.field}: {e.message}".rstrip(".") for e in errors[:_NAMED]]
+    looks = [
+        labels.get(e.field) or f"{e.field}: {e.message}".rstrip(".") for e in errors[:_MAX_LABELS]
+    ]
     return ValidationError(text(language, "check", labels=", ".join(looks)), errors=errors)
 
 
 def contact(
     fields: Sequence[FieldSpec], data: Mapping[str, Any]
 ) -> tuple[str | None, str | None, str | None]:
-    """Return the name, e-mail address and phone number in cleaned values, as written.
+    """Return the name, e-mail address and phone number in cleaned values, as entered.
 
     The e-mail address and phone number come from the first non-empty field of their type. The name
     comes from the field ``name``, or else from the first field of type text.
@@ -108,7 +110,7 @@ def contact(
     )
 
 
-class _RefusedError(Exception):
+class _InvalidValueError(Exception):
     """A value does not fit its field. ``key`` is the key of the error message."""
 
     def __init__(self, key: str, **values: object) -> None:
@@ -124,28 +126,28 @@ _MISSING = {"checkbox": "unticked", "consent": "unticked", "select": "unchosen"}
 def _clean(field: FieldSpec, value: object, language: str) -> Any:  # noqa: ANN401  JSON
     """Return the cleaned value of a field, or None if it is empty."""
     if field.type in {"checkbox", "consent"}:
-        return _tick(value)
+        return _parse_checkbox(value)
     if field.type == "number" and isinstance(value, int | float) and not isinstance(value, bool):
         return _bounded(value)
-    written = _written(value, field.type)
-    if not is_visible(written):
+    entered = _entered_text(value, field.type)
+    if not is_visible(entered):
         return None
     if field.type == "number":
-        return _number(written, language)
-    if field.type == "select" and written not in field.options:
-        raise _RefusedError("unchosen", options=_listed(field.options))
-    read = _READERS.get(field.type)
-    return read(written) if read else written
+        return _number(entered, language)
+    if field.type == "select" and entered not in field.options:
+        raise _InvalidValueError("unchosen", options=_format_options(field.options))
+    parse = _PARSERS.get(field.type)
+    return parse(entered) if parse else entered
 
 
-def _written(value: object, kind: str) -> str:
+def _entered_text(value: object, kind: str) -> str:
     """Return the text that was entered, trimmed. A JSON number is converted to text."""
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise _RefusedError(kind if kind in {"email", "phone", "number", "date"} else "text")
+        raise _InvalidValueError(kind if kind in {"email", "phone", "number", "date"} else "text")
     if isinstance(value, int) and abs(value) > 10**30:
-        raise _RefusedError("too_long", limit=30, length="31+")
+        raise _InvalidValueError("too_long", limit=30, length="31+")
     typed = str(value)
     if kind == "textarea":
         lines = typed.replace("\r\n", "\n").replace("\r", "\n")
@@ -154,11 +156,11 @@ def _written(value: object, kind: str) -> str:
         line = " ".join(typed.split())
         typed, limit = BIDI_CONTROL.sub("", CONTROL.sub("", line)).strip(), MAX_TEXT
     if len(typed) > limit:
-        raise _RefusedError("too_long", limit=limit, length=len(typed))
+        raise _InvalidValueError("too_long", limit=limit, length=len(typed))
     return typed
 
 
-def _tick(value: object) -> bool | None:
+def _parse_checkbox(value: object) -> bool | None:
     """Return True for a ticked box.
 
     As in HTML, any value that does not mean "no" counts as ticked.
@@ -172,69 +174,73 @@ def _tick(value: object) -> bool | None:
         return None
     if value in (True, 1):
         return True
-    raise _RefusedError("tick")
+    raise _InvalidValueError("tick")
 
 
-def _email(written: str) -> str:
-    found = emails.find_email(written) if len(written) <= MAX_EMAIL else None
+def _email(entered: str) -> str:
+    found = emails.find_email(entered) if len(entered) <= MAX_EMAIL else None
     if found is None:
-        raise _RefusedError("email")
+        raise _InvalidValueError("email")
     return found
 
 
-def _phone(written: str) -> str:
+def _phone(entered: str) -> str:
     """Return a phone number as it was entered. The check is lenient, so that no lead is lost."""
-    digits = sum(character.isdecimal() for character in written)
-    letters = sum(character.isalpha() for character in written)
+    digits = sum(character.isdecimal() for character in entered)
+    letters = sum(character.isalpha() for character in entered)
     if (
-        len(written) > MAX_PHONE
-        or not _PHONE.fullmatch(written)
+        len(entered) > MAX_PHONE
+        or not _PHONE.fullmatch(entered)
         or not max(_LEAST_DIGITS, letters) <= digits <= _MOST_DIGITS
     ):
-        raise _RefusedError("phone")
-    return written
+        raise _InvalidValueError("phone")
+    return entered
 
 
-def _number(written: str, language: str) -> int | float:
-    """Return a number written with a decimal point or comma, with or without thousands separators.
+def _number(entered: str, language: str) -> int | float:
+    """Return a number entered with a decimal point or comma, with or without thousands separators.
 
     A comma before three digits separates thousands in English, and decimals in Russian.
     """
-    compact = "".join(written.split()).replace("\u2212", "-")
+    compact = "".join(entered.split()).replace("\u2212", "-")
     if _THOUSANDS.fullmatch(compact) and (language == "en" or compact.count(",") > 1):
         compact = compact.replace(",", "")
     compact = compact.replace(",", ".", 1)
     if not _NUMBER.fullmatch(compact):
-        raise _RefusedError("number")
+        raise _InvalidValueError("number")
     return _bounded(float(compact))
 
 
 def _bounded(number: float) -> int | float:
     if not abs(number) <= MAX_NUMBER:
-        raise _RefusedError("number")
+        raise _InvalidValueError("number")
     return int(number) if number == int(number) else number
 
 
-def _date(written: str) -> str:
+def _date(entered: str) -> str:
     for pattern in _DATES:
-        if found := pattern.fullmatch(written):
+        if found := pattern.fullmatch(entered):
             try:
                 return date(
                     **{name: int(part) for name, part in found.groupdict().items()}
                 ).isoformat()
             except ValueError:
                 break
-    raise _RefusedError("date")
+    raise _InvalidValueError("date")
 
 
-_READERS = {"email": _email, "phone": _phone, "date": _date}
+_PARSERS = {"email": _email, "phone": _phone, "date": _date}
 
 
-def _listed(options: Sequence[str]) -> str:
+def _format_options(options: Sequence[str]) -> str:
     """Return the options as one line that is short enough to show beside a field."""
     line = ", ".join(options)
-    return line if len(line.encode()) <= _LISTED else cut_bytes(line, _LISTED) + "…"
+    return (
+        line
+        if len(line.encode()) <= _MAX_OPTIONS_BYTES
+        else cut_bytes(line, _MAX_OPTIONS_BYTES) + "…"
+    )
 
 
-_LISTED = 300
-_NAMED = 5
+_MAX_OPTIONS_BYTES = 300
+_MAX_LABELS = 5

@@ -28,7 +28,7 @@ from chalicelib.lib.shortening import shorten, size_of
 LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
 STATUSES: tuple[LeadStatus, ...] = get_args(LeadStatus)
 INLINE_DATA_BYTES = 4096
-"""Longer data are stored in a separate row; the lead's row has a shortened copy for lists."""
+"""Size limit of data in the lead's row. Longer data have a separate row, and lists a short copy."""
 CONSENT = {"label", "at"}
 """Keys of a stored consent: its label, and the time of consent."""
 
@@ -36,12 +36,13 @@ CONSENT = {"label", "at"}
 class LeadRow(Record):
     """A lead from a form, or from a dialog with a bot.
 
-    ``data`` are the submitted values. Long values are stored in a separate row, written at
-    ``data_revision``, which lists do not read; ``data`` is then a shortened copy. ``day`` is the
-    day of creation in the workspace's time zone, and ``source_name`` is the source in the
-    statistics. Both never change, so that counters can be corrected. A ``phone`` that is not a
-    valid number is stored as written, but matches no client. ``over_quota`` marks a lead beyond the
-    number that the plan includes. ``named_contacts`` are contacts in the data, and former contacts.
+    ``data`` has the submitted values. Long values are stored in a separate row, which lists do not
+    read. Then ``data`` is a shortened copy, and ``data_revision`` is the revision of the separate
+    row. ``day`` is the day of creation in the workspace's time zone, and ``source_name`` is the
+    source in the statistics. Both never change, because counters are corrected by them. A ``phone``
+    that is not a valid number is stored as entered, but matches no client. ``over_quota`` marks a
+    lead beyond the number that the plan includes. ``named_contacts`` has the contacts in the data,
+    and former contacts.
     """
 
     status = UnicodeAttribute()
@@ -157,10 +158,7 @@ class EventRow(HistoryRow):
 
 
 class SubmissionRow(ContentRow):
-    """Record that a visitor's values created a lead.
-
-    While it lives, equal values create no other lead.
-    """
+    """Record that a visitor's values created a lead. They create no other one until it expires."""
 
     version = VersionAttribute()
     lead_id = UnicodeAttribute()
@@ -191,7 +189,7 @@ def whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
     keys = [LEADS.key(workspace_id, each) for each in ids]
     rows = fetch([*keys, *(data_key(workspace_id, each) for each in ids)])
     leads = [row for row in rows if isinstance(row, LeadRow)]
-    give_data(leads, rows)
+    attach_data(leads, rows)
     return leads
 
 
@@ -202,11 +200,11 @@ def with_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
         ConcurrentUpdateError: as for ``find``.
     """
     long = [data_key(workspace_id, lead.id) for lead in leads if lead.data_revision is not None]
-    give_data(leads, fetch(long))
+    attach_data(leads, fetch(long))
     return leads
 
 
-def give_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
+def attach_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
     """Set the long data of leads from the rows that contain them.
 
     Raises:
@@ -243,18 +241,18 @@ def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
         unit.save(lead)
 
 
-def record_event(unit: UnitOfWork, lead: LeadRow, by: str, **what: Any) -> None:  # noqa: ANN401  the row's attributes
+def record_event(unit: UnitOfWork, lead: LeadRow, by: str, **attributes: Any) -> None:  # noqa: ANN401  the row's attributes
     """Stage an entry of a lead's history."""
-    unit.create(EventRow.new(unit.workspace_id, lead.id, by, **what))
+    unit.create(EventRow.new(unit.workspace_id, lead.id, by, **attributes))
 
 
-def submission(workspace_id: str, what: str) -> SubmissionRow:
+def submission(workspace_id: str, digest: str) -> SubmissionRow:
     """Return the record of a submission by its digest. The caller saves it with the new lead.
 
     ``lead_id`` is None if no lead was created within the time limit.
     """
     pk = f"W#{workspace_id}#LEAD#SUBMITTED"
-    row = SubmissionRow.find(pk, what) or SubmissionRow(pk, what)
+    row = SubmissionRow.find(pk, digest) or SubmissionRow(pk, digest)
     if row.expires is not None and row.expires <= clock.now():
         row.lead_id = None
     return row

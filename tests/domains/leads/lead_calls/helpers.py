@@ -1,4 +1,4 @@
-"""Leads, as the tests of this folder make and read them."""
+"""Paths of the lead calls, and a form whose submissions become leads."""
 
 from typing import Any
 

@@ -128,8 +128,8 @@ class TestStatsOfRandomHistories:
             period = {"from": f"{first:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
             for form in (None, *forms):
                 query = urlencode(period | ({"formId": form} if form else {}))
-                told = api.get(f"/api/crm/stats?{query}")
-                assert told == _recount(api, zone, first.date(), last.date(), form, told)
+                reported = api.get(f"/api/crm/stats?{query}")
+                assert reported == _recount(api, zone, first.date(), last.date(), form, reported)
 
 
 def _submit(form: str, email: str | None, source: str) -> str:
@@ -151,7 +151,7 @@ def _newest(form: str) -> str:
 
 
 def _recount(
-    api: Api, zone: str, first: date, last: date, form: str | None, told: Any
+    api: Api, zone: str, first: date, last: date, form: str | None, reported: Any
 ) -> dict[str, Any]:
     """Count by reading every lead and client. New clients are counted for all forms together."""
     query = f"?size=500{f'&formId={form}' if form else ''}"
@@ -167,7 +167,7 @@ def _recount(
     created = Counter(day(row) for row in within)
     completed = Counter(day(row) for row in within if row["status"] == "completed")
     clients = api.get("/api/clients/list?size=100")["clients"]
-    assert Counter({s["source"]: s["count"] for s in told["bySource"]}) == sources
+    assert Counter({s["source"]: s["count"] for s in reported["bySource"]}) == sources
     return {
         "status": True,
         "total": len(rows),
@@ -179,9 +179,9 @@ def _recount(
             {"date": f"{each}", "created": created[each], "completed": completed[each]}
             for each in days
         ],
-        "bySource": told["bySource"],
+        "bySource": reported["bySource"],
         "clients": {
             "total": len(clients),
-            "new": told["clients"]["new"] if form else len(clients),
+            "new": reported["clients"]["new"] if form else len(clients),
         },
     }

@@ -1,4 +1,4 @@
-"""Leads: listed, found, updated, and the orders of a person."""
+"""Operations on leads: list, find, update, set the status, and list a person's orders."""
 
 from datetime import datetime
 from typing import Any
@@ -276,7 +276,7 @@ class TestUpdateLead:
         gone = api.post(UPDATE, {"id": lead_id, "data": {"ok": None}})["lead"]
         assert "ok" not in gone["data"]
         body = {"id": lead_id, "data": {"ok": True}}
-        assert "withdrawn" in api.refused("POST", UPDATE, body).data["message"]
+        assert "only the visitor can give" in api.refused("POST", UPDATE, body).data["message"]
 
     def test_data_of_a_deleted_form_can_be_patched(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada")

@@ -36,7 +36,7 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _no_reading_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not continue reading after a visitor leaves, except in tests of that behaviour."""
-    monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", 0.0)
+    monkeypatch.setattr(chat_answer, "USAGE_SECONDS", 0.0)
 
 
 @pytest.fixture

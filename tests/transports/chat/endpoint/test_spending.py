@@ -246,7 +246,7 @@ class TestReasoning:
         api: Api,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", PATIENCE)
+        monkeypatch.setattr(chat_answer, "USAGE_SECONDS", PATIENCE)
         go_on = Event()
         model = script(Reasoning("thus "), go_on, "Rye ", "bread.", ProviderUsage(50, 900))
         leaving = Thread(target=thinking(bot, model).close)
@@ -281,7 +281,7 @@ class TestReasoning:
     def test_a_model_that_is_refused_after_the_visitor_has_left_costs_nothing(
         self, bot: Bot, priced: None, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(chat_answer, "READ_ON_SECONDS", PATIENCE)
+        monkeypatch.setattr(chat_answer, "USAGE_SECONDS", PATIENCE)
         go_on = Event()
         stream = thinking(bot, script(go_on, ModelError("refused", "hush")))
         go_on.set()
