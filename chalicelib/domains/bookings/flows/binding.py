@@ -63,22 +63,22 @@ def bind(ctx: Context, resource: ResourceRow, service_ids: Sequence[str]) -> lis
         ConflictError: a service has too many resources, or too many services would change.
     """
     before = services.bound_to(ctx.workspace_id, [resource.id])[resource.id]
-    wanted = list(dict.fromkeys(service_ids))
-    changed = [*(each for each in wanted if each not in before), *set(before).difference(wanted)]
+    after = list(dict.fromkeys(service_ids))
+    changed = [*(each for each in after if each not in before), *set(before).difference(after)]
     if len(changed) > MAX_CHANGED:
         msg = (
             f"This would bind and unbind {len(changed)} services; expected at most {MAX_CHANGED} "
             "at once. Change resourceIds of the services instead (svc_update_service)."
         )
         raise ConflictError(msg)
-    found = {row.id: row for row in SERVICES.fetch(ctx.workspace_id, {*changed, *wanted})}
-    if not found.keys() >= set(wanted):
+    found = {row.id: row for row in SERVICES.fetch(ctx.workspace_id, {*changed, *after})}
+    if not found.keys() >= set(after):
         raise SERVICES.not_found()
     for service_id in changed:
         if service_id in found:
-            _stage(ctx, found[service_id], resource.id, bound=service_id in wanted)
-    _check_types(ctx, resource, [found[each] for each in wanted])
-    return sorted(wanted)
+            _stage(ctx, found[service_id], resource.id, bound=service_id in after)
+    _check_types(ctx, resource, [found[each] for each in after])
+    return sorted(after)
 
 
 def _stage(ctx: Context, service: ServiceRow, resource_id: str, *, bound: bool) -> None:

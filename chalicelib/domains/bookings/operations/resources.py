@@ -197,14 +197,14 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
     found = RESOURCES.page(ctx.workspace_id, query)
     bound = services.bound_to(ctx.workspace_id, [row.id for row in found.records])
 
-    def form(row: ResourceRow, **made: Any) -> ResourceOut:  # noqa: ANN401  fields of any type
+    def to_wire(row: ResourceRow, **made: Any) -> ResourceOut:  # noqa: ANN401  fields of any type
         return ResourceOut.of(row, bound[row.id], **made)
 
     if args.id is not None:
-        shown = list(map(form, found.records))
+        shown = list(map(to_wire, found.records))
     else:
         remedy = "list a resource by id to get its full description"
-        shown = descriptions.shortened(ctx, found.records, form, noun="resource", remedy=remedy)
+        shown = descriptions.shortened(ctx, found.records, to_wire, noun="resource", remedy=remedy)
     return ResourceList(resources=shown, total=found.total)
 
 
@@ -325,8 +325,8 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
 def release(job: Job) -> None:
     """Unbind services from a deleted resource, and remove its time off.
 
-    This runs right after the deletion. If that fails, the job runner repeats it. Nothing can be
-    bound to the deleted resource in the meantime.
+    This runs right after the deletion. If it fails, the job runner repeats it. In the meantime, no
+    service can be bound to the deleted resource.
     """
     workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
     event = AuditEvent.by_job(CASCADE)

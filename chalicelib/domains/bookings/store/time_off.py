@@ -159,13 +159,13 @@ def find_all(workspace_id: str, ids: Sequence[str]) -> list[TimeOffRow]:
 def stage_creation(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
     """Stage new time off of a resource or the workspace. Concurrent bookings then conflict."""
     unit.create(row)
-    _notify(unit, row, resource)
+    _raise_version(unit, row, resource)
 
 
 def stage_deletion(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
     """Stage the deletion of time off. ``resource`` is its resource, if it still exists."""
     unit.delete(row, if_there=True)
-    _notify(unit, row, resource)
+    _raise_version(unit, row, resource)
 
 
 def read_lock(workspace_id: str) -> LockRow:
@@ -179,7 +179,8 @@ def require_unchanged(unit: UnitOfWork, lock: LockRow) -> None:
     unit.require(lock, is_same)
 
 
-def _notify(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
+def _raise_version(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
+    """Stage a new version of the row that concurrent bookings require: the resource or the lock."""
     unit.mention(f"time_off:{row.id}")
     if row.f1 is None:
         unit.save(read_lock(unit.workspace_id))

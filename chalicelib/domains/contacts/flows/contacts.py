@@ -1,9 +1,8 @@
-"""Find or create one client per person, by e-mail address, then by phone number (ADR 19).
+"""Find or create the client of a person, by e-mail address, then by phone number (ADR 19).
 
-Clients are never merged. Details that a visitor enters can create a client, but never change an
-existing one. They are not verified, so they stay on the lead or the booking. API keys and members
-of the workspace can fill empty contacts of a client, unless another client has them. No value is
-overwritten.
+Clients are never merged. Contacts that a visitor enters are not verified. They can create a client,
+but never change an existing one. API keys and members of the workspace can fill in empty contacts
+of a client, unless another client has them. No value is overwritten.
 """
 
 from collections.abc import Iterable

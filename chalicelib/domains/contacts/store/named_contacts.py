@@ -1,8 +1,7 @@
-"""Contacts that a record names besides those that it is indexed by (ADR 38).
+"""Contacts in a record, in addition to the e-mail address and phone that it is indexed by (ADR 38).
 
-Examples are an address in the text of a form, a second one in a chat, or a client's former number.
-Each has a lookup row, which is written in the record's transaction. So an erasure finds the record
-by it.
+Examples are an e-mail address in the text of a form, and a client's former phone number. Each has a
+lookup row, which is written in the record's transaction. An erasure finds the record by it.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,7 +18,10 @@ def added(
     *,
     besides: Iterable[str | None] = (),
 ) -> list[str] | None:
-    """Return the known and new contacts, without those that the record is indexed by."""
-    listed = set(besides)
-    every = dict.fromkeys(each for each in (*(known or ()), *new) if each and each not in listed)
-    return list(every)[:MAX_NAMED] or None
+    """Return the known and new contacts, without those in ``besides``. None if there are none.
+
+    ``besides`` has the contacts that the record is indexed by.
+    """
+    indexed = set(besides)
+    found = dict.fromkeys(each for each in (*(known or ()), *new) if each and each not in indexed)
+    return list(found)[:MAX_NAMED] or None

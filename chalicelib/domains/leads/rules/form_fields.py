@@ -45,7 +45,7 @@ class FieldSpec(NamedTuple):
 
 
 def language(title: str, labels: Sequence[str]) -> str:
-    """Return the language of a form by its texts: ``ru`` if any is Cyrillic, else ``en``."""
+    """Return a form's language: ``ru`` if any of its texts has a Cyrillic letter, else ``en``."""
     return "ru" if any(_CYRILLIC.search(each) for each in (title, *labels)) else "en"
 
 
