@@ -187,7 +187,7 @@ class Deployment:
         """Store the choices before any of them is applied, so that the next run finds them."""
         choices = OperatorChoices.of(store).changed(options.choices)
         with self.progress.step(f"Tables {choices.table_prefix}-{self.stage}-*"):
-            tables.look_after(self.account, self.stage, choices.table_prefix, self.progress)
+            tables.protect(self.account, self.stage, choices.table_prefix, self.progress)
         choices.keep(store)
         return choices
 
@@ -216,10 +216,12 @@ class Deployment:
         if release is not None:
             config = stage_config.generate(stage_config.load(project), self.stage, facts)
             (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-            policies.lead_to(project, self.stage, release.table_prefix, facts.table_prefix)
+            policies.replace_table_prefix(
+                project, self.stage, release.table_prefix, facts.table_prefix
+            )
         else:
-            place = policies.Place(self.account.region, self.account.id)
-            stage_config.write(project, self.stage, facts, place, self.root)
+            target = policies.Target(self.account.region, self.account.id)
+            stage_config.write(project, self.stage, facts, target, self.root)
 
     def _put_code(
         self, store: Store, release: Release, python: package.Python, project: Path

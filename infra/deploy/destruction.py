@@ -75,8 +75,8 @@ def _tables_of_others(deployment: Deployment, store: Store) -> list[str]:
     prefix = OperatorChoices.of(store).table_prefix
     if prefix == OperatorChoices().table_prefix:
         return []
-    standing = tables.standing(deployment.account, deployment.stage, prefix)
-    return [f"AWS::DynamoDB::Table {name}" for name in standing]
+    existing = tables.existing(deployment.account, deployment.stage, prefix)
+    return [f"AWS::DynamoDB::Table {name}" for name in existing]
 
 
 def _delete_stacks(deployment: Deployment, *names: str) -> None:

@@ -35,7 +35,7 @@ class Finding:
 
     name: str
     ok: bool | None
-    says: str
+    text: str
 
 
 def examine(stage: str, region: str | None, root: Path = package.ROOT) -> Iterator[Finding]:
@@ -51,9 +51,9 @@ def examine(stage: str, region: str | None, root: Path = package.ROOT) -> Iterat
     try:
         account = sign_in(region)
     except (BotoCoreError, ClientError) as error:
-        yield Finding("credentials", ok=False, says=explain(error) or str(error))
+        yield Finding("credentials", ok=False, text=explain(error) or str(error))
         return
-    yield Finding("credentials", ok=True, says=f"{account.user} in {account.region}")
+    yield Finding("credentials", ok=True, text=f"{account.user} in {account.region}")
     yield from examine_account(account, stage, root)
 
 
@@ -83,7 +83,7 @@ def require(findings: Iterator[Finding]) -> None:
     Raises:
         click.ClickException: a check failed; the message has the advice.
     """
-    if faults := [finding.says for finding in findings if finding.ok is False]:
+    if faults := [finding.text for finding in findings if finding.ok is False]:
         raise click.ClickException(" ".join(faults))
 
 
@@ -92,7 +92,7 @@ def git(root: Path) -> Finding:
     try:
         source = Source.of(root)
     except click.ClickException as error:
-        return Finding("git", ok=False, says=f"{error.message} Install git and clone the project.")
+        return Finding("git", ok=False, text=f"{error.message} Install git and clone the project.")
     changes = "; it has changes in no commit (deploy wants --allow-dirty)" if source.dirty else ""
     return Finding("git", None if source.dirty else True, f"at {source.commit}{changes}")
 
@@ -100,9 +100,9 @@ def git(root: Path) -> Finding:
 def bootstrap(root: Path) -> Finding:
     """Whether the chat's bootstrap is executable. Lambda uses the file mode of the zip."""
     if os.access(root / BOOTSTRAP, os.X_OK):
-        return Finding("bootstrap", ok=True, says=f"{BOOTSTRAP} may be run")
-    says = f"{BOOTSTRAP} may not be run. chmod +x it, and git update-index --chmod=+x it."
-    return Finding("bootstrap", ok=False, says=says)
+        return Finding("bootstrap", ok=True, text=f"{BOOTSTRAP} may be run")
+    text = f"{BOOTSTRAP} may not be run. chmod +x it, and git update-index --chmod=+x it."
+    return Finding("bootstrap", ok=False, text=text)
 
 
 def known_stage(stage: str, root: Path) -> Finding:
@@ -112,8 +112,8 @@ def known_stage(stage: str, root: Path) -> Finding:
             stage_config.load(root), stage, stage_config.StageFacts()
         )
     except click.ClickException as error:
-        return Finding("stage", ok=False, says=error.message)
-    return Finding("stage", ok=True, says=f"{stage}, on {chosen}")
+        return Finding("stage", ok=False, text=error.message)
+    return Finding("stage", ok=True, text=f"{stage}, on {chosen}")
 
 
 def python(root: Path) -> Finding:
@@ -121,17 +121,17 @@ def python(root: Path) -> Finding:
     try:
         found = package.find_python()
     except package.PackageError as error:
-        return Finding("python", ok=False, says=error.message)
-    says = f"{found.path}, chalice {version('chalice')}"
+        return Finding("python", ok=False, text=error.message)
+    text = f"{found.path}, chalice {version('chalice')}"
     pip = package.environment_of(found, root / "build")
     if not pip.exists():
-        return Finding("python", ok=True, says=f"{says}; {package.PIP} comes with the first build")
+        return Finding("python", ok=True, text=f"{text}; {package.PIP} comes with the first build")
     command = (pip / "bin" / "python", "-c", "import pip; print(pip.__version__)")
     answer = subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip()
     if answer and Requirement(package.PIP).specifier.contains(answer):
-        return Finding("python", ok=True, says=f"{says}, pip {answer}")
+        return Finding("python", ok=True, text=f"{text}, pip {answer}")
     fault = f"{pip} has pip {answer or 'nowhere'}, and Chalice takes {package.PIP}. Delete it."
-    return Finding("python", ok=False, says=fault)
+    return Finding("python", ok=False, text=fault)
 
 
 def wheels(stage: str, root: Path) -> Finding:
@@ -142,7 +142,7 @@ def wheels(stage: str, root: Path) -> Finding:
             stage_config.load(root), stage, stage_config.StageFacts()
         )
     except click.ClickException as error:
-        return Finding("wheels", ok=False, says=f"Could not be found out: {error.message}")
+        return Finding("wheels", ok=False, text=f"Could not be found out: {error.message}")
     machine = package.MACHINES[chosen]
     platforms = [f"manylinux2014_{machine}"]
     platforms += [f"manylinux_{GLIBC[0]}_{minor}_{machine}" for minor in range(17, GLIBC[1] + 1)]
@@ -161,14 +161,14 @@ def wheels(stage: str, root: Path) -> Finding:
         command = [sys.executable, "-m", "pip", "install", *options, "-r", str(requirements)]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
     if not done.returncode:
-        return Finding("wheels", ok=True, says=f"everything required has a wheel for {chosen}")
+        return Finding("wheels", ok=True, text=f"everything required has a wheel for {chosen}")
     if package.NO_ANSWER.search(done.stderr):
-        says = "The package index does not answer. Connect to the network, or set PIP_INDEX_URL."
-        return Finding("wheels", ok=False, says=says)
+        text = "The package index does not answer. Connect to the network, or set PIP_INDEX_URL."
+        return Finding("wheels", ok=False, text=text)
     missing = re.findall(r"No matching distribution found for (\S+)", done.stderr)
     what = " ".join(missing) or done.stderr.strip().rpartition("\n")[2]
-    says = f"No wheel that runs on Lambda for {what}. Pin a version that has one."
-    return Finding("wheels", ok=False, says=says)
+    text = f"No wheel that runs on Lambda for {what}. Pin a version that has one."
+    return Finding("wheels", ok=False, text=text)
 
 
 def _bucket(account: Account, stage: str) -> tuple[bool, str]:
@@ -226,4 +226,4 @@ def table(findings: list[Finding]) -> str:
     """Return the results as a table."""
     marks = {True: "ok", False: "MISSING", None: "note"}
     width = max(len(finding.name) for finding in findings)
-    return "\n".join(f"{marks[f.ok]:7}  {f.name:{width}}  {f.says}" for f in findings)
+    return "\n".join(f"{marks[f.ok]:7}  {f.name:{width}}  {f.text}" for f in findings)

@@ -114,7 +114,7 @@ FUNCTIONS: Mapping[str, Access] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Target:
     """Region and account of a deployment; placeholders until they are known."""
 
     region: str = "${AWS::Region}"
@@ -126,19 +126,19 @@ def file_name(function: str) -> str:
     return f"policy-{function}.json"
 
 
-def write(project: Path, stage: str, place: Place) -> list[Path]:
+def write(project: Path, stage: str, target: Target) -> list[Path]:
     """Write the policies of a stage's functions into a copy of the project; return the files."""
     folder = project / ".chalice"
     config = json.loads((folder / "config.json").read_text())
     files = []
     for function in FUNCTIONS:
         file = folder / file_name(function)
-        file.write_text(json.dumps(policy(config, stage, function, place), indent=2) + "\n")
+        file.write_text(json.dumps(policy(config, stage, function, target), indent=2) + "\n")
         files.append(file)
     return files
 
 
-def lead_to(project: Path, stage: str, before: str, now: str) -> None:
+def replace_table_prefix(project: Path, stage: str, before: str, now: str) -> None:
     """Replace the table prefix in the policies of a copy of the project."""
     for function in FUNCTIONS:
         file = project / ".chalice" / file_name(function)
@@ -146,16 +146,16 @@ def lead_to(project: Path, stage: str, before: str, now: str) -> None:
         file.write_text(text)
 
 
-def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> dict[str, Any]:
+def policy(config: dict[str, Any], stage: str, function: str, target: Target) -> dict[str, Any]:
     """Return the policy of a stage's function, based on the stage's generated config."""
     settings = read(config["stages"][stage]["environment_variables"])
     access = FUNCTIONS[function]
     bucket = f"arn:aws:s3:::{settings.object_store.removeprefix('s3://')}"
     # A bucket's ARN has no account, and other accounts can take its name after it is deleted.
-    ours = {"StringEquals": {"aws:ResourceAccount": place.account}}
+    ours = {"StringEquals": {"aws:ResourceAccount": target.account}}
     name = f"{config['app_name']}-{stage}" + ("" if function == API else f"-{function}")
-    logs = f"arn:aws:logs:{place.region}:{place.account}:log-group:/aws/lambda/{name}"
-    tables = {table: _table(settings, table, place) for table in access.tables}
+    logs = f"arn:aws:logs:{target.region}:{target.account}:log-group:/aws/lambda/{name}"
+    tables = {table: _table(settings, table, target) for table in access.tables}
     indexes = [f"{tables['content']}/index/{index}" for index in access.indexes]
     statements = [
         *(
@@ -178,7 +178,7 @@ def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> d
             _allow("ObjectNames", "s3", ["ListBucket"], [bucket]) | {"Condition": ours}
         )
     if access.models:
-        models, profiles = _models(place)
+        models, profiles = _models(target)
         statements += [
             # Rights for ConverseStream (Bedrock user guide, Prerequisites for inference).
             _allow("Models", "bedrock", ["InvokeModelWithResponseStream"], [models, profiles]),
@@ -187,17 +187,17 @@ def policy(config: dict[str, Any], stage: str, function: str, place: Place) -> d
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def _models(place: Place) -> tuple[str, str]:
+def _models(target: Target) -> tuple[str, str]:
     """Return the ARNs of Bedrock's models in any region, and of inference profiles for them."""
     return (
         "arn:aws:bedrock:*::foundation-model/*",
-        f"arn:aws:bedrock:{place.region}:{place.account}:inference-profile/*",
+        f"arn:aws:bedrock:{target.region}:{target.account}:inference-profile/*",
     )
 
 
-def _table(settings: Settings, table: str, place: Place) -> str:
+def _table(settings: Settings, table: str, target: Target) -> str:
     name = settings.table_name(table)
-    return f"arn:aws:dynamodb:{place.region}:{place.account}:table/{name}"
+    return f"arn:aws:dynamodb:{target.region}:{target.account}:table/{name}"
 
 
 def _allow(

@@ -16,7 +16,7 @@ def _to_stderr(line: str) -> None:
 class Progress:
     """Prints the start of each step, notes, and the duration of the step."""
 
-    say: Callable[[str], None] = _to_stderr
+    report: Callable[[str], None] = _to_stderr
     before_step: Callable[[], None] = field(default=lambda: None)
     """Called before every step. It raises an error if no further step may start."""
 
@@ -24,11 +24,11 @@ class Progress:
     def step(self, what: str) -> Iterator[None]:
         """Print the start and the end of a step. If the step fails, only its error is printed."""
         self.before_step()
-        self.say(f"{what} …")
+        self.report(f"{what} …")
         began = time.monotonic()
         yield
-        self.say(f"{what}: done in {time.monotonic() - began:.1f} s")
+        self.report(f"{what}: done in {time.monotonic() - began:.1f} s")
 
     def note(self, line: str) -> None:
         """Print a detail of the current step."""
-        self.say(f"  {line}")
+        self.report(f"  {line}")

@@ -68,7 +68,7 @@ def load(root: Path = ROOT) -> dict[str, Any]:
 
 
 def write(
-    project: Path, stage: str, facts: StageFacts, place: policies.Place, root: Path = ROOT
+    project: Path, stage: str, facts: StageFacts, target: policies.Target, root: Path = ROOT
 ) -> None:
     """Write the config and the policies of a stage into its copy of the project.
 
@@ -77,7 +77,7 @@ def write(
     """
     config = generate(load(root), stage, facts)
     (project / ".chalice" / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    policies.write(project, stage, place)
+    policies.write(project, stage, target)
 
 
 def generate(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dict[str, Any]:

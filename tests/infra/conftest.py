@@ -192,7 +192,7 @@ class QuickChalice:
         shutil.rmtree(project, ignore_errors=True)
         (project / ".chalice").mkdir(parents=True)
         shutil.copy(root / "app.py", project)
-        stage_config.write(project, stage, facts, policies.Place(), root)
+        stage_config.write(project, stage, facts, policies.Target(), root)
         return package.Python(sys.executable, (3, 13)), project
 
     def run(

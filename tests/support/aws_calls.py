@@ -26,7 +26,7 @@ from infra.operator import admin
 
 API, JOBS, CHAT = "api_handler", "run-jobs", "chat-stream"
 """The functions, by their names in .chalice/config.json."""
-PLACE = policies.Place("eu-central-1", "123456789012")
+PLACE = policies.Target("eu-central-1", "123456789012")
 BUCKET = "objects"
 MODELS = "models"
 KIND = "jobs"

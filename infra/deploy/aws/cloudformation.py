@@ -18,8 +18,8 @@ from infra.deploy.stacks import build as stacks
 POLL_SECONDS = 3.0
 REVIEW = "REVIEW_IN_PROGRESS"
 """Status of a stack that has only a change set which was never executed."""
-MADE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"}
-UNMADE = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
+COMPLETE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"}
+NEVER_CREATED = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
 """Statuses of a stack whose creation failed. Such a stack can only be deleted."""
 STUCK = {
     "UPDATE_ROLLBACK_FAILED": "Continue its rollback in CloudFormation's console",
@@ -76,7 +76,7 @@ class Stack:
     def outputs(self) -> dict[str, str] | None:
         """Return the outputs of the stack; None if it does not exist or was never created."""
         found = self._found()
-        if found is None or found["StackStatus"] in {REVIEW, *UNMADE}:
+        if found is None or found["StackStatus"] in {REVIEW, *NEVER_CREATED}:
             return None
         return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())}
 
@@ -117,7 +117,7 @@ class Stack:
             before = self._event_ids()
             self._client.execute_change_set(StackName=self.name, ChangeSetName=self._change_set)
             status = self._wait_until_stable(before)
-            if status not in MADE:
+            if status not in COMPLETE:
                 msg = f"The stack {self.name} is {status}: {self._failure(before)}"
                 raise StackError(msg)
         else:
@@ -170,7 +170,7 @@ class Stack:
         if status in STUCK:
             msg = f"The stack {self.name} is {status}. {STUCK[status]}, and run again."
             raise StackError(msg)
-        if status in UNMADE:
+        if status in NEVER_CREATED:
             self.progress.note(
                 f"Its creation had failed ({status}): it is deleted and started again."
             )

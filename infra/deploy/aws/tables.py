@@ -22,13 +22,13 @@ def names(stage: str, prefix: str) -> list[str]:
     return [f"{prefix}-{stage}-{name}" for name in TABLES]
 
 
-def standing(account: Account, stage: str, prefix: str) -> list[str]:
+def existing(account: Account, stage: str, prefix: str) -> list[str]:
     """Return the names of those tables that exist."""
     client = account.client("dynamodb")
     return [name for name in names(stage, prefix) if _about(client, name)]
 
 
-def look_after(account: Account, stage: str, prefix: str, progress: Progress) -> None:
+def protect(account: Account, stage: str, prefix: str, progress: Progress) -> None:
     """Enable recovery, deletion protection and time-to-live for every table.
 
     Raises:

@@ -126,7 +126,7 @@ def prepare(
     """
     builder = environment(find_python(python), root / "build", root / "requirements.txt")
     project = _copy(root, project_of(stage, root))
-    stage_config.write(project, stage, facts, policies.Place(), root)
+    stage_config.write(project, stage, facts, policies.Target(), root)
     return builder, project
 
 

@@ -198,7 +198,7 @@ def test_what_another_began_is_awaited() -> None:
     assert fake.asked["ChangeSetType"] == "UPDATE"
 
 
-@pytest.mark.parametrize("status", sorted(cloudformation.UNMADE))
+@pytest.mark.parametrize("status", sorted(cloudformation.NEVER_CREATED))
 def test_a_creation_that_failed_is_cleared_away(status: str) -> None:
     fake = FakeCloudFormation(status, [change("Add", "A")], then=["CREATE_COMPLETE"])
     stack(fake).apply(GIVEN)

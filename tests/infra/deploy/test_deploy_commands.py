@@ -123,7 +123,7 @@ class TestDeploy:
     def test_begins_with_what_is_missing(
         self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
     ) -> None:
-        fault = doctor.Finding("bucket", ok=False, says="It is another's.")
+        fault = doctor.Finding("bucket", ok=False, text="It is another's.")
         monkeypatch.setattr(doctor, "examine_account", lambda *_: iter([fault]))
         status, _, said = run(commands.deploy, "--stage", "dev", "--yes")
         assert (status, wanted) == (1, [])

@@ -38,31 +38,31 @@ class TestMachine:
 
     def test_changes_in_no_commit_are_noted(self, root: Path) -> None:
         found = doctor.git(root)
-        assert (found.ok, "--allow-dirty" in found.says) == (None, True)
+        assert (found.ok, "--allow-dirty" in found.text) == (None, True)
 
     def test_no_checkout(self, tmp_path: Path) -> None:
         found = doctor.git(tmp_path)
         assert found.ok is False
-        assert "Install git and clone the project" in found.says
+        assert "Install git and clone the project" in found.text
 
     def test_a_bootstrap_that_may_not_be_run(self, root: Path) -> None:
         (root / doctor.BOOTSTRAP).chmod(0o644)
         found = doctor.bootstrap(root)
         assert found.ok is False
-        assert "chmod +x it" in found.says
+        assert "chmod +x it" in found.text
         with pytest.raises(click.ClickException, match="stream_bootstrap may not be run"):
             doctor.require(doctor.examine_machine("dev", root))
 
     def test_a_stage_that_there_is_not(self, root: Path) -> None:
         found = doctor.known_stage("prd", root)
         assert found.ok is False
-        assert 'No stage "prd"' in found.says
+        assert 'No stage "prd"' in found.text
 
     def test_no_python_to_package_with(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(package, "_candidates", lambda _: iter(["/none"]))
         for found in (doctor.python(root), doctor.wheels("dev", root)):
             assert found.ok is False
-            assert "Packaging needs a Python from 3.12" in found.says
+            assert "Packaging needs a Python from 3.12" in found.text
 
     @pytest.mark.parametrize(("pip", "ok"), [("26.2", True), ("26.3", False), ("", False)])
     def test_a_pip_that_chalice_does_not_take(
@@ -76,7 +76,7 @@ class TestMachine:
         program.chmod(0o755)
         found = doctor.python(root)
         assert found.ok is ok
-        assert ("Delete it." in found.says) is not ok
+        assert ("Delete it." in found.text) is not ok
 
     @pytest.mark.parametrize(("architecture", "machine"), package.MACHINES.items())
     @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ class TestMachine:
         (root / ".chalice" / "config.json").write_text(json.dumps(config))
         found = doctor.wheels("dev", root)
         assert found.ok is False
-        assert says in found.says
+        assert says in found.text
         assert f"manylinux2014_{machine}" in asked[0]
         assert f"manylinux_2_34_{machine}" in asked[0]
 
@@ -163,7 +163,7 @@ class TestAccount:
     def test_whose_bucket_is_somebody_elses(self) -> None:
         found = examined(s3=Client(head_bucket="403"))["bucket"]
         assert found.ok is False
-        assert "workspace-dev-123456789012-eu-central-1 is another account's" in found.says
+        assert "workspace-dev-123456789012-eu-central-1 is another account's" in found.text
 
     def test_whose_bucket_is_there_already(self) -> None:
         assert examined(s3=Client(head_bucket={}))["bucket"].ok is True
@@ -171,8 +171,8 @@ class TestAccount:
     def test_that_may_run_too_little_at_once(self) -> None:
         found = examined(**{"lambda": concurrency(10)})["concurrency"]
         assert found.ok is None
-        assert "Only 10 functions may run at once" in found.says
-        assert "Service Quotas" in found.says
+        assert "Only 10 functions may run at once" in found.text
+        assert "Service Quotas" in found.text
 
     @pytest.mark.parametrize(
         "bedrock", [availability(region="NOT_AVAILABLE"), availability(status="NOT_AUTHORIZED")]
@@ -180,20 +180,20 @@ class TestAccount:
     def test_that_has_no_access_to_the_model(self, bedrock: Client) -> None:
         found = examined(bedrock=bedrock)["models"]
         assert found.ok is None
-        assert "Bedrock does not serve amazon.nova-lite-v1:0" in found.says
-        assert "playground" in found.says
+        assert "Bedrock does not serve amazon.nova-lite-v1:0" in found.text
+        assert "playground" in found.text
 
     def test_that_may_not_be_asked(self) -> None:
         denied = Client(get_foundation_model_availability="AccessDeniedException")
         found = examined(bedrock=denied)["models"]
         assert found.ok is None
-        assert "Could not be found out: These credentials may not call" in found.says
+        assert "Could not be found out: These credentials may not call" in found.text
 
 
 def test_a_deployment_goes_on_with_notes_and_not_with_faults() -> None:
-    notes = [Finding("a", ok=True, says="A."), Finding("b", ok=None, says="B.")]
+    notes = [Finding("a", ok=True, text="A."), Finding("b", ok=None, text="B.")]
     doctor.require(iter(notes))
-    faults = [Finding(name.lower(), ok=False, says=f"{name}.") for name in "CD"]
+    faults = [Finding(name.lower(), ok=False, text=f"{name}.") for name in "CD"]
     with pytest.raises(click.ClickException, match=r"^C\. D\.$"):
         doctor.require(iter([*notes, *faults]))
 
@@ -209,10 +209,10 @@ def without_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_without_credentials_the_machine_is_examined_all_the_same(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "wheels", lambda *_: Finding("wheels", ok=True, says=""))
-    monkeypatch.setattr(doctor, "python", lambda _: Finding("python", ok=True, says=""))
+    monkeypatch.setattr(doctor, "wheels", lambda *_: Finding("wheels", ok=True, text=""))
+    monkeypatch.setattr(doctor, "python", lambda _: Finding("python", ok=True, text=""))
     *machine, last = doctor.examine("dev", REGION, root)
     assert len(machine) == 5
     assert (last.name, last.ok) == ("credentials", False)
-    assert "There are no AWS credentials" in last.says
+    assert "There are no AWS credentials" in last.text
     assert "MISSING  credentials" in doctor.table([*machine, last])

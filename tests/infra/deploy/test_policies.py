@@ -13,7 +13,7 @@ from infra.deploy import policies, stage_config
 from infra.deploy.stacks import data as data_stack
 
 CONFIG = stage_config.load()
-PLACE = policies.Place("eu-central-1", "123456789012")
+PLACE = policies.Target("eu-central-1", "123456789012")
 FUNCTIONS = list(policies.FUNCTIONS)
 
 MODELS = {
@@ -153,7 +153,7 @@ class TestWrite:
     @pytest.fixture
     def project(self, tmp_path: Path) -> Path:
         (tmp_path / ".chalice").mkdir()
-        stage_config.write(tmp_path, "prod", stage_config.StageFacts(), policies.Place())
+        stage_config.write(tmp_path, "prod", stage_config.StageFacts(), policies.Target())
         return tmp_path
 
     def test_leaves_placeholders_until_the_place_is_known(self, project: Path) -> None:

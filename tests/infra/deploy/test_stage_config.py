@@ -147,7 +147,7 @@ def test_writing_anew_forgets_what_was_written_before(tmp_path: Path) -> None:
     (tmp_path / ".chalice").mkdir()
 
     def write(facts: StageFacts) -> dict[str, Any]:
-        stage_config.write(tmp_path, "dev", facts, policies.Place())
+        stage_config.write(tmp_path, "dev", facts, policies.Target())
         return stage_config.load(tmp_path)
 
     write(StageFacts(edge_secret="old", reserve_jobs=True))

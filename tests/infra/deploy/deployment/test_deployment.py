@@ -33,11 +33,11 @@ class TestKilled:
     ) -> None:
         stopped = aws.deployment(checkout)
 
-        def say(line: str) -> None:
+        def report(line: str) -> None:
             if line.startswith(step) and line.endswith("…"):
                 raise Killed
 
-        stopped.progress.say = say
+        stopped.progress.report = report
         with pytest.raises(Killed):
             stopped.deploy(DeployOptions("dev"))
         assert is_whole(aws, store, deploy())
