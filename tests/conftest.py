@@ -430,9 +430,9 @@ def at_once(count: int, call: Callable[[int], Any]) -> list[Any]:
         barrier.wait()
         return call(number)
 
-    with pytest.MonkeyPatch.context() as patience, ThreadPoolExecutor(count) as pool:
-        patience.setattr(retry, "RIVALS_SECONDS", PATIENCE)
-        patience.setattr(deadline, "REQUEST_SECONDS", PATIENCE)
+    with pytest.MonkeyPatch.context() as limits, ThreadPoolExecutor(count) as pool:
+        limits.setattr(retry, "HIGH_CONTENTION_SECONDS", PATIENCE)
+        limits.setattr(deadline, "REQUEST_SECONDS", PATIENCE)
         return list(pool.map(wait_and_call, range(count)))
 
 

@@ -30,7 +30,7 @@ from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import (
-    MANAGING,
+    MANAGER_ROLES,
     PLATFORM,
     ApiKeyPrincipal,
     Audience,
@@ -137,7 +137,7 @@ def authorize(operation: Operation, principal: Principal) -> None:
 def require_manager(operation: Operation, principal: SessionPrincipal) -> None:
     """Refuse changes of a workspace by its plain members, who can only read."""
     ours = operation.platform or operation.read_only
-    if not ours and principal.membership not in MANAGING:
+    if not ours and principal.membership not in MANAGER_ROLES:
         msg = "Members of a workspace may look, not change. Ask its owner or a manager."
         raise ForbiddenError(msg)
 

@@ -87,8 +87,8 @@ def _fold_again(unit: UnitOfWork, listing: Listing[Any], record_id: str) -> None
         (record,) = listing.complete(unit.tenant, [record])
     listing.set_index_keys(record)
     claims, gone = _moved_claims(unit.tenant, listing, record)
-    yielded = [each.yielded for each in listing.lookups if each.yielded]
-    actions = record.changes({*ENTRY_ATTRIBUTES, *yielded})
+    displaced = [each.displaced for each in listing.lookups if each.displaced]
+    actions = record.changes({*ENTRY_ATTRIBUTES, *displaced})
     if record.x is None and "x" in (record.stored or {}):
         gone.append(TextRow(texts_partition(unit.tenant, listing.noun), record.id))
     written = (TextRow, EntryRow) if actions else TextRow
@@ -112,24 +112,25 @@ def _moved_claims(
 ) -> tuple[list[Row], list[Row]]:
     """Return the unique values' missing rows, and the rows under former keys.
 
-    If another record has a value already, this record stores its own as yielded.
+    If another record has a value already, this record stores its own in the look-up's
+    ``displaced`` attribute.
     """
     lacking: list[Row] = []
     gone: list[Row] = []
     for lookup in listing.lookups:
-        moved = lookups.moved(lookup, workspace_id, listing.noun, record)
-        if moved is None:
+        change = lookups.key_change(lookup, workspace_id, listing.noun, record)
+        if change is None:
             continue
-        held = {row.pk: row.target for row in moved.held()}
-        if held.get(moved.before.pk) == record.id:
-            gone.append(moved.before)
-        match held.get(moved.now.pk):
+        held = {row.pk: row.target for row in change.existing()}
+        if held.get(change.former.pk) == record.id:
+            gone.append(change.former)
+        match held.get(change.current.pk):
             case None:
-                lacking.append(moved.now)
+                lacking.append(change.current)
             case record.id:
                 pass
-            case other if lookup.yielded:
-                setattr(record, lookup.yielded, lookup.value(record))
+            case other if lookup.displaced:
+                setattr(record, lookup.displaced, lookup.value(record))
                 log.warning(
                     "a unique value is another record's now",
                     extra={"noun": listing.noun, "record": record.id, "holder": other},

@@ -246,7 +246,7 @@ R = TypeVar("R", bound=Wire)
 C = TypeVar("C")
 
 KEYS = (Audience.KEY,)
-KEYS_AND_PEOPLE = (Audience.KEY, Audience.SESSION)
+KEYS_AND_SESSIONS = (Audience.KEY, Audience.SESSION)
 """The audience of operations that the console shares with API keys."""
 
 

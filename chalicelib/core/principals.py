@@ -14,7 +14,7 @@ from chalicelib.core.scopes import Scope
 PLATFORM = "platform"
 """The tenant of data that belongs to no workspace: accounts and the blog."""
 
-MANAGING = frozenset({"owner", "manager"})
+MANAGER_ROLES = frozenset({"owner", "manager"})
 """Memberships that may change a workspace. A plain member can only read."""
 
 

@@ -14,7 +14,7 @@ MAX_ATTEMPTS = 12
 """Attempts before conflicts become a 503. With the pauses, they take a few seconds at most."""
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.5
-RIVALS_SECONDS = 8.0
+HIGH_CONTENTION_SECONDS = 8.0
 MOST_ATTEMPTS_PAUSED = 8
 """Pauses grow to at most this multiple of the lost attempt's duration under high contention.
 
@@ -25,25 +25,25 @@ simulation, fifty writers of one row needed half the attempts and less time.
 T = TypeVar("T")
 
 
-class Patience(NamedTuple):
+class RetryPolicy(NamedTuple):
     """How long to retry after conflicts: a number of attempts, seconds, or the deadline.
 
-    Pauses take at most ``longest_pause`` seconds. They double each time or, with ``in_proportion``,
+    Pauses take at most ``longest_pause`` seconds. They double each time or, with ``proportional``,
     follow the duration of the attempt.
     """
 
     attempts: int | None = MAX_ATTEMPTS
     seconds: float = inf
     longest_pause: float = LONGEST_PAUSE
-    in_proportion: bool = False
+    proportional: bool = False
 
 
-PATIENCE = Patience()
+DEFAULT_RETRY_POLICY = RetryPolicy()
 
 
-def among_rivals() -> Patience:
-    """Return the patience for rows with many concurrent writers, such as a busy day."""
-    return Patience(None, RIVALS_SECONDS, longest_pause=4.0, in_proportion=True)
+def high_contention() -> RetryPolicy:
+    """Return the policy for rows with many concurrent writers, such as a popular day."""
+    return RetryPolicy(None, HIGH_CONTENTION_SECONDS, longest_pause=4.0, proportional=True)
 
 
 sleep: Callable[[float], None] = time.sleep
@@ -51,11 +51,11 @@ sleep: Callable[[float], None] = time.sleep
 
 
 def retry_on_conflict(
-    attempt: Callable[[], T], patience: Callable[[], Patience] = lambda: PATIENCE
+    attempt: Callable[[], T], retry_policy: Callable[[], RetryPolicy] = lambda: DEFAULT_RETRY_POLICY
 ) -> T:
     """Run an attempt that reads, decides and commits, until its commit succeeds.
 
-    Pauses grow and are random (full jitter), so that writers spread out. ``patience`` is called
+    Pauses grow and are random (full jitter), so that writers spread out. ``retry_policy`` is called
     after each attempt, because an attempt may find out how many writers there are.
 
     Raises:
@@ -68,12 +68,12 @@ def retry_on_conflict(
             return attempt()
         except ConcurrentUpdateError as error:
             lost = error
-        how, now = patience(), deadline.monotonic()
+        how, now = retry_policy(), deadline.monotonic()
         left = began + how.seconds - now
         if deadline.passed() or left <= 0 or number + 1 == how.attempts:
             break
         longest = FIRST_PAUSE * 2 ** min(number, 16)
-        if how.in_proportion:
+        if how.proportional:
             longest = max(FIRST_PAUSE, min(MOST_ATTEMPTS_PAUSED, 2 ** (number + 1)) * (now - begun))
         pause_up_to(min(longest, how.longest_pause, left))
     raise UnavailableError from lost

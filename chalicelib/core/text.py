@@ -74,10 +74,10 @@ def line_fold(text: str) -> str:
 
     It is for values that are copied from other programs and compared as a whole, such as an SKU.
     """
-    return squeezed(fold(_ZERO_WIDTH.sub("", text)))
+    return collapse_spaces(fold(_ZERO_WIDTH.sub("", text)))
 
 
-def squeezed(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     """Return the text with white space as single spaces, and none at either end."""
     return " ".join(text.split())
 
@@ -106,6 +106,6 @@ def one_line(text: str, limit: int) -> str:
     White space becomes single spaces. Other control characters and bidi controls are removed. The
     result is empty if no visible character remains.
     """
-    shown = BIDI_CONTROL.sub("", CONTROL.sub("", squeezed(text)))
-    line = squeezed(shown)[:limit].rstrip()
+    shown = BIDI_CONTROL.sub("", CONTROL.sub("", collapse_spaces(text)))
+    line = collapse_spaces(shown)[:limit].rstrip()
     return line if is_visible(line) else ""

@@ -18,7 +18,7 @@ from chalicelib.engine.tables import AuditTableRow, JsonAttribute
 
 KEPT = timedelta(days=90)
 MAX_RESOURCES = 100
-LOOKED_AT = 1000
+MAX_SCANNED = 1000
 """Changes that a filtered page reads at most, for about 125 read units."""
 
 
@@ -94,13 +94,13 @@ def page(  # noqa: PLR0913  the filters of a page
     if (least or "") > top:
         return AuditPage([], None)
     items = Partition(_partition(workspace_id), Cost(), AuditRow).items(
-        limit + 2 if wanted is None else LOOKED_AT + 1,  # the one before it, and one that follows
+        limit + 2 if wanted is None else MAX_SCANNED + 1,  # the one before it, and one that follows
         range_key_condition=AuditRow.sk.between(least, top),
         scan_index_forward=False,
         consistent_read=True,
     )
     rows: list[AuditRow] = []
-    looked_at = 0
+    scanned = 0
     for item in items:
         row_id = item["sk"]["S"]
         if row_id == before:
@@ -109,7 +109,7 @@ def page(  # noqa: PLR0913  the filters of a page
             if len(rows) == limit:
                 return AuditPage(rows, rows[-1].sk)
             rows.append(AuditRow.from_raw_data(item))
-        looked_at += 1
-        if looked_at == LOOKED_AT:
+        scanned += 1
+        if scanned == MAX_SCANNED:
             return AuditPage(rows, row_id)
     return AuditPage(rows, None)

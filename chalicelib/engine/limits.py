@@ -24,10 +24,10 @@ from chalicelib.engine.unit import UnitOfWork
 log = logging.getLogger(__name__)
 
 
-class TakenRow(ControlRow):
-    """The units that a subject has taken within one window."""
+class RateLimitRow(ControlRow):
+    """The units that a subject has used within one window."""
 
-    taken = NumberAttribute(default=0)
+    used = NumberAttribute(attr_name="taken", default=0)
 
 
 def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
@@ -42,7 +42,7 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
     try:
         if units <= max_requests:
             row.update(window.taking(units), condition=window.has_room(units))
-            return RateLimitStatus(max_requests, max_requests - int(row.taken), wait)
+            return RateLimitStatus(max_requests, max_requests - int(row.used), wait)
     except (UpdateError, UnavailableError) as error:
         if error_code(error) != CONDITION_FAILED:
             if not limit.fails_open:
@@ -66,7 +66,7 @@ class _Window(NamedTuple):
     """The current window of a limit for one subject."""
 
     limit: Limit
-    row: TakenRow
+    row: RateLimitRow
     max_requests: int
     ends: datetime
     wait: int
@@ -78,18 +78,18 @@ class _Window(NamedTuple):
         ends = begun + limit.window
         return cls(
             limit,
-            TakenRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat()),
+            RateLimitRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat()),
             round(limit.max_requests * settings().rate_limit_scale),
             ends,
             max(1, round((ends - now).total_seconds())),
         )
 
     def taking(self, units: int) -> list[Action]:
-        return [TakenRow.taken.add(units), TakenRow.expires.set(self.ends)]
+        return [RateLimitRow.used.add(units), RateLimitRow.expires.set(self.ends)]
 
     def has_room(self, units: int) -> Condition:
-        room: Condition = TakenRow.taken <= self.max_requests - units
-        fits: Condition = TakenRow.taken.does_not_exist() | room
+        room: Condition = RateLimitRow.used <= self.max_requests - units
+        fits: Condition = RateLimitRow.used.does_not_exist() | room
         return fits
 
     @property
@@ -103,9 +103,9 @@ class _Window(NamedTuple):
 def give_back(limit: Limit, subject: str) -> None:
     """Subtract a call that should not count. A window that has begun since is left unchanged."""
     now = clock.now()
-    row = TakenRow(f"LIMIT#{limit.name}#{subject}", _begin(now, limit.window).isoformat())
+    row = RateLimitRow(f"LIMIT#{limit.name}#{subject}", _begin(now, limit.window).isoformat())
     try:
-        row.update([TakenRow.taken.add(-1)], condition=TakenRow.taken >= 1)
+        row.update([RateLimitRow.used.add(-1)], condition=RateLimitRow.used >= 1)
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:
             raise_failure(error)

@@ -17,7 +17,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
 from chalicelib.core.jobs import JOB_HANDLERS, Job, job_handler
-from chalicelib.core.retry import PATIENCE, Patience, retry_on_conflict
+from chalicelib.core.retry import DEFAULT_RETRY_POLICY, RetryPolicy, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.engine import audit, file_uses, idempotency, jobs
 from chalicelib.engine.file_uses import RAISE
@@ -50,7 +50,7 @@ class UnitOfWork:
 
     tenant: str
     request_id: str = field(default_factory=lambda: str(uuid4()))
-    patience: Patience = PATIENCE
+    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY
     """How long to retry after conflicts. A stage may replace it while it runs."""
     _transaction: Transaction = field(default_factory=Transaction)
     _resources: dict[str, None] = field(default_factory=dict)
@@ -302,7 +302,7 @@ def run_unit(  # noqa: PLR0913  the options of a unit
     record: IdempotencyRecord | None = None,
     request_id: str | None = None,
     dry_run: bool = False,
-    patience: Patience = PATIENCE,
+    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
 ) -> T:
     """Stage and commit a unit of work. After a conflict, both start again with fresh reads.
 
@@ -318,13 +318,13 @@ def run_unit(  # noqa: PLR0913  the options of a unit
             operation's own answer is staged with ``UnitOfWork.keep``.
         request_id: the owner of marks of the idempotency key. Defaults to a new id.
         dry_run: whether to stop before the commit.
-        patience: how long to retry after conflicts.
+        retry_policy: how long to retry after conflicts.
 
     Raises:
         AppError: any failure. Nothing was changed, except perhaps for ``OutcomeUnknownError``.
         IdempotencyKeyExistsError: the key of a staged record was used before.
     """
-    unit = UnitOfWork(tenant, request_id or str(uuid4()), patience)
+    unit = UnitOfWork(tenant, request_id or str(uuid4()), retry_policy)
 
     def attempt() -> T:
         unit.begin(event, record)
@@ -334,7 +334,7 @@ def run_unit(  # noqa: PLR0913  the options of a unit
         return result
 
     try:
-        return retry_on_conflict(attempt, lambda: unit.patience)
+        return retry_on_conflict(attempt, lambda: unit.retry_policy)
     except BaseException:
         unit.undo()
         raise

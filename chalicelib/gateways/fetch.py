@@ -128,7 +128,7 @@ class _HostState:
 def fetch(  # noqa: PLR0913  all of them are options of one request
     url: str,
     *,
-    http_too: bool = False,
+    allow_http: bool = False,
     max_bytes: int = MAX_BYTES,
     within: float = TOTAL_SECONDS,
     accept: str = "*/*",
@@ -142,7 +142,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
 
     Args:
         url: a URL that ``public_urls.parse`` accepts.
-        http_too: whether http is allowed, also in redirects.
+        allow_http: whether http is allowed, also in redirects.
         max_bytes: largest body, decompressed.
         within: seconds for everything, from the DNS look-up to the last byte.
         accept: value of the Accept header.
@@ -154,7 +154,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
         UpstreamError: no answer in time, more than three redirects, a status other than 2xx, ….
     """
     deadline, hosts = _Deadline(within), hosts or Hosts()
-    parsed = _parse(url, http_too=http_too)
+    parsed = _parse(url, allow_http=allow_http)
     for _ in range(1 + MAX_REDIRECTS):
         with (
             _clear_errors(parsed.host, within),
@@ -164,7 +164,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
             if response.status not in _REDIRECTS:
                 body = _body(response, parsed.host, max_bytes)
                 return Fetched(str(parsed), response.headers.get("Content-Type", ""), body)
-        parsed = _redirect_target(parsed, response.headers.get("Location"), http_too=http_too)
+        parsed = _redirect_target(parsed, response.headers.get("Location"), allow_http=allow_http)
     msg = f"expected at most {MAX_REDIRECTS} redirects; {parsed.host} would be one more"
     raise UpstreamError(msg)
 
@@ -216,14 +216,14 @@ class _BoundedSocket(io.RawIOBase):
         return io.BufferedReader(self)
 
 
-def _parse(url: str, *, http_too: bool) -> PublicUrl:
+def _parse(url: str, *, allow_http: bool) -> PublicUrl:
     try:
-        return public_urls.parse(url, http_too=http_too)
+        return public_urls.parse(url, allow_http=allow_http)
     except ValueError as error:
         raise RefusedUrlError(str(error)) from None
 
 
-def _redirect_target(parsed: PublicUrl, location: str | None, *, http_too: bool) -> PublicUrl:
+def _redirect_target(parsed: PublicUrl, location: str | None, *, allow_http: bool) -> PublicUrl:
     if not location:
         msg = f"{parsed.host} answered with a redirect that leads nowhere"
         raise UpstreamError(msg)
@@ -232,7 +232,7 @@ def _redirect_target(parsed: PublicUrl, location: str | None, *, http_too: bool)
     with suppress(ValueError):  # invalid brackets: ``parse`` raises a clearer error below
         location = urljoin(str(parsed), location)
     try:
-        return public_urls.parse(location, http_too=http_too)
+        return public_urls.parse(location, allow_http=allow_http)
     except ValueError as error:
         msg = f"{parsed.host} redirects to a URL that is refused: {error}"
         raise RefusedUrlError(msg) from None

@@ -85,7 +85,7 @@ class PublicUrl(NamedTuple):
         return f"{self.scheme}://{self.authority}{self.target}"
 
 
-def parse(url: str, *, http_too: bool = False) -> PublicUrl:
+def parse(url: str, *, allow_http: bool = False) -> PublicUrl:
     """Return the parts of a URL that may be fetched. The fragment is dropped.
 
     Resolvers interpret unusual forms of a host differently, so they are refused. A host is a full
@@ -101,13 +101,13 @@ def parse(url: str, *, http_too: bool = False) -> PublicUrl:
         raise ValueError(msg)
     if _FORBIDDEN.search(url):
         raise ValueError("expected a URL without backslashes, line breaks and control characters")
-    schemes = "http:// or https://" if http_too else "https://"
+    schemes = "http:// or https://" if allow_http else "https://"
     match = _URL.fullmatch(url)
     if match is None:
         msg = f"expected a full URL that begins with {schemes}"
         raise ValueError(msg)
     scheme, authority, path, query = match[1].lower(), match[2], match[3], match[4] or ""
-    if scheme not in PORTS or (scheme == "http" and not http_too):
+    if scheme not in PORTS or (scheme == "http" and not allow_http):
         msg = f"expected a URL that begins with {schemes}; this one begins with {scheme[:20]}:"
         raise ValueError(msg)
     host, port = _host_and_port(authority, PORTS[scheme])

@@ -40,10 +40,10 @@ def with_former_key(owner: Owner, product: Any) -> None:
     row = PRODUCTS.find(owner.workspace.id, product["id"])
     assert row is not None
     (sku, *_) = PRODUCTS.lookups
-    moved = lookups.moved(sku, owner.workspace.id, PRODUCTS.noun, row)
-    assert moved is not None
-    moved.before.save()
-    moved.now.delete()
+    change = lookups.key_change(sku, owner.workspace.id, PRODUCTS.noun, row)
+    assert change is not None
+    change.former.save()
+    change.current.delete()
 
 
 def sku_claim_rules(owner: Owner, product: Any) -> set[str]:
@@ -51,13 +51,13 @@ def sku_claim_rules(owner: Owner, product: Any) -> set[str]:
     row = PRODUCTS.find(owner.workspace.id, product["id"])
     assert row is not None
     (sku, *_) = PRODUCTS.lookups
-    moved = lookups.moved(sku, owner.workspace.id, PRODUCTS.noun, row)
-    if moved is None:
+    change = lookups.key_change(sku, owner.workspace.id, PRODUCTS.noun, row)
+    if change is None:
         return set()
     return {
         name
-        for name, key in moved._asdict().items()
-        if key.pk in {r.pk for r in moved.held_by(row.id)}
+        for name, key in change._asdict().items()
+        if key.pk in {r.pk for r in change.existing_for(row.id)}
     }
 
 
@@ -194,7 +194,7 @@ class TestSkuRefolding:
         assert names(api, "sku=A+1") == []
         fold_again(time)
         assert names(api, "sku=A+1") == names(api, "sku=a%20%20%201") == ["Loaf"]
-        assert sku_claim_rules(owner, product) == {"now"}
+        assert sku_claim_rules(owner, product) == {"current"}
         assert (
             api.refused(
                 "POST", "/api/products/create", {"name": "B", "price": 1, "sku": "a 1"}

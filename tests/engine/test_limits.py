@@ -13,7 +13,7 @@ from chalicelib.core.errors import RateLimitedError, UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
 from chalicelib.engine import limits
-from chalicelib.engine.limits import TakenRow, take
+from chalicelib.engine.limits import RateLimitRow, take
 from tests.conftest import Time, at_once, everything
 from tests.support.effort import examples
 
@@ -141,7 +141,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise UpdateError(cause=None)
 
-    monkeypatch.setattr(TakenRow, "update", fail)
+    monkeypatch.setattr(RateLimitRow, "update", fail)
 
 
 @pytest.mark.usefixtures("broken")

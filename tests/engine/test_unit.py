@@ -51,7 +51,7 @@ def test_where_conflicts_are_expected_retries_continue_for_seconds(
     with failing("TransactWriteItems", lost, conflict):
         assert salon.book("2027-01-18T10:00")
     assert len(pauses) == lost
-    monkeypatch.setattr(retry, "RIVALS_SECONDS", 0.5)
+    monkeypatch.setattr(retry, "HIGH_CONTENTION_SECONDS", 0.5)
     before = everything()
     with failing("TransactWriteItems", 10**6, conflict):
         answer = salon.try_to_book("2027-01-18T11:00")

@@ -55,7 +55,7 @@ class TestHostileUrls:
     def test_a_hostile_url_is_refused_where_http_is_allowed(self, url: str, net: Internet) -> None:
         net.names = {"files.example.com": [PUBLIC]} | INSIDE
         with pytest.raises(RefusedUrlError):
-            fetch.fetch(url.replace("https", "http", 1), http_too=True)
+            fetch.fetch(url.replace("https", "http", 1), allow_http=True)
         assert net.connections == []
 
     @pytest.mark.parametrize("location", REDIRECTS)
@@ -63,7 +63,7 @@ class TestHostileUrls:
         server = net.serve(HTTP, to(location))
         net.names |= INSIDE
         with pytest.raises(RefusedUrlError, match=r"^files.example.com redirects to|^expected "):
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
         assert net.connections == [(PUBLIC, 80)]
         assert server.paths == ["/"]
 
@@ -81,7 +81,7 @@ class TestResolving:
             return next(answers)
 
         monkeypatch.setattr(dns, "lookup_addresses", rebinding)
-        assert fetch.fetch(HTTP, http_too=True).body == b"outside"
+        assert fetch.fetch(HTTP, allow_http=True).body == b"outside"
         assert asked == ["files.example.com"]
         assert net.connections == [(PUBLIC, 80)]
 
@@ -92,13 +92,13 @@ class TestResolving:
         answers = iter([[PUBLIC], ["10.0.0.1"]])
         monkeypatch.setattr(dns, "lookup_addresses", lambda _host, _within: next(answers))
         with pytest.raises(RefusedUrlError):
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
         assert net.connections == [(PUBLIC, 80)]
 
     def test_the_next_address_is_tried_if_one_does_not_connect(self, net: Internet) -> None:
         net.serve(HTTP, says())
         net.names["files.example.com"] = ["8.8.8.8", "2606:4700::1111", PUBLIC]
-        assert fetch.fetch(HTTP, http_too=True).body == b"hello"
+        assert fetch.fetch(HTTP, allow_http=True).body == b"hello"
         assert net.connections == [("8.8.8.8", 80), ("2606:4700::1111", 80), (PUBLIC, 80)]
 
     def test_at_most_three_addresses_are_tried_in_five_seconds(
@@ -123,7 +123,7 @@ class TestResolving:
 
         def reason(number: int) -> str:
             with pytest.raises(UpstreamError) as failure:
-                fetch.fetch(f"http://dead.example.com/{number}", http_too=True, hosts=hosts)
+                fetch.fetch(f"http://dead.example.com/{number}", allow_http=True, hosts=hosts)
             return failure.value.reason
 
         with ThreadPoolExecutor(8) as pool:
@@ -134,8 +134,8 @@ class TestResolving:
     def test_an_ip_address_is_not_looked_up(self, net: Internet) -> None:
         net.serve(f"http://{PUBLIC}", says())
         net.serve("http://[2606:4700::1111]", says(b"six"), address="2606:4700::1111")
-        assert fetch.fetch(f"http://{PUBLIC}", http_too=True).body == b"hello"
-        assert fetch.fetch("http://[2606:4700:0::1111]", http_too=True).body == b"six"
+        assert fetch.fetch(f"http://{PUBLIC}", allow_http=True).body == b"hello"
+        assert fetch.fetch("http://[2606:4700:0::1111]", allow_http=True).body == b"six"
         assert net.lookups == []
 
     def test_an_unknown_host_is_reported(self, net: Internet) -> None:
@@ -164,7 +164,7 @@ class TestResolving:
 class TestRequest:
     def test_a_request_has_the_urls_host_and_no_data_of_the_service(self, net: Internet) -> None:
         server = net.serve(HTTP, says())
-        fetch.fetch(HTTP + "/a b?c=ё#d", http_too=True, accept="image/*")
+        fetch.fetch(HTTP + "/a b?c=ё#d", allow_http=True, accept="image/*")
         agent = f"Workspace-Automation-API/{VERSION} (+http://127.0.0.1:8000)"
         assert server.requests[0].split("\r\n") == [
             "GET /a%20b?c=%D1%91 HTTP/1.1",
@@ -189,7 +189,7 @@ class TestRequest:
         self, url: str, address: str, host: str, net: Internet
     ) -> None:
         server = net.serve(url, says(), address=address)
-        fetch.fetch(url, http_too=True)
+        fetch.fetch(url, allow_http=True)
         assert f"\r\nHost: {host}\r\n" in server.requests[0]
 
     def test_tls_names_the_host_and_checks_its_certificate(self, net: Internet) -> None:
@@ -276,7 +276,7 @@ class TestRedirects:
     def test_three_redirects_are_followed(self, net: Internet) -> None:
         first = net.serve(HTTP, to("/b", "301 Moved"), to(HTTPS + "/c", "308 Moved"))
         then = net.serve(HTTPS, to("//Files.example.com:443/d?e", "303 See"), says(b"there"))
-        found = fetch.fetch(HTTP + "/a", http_too=True)
+        found = fetch.fetch(HTTP + "/a", allow_http=True)
         assert (found.url, found.body) == (HTTPS + "/d?e", b"there")
         assert (first.paths, then.paths) == (["/a", "/b"], ["/c", "/d?e"])
         assert len(net.lookups) == 4
@@ -285,7 +285,7 @@ class TestRedirects:
     def test_endless_redirects_are_not_followed(self, location: str, net: Internet) -> None:
         server = net.serve(HTTP, to(location))
         with pytest.raises(UpstreamError, match="at most 3 redirects"):
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
         assert len(server.requests) == 4
 
     def test_redirects_stay_on_https_unless_the_caller_allows_http(self, net: Internet) -> None:
@@ -294,7 +294,7 @@ class TestRedirects:
         with pytest.raises(RefusedUrlError, match=r"redirects to a URL that is refused: .*http:"):
             fetch.fetch(HTTPS)
         assert net.connections == [(PUBLIC, 443)]
-        assert fetch.fetch(HTTPS, http_too=True).body == b"hello"
+        assert fetch.fetch(HTTPS, allow_http=True).body == b"hello"
 
     @pytest.mark.parametrize(
         "location",
@@ -303,18 +303,18 @@ class TestRedirects:
     def test_redirects_to_other_schemes_are_refused(self, location: str, net: Internet) -> None:
         net.serve(HTTP, to(location))
         with pytest.raises(RefusedUrlError):
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
         assert len(net.connections) == 1
 
     def test_a_redirect_without_a_location_is_refused(self, net: Internet) -> None:
         net.serve(HTTP, says(b"", "302 Found"))
         with pytest.raises(UpstreamError, match="leads nowhere"):
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
 
     def test_redirects_send_no_cookies_and_no_referer(self, net: Internet) -> None:
         answer = says(b"", "302 Found", location="/b", set_cookie="a=b; Path=/")
         server = net.serve(HTTP, answer, says())
-        fetch.fetch(HTTP, http_too=True)
+        fetch.fetch(HTTP, allow_http=True)
         assert server.requests[0] == server.requests[1].replace("GET /b ", "GET / ")
 
     @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ class TestRedirects:
         self, location: str, path: str, net: Internet
     ) -> None:
         server = net.serve(HTTP, to(location), says())
-        fetch.fetch(HTTP, http_too=True)
+        fetch.fetch(HTTP, allow_http=True)
         assert server.paths == ["/", path]
         assert "\r\nX-Injected" not in server.requests[1]
         assert server.requests[0].count("\r\n") == server.requests[1].count("\r\n")
@@ -340,7 +340,7 @@ class TestRedirects:
     def test_bodies_of_redirects_are_not_read(self, net: Internet) -> None:
         begin = b"HTTP/1.1 302 Found\r\nLocation: /b\r\n\r\n"
         net.serve(HTTP, flood(begin, bytes(MB)), says())
-        assert fetch.fetch(HTTP, http_too=True).body == b"hello"
+        assert fetch.fetch(HTTP, allow_http=True).body == b"hello"
 
 
 @pytest.mark.parametrize("kind", [RefusedUrlError, TooLargeError, UpstreamError])

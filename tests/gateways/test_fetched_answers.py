@@ -43,17 +43,17 @@ class TestAnswer:
         self, declared: str, net: Internet
     ) -> None:
         net.serve(HTTP, to("/b?c"), says(b"\x89PNG", content_type=declared))
-        found = fetch.fetch(HTTP, http_too=True)
+        found = fetch.fetch(HTTP, allow_http=True)
         assert found == fetch.Fetched(HTTP + "/b?c", declared, b"\x89PNG")
 
     def test_an_answer_without_a_type_has_none(self, net: Internet) -> None:
         net.serve(HTTP, raw(b"HTTP/1.0 200 OK\n\nold"))
-        assert fetch.fetch(HTTP, http_too=True) == fetch.Fetched(HTTP + "/", "", b"old")
+        assert fetch.fetch(HTTP, allow_http=True) == fetch.Fetched(HTTP + "/", "", b"old")
 
     def test_an_answer_may_come_in_chunks(self, net: Internet) -> None:
         chunks = b"5;x=y\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\n"
         net.serve(HTTP, raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks))
-        assert fetch.fetch(HTTP, http_too=True).body == b"hello!"
+        assert fetch.fetch(HTTP, allow_http=True).body == b"hello!"
 
     @pytest.mark.parametrize(
         "packed",
@@ -65,12 +65,12 @@ class TestAnswer:
     )
     def test_a_compressed_answer_is_unpacked(self, packed: bytes, net: Internet) -> None:
         net.serve(HTTP, says(packed, content_encoding="GZIP"))
-        assert fetch.fetch(HTTP, http_too=True).body == b"hello " * 50_000
+        assert fetch.fetch(HTTP, allow_http=True).body == b"hello " * 50_000
 
     @pytest.mark.parametrize("status", ["204 No Content", "200 OK"])
     def test_an_answer_may_be_empty(self, status: str, net: Internet) -> None:
         net.serve(HTTP, says(b"", status, content_encoding="gzip"))
-        assert fetch.fetch(HTTP, http_too=True).body == b""
+        assert fetch.fetch(HTTP, allow_http=True).body == b""
 
     @pytest.mark.parametrize(
         "status", ["404 Not Found", "403 No", "500 Oops", "304 Not Modified", "300 Choose", "999 ?"]
@@ -78,7 +78,7 @@ class TestAnswer:
     def test_an_error_status_is_a_failure_that_names_it(self, status: str, net: Internet) -> None:
         net.serve(HTTP, says(b"<html>", status))
         with pytest.raises(UpstreamError, match=f"answered with status {status[:3]}"):
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
 
     @pytest.mark.parametrize(
         "answer",
@@ -107,7 +107,7 @@ class TestAnswer:
     ) -> None:
         net.serve(HTTP, answer)
         with pytest.raises(UpstreamError) as failure:
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
         assert failure.value.reason == (
             "files.example.com sent a broken or incomplete answer; expected HTTP"
         )
@@ -116,7 +116,7 @@ class TestAnswer:
     def test_an_unrequested_encoding_is_a_failure(self, encoding: str, net: Internet) -> None:
         net.serve(HTTP, says(zlib.compress(bytes(1000)), content_encoding=encoding))
         with pytest.raises(UpstreamError, match="expected gzip or none"):
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
 
     @pytest.mark.parametrize(
         "answer",
@@ -146,14 +146,14 @@ class TestAnswer:
         monkeypatch.setattr(http.client, "HTTPResponse", Kept)
         net.serve(HTTP, answer)
         with suppress(FetchError):
-            fetch.fetch(HTTP, http_too=True, max_bytes=MB)
+            fetch.fetch(HTTP, allow_http=True, max_bytes=MB)
         assert answers
         assert all(answer.closed for answer in answers)
 
     def test_an_answer_that_breaks_off_is_a_failure(self, net: Internet) -> None:
         net.serve(HTTP, reset)
         with pytest.raises(UpstreamError, match="does not accept the connection or broke it"):
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
 
     @given(
         st.one_of(
@@ -198,7 +198,7 @@ class TestAnswer:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fetch, "connect", connect)
             try:
-                fetch.fetch(f"http://{PUBLIC}/", http_too=True, within=FOR_EVER)
+                fetch.fetch(f"http://{PUBLIC}/", allow_http=True, within=FOR_EVER)
             except FetchError as failure:
                 assert failure.reason.startswith(PUBLIC)  # noqa: PT017  success is as good
         for peer in peers:
@@ -245,7 +245,7 @@ class TestSize:
         body = bytes(10 * MB)
         net.serve(HTTP, says(body))
         found: list[bytes] = []
-        peak = peak_of(lambda: found.append(fetch.fetch(HTTP, http_too=True).body))
+        peak = peak_of(lambda: found.append(fetch.fetch(HTTP, allow_http=True).body))
         assert found == [body]
         assert peak < 14 * MB
 
@@ -257,14 +257,14 @@ class TestSize:
             return raw(OK + b"\r\n" + body)
 
         net.serve(HTTP, serve(b"x" * 1000), serve(b"x" * 1001))
-        assert len(fetch.fetch(HTTP, http_too=True, max_bytes=1000).body) == 1000
+        assert len(fetch.fetch(HTTP, allow_http=True, max_bytes=1000).body) == 1000
         with pytest.raises(TooLargeError):
-            fetch.fetch(HTTP, http_too=True, max_bytes=1000)
+            fetch.fetch(HTTP, allow_http=True, max_bytes=1000)
 
     def test_a_declared_size_over_the_limit_is_refused_before_reading(self, net: Internet) -> None:
         net.serve(HTTP, says(b"", content_length=str(10 * MB + 1)))
         with pytest.raises(TooLargeError, match="expected at most 10 MB; there is more"):
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
 
     @pytest.mark.parametrize(
         "name", slow_but_for(["bomb", "endless body", "tiny chunks", "endless padding"], ENDLESS)
@@ -276,7 +276,7 @@ class TestSize:
 
         def refused() -> None:
             with pytest.raises(FetchError) as refusal:
-                fetch.fetch(HTTP, http_too=True, max_bytes=MB, within=1.5)
+                fetch.fetch(HTTP, allow_http=True, max_bytes=MB, within=1.5)
             assert isinstance(refusal.value, TooLargeError) or "too slow" in refusal.value.reason
 
         assert peak_of(refused) < 8 * MB
@@ -307,7 +307,7 @@ class TestTime:
     ) -> None:
         net.serve(url, answer)
         with pytest.raises(UpstreamError, match=r"too slow: .* all of it within 0\.3$"):
-            fetch.fetch(url, http_too=True, within=0.3)
+            fetch.fetch(url, allow_http=True, within=0.3)
 
     def test_the_time_limit_ends_a_slow_handshake(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
@@ -337,7 +337,7 @@ class TestTime:
         monkeypatch.setattr(fetch, "STEP_SECONDS", 0.3)
         net.serve(HTTP, silence)
         with pytest.raises(UpstreamError, match=r"expected an answer within 0\.3 seconds"):
-            fetch.fetch(HTTP, http_too=True, within=FOR_EVER)
+            fetch.fetch(HTTP, allow_http=True, within=FOR_EVER)
 
     def test_the_total_time_includes_redirects(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
@@ -351,7 +351,7 @@ class TestTime:
         monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
         server = net.serve(HTTP, slowly)
         with pytest.raises(UpstreamError, match="too slow"):
-            fetch.fetch(HTTP, http_too=True, within=FOR_EVER)
+            fetch.fetch(HTTP, allow_http=True, within=FOR_EVER)
         assert len(server.requests) == 3
 
     def test_the_total_time_includes_name_lookups(
@@ -368,7 +368,7 @@ class TestTime:
         monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
         monkeypatch.setattr(dns, "lookup_addresses", slowly)
         with pytest.raises(UpstreamError, match="too slow"):
-            fetch.fetch(HTTP, http_too=True)
+            fetch.fetch(HTTP, allow_http=True)
         assert net.connections == []
 
     def test_the_time_limit_ends_a_connection_that_is_not_accepted(

@@ -162,8 +162,8 @@ class TestParse:
         assert str(parse(url)) == parsed
 
     def test_http_is_accepted_only_if_the_caller_allows_it(self) -> None:
-        assert str(parse("http://example.com:80/", http_too=True)) == "http://example.com/"
-        assert str(parse("http://example.com:443", http_too=True)) == "http://example.com:443/"
+        assert str(parse("http://example.com:80/", allow_http=True)) == "http://example.com/"
+        assert str(parse("http://example.com:443", allow_http=True)) == "http://example.com:443/"
         with pytest.raises(ValueError, match="begins with https://; this one begins with http:"):
             parse("http://example.com/")
 

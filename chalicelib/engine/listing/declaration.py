@@ -233,10 +233,12 @@ class Declaration(Generic[R]):
         """
         rows = self.side_rows(workspace_id, record)
         for lookup in self.lookups:
-            moved = lookups.moved(lookup, workspace_id, self.noun, record)
-            if moved and (moved.now.pk, moved.now.sk) not in staying:
-                rows.pop((moved.now.pk, moved.now.sk), None)
-                rows.update({(row.pk, row.sk): SideRow(row) for row in moved.held_by(record.id)})
+            change = lookups.key_change(lookup, workspace_id, self.noun, record)
+            if change and (change.current.pk, change.current.sk) not in staying:
+                rows.pop((change.current.pk, change.current.sk), None)
+                rows.update(
+                    {(row.pk, row.sk): SideRow(row) for row in change.existing_for(record.id)}
+                )
         return rows
 
     def counters(self, facets: Facets) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Generic, Self, TypeVar
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.engine.listing.declaration import Declaration
-from chalicelib.engine.listing.index_entries import may_hold, token
+from chalicelib.engine.listing.index_entries import may_contain, token
 from chalicelib.engine.listing.index_ranges import Bounds, as_number, id_bounds, key_bounds
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.tables import ContentRow, Record
@@ -114,7 +114,7 @@ class Filters(Generic[R]):
             if name not in {"created_at", self.listing.scan_along}:
                 conditions += self._bounds(name, bounds)
         if wanted:
-            conditions.append(may_hold(ContentRow.t, wanted) | ContentRow.x.exists())
+            conditions.append(may_contain(ContentRow.t, wanted) | ContentRow.x.exists())
         return reduce(and_, conditions) if conditions else None
 
     def _bounds(self, name: str, bounds: Bounds) -> list[Condition]:

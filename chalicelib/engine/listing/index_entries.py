@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pynamodb.attributes import Attribute, UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 
-from chalicelib.core.text import cut_bytes, fold, search_fold, squeezed
+from chalicelib.core.text import collapse_spaces, cut_bytes, fold, search_fold
 from chalicelib.engine.reading import MergedPartitions, Partition
 from chalicelib.engine.tables import ContentRow
 
@@ -91,7 +91,7 @@ class IndexEntry(NamedTuple):
 
     def matches(self, wanted: str) -> bool:
         """Whether one of the entry's texts contains a searched text."""
-        return holds(self.text, wanted)
+        return contains(self.text, wanted)
 
     def sort_key(self, sort: SortKey) -> str:
         """Return the sort key of the record as text. Records with equal keys sort by id."""
@@ -105,22 +105,24 @@ class IndexEntry(NamedTuple):
         return f"{part}{SEPARATOR}{self.id}"
 
 
-def wanted_in(search: str | None) -> str:
+def fold_search(search: str | None) -> str:
     """Return the folded text of a search, with white space as single spaces."""
-    return squeezed(search_fold(search or ""))
+    return collapse_spaces(search_fold(search or ""))
 
 
-def holds(text: str, wanted: str) -> bool:
+def contains(text: str, wanted: str) -> bool:
     """Whether one of the folded texts, one per line, contains a searched text.
 
     Stored texts keep repeated spaces, so the spaces of both sides are reduced.
     """
     spaced = " " in wanted
-    return any(wanted in part or (spaced and wanted in squeezed(part)) for part in text.split("\n"))
+    return any(
+        wanted in part or (spaced and wanted in collapse_spaces(part)) for part in text.split("\n")
+    )
 
 
-def may_hold(attribute: Attribute[str], wanted: str) -> Condition:
-    """Return the condition that stored texts contain the longest words. ``holds`` is exact."""
+def may_contain(attribute: Attribute[str], wanted: str) -> Condition:
+    """Return the condition that stored texts contain the longest words. ``contains`` is exact."""
     words = sorted(set(wanted.split()), key=len)[-MOST_WORDS:]
     conditions: list[Condition] = [attribute.contains(word) for word in words]
     return reduce(and_, conditions)

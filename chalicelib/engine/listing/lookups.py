@@ -31,8 +31,8 @@ class Lookup(Generic[R]):
 
     Values compare by their ``key``. If the rule of ``key`` has changed, older rows may still have
     their ``former_key``. The change can make the values of several records equal. The record that
-    is found first then keeps the value. The others store theirs in the attribute ``yielded``, so
-    that they are not found by it.
+    is found first then keeps the value. The others store theirs in the attribute that ``displaced``
+    names, so they are not found by it.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Lookup(Generic[R]):
     platform_wide: bool = False
     key: Callable[[str], str] = fold
     former_key: Callable[[str], str] | None = None
-    yielded: str | None = None
+    displaced: str | None = None
 
     def values(self, record: R) -> list[str]:
         """Return the values of the look-up for a record."""
@@ -88,35 +88,35 @@ def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[Sid
     return [SideRow(LookupRow(key.pk, sk, target=record.id), name) for key in keys]
 
 
-class Moved(NamedTuple):
+class KeyChange(NamedTuple):
     """The row of a unique value, and its row under the former key."""
 
-    now: LookupRow
-    before: LookupRow
+    current: LookupRow
+    former: LookupRow
 
-    def held(self) -> list[LookupRow]:
+    def existing(self) -> list[LookupRow]:
         """Return the rows of the two that exist."""
         keys = [Key(LookupRow, row.pk, row.sk) for row in self]
         return [row for row in fetch(keys) if isinstance(row, LookupRow)]
 
-    def held_by(self, record_id: str) -> list[LookupRow]:
+    def existing_for(self, record_id: str) -> list[LookupRow]:
         """Return the existing rows that lead to a record."""
-        return [row for row in self.held() if row.target == record_id]
+        return [row for row in self.existing() if row.target == record_id]
 
 
-def moved(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> Moved | None:
+def key_change(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> KeyChange | None:
     """Return both rows of a record's unique value if its key has changed; otherwise None."""
     value = next(iter(lookup.values(record)), None)
     if not value or lookup.former_key is None or lookup.former_key(value) == lookup.key(value):
         return None
     within = lookup.within(record) if lookup.within else ""
-    now, before = (
+    current, former = (
         unique_key(workspace_id, noun, lookup.name, key(value), within)
         for key in (lookup.key, lookup.former_key)
     )
-    return Moved(
-        LookupRow(now.pk, SORT_KEY, target=record.id),
-        LookupRow(before.pk, SORT_KEY, target=record.id),
+    return KeyChange(
+        LookupRow(current.pk, SORT_KEY, target=record.id),
+        LookupRow(former.pk, SORT_KEY, target=record.id),
     )
 
 

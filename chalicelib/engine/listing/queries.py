@@ -32,13 +32,13 @@ from chalicelib.engine.listing.index_entries import (
     SEPARATOR,
     IndexEntry,
     TextRow,
+    contains,
     entries,
+    fold_search,
     group,
-    holds,
-    may_hold,
+    may_contain,
     partition_of,
     texts_partition,
-    wanted_in,
 )
 from chalicelib.engine.listing.index_ranges import (
     IndexRange,
@@ -323,7 +323,7 @@ class _PageReader(Generic[R]):
 
     def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
         """Read every entry that passes DynamoDB's filter."""
-        query, wanted = self.query, wanted_in(self.query.search)
+        query, wanted = self.query, fold_search(self.query.search)
         keys = IndexRange(
             BY_ROW, "" if query.parent is None else group(query.parent), *self.filters.scan_bounds()
         )
@@ -345,7 +345,7 @@ class _PageReader(Generic[R]):
 
     def _search(self, rows: Iterable[IndexEntry], *, consistent: bool) -> list[IndexEntry]:
         """Return the entries that match the search. Whole texts of cut entries are read."""
-        found, wanted = list(rows), wanted_in(self.query.search)
+        found, wanted = list(rows), fold_search(self.query.search)
         if not wanted:
             return found
         unsure = [entry.id for entry in found if entry.cut and not entry.matches(wanted)]
@@ -356,11 +356,13 @@ class _PageReader(Generic[R]):
         place = texts_partition(self.workspace_id, self.listing.noun)
         if len(ids) <= FETCHED_TEXTS:
             rows = fetch((Key(TextRow, place, each) for each in ids), self.cost)
-            return {row.sk for row in rows if isinstance(row, TextRow) and holds(row.whole, wanted)}
+            return {
+                row.sk for row in rows if isinstance(row, TextRow) and contains(row.whole, wanted)
+            }
         texts = Partition(place, self.cost).items(
-            filter_condition=may_hold(TextRow.whole, wanted), consistent_read=consistent
+            filter_condition=may_contain(TextRow.whole, wanted), consistent_read=consistent
         )
-        return {item["sk"]["S"] for item in texts if holds(item["whole"]["S"], wanted)}
+        return {item["sk"]["S"] for item in texts if contains(item["whole"]["S"], wanted)}
 
     def _records(self, ids: Iterable[str]) -> list[R]:
         return self.listing.fetch(self.workspace_id, ids, self.cost)

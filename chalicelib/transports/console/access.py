@@ -13,7 +13,7 @@ from secrets import token_urlsafe
 from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 
 from chalicelib.core.errors import AppError, ForbiddenError, UnauthorizedError
-from chalicelib.core.principals import MANAGING
+from chalicelib.core.principals import MANAGER_ROLES
 from chalicelib.core.settings import settings
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import accounts, console_sessions, workspaces
@@ -160,7 +160,7 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
     membership = workspaces.membership(
         account.id, AGENTS.found_for_visitor(AGENTS.workspace_of(agent_id))
     )
-    if membership is not None and membership.role not in MANAGING:
+    if membership is not None and membership.role not in MANAGER_ROLES:
         msg = "Members of a workspace cannot spend its owner's money. Ask the owner or a manager."
         raise ForbiddenError(msg)
     return membership is not None

@@ -154,7 +154,7 @@ LEFT_OUT: Mapping[type[Row], str] = {
     bookings.VisitorBookingsRow: "a hash with the stage's salt of the day",
     locks.LockRow: "used only during a write",
     idempotency.IdempotencyRow: "answers for 24 hours, for principals of the stage",
-    limits.TakenRow: "a rate limit's window",
+    limits.RateLimitRow: "a rate limit's window",
     open_streams.OpenStreamsRow: "connections that are open now",
     visitors.SaltRow: "a secret of the platform",
     cache.CacheRow: "belongs to the platform",

@@ -190,7 +190,7 @@ class TestFilters:
     def test_look_at_so_many_and_say_where_to_go_on(
         self, quiet: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(audit, "LOOKED_AT", 5)
+        monkeypatch.setattr(audit, "MAX_SCANNED", 5)
         write(quiet, 1, time, actor="job")
         write(quiet, 7, time)
         first = log(quiet, actor="job")

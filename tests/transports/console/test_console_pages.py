@@ -220,7 +220,7 @@ class TestFilteredAuditLog:
         as_operator("set_bot", id=world.here.bot, isPrivate=False)
         for amount in range(1, 4):
             boss.post(path, {"daily": str(amount)})
-        monkeypatch.setattr(audit, "LOOKED_AT", 3)
+        monkeypatch.setattr(audit, "MAX_SCANNED", 3)
         page, visited = boss.get(f"{here}?actor=operator"), []
         while b"the service&#39;s operator</td>" not in page.body:
             assert b"Nothing found." not in page.body

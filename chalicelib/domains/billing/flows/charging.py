@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeVar
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import AppError, UnavailableError
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.retry import Patience, backoff
+from chalicelib.core.retry import RetryPolicy, backoff
 from chalicelib.domains.billing.rules import pricing, spending
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.rules.spending import (
@@ -61,7 +61,7 @@ SETTLED_AFTER = timedelta(minutes=10)
 """Time after which a job closes a hold that a crash left open."""
 SECONDS = 15.0
 """Seconds that a step may take, including its retries. A step that takes longer ends with a 503."""
-PATIENCE = Patience(attempts=None, longest_pause=1.5)
+RETRY_POLICY = RetryPolicy(attempts=None, longest_pause=1.5)
 """Retry policy for wallet updates.
 
 Writers contend for one row, so retries continue, with jitter, until the deadline.
@@ -310,7 +310,7 @@ def _carry_out(
                     if lost:
                         raise OutcomeUnknownError from error
                     raise
-            backoff(number, PATIENCE.longest_pause)
+            backoff(number, RETRY_POLICY.longest_pause)
     raise AssertionError("unreachable")
 
 
@@ -324,7 +324,7 @@ def _attempt(
     """
     problem: AppError
     try:
-        return run_unit(hold.workspace_id, None, staged, patience=PATIENCE)
+        return run_unit(hold.workspace_id, None, staged, retry_policy=RETRY_POLICY)
     except (HoldTakenError, HoldClosedError):
         problem = OutcomeUnknownError()
     except AppError as error:

@@ -37,7 +37,7 @@ def import_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
     if rehosting.is_own_url(url):
         copied = ctx.unit.run_side_effect_once("copy", lambda: _copy_own_image(ctx, url))
         if copied:
-            rehosting.provide(ctx.unit, copied)
+            rehosting.preload_images(ctx.unit, copied)
     (image,) = rehosting.rehost(ctx, [url], FOLDER)
     if image is None:
         link = _linkable_url(url)

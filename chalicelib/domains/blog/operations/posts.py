@@ -14,7 +14,7 @@ from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.core.text import squeezed
+from chalicelib.core.text import collapse_spaces
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
@@ -66,7 +66,10 @@ PostTitle = Annotated[
 ]
 PostSlug = Annotated[Slug, AfterValidator(_check_reserved)]
 MetaDescription = Annotated[
-    str, StringConstraints(max_length=500), AfterValidator(squeezed), AfterValidator(printable)
+    str,
+    StringConstraints(max_length=500),
+    AfterValidator(collapse_spaces),
+    AfterValidator(printable),
 ]
 Content = Annotated[
     str, StringConstraints(max_length=MAX_CONTENT_BYTES), AfterValidator(_check_size)

@@ -132,7 +132,7 @@ def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRo
         notes=request.notes,
         named_contacts=named_contacts.added(
             None,
-            contacts.named_in([request.notes or ""], workspace.country),
+            contacts.contacts_in([request.notes or ""], workspace.country),
             besides=request.contact.identity.values(),
         ),
         source=request.source,
@@ -208,7 +208,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
     elif booking.blocks and checked:
         Placement.of_reactivation(unit, booking).reactivate(booking)
     elif blocked and not booking.blocks:
-        unit.patience = retry.among_rivals()
+        unit.retry_policy = retry.high_contention()
         days = Days(unit.workspace_id, [(booking.resource_id, former_entry.buffered)])
         days.remove(booking.resource_id, former_entry)
         days.stage(unit)

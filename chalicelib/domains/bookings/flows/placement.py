@@ -104,7 +104,7 @@ class Placement:
 
     def __post_init__(self) -> None:
         """Read time off and calendar days. The lock row is read before them."""
-        self.unit.patience = retry.among_rivals()
+        self.unit.retry_policy = retry.high_contention()
         self._now = epoch_ms(clock.now())
         workspace_id = self.unit.workspace_id
         span = slots.busy_range(self.rules, self.start, self.start)

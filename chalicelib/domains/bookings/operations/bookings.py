@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     Id,
@@ -177,7 +177,7 @@ class BookingList(Wire):
     tool="svc_list_bookings",
     rest="GET /api/bookings/list",
     scope=Scope.BOOKINGS_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="List bookings",
     example={"from": "2026-01-05", "status": "all", "q": "eve"},
 )
@@ -241,7 +241,7 @@ def _zone(ctx: Context, args: BookingListQuery) -> str:
     tool="svc_get_booking",
     rest="GET /api/bookings/{id}",
     scope=Scope.BOOKINGS_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="Get a booking",
     example={"id": "BOOKING_ID"},
 )

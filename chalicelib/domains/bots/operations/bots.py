@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
-from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import is_visible
@@ -184,7 +184,7 @@ def _check_model(ctx: Context, name: str) -> None:
     tool="svc_list_agents",
     rest="GET /api/agents/list",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="List bots",
     example={},
 )
@@ -199,7 +199,7 @@ def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  ever
     tool="svc_get_agent",
     rest="GET /api/agents/{id}",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="Get a bot",
     example={"id": "AGENT_ID"},
 )
@@ -214,7 +214,7 @@ def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     tool="svc_create_agent",
     rest="POST /api/agents/create",
     scope=Scope.AGENTS_WRITE,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="Create a bot",
     example={
         "name": "Baker",
@@ -245,7 +245,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     tool="svc_update_agent",
     rest="PUT /api/agents/{id}",
     scope=Scope.AGENTS_WRITE,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="Update a bot",
     idempotent=True,
     example={"id": "AGENT_ID", "name": "Miller", "welcomeMessage": None},

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import NotConfiguredError
-from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import NoInput, Wire
 from chalicelib.gateways import llm
@@ -32,7 +32,7 @@ class ModelList(Wire):
 @operation(
     rest="GET /api/agents/models",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="List models",
     example={},
 )

@@ -233,7 +233,7 @@ def _commit(ctx: Context, name: str, items: Sequence[Item], images: _Images) -> 
 
     def stage(part: UnitOfWork) -> list[UpsertOutcome]:
         if fetched:
-            rehosting.provide(part, fetched)
+            rehosting.preload_images(part, fetched)
         return _stage(replace(ctx, unit=part), ready, late=late)
 
     def failed(error: AppError) -> list[UpsertOutcome]:

@@ -103,7 +103,7 @@ PRODUCTS = listed(
                 unique=True,
                 key=line_fold,
                 former_key=fold,
-                yielded="sku_elsewhere",
+                displaced="sku_elsewhere",
             ),
             Lookup("barcode", lambda p: p.barcode and barcodes.gtin14(p.barcode)),
         ),

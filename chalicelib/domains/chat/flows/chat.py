@@ -292,7 +292,7 @@ class _CheckedMessage:
         """
         text, workspace = self.args.message, self.bot.workspace
         contact = chat_leads.contact_of(self.args, workspace.country, exchange.channel)
-        named = chat_leads.named_in(self.args, workspace.country)
+        named = chat_leads.contacts_in(self.args, workspace.country)
 
         def stage(unit: UnitOfWork) -> None:
             now = clock.now()

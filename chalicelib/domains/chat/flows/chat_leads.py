@@ -41,13 +41,13 @@ def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | No
     return Contact(form.name, email, phone) if email or phone else None
 
 
-def named_in(request: ChatRequest, country: str) -> list[str]:
+def contacts_in(request: ChatRequest, country: str) -> list[str]:
     """Return every e-mail address and phone number in a message and in its form."""
     form = request.contact or ChatContact()
     contact = Contact(None, form.email, form.phone and contacts.phone_of(form.phone, country))
     return [
         *filter(None, contact.identity.values()),
-        *contacts.named_in([request.message], country),
+        *contacts.contacts_in([request.message], country),
     ]
 
 
@@ -78,7 +78,7 @@ def stage(  # noqa: PLR0913, PLR0917  the fields of a lead
         source=sources.source_of(dialog.page_url, None, {}) | {"name": SOURCE},
         source_name=SOURCE,
         named_contacts=named_contacts.added(
-            None, contacts.named_in([text], workspace.country), besides=contact.identity.values()
+            None, contacts.contacts_in([text], workspace.country), besides=contact.identity.values()
         ),
         day=clock.local_day(at, workspace.timezone).isoformat(),
         over_quota=lead_quota.is_over_quota(unit, workspace) or None,

@@ -8,7 +8,7 @@ from chalicelib.application.context import Context
 from chalicelib.application.invoke import MAX_ANSWER_BYTES
 from chalicelib.core import clock
 from chalicelib.core.errors import PayloadTooLargeError
-from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import one_line
 from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, Wire, optional
@@ -118,7 +118,7 @@ class Transcript(Wire):
     tool="svc_list_agent_dialogs",
     rest="GET /api/agents/dialogs",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="List a bot's dialogs",
     example={"agentId": "AGENT_ID", "from": "2026-01-01", "search": "bread"},
 )
@@ -155,7 +155,7 @@ def _ranges(first: Any, last: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN40
     tool="svc_get_agent_dialog",
     rest="GET /api/agents/dialog",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="Get a dialog",
     example={"id": "DIALOG_ID", "agentId": "AGENT_ID", "limit": 10},
 )

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import Day
@@ -130,7 +130,7 @@ class WidgetStats(Wire):
     tool="svc_agent_stats",
     rest="GET /api/agents/stats",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="Get statistics of a bot",
     example={"agentId": "AGENT_ID", "from": "2027-01-14", "to": "2027-01-15"},
 )
@@ -166,7 +166,7 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     tool="svc_agent_widget_stats",
     rest="GET /api/agents/widget-stats",
     scope=Scope.AGENTS_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="Get statistics of a bot's widget",
     example={"agentId": "AGENT_ID", "to": "2027-01-31"},
 )

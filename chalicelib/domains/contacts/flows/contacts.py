@@ -44,7 +44,7 @@ def contact_of(name: str | None, email: str | None, phone: str | None, country: 
     )
 
 
-def named_in(texts: Iterable[str], country: str) -> list[str]:
+def contacts_in(texts: Iterable[str], country: str) -> list[str]:
     """Return the e-mail addresses and phone numbers in texts, in their normal forms."""
     found = (
         each

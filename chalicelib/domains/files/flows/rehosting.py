@@ -107,7 +107,7 @@ def import_images(  # noqa: PLR0913  options of one import
     urls: Sequence[str],
     folder: str,
     *,
-    http_too: bool = False,
+    allow_http: bool = False,
     within: float | None = None,
     reserved: int = 0,
 ) -> tuple[list[ImportedImage | RejectedImage], int]:
@@ -122,7 +122,7 @@ def import_images(  # noqa: PLR0913  options of one import
     own = _own_files(ctx, urls)  # read in each attempt: a file may be deleted meanwhile
     remote = [url for url in dict.fromkeys(urls) if url not in own]
     stored = ctx.unit.run_side_effect_once(
-        REMOTE_IMAGES, lambda: _store_all(ctx.workspace_id, remote, seconds, http_too=http_too)
+        REMOTE_IMAGES, lambda: _store_all(ctx.workspace_id, remote, seconds, allow_http=allow_http)
     )
     objects = {url: one for url, one in stored.items() if isinstance(one, StoredObject)}
     ctx.unit.on_failure(lambda: remove_objects(objects.values()))
@@ -151,11 +151,11 @@ def fetch_images(
 ) -> dict[str, StoredObject | RejectedImage]:
     """Fetch, re-encode and store the images of several units, within ``seconds`` in all.
 
-    Pass each unit its images with ``provide``; ``rehost`` then stages their files. URLs of this
-    service's own files are skipped, because ``rehost`` handles them.
+    Pass each unit its images with ``preload_images``; ``rehost`` then stages their files. URLs of
+    this service's own files are skipped, because ``rehost`` handles them.
     """
     remote = [url for url in dict.fromkeys(urls) if not is_own_url(url)]
-    return _store_all(workspace_id, remote, seconds, http_too=False)
+    return _store_all(workspace_id, remote, seconds, allow_http=False)
 
 
 def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObject | RejectedImage]:
@@ -180,7 +180,7 @@ def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObjec
     return found
 
 
-def provide(unit: UnitOfWork, images: Mapping[str, StoredObject | RejectedImage]) -> None:
+def preload_images(unit: UnitOfWork, images: Mapping[str, StoredObject | RejectedImage]) -> None:
     """Provide a unit with the images that were fetched for it, so that it fetches none itself."""
     unit.run_side_effect_once(REMOTE_IMAGES, lambda: images)
 
@@ -313,7 +313,7 @@ def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
 
 
 def _store_all(
-    workspace_id: str, urls: Sequence[str], seconds: float, *, http_too: bool
+    workspace_id: str, urls: Sequence[str], seconds: float, *, allow_http: bool
 ) -> dict[str, StoredObject | RejectedImage]:
     """Fetch, re-encode and store images, eight at a time. Each is stored or rejected.
 
@@ -328,7 +328,7 @@ def _store_all(
 
     ordered = sorted(urls, key=position_in_host)
     results = map_in_threads(
-        lambda url: _store_one(workspace_id, url, deadline, hosts, http_too=http_too),
+        lambda url: _store_one(workspace_id, url, deadline, hosts, allow_http=allow_http),
         ordered,
         PARALLEL_FETCHES,
     )
@@ -336,7 +336,7 @@ def _store_all(
 
 
 def _store_one(
-    workspace_id: str, url: str, deadline: Deadline, hosts: fetch.Hosts, *, http_too: bool
+    workspace_id: str, url: str, deadline: Deadline, hosts: fetch.Hosts, *, allow_http: bool
 ) -> StoredObject | RejectedImage:
     late = RejectedImage(url, "the time for all images was over", late=True)
     try:
@@ -344,7 +344,7 @@ def _store_one(
             return late
         fetched = fetch.fetch(
             url,
-            http_too=http_too,
+            allow_http=allow_http,
             within=deadline.left(fetch.TOTAL_SECONDS),
             accept="image/*",
             hosts=hosts,

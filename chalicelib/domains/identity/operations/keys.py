@@ -13,7 +13,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, ForbiddenError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import MANAGING, Audience
+from chalicelib.core.principals import MANAGER_ROLES, Audience
 from chalicelib.core.scopes import parse_grants
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, iso, optional, printable
 from chalicelib.core.wire.times import Moment
@@ -141,7 +141,7 @@ def _check_holder(account: AccountRow, workspace_id: str) -> None:
     instead, the commit requires that the account is not disabled.
     """
     place = workspaces.membership(account.id, workspace_id)
-    if place is None or place.role not in MANAGING:
+    if place is None or place.role not in MANAGER_ROLES:
         msg = "Keys are for the owner and the managers of a workspace. Ask one of them."
         raise ForbiddenError(msg)
     if account.disabled_at is not None:

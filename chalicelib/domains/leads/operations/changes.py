@@ -109,7 +109,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     texts = leads.texts_in({k: v for k, v in lead.whole_data.items() if k != CART})
     lead.named_contacts = named_contacts.added(
         lead.named_contacts,
-        [*former.identity.values(), *contacts.named_in(texts, workspace.country)],
+        [*former.identity.values(), *contacts.contacts_in(texts, workspace.country)],
         besides=contact.identity.values(),
     )
     ctx.unit.save(lead)

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
@@ -190,7 +190,7 @@ class LeadsFound(Wire):
     tool="svc_list_leads",
     rest="GET /api/forms/collection-list",
     scope=Scope.CRM_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="List leads",
     example={"status": "new", "from": "2026-01-01", "search": "ada"},
 )
@@ -236,7 +236,7 @@ def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
     tool="svc_get_lead",
     rest="GET /api/forms/collection/{id}",
     scope=Scope.CRM_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="Get a lead",
     example={"id": "LEAD_ID"},
 )

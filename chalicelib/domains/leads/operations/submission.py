@@ -217,7 +217,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
         source_name=source["name"],
         named_contacts=named_contacts.added(
             None,
-            contacts.named_in(leads.texts_in(_without_cart(data)), workspace.country),
+            contacts.contacts_in(leads.texts_in(_without_cart(data)), workspace.country),
             besides=contact.identity.values(),
         ),
         day=clock.local_day(now, workspace.timezone).isoformat(),

@@ -222,7 +222,7 @@ def _report_growth(field: str, size_label: str) -> Iterator[None]:
 def _fetch_page(url: str) -> fetch.Fetched:
     """Fetch a public web page."""
     try:
-        fetched = fetch.fetch(url, http_too=True, max_bytes=MAX_HTML_BYTES, accept="text/html")
+        fetched = fetch.fetch(url, allow_http=True, max_bytes=MAX_HTML_BYTES, accept="text/html")
     except fetch.RefusedUrlError as error:
         raise ValidationError.of("url", error.reason) from None
     except fetch.TooLargeError as error:
@@ -257,7 +257,7 @@ def _rehost_images(
     urls = source.images[:MAX_IMAGES]
     html_reserve = MAX_HTML_BYTES - int(page.html_bytes)
     results, size = rehosting.import_images(
-        ctx, urls, FOLDER, http_too=True, within=within, reserved=html_reserve
+        ctx, urls, FOLDER, allow_http=True, within=within, reserved=html_reserve
     )
     hosted = {
         url: result.url

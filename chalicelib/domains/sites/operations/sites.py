@@ -10,7 +10,7 @@ from chalicelib.core.errors import (
     SlugTakenError,
     ValidationError,
 )
-from chalicelib.core.operations import KEYS_AND_PEOPLE, operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     NULL_COUNTS,
@@ -166,7 +166,7 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
     tool="svc_list_sites",
     rest="GET /api/projects/list",
     scope=Scope.PROJECTS_READ,
-    audience=KEYS_AND_PEOPLE,
+    audience=KEYS_AND_SESSIONS,
     title="List sites",
     example={"search": "bak", "size": 5},
 )
