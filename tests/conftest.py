@@ -125,7 +125,7 @@ def _cheap_passwords() -> None:
 
 
 @pytest.fixture
-def read_anew() -> Iterator[Callable[[], None]]:
+def reload_settings() -> Iterator[Callable[[], None]]:
     """Let a test change the environment. Yields a function that makes the process read it again."""
     before = dict(os.environ)
 
@@ -192,7 +192,7 @@ def empty(_server: Callable[[], None]) -> Callable[[], None]:
     return _server
 
 
-def everything() -> dict[str, Any]:
+def all_rows() -> dict[str, Any]:
     """Return all rows of all tables by key, except expired ones on DynamoDB Local."""
     removed_before = real_time() if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ else 0
     rows = {}
@@ -417,7 +417,7 @@ def make_key(new_owner: Callable[..., Owner]) -> Callable[..., str]:
     return make
 
 
-def at_once(count: int, call: Callable[[int], Any]) -> list[Any]:
+def run_concurrently(count: int, call: Callable[[int], Any]) -> list[Any]:
     """Call a function from many threads that start together. Return their results, in order.
 
     The threads share one interpreter and a busy machine. On AWS each request has its own process,

@@ -69,13 +69,13 @@ def passed() -> bool:
     return remaining(1.0) == 0
 
 
-def map_in_threads(work: Callable[[T], R], items: Sequence[T], at_once: int) -> list[R]:
+def map_in_threads(work: Callable[[T], R], items: Sequence[T], max_threads: int) -> list[R]:
     """Return the results of ``work`` for the items, computed in threads under the same deadline.
 
-    At most ``at_once`` items are processed at the same time.
+    At most ``max_threads`` items are processed at the same time.
     """
     if not items:
         return []
     contexts = [copy_context() for _ in items]
-    with ThreadPoolExecutor(min(at_once, len(items))) as pool:
+    with ThreadPoolExecutor(min(max_threads, len(items))) as pool:
         return list(pool.map(lambda context, item: context.run(work, item), contexts, items))

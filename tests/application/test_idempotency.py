@@ -27,7 +27,7 @@ from chalicelib.core.wire.schema import Id, NoInput, Wire
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import idempotency
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.support.patience import PATIENCE
 
 CREATE = "/api/projects/create"
@@ -221,7 +221,7 @@ def test_a_replay_does_not_repeat_the_secret_that_the_first_answer_showed(owner:
         create()
     assert refused.value.details == {"keyId": made["keyId"], "scopes": ["*:read"]}
     assert [key.name for key in api_keys.live(owner.workspace.id)].count("CI") == 1
-    assert made["token"] not in repr(everything())
+    assert made["token"] not in repr(all_rows())
 
 
 def test_warnings_of_an_abandoned_attempt_are_dropped(

@@ -37,7 +37,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from tests.fakes import Asked, JsonServer
+from tests.fakes import JsonServer, ReceivedRequest
 from tests.support.patience import PATIENCE
 
 PROMPT = "Call the tool."
@@ -122,7 +122,7 @@ class FakeGemini(JsonServer):
         self.call = {"name": function, "args": arguments}
         self.bodies: list[dict[str, Any]] = []
 
-    def answer(self, asked: Asked) -> tuple[int, Any]:
+    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
         self.bodies.append(json.loads(asked.body))
         if refused := list(gemini_violations(self.bodies[-1]["tools"], "tools")):
             status = "INVALID_ARGUMENT"

@@ -13,7 +13,7 @@ from chalicelib.core.plans import PLANS, PLANS_WITH_API
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.transports.api_docs import samples
-from tests.conftest import Answer, Api, Owner, as_operator, everything
+from tests.conftest import Answer, Api, Owner, all_rows, as_operator
 from tests.contract.conftest import World
 from tests.factories.examples import Things, every_operation, example, uses_ids
 from tests.support.effort import matrix
@@ -118,14 +118,14 @@ def test_another_workspaces_ids_are_answered_like_unknown_ids(
     operation: Operation, world: World, restore: Callable[..., World]
 ) -> None:
     theirs, api = restore("theirs").things, world.api
-    before = everything()
+    before = all_rows()
     foreign = send(api, operation, example(operation, theirs))
     nobodys = Things.unknown()
     unknown = send(api, operation, example(operation, nobodys))
     assert is_not_found(foreign)
     assert foreign.status == unknown.status
     assert without_ids(foreign, theirs) == without_ids(unknown, nobodys)
-    assert without_key_usage(everything()) == without_key_usage(before)
+    assert without_key_usage(all_rows()) == without_key_usage(before)
 
 
 @pytest.mark.parametrize(

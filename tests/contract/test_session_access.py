@@ -9,7 +9,7 @@ import pytest
 from chalicelib.core.errors import AppError
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from tests.conftest import everything, in_console
+from tests.conftest import all_rows, in_console
 from tests.contract.conftest import World
 from tests.contract.test_access import without_key_usage
 from tests.factories.session_examples import (
@@ -79,12 +79,12 @@ def test_every_example_works_in_the_persons_own_workspace(
 def test_another_workspaces_ids_are_answered_like_unknown_ids(
     operation: Operation, own_records: WorkspaceIds, foreign_records: WorkspaceIds
 ) -> None:
-    before = without_key_usage(everything())
+    before = without_key_usage(all_rows())
     foreign = refusal(operation, own_records, session_example(operation, foreign_records))
     unknown = refusal(operation, own_records, session_example(operation, WorkspaceIds.unknown()))
     assert foreign == unknown
     assert foreign[:2] == (404, "not_found")
-    assert without_key_usage(everything()) == before
+    assert without_key_usage(all_rows()) == before
 
 
 @by_name(session_operations(naming=False))
@@ -103,4 +103,4 @@ def test_operations_without_an_id_show_and_change_nothing_of_another_workspace(
 def rows_of(own_records: WorkspaceIds) -> dict[str, Any]:
     """Return the rows of a workspace and of its owner's account."""
     whose = (own_records.workspace_id, own_records.account_id)
-    return {n: row for n, row in everything().items() if any(each in str(row) for each in whose)}
+    return {n: row for n, row in all_rows().items() if any(each in str(row) for each in whose)}

@@ -12,12 +12,12 @@ from chalicelib.core.settings import settings
 
 
 def test_a_function_without_a_stage_refuses_to_start(
-    read_anew: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    reload_settings: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The function would otherwise read the tables of another stage."""
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "workspace-api-prod")
     monkeypatch.delenv("STAGE")
-    read_anew()
+    reload_settings()
     with pytest.raises(RuntimeError, match="STAGE is missing"):
         settings()
 
@@ -54,10 +54,10 @@ def test_importing_reads_no_settings_and_starting_validates_them() -> None:
 
 @pytest.mark.parametrize("value", ["0", "-5", "many", "1.5"])
 def test_a_cap_of_unknown_models_that_grants_no_tokens_is_refused(
-    value: str, read_anew: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    value: str, reload_settings: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LLM_UNKNOWN_OUTPUT", value)
-    read_anew()
+    reload_settings()
     with pytest.raises(ValueError, match="LLM_UNKNOWN_OUTPUT: expected a whole number of 1 or"):
         settings()
 
@@ -74,10 +74,10 @@ def test_a_cap_of_unknown_models_that_grants_no_tokens_is_refused(
 def test_production_without_a_model_does_not_use_the_demo_model(
     environment: dict[str, str],
     provider: str,
-    read_anew: Callable[[], None],
+    reload_settings: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    read_anew()
+    reload_settings()
     assert settings().llm_provider == provider

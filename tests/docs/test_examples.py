@@ -33,7 +33,7 @@ def test_some_pages_have_examples() -> None:
 def test_the_examples_of_a_page_run(
     page: Path,
     owner: Owner,
-    read_anew: Callable[[], None],
+    reload_settings: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     new_bot(owner)  # credits its owner, who pays for the chats of the examples
@@ -41,7 +41,7 @@ def test_the_examples_of_a_page_run(
         base = f"http://127.0.0.1:{server.port}"
         monkeypatch.setenv("BASE_URL", base)
         monkeypatch.setenv("PUBLIC_URL", base)
-        read_anew()
+        reload_settings()
         monkeypatch.setenv("API_KEY", owner.token())
         names: dict[str, object] = {}
         for block in BLOCK.findall(page.read_text()):

@@ -62,11 +62,11 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def service(database: None, read_anew: Callable[[], None]) -> Iterator[str]:
+def service(database: None, reload_settings: Callable[[], None]) -> Iterator[str]:
     """The service's base URL."""
     with serving(application.app, *devserver.ROUTES) as server:
         os.environ["PUBLIC_URL"] = f"http://127.0.0.1:{server.port}"
-        read_anew()
+        reload_settings()
         yield os.environ["PUBLIC_URL"]
 
 

@@ -302,7 +302,7 @@ def test_keys_are_created_and_revoked_without_script(
         tab.start_session()
         tab.open(f"{workspace.path}/keys/new")
         page.locator("#name").fill("Plain")
-        page.locator('[value="everything"]').click()
+        page.locator('[value="all_rows"]').click()
         page.locator('[value="files:write"]').uncheck()
         page.get_by_role("button", name="Create key").last.click()
         token = page.locator("#token").inner_text()
@@ -374,10 +374,10 @@ def test_a_bot_has_at_most_five_keys_and_takes_limits(
 
 
 def test_the_test_chat_is_streamed(
-    workspace: Place, open_console: OpenConsole, read_anew: Callable[[], None]
+    workspace: Place, open_console: OpenConsole, reload_settings: Callable[[], None]
 ) -> None:
     os.environ["DEMO_WORD_SECONDS"] = "0.05"
-    read_anew()
+    reload_settings()
     with open_console() as tab:
         page = tab.page
         tab.start_session()

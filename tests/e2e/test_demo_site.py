@@ -27,11 +27,11 @@ def api(
     service: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    read_anew: Callable[[], None],
+    reload_settings: Callable[[], None],
 ) -> Api:
     """The API through the demo's key, after the first start."""
     monkeypatch.setenv("DEMO_BALANCE", "100000")
-    read_anew()
+    reload_settings()
     return Api(seed(DataDir(tmp_path / "data")))
 
 

@@ -9,7 +9,7 @@ import pytest
 from pynamodb.exceptions import GetError, PutError
 
 from chalicelib.engine.cache import CacheRow, cached
-from tests.conftest import Time, everything
+from tests.conftest import Time, all_rows
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
@@ -61,7 +61,7 @@ def test_an_answer_expires_on_time_even_if_its_row_still_exists(time: Time) -> N
     assert service.asked == 1
     time.pass_by(minutes=1)
     service.answer = "newer"
-    assert len(everything()) == 1
+    assert len(all_rows()) == 1
     assert cached("photos", "bread", timedelta(hours=24), service) == "newer"
     time.pass_by(hours=23)
     assert cached("photos", "bread", timedelta(hours=24), service) == "newer"
@@ -83,7 +83,7 @@ def test_a_missing_result_may_be_cached_for_less_long(time: Time) -> None:
 
 def test_a_row_expires_automatically_and_belongs_to_no_workspace(time: Time) -> None:
     cached("photos", "bread", DAY, Service({"a": 1}))
-    ((place, row),) = everything().items()
+    ((place, row),) = all_rows().items()
     assert place.startswith("control/CACHE#photos#")
     assert row["expires"] == {"N": str(int((time.now + DAY).timestamp()))}
     assert json.loads(row["body"]["S"]) == {"a": 1}

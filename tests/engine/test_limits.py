@@ -14,7 +14,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
 from chalicelib.engine import limits
 from chalicelib.engine.limits import RateLimitRow, take
-from tests.conftest import Time, at_once, everything
+from tests.conftest import Time, all_rows, run_concurrently
 from tests.support.effort import examples
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
@@ -108,7 +108,7 @@ def test_the_scale_multiplies_the_limit(
 
 def test_of_twenty_concurrent_attempts_exactly_the_limit_is_admitted(time: Time) -> None:
     limit = replace(LIMIT, max_requests=7)
-    refused = at_once(20, lambda _: refusal(limit, "a"))
+    refused = run_concurrently(20, lambda _: refusal(limit, "a"))
     assert refused.count(None) == 7
     assert take(limit, "b").remaining == 6
 
@@ -130,7 +130,7 @@ def test_no_window_admits_more_than_allowed(
 
 def test_counters_expire_after_their_window(time: Time) -> None:
     take(LIMIT, "a")
-    (row,) = everything().values()
+    (row,) = all_rows().values()
     assert row["expires"]["N"] == str(int((time.now + timedelta(minutes=1)).timestamp()))
 
 

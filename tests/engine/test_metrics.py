@@ -18,7 +18,7 @@ from chalicelib.engine.metrics import OTHER, Increments
 from chalicelib.engine.reading import Cost
 from chalicelib.engine.unit import UnitOfWork
 from infra.bench.dynamodb_usage import metering
-from tests.conftest import at_once
+from tests.conftest import run_concurrently
 from tests.fakes.dynamodb_faults import failing, throttled
 from tests.support.effort import examples, slow_but_for
 
@@ -231,7 +231,7 @@ class TestConcurrency:
                     increments.stage(unit)
                     unit.commit()
 
-        at_once(30, work)
+        run_concurrently(30, work)
         counts = one_day(workspace, subject="crm")
         assert counts.totals == {"created": 300, "status:new": 600, "status:completed": -300}
         assert counts.by["page"] == {"/": counts.totals}
@@ -253,7 +253,7 @@ class TestConcurrency:
         def work(thread: int) -> None:
             count(workspace, {"views": 1}, max_values=8, page=f"/{thread % 12}")
 
-        at_once(24, work)
+        run_concurrently(24, work)
         pages = one_day(workspace).by["page"]
         assert len(pages) == 9
         assert pages.pop(OTHER) == {"views": 8}

@@ -14,7 +14,7 @@ from chalicelib.domains.identity.operations import keys
 from chalicelib.domains.identity.store import api_keys, workspaces
 from chalicelib.domains.sites.operations import pages as records
 from chalicelib.engine.listing import counters
-from tests.conftest import Answer, Api, Owner, as_operator, at_once
+from tests.conftest import Answer, Api, Owner, as_operator, run_concurrently
 from tests.factories.examples import Things
 
 pytestmark = pytest.mark.store
@@ -26,14 +26,16 @@ def outcomes(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
 
 def test_of_fifty_concurrent_creations_with_one_slug_one_wins(owner: Owner, api: Api) -> None:
     body = {"title": "Bakery", "slug": "bakery"}
-    answers = at_once(50, lambda _: api.call("POST", "/api/projects/create", body))
+    answers = run_concurrently(50, lambda _: api.call("POST", "/api/projects/create", body))
     assert outcomes(answers) == {(200, None): 1, (409, "slug_taken"): 49}
     assert api.get("/api/projects/list")["pagination"]["total"] == 1
     assert counters.read(owner.workspace.id, "SITE")["total"] == 1
 
 
 def test_generated_slugs_of_one_title_do_not_clash(owner: Owner, api: Api) -> None:
-    answers = at_once(10, lambda _: api.call("POST", "/api/projects/create", {"title": "Пекарня"}))
+    answers = run_concurrently(
+        10, lambda _: api.call("POST", "/api/projects/create", {"title": "Пекарня"})
+    )
     assert outcomes(answers) == {(200, None): 10}
     assert len({a.data["project"]["slug"] for a in answers}) == 10
     assert counters.read(owner.workspace.id, "SITE") == {"total": 10, "status:active": 10}
@@ -42,7 +44,7 @@ def test_generated_slugs_of_one_title_do_not_clash(owner: Owner, api: Api) -> No
 def test_twenty_concurrent_calls_with_one_idempotency_key_create_one_record_and_get_equal_answers(
     api: Api,
 ) -> None:
-    answers = at_once(
+    answers = run_concurrently(
         20,
         lambda _: api.call(
             "POST", "/api/projects/create", {"title": "Bakery"}, {"Idempotency-Key": "k"}
@@ -56,7 +58,7 @@ def test_twenty_concurrent_calls_with_one_idempotency_key_create_one_record_and_
 
 def test_of_many_concurrent_saves_of_one_version_one_wins(api: Api, things: Things) -> None:
     page = things.page
-    answers = at_once(
+    answers = run_concurrently(
         20,
         lambda n: api.call(
             "POST", "/api/pages/save-html", {"id": page, "html": f"<p>{n}</p>", "ifVersion": 1}
@@ -85,7 +87,7 @@ def test_keys_created_concurrently_do_not_exceed_the_limit(
             return "refused"
         return "made"
 
-    assert Counter(at_once(8, make)) == {"made": 3 - there, "refused": 5 + there}
+    assert Counter(run_concurrently(8, make)) == {"made": 3 - there, "refused": 5 + there}
     assert len(api_keys.live(owner.workspace.id)) == 3
 
 
@@ -93,7 +95,7 @@ def test_folders_created_concurrently_do_not_exceed_the_limit(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folders, "MAX_FOLDERS", 3)
-    answers = at_once(8, lambda n: api.call("POST", "/api/file-folders", {"name": f"{n}"}))
+    answers = run_concurrently(8, lambda n: api.call("POST", "/api/file-folders", {"name": f"{n}"}))
     assert outcomes(answers) == {(200, None): 3, (409, "conflict"): 5}
     assert len(api.get("/api/file-folders")["folders"]) == 3
 
@@ -107,20 +109,20 @@ def test_pages_created_concurrently_do_not_exceed_the_limit_of_a_site(
     body = {"projectId": site, "title": "Page"}
     for _ in range(there):
         api.post("/api/pages/create", body)
-    answers = at_once(8, lambda _: api.call("POST", "/api/pages/create", body))
+    answers = run_concurrently(8, lambda _: api.call("POST", "/api/pages/create", body))
     assert outcomes(answers) == {(200, None): 4 - there, (409, "conflict"): 4 + there}
     refused = next(answer for answer in answers if answer.status == 409)
     assert "4 pages" in refused.data["message"]
     pages = api.get(f"/api/pages/list?projectId={site}")["pages"]
     assert len(pages) == 4
-    deleted = at_once(
+    deleted = run_concurrently(
         3,
         lambda n: api.call(
             "POST", "/api/pages/delete", {"id": pages[1 + n]["id"], "confirm": True}
         ),
     )
     assert outcomes(deleted) == {(200, None): 3}
-    answers = at_once(8, lambda _: api.call("POST", "/api/pages/create", body))
+    answers = run_concurrently(8, lambda _: api.call("POST", "/api/pages/create", body))
     assert outcomes(answers) == {(200, None): 3, (409, "conflict"): 5}
 
 
@@ -135,7 +137,7 @@ def test_a_home_page_is_not_deleted_while_another_page_is_created(api: Api) -> N
                 return api.call("POST", "/api/pages/delete", {"id": home, "confirm": True})
             return api.call("POST", "/api/pages/create", body)
 
-        answers = at_once(3, act)
+        answers = run_concurrently(3, act)
         assert {a.status for a in answers[1:]} == {200}
         pages = api.get(f"/api/pages/list?projectId={site}")["pages"]
         assert [page["isHome"] for page in pages] == [True] + [False] * (len(pages) - 1)
@@ -153,11 +155,11 @@ def test_html_saved_concurrently_does_not_exceed_the_quota(
         sent = {"id": pages[number], "html": "x" * 100}
         return api.call("POST", "/api/pages/save-html", sent)
 
-    answers = at_once(8, save)
+    answers = run_concurrently(8, save)
     assert outcomes(answers) == {(200, None): 3, (409, "quota_exceeded"): 5}
     assert files.used_bytes(owner.workspace.id) == 300
     assert outcomes(
-        at_once(8, lambda _: api.call("POST", "/api/projects/delete", {"id": site}))
+        run_concurrently(8, lambda _: api.call("POST", "/api/projects/delete", {"id": site}))
     ) == {(200, None): 1, (404, "not_found"): 7}
     assert files.used_bytes(owner.workspace.id) == 0
 
@@ -166,7 +168,7 @@ def test_concurrent_saves_without_a_version_all_succeed_one_after_another(
     api: Api, things: Things
 ) -> None:
     page = things.page
-    answers = at_once(
+    answers = run_concurrently(
         8,
         lambda n: api.call("POST", "/api/pages/save-html", {"id": page, "html": f"<p>{n}</p>"}),
     )
@@ -177,7 +179,7 @@ def test_concurrent_saves_without_a_version_all_succeed_one_after_another(
 def test_of_pages_created_concurrently_exactly_one_is_the_home(api: Api) -> None:
     site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
     body = {"projectId": site, "title": "Page"}
-    answers = at_once(10, lambda _: api.call("POST", "/api/pages/create", body))
+    answers = run_concurrently(10, lambda _: api.call("POST", "/api/pages/create", body))
     assert outcomes(answers) == {(200, None): 10}
     pages = api.get(f"/api/pages/list?projectId={site}")["pages"]
     assert [page["isHome"] for page in pages] == [True] + [False] * 9
@@ -191,7 +193,7 @@ def test_pages_created_while_their_site_is_deleted_are_deleted_too(
             return api.call("POST", "/api/projects/delete", {"id": things.site})
         return api.call("POST", "/api/pages/create", {"projectId": things.site, "title": "Late"})
 
-    answers = at_once(12, act)
+    answers = run_concurrently(12, act)
     assert answers[0].status == 200
     assert {a.status for a in answers} <= {200, 404}
     for answer in answers[1:]:
@@ -203,7 +205,9 @@ def test_pages_created_while_their_site_is_deleted_are_deleted_too(
 def test_a_site_deleted_concurrently_is_deleted_once(
     owner: Owner, api: Api, things: Things
 ) -> None:
-    answers = at_once(8, lambda _: api.call("POST", "/api/projects/delete", {"id": things.site}))
+    answers = run_concurrently(
+        8, lambda _: api.call("POST", "/api/projects/delete", {"id": things.site})
+    )
     assert outcomes(answers) == {(200, None): 1, (404, "not_found"): 7}
     assert counters.read(owner.workspace.id, "SITE") == {}
 
@@ -216,7 +220,7 @@ def test_counters_match_the_records_after_concurrent_writes(owner: Owner, api: A
         if number % 4 == 3:
             api.post("/api/projects/delete", {"id": site})
 
-    at_once(16, act)
+    run_concurrently(16, act)
     left = api.get("/api/projects/list?size=100")["projects"]
     states = Counter(f"status:{site['status']}" for site in left)
     assert counters.read(owner.workspace.id, "SITE") == states | {"total": len(left)}
@@ -234,6 +238,6 @@ def test_a_workspace_and_its_keys_agree_on_the_plan_after_concurrent_changes(
         else:
             as_operator("set_plan", workspaceId=owner.workspace.id, plan=plans[number % 4])
 
-    at_once(12, change)
+    run_concurrently(12, change)
     plan = workspaces.get(owner.workspace.id).plan
     assert {key.plan for key in api_keys.live(owner.workspace.id)} == {plan}

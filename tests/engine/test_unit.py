@@ -12,7 +12,7 @@ from chalicelib.engine import audit
 from chalicelib.engine.connection import connection
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.examples import Things
 from tests.factories.salon import Salon
 from tests.fakes.dynamodb_faults import conflict, failing, throttled, timed_out, unreachable
@@ -34,13 +34,13 @@ def test_a_transaction_conflict_is_retried_with_growing_pauses(
 
 def test_endless_conflicts_end_as_a_503_with_nothing_changed(api: Api, pauses: list[float]) -> None:
     api.get("/api/projects/list")
-    before = everything()
+    before = all_rows()
     with failing("TransactWriteItems", 1000, conflict):
         answer = api.refused("POST", "/api/projects/create", {"title": "Bakery"})
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
     assert answer.headers["Retry-After"]
     assert len(pauses) == retry.MAX_ATTEMPTS - 1
-    assert everything() == before
+    assert all_rows() == before
 
 
 def test_where_conflicts_are_expected_retries_continue_for_seconds(
@@ -52,18 +52,18 @@ def test_where_conflicts_are_expected_retries_continue_for_seconds(
         assert salon.book("2027-01-18T10:00")
     assert len(pauses) == lost
     monkeypatch.setattr(retry, "HIGH_CONTENTION_SECONDS", 0.5)
-    before = everything()
+    before = all_rows()
     with failing("TransactWriteItems", 10**6, conflict):
         answer = salon.try_to_book("2027-01-18T11:00")
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
-    assert everything() == before
+    assert all_rows() == before
 
 
 def test_a_change_that_makes_a_record_too_large_is_refused_and_changes_nothing(
     owner: Owner, api: Api
 ) -> None:
     api.post("/api/projects/create", {"title": "Bakery"})
-    before = everything()
+    before = all_rows()
 
     def stage(unit: UnitOfWork) -> None:
         (site,) = SITES.latest(owner.workspace.id, 1)
@@ -72,7 +72,7 @@ def test_a_change_that_makes_a_record_too_large_is_refused_and_changes_nothing(
 
     with pytest.raises(PayloadTooLargeError, match="description: expected a record of at most"):
         run_unit(owner.workspace.id, None, stage)
-    assert everything() == before
+    assert all_rows() == before
 
 
 @pytest.mark.parametrize("fault", [throttled, unreachable, timed_out])
@@ -95,12 +95,12 @@ def test_a_failing_database_is_a_clear_503_and_changes_nothing(
     api: Api,
     things: Things,
 ) -> None:
-    before = everything()
+    before = all_rows()
     with failing(operation, 1000, fault):
         answer = api.refused(method, path, body)
     assert (answer.status, answer.data["code"]) == (503, "unavailable")
     assert "nowhere" not in answer.body.decode()
-    assert everything() == before
+    assert all_rows() == before
 
 
 def test_unprocessed_keys_of_a_batch_are_requested_again(api: Api) -> None:

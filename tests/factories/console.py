@@ -125,13 +125,13 @@ class Place:
         home = made["workspaceId"]
         who = accounts.by_email(email).id
 
-        def does(operation: str, /, **arguments: Any) -> Any:
+        def call(operation: str, /, **arguments: Any) -> Any:
             return in_console(home, operation, account_id=who, **arguments)
 
-        key = does("create_key", name=name, scopes=["projects:read", "agents:write"])
+        key = call("create_key", name=name, scopes=["projects:read", "agents:write"])
         agent = {"name": name[:100], "systemPrompt": PROMPT, "model": "demo"}
-        bot = does("create_agent", **agent, isPrivate=True)["agent"]["id"]
-        bot_key = does("create_bot_key", agentId=bot, name=name)
+        bot = call("create_agent", **agent, isPrivate=True)["agent"]["id"]
+        bot_key = call("create_bot_key", agentId=bot, name=name)
         top_up(who, 1_000_000)
         return cls(
             workspace_id=home,

@@ -19,20 +19,20 @@ LIST = "/api/projects/list"
 class Operator:
     """Runs the operator's commands."""
 
-    def types(self, *words: str) -> Result:
+    def invoke(self, *words: str) -> Result:
         return CliRunner().invoke(admin, words)
 
-    def does(self, *words: str) -> dict[str, Any]:
+    def run(self, *words: str) -> dict[str, Any]:
         """Run a command that must succeed, and return its output."""
-        result = self.types(*words)
+        result = self.invoke(*words)
         assert result.exit_code == 0, (result.output, result.exception)
         assert result.stdout.count("\n") == 1
         printed: dict[str, Any] = json.loads(result.stdout)
         return printed
 
-    def fails(self, *words: str) -> str:
+    def run_failing(self, *words: str) -> str:
         """Run a command that must fail, and return its error line."""
-        result = self.types(*words)
+        result = self.invoke(*words)
         assert result.exit_code == 1, (result.output, result.exception)
         assert result.stdout == ""
         assert result.stderr.endswith("\n")
@@ -42,16 +42,16 @@ class Operator:
         assert "Traceback" not in line
         return line
 
-    def makes_an_account(self, email: str, **more: str) -> dict[str, Any]:
+    def create_account(self, email: str, **more: str) -> dict[str, Any]:
         options = [word for name, value in more.items() for word in (f"--{name}", value)]
-        return self.does("create-account", "--email", email, "--password", "long enough", *options)
+        return self.run("create-account", "--email", email, "--password", "long enough", *options)
 
-    def makes_a_key(self, workspace: str, scopes: str = "*:read,*:write") -> dict[str, Any]:
+    def create_key(self, workspace: str, scopes: str = "*:read,*:write") -> dict[str, Any]:
         words = ("--workspace", workspace, "--name", "A key", "--scopes", scopes)
-        return self.does("create-key", *words)
+        return self.run("create-key", *words)
 
-    def sets_plan(self, workspace: str, plan: str) -> dict[str, Any]:
-        return self.does("set-plan", "--workspace", workspace, "--plan", plan)
+    def set_plan(self, workspace: str, plan: str) -> dict[str, Any]:
+        return self.run("set-plan", "--workspace", workspace, "--plan", plan)
 
 
 def seed_keys(

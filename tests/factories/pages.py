@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from chalicelib.core import settings as service_settings
-from tests.conftest import Api, Owner, everything
+from tests.conftest import Api, Owner, all_rows
 
 LIST, CREATE, SAVE, UPDATE, DELETE = (
     f"/api/pages/{call}" for call in ("list", "create", "save-html", "update", "delete")
@@ -87,4 +87,4 @@ class Killed(BaseException):
 def rows_of(owner: Owner, noun: str) -> list[Any]:
     """Return a workspace's stored records of one type."""
     prefix = f"content/W#{owner.workspace.id}#{noun}/"
-    return [row for key, row in everything().items() if key.startswith(prefix)]
+    return [row for key, row in all_rows().items() if key.startswith(prefix)]

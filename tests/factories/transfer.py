@@ -13,7 +13,7 @@ from chalicelib.core.principals import ApiKeyPrincipal, Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine.reading import Item
-from tests.conftest import Answer, Api, Owner, as_operator, everything
+from tests.conftest import Answer, Api, Owner, all_rows, as_operator
 from tests.factories.examples import FORM, Things, example, submit, talk
 from tests.factories.salon import Salon
 
@@ -145,7 +145,7 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
 def rows_of(workspace: str) -> dict[str, Item]:
     """Return the rows of all tables in a workspace's partitions."""
     mark = f"/W#{workspace}#"
-    return {key: item for key, item in everything().items() if mark in key}
+    return {key: item for key, item in all_rows().items() if mark in key}
 
 
 def is_behind(key: str, workspace: str) -> bool:

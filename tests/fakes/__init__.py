@@ -16,7 +16,7 @@ HUGE = 100 * 2**20
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """A received request.
 
     Header names are in lower case. Of repeated parameters, the last one is kept.
@@ -40,7 +40,7 @@ class JsonServer:
     """
 
     def __init__(self) -> None:
-        self.requests: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.sent = 0
         """Bytes that ``huge`` sent before the client disconnected."""
         self.hung_up = Event()
@@ -50,7 +50,7 @@ class JsonServer:
         self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.owner = self
 
-    def answer(self, asked: Asked) -> tuple[int, Any]:
+    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
         """Return the status and the JSON for a request."""
         raise NotImplementedError
 
@@ -88,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         owner, parts = self.server.owner, urlsplit(self.path)
-        asked = Asked(
+        asked = ReceivedRequest(
             self.command,
             parts.path,
             {name: values[-1] for name, values in parse_qs(parts.query).items()},

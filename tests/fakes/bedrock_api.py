@@ -8,7 +8,7 @@ import struct
 from typing import Any
 from zlib import crc32
 
-from tests.fakes.openai_api import Answering, Asked, Wire
+from tests.fakes.openai_api import Answering, ReceivedRequest, Wire
 
 STREAM_TYPE = "application/vnd.amazon.eventstream"
 
@@ -65,7 +65,7 @@ def metadata(asked: int, said: int) -> bytes:
 def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n", keep: bool = False) -> Answering:
     """Answer 200 with these bytes, each part in its own chunk."""
 
-    def answer(wire: Wire, asked: Asked) -> None:
+    def answer(wire: Wire, asked: ReceivedRequest) -> None:
         chunks = "Transfer-Encoding: chunked"
         wire.head(200, STREAM_TYPE, chunks, "x-amzn-RequestId: r-1", keep=keep)
         for part in parts:
@@ -83,7 +83,7 @@ def saying(*texts: str, tokens: tuple[int, int] = (11, 7)) -> Answering:
 def silent_after(*parts: bytes) -> Answering:
     """Send these parts, then nothing."""
 
-    def answer(wire: Wire, asked: Asked) -> None:
+    def answer(wire: Wire, asked: ReceivedRequest) -> None:
         chunked(*parts, end=b"")(wire, asked)
         if wire.wait_for_hang_up():
             raise BrokenPipeError

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.fakes import Asked, JsonServer
+from tests.fakes import JsonServer, ReceivedRequest
 
 NUTELLA = "3017624010701"
 
@@ -23,7 +23,7 @@ class OpenFacts(JsonServer):
         prefix, suffix = "/api/v2/product/", ".json"
         return [asked.path.removeprefix(prefix).removesuffix(suffix) for asked in self.requests]
 
-    def answer(self, asked: Asked) -> tuple[int, Any]:
+    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
         code = self.codes[-1]
         product = self.products.get(code)
         if product is None:

@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE
 
 
 @dataclass
-class Asked:
+class ReceivedRequest:
     """A received request."""
 
     target: str
@@ -75,7 +75,7 @@ class Wire:
         return False
 
 
-Answering = Callable[[Wire, Asked], None]
+Answering = Callable[[Wire, ReceivedRequest], None]
 
 
 @dataclass
@@ -84,7 +84,7 @@ class OpenAiApi:
 
     port: int
     answers: list[Answering] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReceivedRequest] = field(default_factory=list)
     hung_up: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
     connections: int = 0
@@ -130,7 +130,7 @@ class OpenAiApi:
         return wire.kept
 
 
-def _request(connection: socket.socket) -> Asked:
+def _request(connection: socket.socket) -> ReceivedRequest:
     with connection.makefile("rb") as stream:
         first = stream.readline().decode().split()
         if not first:
@@ -140,7 +140,9 @@ def _request(connection: socket.socket) -> Asked:
         while (line := stream.readline().decode().strip()) != "":
             name, _, value = line.partition(": ")
             headers[name.lower()] = value
-        return Asked(target, headers, json.loads(stream.read(int(headers["content-length"]))))
+        return ReceivedRequest(
+            target, headers, json.loads(stream.read(int(headers["content-length"])))
+        )
 
 
 @contextmanager
@@ -200,7 +202,7 @@ DONE = "[DONE]"
 def chunked(*parts: bytes, end: bytes = b"0\r\n\r\n") -> Answering:
     """Answer 200 with these bytes, each part in its own chunk."""
 
-    def answer(wire: Wire, asked: Asked) -> None:
+    def answer(wire: Wire, asked: ReceivedRequest) -> None:
         wire.head(200, "text/event-stream", "Transfer-Encoding: chunked")
         for part in parts:
             wire.chunk(part)
@@ -219,7 +221,7 @@ def saying(*texts: str, tokens: tuple[int, int] = (11, 7)) -> Answering:
 def plain(*parts: bytes) -> Answering:
     """Answer 200 with these bytes as in HTTP/1.0: the end of the connection ends the body."""
 
-    def answer(wire: Wire, asked: Asked) -> None:
+    def answer(wire: Wire, asked: ReceivedRequest) -> None:
         wire.head()
         for part in parts:
             wire.send(part)
@@ -241,7 +243,7 @@ def whole(value: Any) -> Answering:
     return lambda wire, _: wire.whole(200, json.dumps(value).encode(), "application/json")
 
 
-def silent(wire: Wire, _: Asked) -> None:
+def silent(wire: Wire, _: ReceivedRequest) -> None:
     """Send nothing at all."""
     wire.wait_for_hang_up()
 
@@ -249,7 +251,7 @@ def silent(wire: Wire, _: Asked) -> None:
 def silent_after(*parts: bytes) -> Answering:
     """Send these parts, then nothing."""
 
-    def answer(wire: Wire, asked: Asked) -> None:
+    def answer(wire: Wire, asked: ReceivedRequest) -> None:
         chunked(*parts, end=b"")(wire, asked)
         if wire.wait_for_hang_up():
             raise BrokenPipeError
@@ -260,7 +262,7 @@ def silent_after(*parts: bytes) -> Answering:
 def dripping(part: bytes, every: float) -> Answering:
     """Send the same part repeatedly, with short pauses."""
 
-    def answer(wire: Wire, asked: Asked) -> None:
+    def answer(wire: Wire, asked: ReceivedRequest) -> None:
         chunked(end=b"")(wire, asked)
         while not wire.wait_for_hang_up(every) and not wire.over:
             wire.chunk(part)
@@ -272,7 +274,7 @@ def dripping(part: bytes, every: float) -> Answering:
 def endless(part: bytes) -> Answering:
     """Send the same part repeatedly as fast as possible."""
 
-    def answer(wire: Wire, asked: Asked) -> None:
+    def answer(wire: Wire, asked: ReceivedRequest) -> None:
         chunked(end=b"")(wire, asked)
         while not wire.over:
             wire.chunk(part)

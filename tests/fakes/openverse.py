@@ -3,7 +3,7 @@
 from math import ceil
 from typing import Any
 
-from tests.fakes import Asked, JsonServer
+from tests.fakes import JsonServer, ReceivedRequest
 
 
 class FakeOpenverse(JsonServer):
@@ -13,7 +13,7 @@ class FakeOpenverse(JsonServer):
         super().__init__()
         self.images = [image(number) for number in range(count)]
 
-    def answer(self, asked: Asked) -> tuple[int, Any]:
+    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
         page, size = int(asked.query["page"]), int(asked.query["page_size"])
         return answer_with(self.images, page, size)
 

@@ -352,7 +352,7 @@ def commit(root: Path, program: str | None = None) -> str:
     return told.stdout.strip()
 
 
-def at_once(*calls: Callable[[], Any]) -> list[Any]:
+def run_concurrently(*calls: Callable[[], Any]) -> list[Any]:
     """Make calls concurrently, and return the result or the exception of each."""
     outcomes: list[Any] = [None] * len(calls)
     barrier = threading.Barrier(len(calls))
@@ -386,8 +386,8 @@ def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
 @pytest.fixture
 def workspace(operator: Operator) -> str:
     """The id of a workspace on the Business plan."""
-    operator.makes_an_account("ann@example.com")
-    made = operator.does("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня")
+    operator.create_account("ann@example.com")
+    made = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня")
     workspace_id: str = made["workspaceId"]
     return workspace_id
 

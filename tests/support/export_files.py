@@ -19,19 +19,19 @@ from tests.factories.files import kept
 PRODUCTS, WORKSPACE = "rows/PRODUCT.jsonl", "rows/workspace.jsonl"
 
 
-def types(*words: str) -> Result:
+def invoke(*words: str) -> Result:
     return CliRunner().invoke(admin, words)
 
 
-def does(*words: str) -> dict[str, Any]:
-    result = types(*words)
+def run(*words: str) -> dict[str, Any]:
+    result = invoke(*words)
     assert result.exit_code == 0, (result.output, result.exception)
     printed: dict[str, Any] = json.loads(result.stdout)
     return printed
 
 
-def fails(*words: str) -> str:
-    result = types(*words)
+def run_failing(*words: str) -> str:
+    result = invoke(*words)
     assert result.exit_code == 1, (result.output, result.exception)
     assert result.stdout == ""
     return result.stderr.splitlines()[-1]

@@ -24,10 +24,10 @@ OUTSIDE: list[dict[str, str]] = [
 
 
 @pytest.fixture
-def edge(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
+def edge(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> None:
     monkeypatch.setenv("EDGE_SECRET", SECRET)
     monkeypatch.setenv("SITES_DOMAIN", "sites.example")
-    read_anew()
+    reload_settings()
 
 
 def call(method: str, path: str, headers: dict[str, str], body: Any = None) -> Answer:
@@ -105,10 +105,10 @@ class TestWithoutAnEdge:
         assert audit.latest(owner.workspace.id, 1)[0].client_ip == "127.0.0.1"
 
     def test_a_forwarded_host_is_ignored(
-        self, things: Things, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]
+        self, things: Things, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
     ) -> None:
         monkeypatch.setenv("SITES_DOMAIN", "sites.example")
-        read_anew()
+        reload_settings()
         forwarded = call("GET", "/s/bakery", {"X-Forwarded-Host": "bakery.sites.example"})
         assert b"no site at this address" in forwarded.body
         direct = call("GET", "/s/bakery", {"Host": "bakery.sites.example"})
@@ -117,12 +117,12 @@ class TestWithoutAnEdge:
 
 def test_the_secret_is_in_no_answer_or_log(
     monkeypatch: pytest.MonkeyPatch,
-    read_anew: Callable[[], None],
+    reload_settings: Callable[[], None],
     database: None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("EDGE_SECRET", SECRET)
-    read_anew()
+    reload_settings()
     answer = call("GET", "/api/health", {"X-Origin-Secret": "guess"})
     output = json.dumps([answer.headers, answer.body.decode(), *capsys.readouterr()])
     assert SECRET not in output

@@ -18,7 +18,7 @@ from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import audit
 from infra.bench.dynamodb_usage import metering
-from tests.conftest import Owner, Time, as_operator, at_once, in_console
+from tests.conftest import Owner, Time, as_operator, in_console, run_concurrently
 from tests.factories.examples import Things
 
 pytestmark = pytest.mark.store
@@ -73,12 +73,12 @@ class TestCredit:
         assert change("adjust", email, 500, "a")["balance"] == 1000
 
     def test_concurrent_credits_with_one_key_happen_once(self, email: str) -> None:
-        answers = at_once(8, lambda _: change("credit", email, 500, "a"))
+        answers = run_concurrently(8, lambda _: change("credit", email, 500, "a"))
         assert answers == [answers[0]] * 8
         assert balance(email) == (500, 0, 1)
 
     def test_concurrent_credits_all_count(self, email: str) -> None:
-        balances = at_once(8, lambda n: change("credit", email, 10**n, f"{n}")["balance"])
+        balances = run_concurrently(8, lambda n: change("credit", email, 10**n, f"{n}")["balance"])
         assert max(balances) == 11_111_111
         assert len(set(balances)) == 8
         assert balance(email) == (11_111_111, 0, 8)
@@ -111,7 +111,7 @@ class TestAdjust:
             except ConflictError:
                 return False
 
-        assert sum(at_once(6, act)) == 2
+        assert sum(run_concurrently(6, act)) == 2
         assert balance(email) == (50, 0, 3)
 
 

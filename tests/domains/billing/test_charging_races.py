@@ -17,7 +17,7 @@ from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine.connection import connection
-from tests.conftest import at_once
+from tests.conftest import run_concurrently
 from tests.domains.billing import books
 from tests.domains.billing.test_charging import limit, money, top_up
 from tests.support.effort import slow_but_for
@@ -104,7 +104,7 @@ def test_money_for_three_full_holds_admits_three_of_two_hundred_requests() -> No
         assert hold.amount == 110
         charging.settle(hold, TokenUsage(10, 100))
 
-    assert Counter(at_once(MANY, act)) == {"": 3, "insufficient_balance": MANY - 3}
+    assert Counter(run_concurrently(MANY, act)) == {"": 3, "insufficient_balance": MANY - 3}
     assert money() == (73, 0)
     books.audit("acc", "ws", "bot")
 
@@ -116,7 +116,7 @@ def test_a_limit_of_three_full_holds_admits_three_of_two_hundred_requests() -> N
     def act(number: int) -> str:
         return outcome(lambda: charging.reserve(TERMS, f"r{number}", 10, 100))
 
-    assert Counter(at_once(MANY, act)) == {"": 3, "limit_monthly": MANY - 3}
+    assert Counter(run_concurrently(MANY, act)) == {"": 3, "limit_monthly": MANY - 3}
     books.audit("acc", "ws", "bot")
 
 
@@ -142,7 +142,7 @@ def check_charges(count: int) -> None:
 def test_two_hundred_concurrent_requests_are_all_served_and_charged_once() -> None:
     top_up(10**6)
     with rejecting_overlaps() as seen:
-        assert Counter(at_once(MANY, charge)) == {"": MANY}
+        assert Counter(run_concurrently(MANY, charge)) == {"": MANY}
     assert seen == {"sent": 2 * MANY}  # requests of one process wait for each other
     check_charges(MANY)
 
@@ -155,7 +155,7 @@ def test_requests_of_separate_processes_are_all_served_and_charged_once(
     monkeypatch.setattr(charging, "_alone_with_wallet", lambda _: nullcontext())
     top_up(10**6)
     with rejecting_overlaps() as seen:
-        assert Counter(at_once(count, charge)) == {"": count}
+        assert Counter(run_concurrently(count, charge)) == {"": count}
     assert seen["rejected"] > 0
     check_charges(count)
 

@@ -14,7 +14,7 @@ from chalicelib.domains.blog.operations import reading
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.engine import audit, file_uses, jobs
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, at_once, everything
+from tests.conftest import Api, Owner, Time, all_rows, run_concurrently
 from tests.factories.files import photo
 from tests.factories.products import png
 from tests.fakes.internet import Internet, says
@@ -107,7 +107,7 @@ class TestWriting:
         assert (kept["title"], kept["content"]) == ("Rolls", "Two")
 
     def test_a_deleted_post_is_gone_with_all_its_rows(self, api: Api, write: Any) -> None:
-        before = [key for key in everything() if "POST" in key]
+        before = [key for key in all_rows() if "POST" in key]
         post = write(status="published", content="x")
         change(api, post, slug="other")
         path = f"/api/admin/blog/{post['id']}"
@@ -115,7 +115,7 @@ class TestWriting:
         assert api.call("DELETE", path).data["deleted"] is True
         assert api.refused("DELETE", path).status == 404
         assert api.refused("GET", "/api/blog/other").status == 404
-        after = [key for key in everything() if "POST" in key and "#COUNT" not in key]
+        after = [key for key in all_rows() if "POST" in key and "#COUNT" not in key]
         assert [key for key in after if key not in before] == []
 
     @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ class TestSlugs:
 
     @pytest.mark.store
     def test_slugs_of_concurrently_created_posts_all_differ(self, api: Api) -> None:
-        made = at_once(5, lambda _: api.post(CREATE, {"title": "Same"})["post"]["slug"])
+        made = run_concurrently(5, lambda _: api.post(CREATE, {"title": "Same"})["post"]["slug"])
         assert len(set(made)) == 5
 
     def test_a_former_slug_of_a_published_post_redirects_to_it(self, api: Api, write: Any) -> None:

@@ -9,7 +9,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.bookings.operations import availability
 from chalicelib.domains.bookings.store import resources
 from chalicelib.domains.bookings.store.resources import RESOURCES
-from tests.conftest import Api, Owner, Time, at_once
+from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.services import make_resource, make_service, store_booking
 
 GET, SET = "/api/resources/availability", "/api/resources/set-availability"
@@ -234,7 +234,7 @@ def test_concurrent_changes_of_hours_store_one_of_them_and_each_raise_the_versio
 ) -> None:
     before = RESOURCES.find(owner.workspace.id, resource)
     days = ["mon", "tue", "wed", "thu", "fri"]
-    at_once(5, lambda n: set_rules(api, resource, {"weekday": days[n], **NINE_TO_SIX}))
+    run_concurrently(5, lambda n: set_rules(api, resource, {"weekday": days[n], **NINE_TO_SIX}))
     (rule,) = read(api, resource)["rules"]
     assert rule["weekday"] in days
     after = RESOURCES.find(owner.workspace.id, resource)

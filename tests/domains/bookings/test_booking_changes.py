@@ -6,7 +6,7 @@ from chalicelib.core import jobs as job_kinds
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
-from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.conftest import Api, Owner, Time, all_rows, as_operator
 from tests.factories.salon import CREATE, LIST, Salon, check_calendars, invalid, refusal
 
 RESCHEDULE = "/api/bookings/reschedule"
@@ -136,7 +136,7 @@ class TestHolds:
         self, api: Api, salon: Salon, time: Time
     ) -> None:
         made = salon.book("2027-01-18T10:00")["id"]
-        job = next(row for key, row in everything().items() if "lapse-of-hold" in key)
+        job = next(row for key, row in all_rows().items() if "lapse-of-hold" in key)
         salon.set_status(made, "confirmed")
         salon.set_status(made, "pending_payment")
         time.pass_by(hours=1)
@@ -379,7 +379,7 @@ class TestErasure:
         salon.book("2027-01-18T11:00", "Bob")
         erased = as_operator("erase_client", workspaceId=owner.workspace.id, email=who["email"])
         assert erased["bookings"] == 1
-        rest = str(everything())
+        rest = str(all_rows())
         assert "ebedee" not in rest
         assert "4951234567" not in rest
         kept = api.get(f"/api/bookings/{made['id']}")["booking"]
@@ -405,6 +405,6 @@ class TestErasure:
         assert (kept["status"], kept["client"]["name"]) == ("cancelled", None)
         assert kept["statusHistory"][-1]["by"] == "operator"
         assert kept["statusHistory"][-1]["reason"] == "The client was erased."
-        assert "ebedee" not in str(everything())
+        assert "ebedee" not in str(all_rows())
         salon.book("2027-01-18T10:00", "Bob")
         check_calendars(owner.workspace.id, salon.resources)

@@ -12,7 +12,7 @@ from urllib3.util import Timeout
 from chalicelib.core import jobs as job_kinds
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
-from tests.conftest import Answer, Api, Owner, Time, at_once
+from tests.conftest import Answer, Api, Owner, Time, run_concurrently
 from tests.factories.salon import ALL_DAYS, CREATE, Salon, bookings_of, check_calendars
 from tests.support.patience import PATIENCE
 
@@ -63,7 +63,9 @@ def test_of_twenty_concurrent_requests_for_one_time_one_succeeds(
     salon = Salon.opened(api, [{}], ROUND_THE_CLOCK)
     for number in range(20):
         start = f"2027-01-{18 + number // 10}T{10 + number % 10}:00"
-        answers = at_once(20, lambda n, start=start: salon.try_to_book(start, f"Client {n}"))
+        answers = run_concurrently(
+            20, lambda n, start=start: salon.try_to_book(start, f"Client {n}")
+        )
         assert outcomes(answers) == {(200, None): 1, (409, "slot_unavailable"): 19}
     check_calendars(owner.workspace.id, salon.resources)
     assert len(bookings_of(owner.workspace.id)) == 20
@@ -76,7 +78,7 @@ def test_fifty_concurrent_requests_for_different_times_of_one_day_all_succeed(
 ) -> None:
     salon = Salon.opened(api, [{"timezone": "UTC"}], ROUND_THE_CLOCK, durationMin=15)
     starts = [f"2027-01-18T{4 + n // 4:02}:{n % 4 * 15:02}" for n in range(50)]
-    answers = at_once(50, lambda n: salon.try_to_book(starts[n], f"Client {n}"))
+    answers = run_concurrently(50, lambda n: salon.try_to_book(starts[n], f"Client {n}"))
     assert outcomes(answers) == {(200, None): 50}
     check_calendars(owner.workspace.id, salon.resources)
     assert len(bookings_of(owner.workspace.id)) == 50
@@ -84,7 +86,7 @@ def test_fifty_concurrent_requests_for_different_times_of_one_day_all_succeed(
 
 def test_seats_are_sold_up_to_the_capacity(api: Api, owner: Owner, time: Time) -> None:
     salon = Salon.opened(api, [{"capacity": 5}])
-    answers = at_once(20, lambda n: salon.try_to_book("2027-01-18T10:00", f"Client {n}"))
+    answers = run_concurrently(20, lambda n: salon.try_to_book("2027-01-18T10:00", f"Client {n}"))
     assert outcomes(answers) == {(200, None): 5, (409, "slot_unavailable"): 15}
     check_calendars(owner.workspace.id, salon.resources, capacity=5)
 
@@ -93,7 +95,7 @@ def test_concurrent_bookings_of_any_resource_use_all_resources(
     api: Api, owner: Owner, time: Time
 ) -> None:
     salon = Salon.opened(api, [{}] * 4)
-    answers = at_once(12, lambda n: salon.try_to_book("2027-01-18T10:00", f"Client {n}"))
+    answers = run_concurrently(12, lambda n: salon.try_to_book("2027-01-18T10:00", f"Client {n}"))
     assert outcomes(answers) == {(200, None): 4, (409, "slot_unavailable"): 8}
     check_calendars(owner.workspace.id, salon.resources)
 
@@ -114,7 +116,7 @@ def test_concurrent_moves_and_bookings_of_one_time_give_it_to_one(
         return salon.try_to_book(place["startAt"], resourceId=salon.resource)
 
     for _ in range(3):
-        answers = at_once(12, act)
+        answers = run_concurrently(12, act)
         assert outcomes(answers) == {(200, None): 1, (409, "slot_unavailable"): 11}
         check_calendars(owner.workspace.id, salon.resources)
         winner = next(each.data["booking"]["id"] for each in answers if each.status == 200)
@@ -135,7 +137,7 @@ def test_a_booking_made_while_time_off_is_created_is_reported_or_refused(
             return api.call("POST", "/api/resources/create-time-off", body | whose)
         return salon.try_to_book(f"2027-01-18T{8 + number:02}:00", f"Client {number}")
 
-    off, *answers = at_once(10, act)
+    off, *answers = run_concurrently(10, act)
     assert off.status == 200
     assert {each.status for each in answers} <= {200, 409}
     assert off.data["affectedTotal"] == sum(each.status == 200 for each in answers)
@@ -159,7 +161,7 @@ def test_a_concurrent_lapse_payment_and_booking_give_the_time_to_one(
                 return salon.set_status(held, "confirmed")
             return salon.try_to_book(start, f"Client {n}", status="confirmed")
 
-        at_once(6, act)
+        run_concurrently(6, act)
         check_calendars(owner.workspace.id, salon.resources)
         blocking = [
             row
@@ -174,7 +176,9 @@ def test_ten_concurrent_calls_with_one_idempotency_key_book_once(
 ) -> None:
     salon = Salon.opened(api)
     body = salon.order("2027-01-18T10:00")
-    answers = at_once(10, lambda _: api.call("POST", CREATE, body, {"Idempotency-Key": "k"}))
+    answers = run_concurrently(
+        10, lambda _: api.call("POST", CREATE, body, {"Idempotency-Key": "k"})
+    )
     assert {each.status for each in answers} == {200}
     assert len({each.body for each in answers}) == 1
     check_calendars(owner.workspace.id, salon.resources)
@@ -215,5 +219,5 @@ def test_random_concurrent_actions_never_sell_a_seat_twice(
                     answer = salon.set_status(one, "confirmed", **place)
             assert answer.status in {200, 409}, answer.body
 
-    at_once(8, act)
+    run_concurrently(8, act)
     check_calendars(owner.workspace.id, salon.resources, capacity)

@@ -15,7 +15,7 @@ from chalicelib.domains.bookings.store import resources, time_off
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.engine import jobs
-from tests.conftest import Api, Owner, Time, at_once
+from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.fakes.internet import Internet, says
 from tests.support.effort import slow_but_for
@@ -349,14 +349,16 @@ class TestList:
 class TestRaces:
     def test_ten_resources_that_bind_one_service_concurrently_are_all_bound(self, api: Api) -> None:
         service = make_service(api)
-        made = at_once(10, lambda n: make_resource(api, str(n), serviceIds=[service["id"]]))
+        made = run_concurrently(
+            10, lambda n: make_resource(api, str(n), serviceIds=[service["id"]])
+        )
         assert set(bound(api, service)) == {resource["id"] for resource in made}
 
     def test_concurrent_changes_are_all_stored(self, api: Api, owner: Owner) -> None:
         resource = make_resource(api)
         changes = [{"name": "Anna B."}, {"capacity": 4}, {"timezone": "Asia/Omsk"}]
         before = RESOURCES.find(owner.workspace.id, resource["id"])
-        at_once(3, lambda n: update(api, resource, **changes[n]))
+        run_concurrently(3, lambda n: update(api, resource, **changes[n]))
         after = RESOURCES.find(owner.workspace.id, resource["id"])
         assert before is not None
         assert after is not None

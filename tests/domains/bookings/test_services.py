@@ -11,7 +11,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.bookings.store import services
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import Api, Owner, Time, as_operator, at_once
+from tests.conftest import Api, Owner, Time, as_operator, run_concurrently
 from tests.factories.examples import AGENT
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.fakes.internet import Internet, says
@@ -450,7 +450,7 @@ class TestAiFill:
 class TestRaces:
     def test_ten_services_created_concurrently_are_all_stored(self, api: Api, owner: Owner) -> None:
         resource = make_resource(api)["id"]
-        at_once(10, lambda n: make_service(api, str(n), resourceIds=[resource]))
+        run_concurrently(10, lambda n: make_service(api, str(n), resourceIds=[resource]))
         assert api.get(LIST)["pagination"]["total"] == 10
         bound = services.bound_to(owner.workspace.id, [resource])[resource]
         assert len(bound) == 10
@@ -467,7 +467,7 @@ class TestRaces:
                     return api.call("POST", CREATE, body).status
                 return api.call("POST", "/api/resources/delete", {"id": resource}).status
 
-            statuses = at_once(6, act)
+            statuses = run_concurrently(6, act)
             assert statuses[0] == 200
             assert set(statuses[1:]) <= {200, 404}
             entries = SERVICES.entries(owner.workspace.id)

@@ -11,7 +11,7 @@ from chalicelib.domains.bookings.operations import time_off as calls
 from chalicelib.domains.bookings.store import time_off
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.lib.zoned_times import span_of_days
-from tests.conftest import Api, Owner, Time, at_once
+from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.support.effort import slow_but_for
 
@@ -278,7 +278,7 @@ def test_concurrent_time_off_is_all_stored_and_each_raises_the_version(
         whose = {"resourceId": resource} if number % 2 else {}
         create(api, "2027-05-01", "2027-05-01", reason=str(number), **whose)
 
-    at_once(8, act)
+    run_concurrently(8, act)
     assert sorted(listed(api)) == [str(number) for number in range(8)]
     after = RESOURCES.find(owner.workspace.id, resource)
     assert after is not None
@@ -364,7 +364,7 @@ def test_a_booking_concurrent_with_a_closure_is_reported_or_refused(
         booked: str = answer.data["booking"]["id"]
         return booked
 
-    booked = {each for each in at_once(8, act) if each}
+    booked = {each for each in run_concurrently(8, act) if each}
     if change == "hours":
         assert {each for each in booked if each in "".join(closed)} == booked
     else:

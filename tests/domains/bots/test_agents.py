@@ -15,7 +15,7 @@ from chalicelib.domains.bots.operations import bots as records
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.lib import tokens
-from tests.conftest import Api, Owner, Time, as_operator, at_once, everything
+from tests.conftest import Api, Owner, Time, all_rows, as_operator, run_concurrently
 from tests.factories.examples import AGENT
 
 LIST, CREATE = "/api/agents/list", "/api/agents/create"
@@ -109,7 +109,9 @@ class TestCreateAgent:
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(records, "MAX_AGENTS", 3)
-        answers = at_once(6, lambda n: api.call("POST", CREATE, AGENT | {"name": f"{n}"}).status)
+        answers = run_concurrently(
+            6, lambda n: api.call("POST", CREATE, AGENT | {"name": f"{n}"}).status
+        )
         assert sorted(answers) == [200, 200, 200, 409, 409, 409]
         assert len(api.get(LIST)["agents"]) == 3
 
@@ -154,7 +156,7 @@ class TestBotKeys:
         made = self.make(agent)
         token = made["token"]
         assert tokens.well_formed(token, tokens.BOT_PREFIX)
-        assert token not in str(everything())
+        assert token not in str(all_rows())
         assert api.get(f"/api/agents/{agent}")["keys"] == [f"svc_bot_…{token[-4:]}"]
         assert bot_keys.is_key_of(agent, token)
 
@@ -174,7 +176,7 @@ class TestBotKeys:
             except ConflictError:
                 return False
 
-        assert sum(at_once(8, act)) == 5
+        assert sum(run_concurrently(8, act)) == 5
         with pytest.raises(ConflictError, match="has 5 keys, the most it can have"):
             self.make(agent)
         assert len(api.get(f"/api/agents/{agent}")["keys"]) == 5
@@ -224,10 +226,10 @@ class TestSession:
         self, api: Api, new_owner: Callable[..., Owner], operation: str
     ) -> None:
         agent, elsewhere = create(api)["id"], new_owner().workspace.id
-        before = everything()
+        before = all_rows()
         with pytest.raises(NotFoundError, match="No bot has this id in the workspace"):
             self.act(operation, elsewhere, agentId=agent, **self.CALLS[operation])
-        assert everything() == before
+        assert all_rows() == before
 
 
 class TestPublicSettings:
@@ -259,9 +261,9 @@ class TestPublicSettings:
 
     def test_reading_public_settings_is_not_audited(self, api: Api) -> None:
         agent = create(api)
-        audited = sum(key.startswith("audit/") for key in everything())
+        audited = sum(key.startswith("audit/") for key in all_rows())
         Api(None).get(f"/api/public/agents/{agent['id']}")
-        assert sum(key.startswith("audit/") for key in everything()) == audited
+        assert sum(key.startswith("audit/") for key in all_rows()) == audited
 
 
 class TestListModels:
@@ -283,9 +285,9 @@ class TestListModels:
             assert "warnings" not in answer
 
     def test_models_of_a_provider_that_is_not_configured_are_not_listed(
-        self, api: Api, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
     ) -> None:
         monkeypatch.setenv("LLM_PROVIDER", "bedrock")
-        read_anew()
+        reload_settings()
         found = api.get("/api/agents/models")["models"]
         assert {model["provider"] for model in found} == {"bedrock", "demo"}

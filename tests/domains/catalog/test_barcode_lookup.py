@@ -10,7 +10,7 @@ from chalicelib.gateways import barcodes as gateway
 from chalicelib.lib.barcodes import check_digit
 from infra.bench.dynamodb_usage import metering
 from tests import fakes
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella
 
 PATH = "/api/products/barcode"
@@ -137,7 +137,7 @@ class TestOpenDatabases:
         assert data["found"] is False
         assert "for in-store use" in data["warnings"][0]
         assert request_count(open_facts) == 0
-        assert not [key for key in everything() if "CACHE#" in key]
+        assert not [key for key in all_rows() if "CACHE#" in key]
 
     def test_a_lookup_needs_the_scope_to_read_products(
         self, open_facts: Servers, owner: Owner

@@ -17,7 +17,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork, in_batches
 from chalicelib.lib import trees
-from tests.conftest import Answer, Api, Owner, at_once, everything
+from tests.conftest import Answer, Api, Owner, all_rows, run_concurrently
 from tests.support.effort import examples
 
 LIST, CREATE, UPDATE, DELETE = (
@@ -236,10 +236,10 @@ class TestDeleteCategory:
     def test_a_dry_run_reports_and_changes_nothing(self, api: Api) -> None:
         bread = create(api)["id"]
         product(api, bread)
-        before = everything()
+        before = all_rows()
         answer = api.post(DELETE, {"id": bread, "dryRun": True})
         assert (answer["deleted"], answer["movedItems"]) == (False, 1)
-        assert everything() == before
+        assert all_rows() == before
 
     def test_a_target_that_cannot_take_the_items_is_refused(self, api: Api, new_owner: Any) -> None:
         bread = create(api)["id"]
@@ -443,7 +443,7 @@ class TestConcurrency:
             body = {"id": ids[number], "parentId": ids[(number + 1) % 6]}
             return api.call("POST", UPDATE, body)
 
-        answers = at_once(6, move)
+        answers = run_concurrently(6, move)
         assert {a.status for a in answers} <= {200, 400}
         assert outcomes(answers)[400, "cycle"] + outcomes(answers)[400, "validation_error"] >= 1
         check_tree(api)
@@ -456,7 +456,7 @@ class TestConcurrency:
                 return api.call("POST", UPDATE, {"id": low[0], "parentId": top[2]})
             return api.call("POST", CREATE, {"name": f"{number}", "parentId": low[1]})
 
-        answers = at_once(8, act)
+        answers = run_concurrently(8, act)
         assert {a.status for a in answers} <= {200, 400}
         check_tree(api)
 
@@ -464,7 +464,7 @@ class TestConcurrency:
         self, api: Api
     ) -> None:
         ids = chain(api, 5)
-        answers = at_once(4, lambda n: api.call("POST", DELETE, {"id": ids[n]}))
+        answers = run_concurrently(4, lambda n: api.call("POST", DELETE, {"id": ids[n]}))
         assert {a.status for a in answers} == {200}
         assert parents(api) == {ids[4]: None}
 
@@ -479,14 +479,14 @@ class TestConcurrency:
             body = {"name": f"{number}", "price": 1, "categoryId": bread}
             return api.call("POST", "/api/products/create", body)
 
-        answers = at_once(12, act)
+        answers = run_concurrently(12, act)
         assert answers[5].status == 200
         assert {a.status for a in answers} <= {200, 404}
         assert products_of(api, bread) == 0
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
 
     def test_ten_categories_created_concurrently_are_all_stored(self, api: Api) -> None:
-        answers = at_once(10, lambda _: api.call("POST", CREATE, {"name": "Хлеб"}))
+        answers = run_concurrently(10, lambda _: api.call("POST", CREATE, {"name": "Хлеб"}))
         assert outcomes(answers) == {(200, None): 10}
         assert len({category["slug"] for category in listed(api)}) == 10
 

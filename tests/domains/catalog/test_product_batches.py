@@ -15,7 +15,7 @@ from chalicelib.engine import audit, jobs
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.products import (
     BULK,
     EAN,
@@ -50,9 +50,9 @@ class TestReorderProducts:
 
     def test_reordering_what_is_in_order_writes_nothing(self, api: Api) -> None:
         ids = [create(api, name)["id"] for name in "ABC"]
-        before = everything()
+        before = all_rows()
         api.post(REORDER, {"ids": ids[:2]})
-        assert everything().keys() == before.keys()
+        assert all_rows().keys() == before.keys()
 
     def test_a_reorder_too_large_for_one_transaction_can_be_finished_by_the_runner(
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
@@ -241,9 +241,9 @@ class TestBulkProducts:
     ) -> None:
         more = {"confirm": True} | ({} if value is None else {"value": value})
         both = [*some, {"id": new_id()}]
-        before = everything()
+        before = all_rows()
         dry = self.bulk(api, both, action, **more, dryRun=True)
-        assert everything() == before
+        assert all_rows() == before
         real = self.bulk(api, both, action, **more)
         assert {result["message"] for result in real["results"][:3]} <= {done, "unchanged"}
         for one, other in zip(dry["results"], real["results"], strict=True):

@@ -12,7 +12,7 @@ from chalicelib.domains.catalog.flows import stock as stock_changes
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
-from tests.conftest import Answer, Api, Owner, at_once
+from tests.conftest import Answer, Api, Owner, run_concurrently
 from tests.factories.products import (
     BULK,
     CREATE,
@@ -94,7 +94,7 @@ class TestConcurrency:
     def test_fifty_concurrent_sales_end_exactly_at_zero_stock(self, api: Api) -> None:
         product = create(api, stock=30)
         body = {"id": product["id"], "stockDelta": -1}
-        answers = at_once(50, lambda _: api.call("POST", UPDATE, body))
+        answers = run_concurrently(50, lambda _: api.call("POST", UPDATE, body))
         assert statuses(answers) == {(200, None): 30, (409, "insufficient_stock"): 20}
         assert read(api, product)["stock"] == 0
         reply = [a.data for a in answers if a.status == 200 and "warnings" not in a.data]
@@ -110,7 +110,7 @@ class TestConcurrency:
         def act(number: int) -> Answer:
             return api.call("POST", UPDATE, {"id": product["id"], "stockDelta": deltas[number]})
 
-        answers = at_once(50, act)
+        answers = run_concurrently(50, act)
         assert statuses(answers) == {(200, None): 50}
         assert read(api, product)["stock"] == 30 + sum(deltas)
         assert all(answer.data["warnings"] for answer in answers)
@@ -122,12 +122,12 @@ class TestConcurrency:
             change = {"stockDelta": -1} if number % 2 else {"name": f"Name {number}"}
             return api.call("POST", UPDATE, {"id": product["id"], **change})
 
-        assert statuses(at_once(16, act)) == {(200, None): 16}
+        assert statuses(run_concurrently(16, act)) == {(200, None): 16}
         assert read(api, product)["stock"] == 92
 
     def test_of_many_claims_on_one_sku_one_wins(self, api: Api) -> None:
         body = {"name": "x", "price": 1, "sku": "S"}
-        answers = at_once(20, lambda _: api.call("POST", CREATE, body))
+        answers = run_concurrently(20, lambda _: api.call("POST", CREATE, body))
         assert statuses(answers) == {(200, None): 1, (409, "sku_taken"): 19}
 
     def test_of_ten_reorders_of_the_same_products_one_wins_completely(self, api: Api) -> None:
@@ -135,14 +135,14 @@ class TestConcurrency:
         expected = [
             list(order) for order in itertools.islice(itertools.permutations(ids), 0, 700, 70)
         ]
-        answers = at_once(10, lambda n: api.call("POST", REORDER, {"ids": expected[n]}))
+        answers = run_concurrently(10, lambda n: api.call("POST", REORDER, {"ids": expected[n]}))
         assert statuses(answers) == {(200, None): 10}
         assert [product["id"] for product in listed(api)] in expected
 
     def test_concurrent_reorders_of_different_products_are_serialised(self, api: Api) -> None:
         ids = [create(api, str(number))["id"] for number in range(13)]
         groups = [ids[start : start + 3] for start in range(0, 12, 3)]
-        answers = at_once(4, lambda n: api.call("POST", REORDER, {"ids": groups[n]}))
+        answers = run_concurrently(4, lambda n: api.call("POST", REORDER, {"ids": groups[n]}))
         assert statuses(answers) == {(200, None): 4}
         order = [product["id"] for product in listed(api)]
         assert order[12] == ids[12]
@@ -155,7 +155,7 @@ class TestConcurrency:
             action = ("activate", "deactivate")[number % 2]
             return api.call("POST", BULK, {"ids": ids, "action": action})
 
-        answers = at_once(6, act)
+        answers = run_concurrently(6, act)
         assert {a.data["summary"]["failed"] for a in answers} == {0}
         states = Counter(f"status:{product['status']}" for product in listed(api))
         assert counters.read(owner.workspace.id, "PRODUCT") == states | {"total": 30}
@@ -163,7 +163,9 @@ class TestConcurrency:
     def test_concurrent_repeats_of_a_bulk_call_under_one_key_are_done_once(self, api: Api) -> None:
         ids = [create(api, str(number), 100)["id"] for number in range(30)]
         body = {"ids": ids, "action": "changePricePercent", "value": 10}
-        answers = at_once(6, lambda _: api.call("POST", BULK, body, {"Idempotency-Key": "k"}))
+        answers = run_concurrently(
+            6, lambda _: api.call("POST", BULK, body, {"Idempotency-Key": "k"})
+        )
         assert {answer.status for answer in answers} == {200}
         assert len({answer.body for answer in answers}) == 1
         assert {product["price"] for product in listed(api)} == {110}

@@ -17,7 +17,7 @@ from chalicelib.domains.catalog.operations.upsert_items import UpsertItem
 from chalicelib.engine import audit, limits
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import Answer, Api, Owner, Time, at_once, everything
+from tests.conftest import Answer, Api, Owner, Time, all_rows, run_concurrently
 from tests.factories.products import (
     AWAY,
     EAN,
@@ -137,9 +137,9 @@ class TestUpsertProducts:
             item("D", images=[{"url": f"{AWAY}/1.png"}]),
             {"sku": "E"},
         ]
-        before = everything()
+        before = all_rows()
         answer = upsert(api, *items, dryRun=True)
-        assert everything() == before
+        assert all_rows() == before
         assert away.paths == []
         assert outcomes(answer) == [
             (200, "would update"),
@@ -451,7 +451,7 @@ class TestConcurrency:
                 "POST", UPSERT, {"items": [item("S", price=number), item(f"T{number}")]}
             )
 
-        answers = at_once(8, act)
+        answers = run_concurrently(8, act)
         firsts = Counter(answer.data["results"][0]["message"] for answer in answers)
         assert firsts["created"] == 1
         assert firsts["updated"] + firsts["unchanged"] == 7

@@ -10,7 +10,7 @@ from chalicelib.domains.catalog.store import products
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.engine.listing import counters
 from chalicelib.lib import barcodes
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.products import (
     AWAY,
     CREATE,
@@ -284,10 +284,10 @@ class TestDeleteProduct:
 
     def test_a_dry_run_changes_nothing(self, api: Api) -> None:
         product = create(api, sku="S")
-        before = everything()
+        before = all_rows()
         answer = api.post(DELETE, {"id": product["id"], "dryRun": True})
         assert answer["deleted"] is False
-        assert everything() == before
+        assert all_rows() == before
 
 
 class TestDuplicateProduct:

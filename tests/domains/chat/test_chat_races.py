@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.conftest import Api, Owner, at_once
+from tests.conftest import Api, Owner, run_concurrently
 from tests.factories.chat import RICH, Bot, ask, new_bot, transcript
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
@@ -17,7 +17,7 @@ def bot(owner: Owner) -> Bot:
 
 def test_of_concurrent_messages_in_a_session_one_at_a_time_is_answered(bot: Bot, api: Api) -> None:
     session = ask(bot, "Hi").session
-    replies = at_once(8, lambda n: ask(bot, f"Question {n}", sessionId=session))
+    replies = run_concurrently(8, lambda n: ask(bot, f"Question {n}", sessionId=session))
     answered = [each for each in replies if each.status == 200]
     assert answered
     assert {each.answer.data["code"] for each in replies if each.status != 200} <= {"session_busy"}
@@ -30,7 +30,9 @@ def test_of_concurrent_messages_in_a_session_one_at_a_time_is_answered(bot: Bot,
 
 
 def test_concurrent_chats_are_each_charged_and_counted(bot: Bot, api: Api) -> None:
-    replies = at_once(12, lambda n: ask(bot, f"How much is rye bread, {n}?", ip=f"203.0.113.{n}"))
+    replies = run_concurrently(
+        12, lambda n: ask(bot, f"How much is rye bread, {n}?", ip=f"203.0.113.{n}")
+    )
     assert {each.status for each in replies} == {200}
     assert Counter(bot.kinds) == {"topup": 1, "reserve": 12, "settle": 12}
     found = api.get(f"/api/agents/stats?agentId={bot.id}")
@@ -42,14 +44,14 @@ def test_concurrent_chats_are_each_charged_and_counted(bot: Bot, api: Api) -> No
 
 
 def test_concurrent_repeats_of_one_call_are_answered_once(bot: Bot) -> None:
-    replies = at_once(6, lambda _: ask(bot, "How much is rye bread?", key="k"))
+    replies = run_concurrently(6, lambda _: ask(bot, "How much is rye bread?", key="k"))
     assert {each.status for each in replies} <= {200, 409}
     assert len({each.session for each in replies if each.status == 200}) == 1
     assert bot.kinds == ["topup", "reserve", "settle"]
 
 
 def test_a_person_with_several_concurrent_dialogs_is_one_client(bot: Bot, api: Api) -> None:
-    at_once(6, lambda n: ask(bot, "I am ada@example.com", ip=f"203.0.113.{n}"))
+    run_concurrently(6, lambda n: ask(bot, "I am ada@example.com", ip=f"203.0.113.{n}"))
     (client,) = api.get("/api/clients/list")["clients"]
     assert client["leadsCount"] == 6
     leads = api.get("/api/forms/collection-list")["collections"]

@@ -25,7 +25,7 @@ from chalicelib.gateways.llm import ModelError
 from chalicelib.transports import schedules
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console import access
-from tests.conftest import Answer, Api, Owner, Time, as_operator, everything
+from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator
 from tests.factories.chat import Bot, ScriptedModel, answer_to, ask, new_bot, transcript
 from tests.factories.examples import request_to
 
@@ -310,7 +310,7 @@ class TestErasure:
             "erase_client", workspaceId=owner.workspace.id, email="ada@example.com"
         )
         assert (erased["leads"], erased["dialogs"], erased["storedAnswers"]) == (1, 1, 1)
-        kept = repr(everything()).lower()
+        kept = repr(all_rows()).lower()
         for word in ("garden", "thorns", "ada@example", "a.example"):
             assert word not in kept
         assert transcript(api, bot) == []
@@ -336,7 +336,7 @@ class TestErasure:
         ask(bot, "My secret garden", contact=form, sessionId=reply.session)
         erased = as_operator("erase_client", workspaceId=owner.workspace.id, **contact)
         assert (erased["dialogs"], erased["leads"], len(erased["clientIds"])) == (1, 1, 1)
-        kept = repr(everything()).lower()
+        kept = repr(all_rows()).lower()
         for word in ("garden", "ada@", "9161234567"):
             assert word not in kept
 
@@ -358,7 +358,7 @@ class TestErasure:
             "erase_client", workspaceId=owner.workspace.id, email="ada@example.com"
         )
         assert (erased["dialogs"], erased["leads"], erased["clientIds"]) == (1, 0, [])
-        assert "ada@example" not in repr(everything())
+        assert "ada@example" not in repr(all_rows())
 
     def test_an_answer_in_progress_leaves_nothing_after_erasure(
         self, api: Api, bot: Bot, owner: Owner
@@ -367,7 +367,7 @@ class TestErasure:
         next(iter(stream.body))  # type: ignore[call-overload]
         as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
         stream.whole_body()
-        assert "ada@example" not in repr(everything())
+        assert "ada@example" not in repr(all_rows())
         assert transcript(api, bot) == []
         assert bot.money[1] == 0
 
@@ -388,7 +388,7 @@ class TestExpiry:
         time.pass_by(hours=2)
         schedules.run_jobs()
         assert listed(api, bot) == []
-        left = {key for key in everything() if "DIALOG" in key or "SESSION" in key}
+        left = {key for key in all_rows() if "DIALOG" in key or "SESSION" in key}
         assert {key for key in left if "COUNT" not in key} == set()
         assert counters.read(bot.workspace_id, DIALOGS.noun)[counters.TOTAL] == 0
         assert ask(bot, "Hi", sessionId=reply.session).status == 404
@@ -441,14 +441,14 @@ class TestWidget:
     def test_beacons_send_events_as_plain_text_and_are_not_audited(
         self, api: Api, bot: Bot
     ) -> None:
-        before = everything().keys()
+        before = all_rows().keys()
         body = json.dumps({"agentId": bot.id, "visitId": "a", "stage": "loaded"}).encode()
         answer = Api(None).call(
             "POST", "/api/public/widget-event", body, {"Content-Type": "text/plain"}
         )
         assert (answer.status, answer.data["counted"]) == (200, True)
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
-        made = everything().keys() - before
+        made = all_rows().keys() - before
         assert made
         assert not any(key.startswith("audit/") for key in made)
 

@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.domains.chat.store import open_streams
-from tests.conftest import Time, at_once
+from tests.conftest import Time, run_concurrently
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "unscaled")]
 
@@ -45,4 +45,4 @@ def test_of_many_concurrent_streams_ten_are_admitted() -> None:
             return False
         return True
 
-    assert sum(at_once(14, begin)) == 10
+    assert sum(run_concurrently(14, begin)) == 10

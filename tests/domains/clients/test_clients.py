@@ -10,7 +10,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.clients.operations import erasure
 from chalicelib.domains.contacts.store.clients import CLIENTS
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.conftest import Api, Owner, Time, all_rows, as_operator
 from tests.factories.examples import FORM, submit
 
 LIST, UPDATE = "/api/clients/list", "/api/clients/update"
@@ -191,7 +191,7 @@ class TestEraseClient:
             "storedAnswers": 1,
             "linkedClients": [],
         }
-        rows = str(everything())
+        rows = str(all_rows())
         assert [secret for secret in SECRETS if secret in rows] == []
         assert api.get("/api/crm/stats") == before
         left = api.get(f"/api/clients/{client['id']}")["client"]
@@ -206,9 +206,9 @@ class TestEraseClient:
     def test_stored_answers_for_other_clients_stay(self, api: Api, owner: Owner, form: str) -> None:
         submit(form, **ADA)
         api.post("/api/products/create", {"name": "Rye", "price": 1}, key="k")
-        (stored,) = [key for key in everything() if "IDEMPOTENCY" in key]
+        (stored,) = [key for key in all_rows() if "IDEMPOTENCY" in key]
         assert self.erase(owner, email="ada@example.com")["storedAnswers"] == 0
-        assert stored in everything()
+        assert stored in all_rows()
 
     def test_erasure_includes_other_peoples_leads_with_the_phone(
         self, api: Api, owner: Owner, form: str
@@ -238,18 +238,18 @@ class TestEraseClient:
         assert api.get(f"/api/forms/collection/{theirs}")["lead"]["email"] is None
         kept = api.get(f"/api/clients/{ada['id']}")["client"]
         assert (kept["name"], kept["email"]) == ("Ada", "ada@example.com")
-        assert "Mallory" not in str(everything())
+        assert "Mallory" not in str(all_rows())
 
     def test_a_dry_run_shows_each_record_with_its_contacts_and_removes_nothing(
         self, api: Api, owner: Owner, form: str
     ) -> None:
         lead = submit(form, **ADA, message="or ada@work.example.com")
         client = client_of(api, lead)
-        before = everything()
+        before = all_rows()
         shown = as_operator(
             "erase_client", workspaceId=owner.workspace.id, email=ADA["email"], dryRun=True
         )
-        assert everything() == before
+        assert all_rows() == before
         assert (shown["erased"], shown["leads"], shown["storedAnswers"]) == (False, 1, 0)
         who = {"name": "Ада", "email": "ada@example.com", "phone": "+74951234567"}
         by = {"foundBy": "contact"}
@@ -270,7 +270,7 @@ class TestEraseClient:
         name = "email" if "@" in former else "phone"
         erased = self.erase(owner, **{name: former})
         assert (erased["clientId"], erased["leads"]) == (client["id"], 2)
-        rows = str(everything())
+        rows = str(all_rows())
         secrets = (*SECRETS, "ada@new", "4951234568")
         assert [secret for secret in secrets if secret in rows] == []
 
@@ -288,7 +288,7 @@ class TestEraseClient:
 
         run_unit(owner.workspace.id, None, stage)
         assert self.erase(owner, email="ada@example.com")["clientId"] == client["id"]
-        assert "ada@new" not in str(everything())
+        assert "ada@new" not in str(all_rows())
 
     @pytest.mark.parametrize("where", ["changed by a key", "in the text"])
     def test_another_contact_of_a_lead_is_found(
@@ -304,7 +304,7 @@ class TestEraseClient:
             )
             assert found["leads"] == 1
         assert self.erase(owner, email="ada@example.com")["leads"] == 1
-        assert [secret for secret in SECRETS if secret in str(everything())] == []
+        assert [secret for secret in SECRETS if secret in str(all_rows())] == []
 
     @pytest.mark.parametrize("stop", range(1, 6))
     def test_a_second_call_finishes_an_erasure_interrupted_at_any_step(
@@ -328,7 +328,7 @@ class TestEraseClient:
         with pytest.raises(RuntimeError):
             self.erase(owner, email="ada@example.com")
         assert self.erase(owner, email="ada@example.com")["erased"]
-        rows = str(everything())
+        rows = str(all_rows())
         assert [secret for secret in (*SECRETS, "ada@new") if secret in rows] == []
 
     def test_an_unknown_contact_is_not_found(self, owner: Owner) -> None:

@@ -19,7 +19,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.conftest import Api, Owner, Time, all_rows, as_operator
 from tests.factories.chat import Bot, ask, new_bot
 from tests.factories.examples import FORM, submit
 from tests.factories.salon import Salon
@@ -188,7 +188,7 @@ class History:
             erased = as_operator("erase_client", **whom)
             assert erased["leads"] == shown["leads"]
             assert erased["clientIds"] == shown["clientIds"]
-            left = {key: row for key, row in everything().items() if each in str(row)}
+            left = {key: row for key, row in all_rows().items() if each in str(row)}
             assert left == {}
 
     def _note(self, word: str, contacts: set[str]) -> None:
@@ -255,7 +255,7 @@ def test_an_erasure_removes_all_data_of_one_person_and_none_of_others(
     past.erase(contact)
 
     assert theirs() == before
-    rows = str(everything())
+    rows = str(all_rows())
     lost = [word for word, contact in past.events if contact in gone]
     assert [each for each in (*gone, *lost) if each in rows] == []
     assert [word for word, contact in past.events if contact not in gone and word not in rows] == []

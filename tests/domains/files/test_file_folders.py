@@ -9,7 +9,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.files.operations import folder_deletion, folders
 from chalicelib.engine import jobs
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Time, at_once
+from tests.conftest import Api, Time, run_concurrently
 from tests.factories.files import (
     FOLDER_DELETE,
     FOLDER_UPDATE,
@@ -31,7 +31,7 @@ class TestFolders:
 
     @pytest.mark.store
     def test_of_twenty_concurrent_folders_with_one_name_one_is_created(self, api: Api) -> None:
-        answers = at_once(20, lambda _: api.call("POST", FOLDERS, {"name": "One"}))
+        answers = run_concurrently(20, lambda _: api.call("POST", FOLDERS, {"name": "One"}))
         assert Counter(a.status for a in answers) == {200: 1, 409: 19}
 
     @pytest.mark.parametrize("name", ["", "  ", "a/b", "a\\b", "a\x00b", "x" * 101, "\u200b"])
@@ -106,7 +106,7 @@ class TestUpdateFolder:
     ) -> None:
         a, b = folder(api, "a")["id"], folder(api, "b")["id"]
         moves = [{"id": a, "parentId": b}, {"id": b, "parentId": a}]
-        answers = at_once(2, lambda number: api.call("POST", FOLDER_UPDATE, moves[number]))
+        answers = run_concurrently(2, lambda number: api.call("POST", FOLDER_UPDATE, moves[number]))
         assert sorted(answer.status for answer in answers) == [200, 400]
 
 
@@ -186,7 +186,7 @@ class TestDeleteFolder:
             body = {"name": "a", "content": "aGk=", "folderId": gone}
             return api.call("POST", UPLOAD, body)
 
-        deleted, *uploads = at_once(6, act)
+        deleted, *uploads = run_concurrently(6, act)
         assert deleted.status == 200
         assert {a.status for a in uploads} <= {200, 404}
         assert listed(api)["pagination"]["total"] == sum(a.status == 200 for a in uploads)

@@ -15,7 +15,7 @@ from chalicelib.gateways.object_store import FolderStore
 from chalicelib.transports.http import HttpRequest
 from chalicelib.transports.schedules import run_jobs
 from infra.local.devserver import files as devserver_files
-from tests.conftest import Api, Owner, Time, at_once
+from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.files import (
     ANNOUNCE,
     COMPLETE,
@@ -401,7 +401,9 @@ class TestTwoSteps:
     def test_twenty_concurrent_completions_make_one_file(self, api: Api, owner: Owner) -> None:
         before, announced = kept(), announce(api, 3)
         put(announced, b"abc")
-        answers = at_once(20, lambda _: api.call("POST", COMPLETE, {"id": announced["id"]}))
+        answers = run_concurrently(
+            20, lambda _: api.call("POST", COMPLETE, {"id": announced["id"]})
+        )
         assert Counter(a.status for a in answers) == {200: 20}
         assert len({a.data["file"]["url"] for a in answers}) == 1
         assert listed(api)["pagination"]["total"] == 1
@@ -451,7 +453,7 @@ class TestTwoSteps:
                 return api.call("POST", COMPLETE, {"id": announced["id"]})
             return run_jobs()
 
-        _, *answers = at_once(4, act)
+        _, *answers = run_concurrently(4, act)
         done = sum(a.status == 200 for a in answers)
         assert used(owner) == 3 * bool(done)
         assert listed(api)["pagination"]["total"] == bool(done)

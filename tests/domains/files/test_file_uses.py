@@ -10,7 +10,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.files.operations import deletion
 from chalicelib.engine import file_uses, jobs
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, at_once
+from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.files import DELETE, kept, upload, used
 from tests.factories.products import png
 from tests.fakes.internet import Internet, says
@@ -152,7 +152,7 @@ class TestDeletion:
                 body = {"id": loaf["id"], "images": [{"fileId": file["id"]}]}
                 return api.call("POST", "/api/products/update", body)
 
-            updated, deleted = (answer.status for answer in at_once(2, act))
+            updated, deleted = (answer.status for answer in run_concurrently(2, act))
             assert (updated, deleted) in {(200, 409), (404, 200)}
             assert len(read(api, loaf)["images"]) == (updated == 200)
 
@@ -199,7 +199,7 @@ class TestProducts:
         self, api: Api, owner: Owner
     ) -> None:
         file = image(api)
-        at_once(20, lambda _: product(api, file))
+        run_concurrently(20, lambda _: product(api, file))
         assert len(rows(owner, file)) == 20
 
 

@@ -14,7 +14,7 @@ from chalicelib.engine.listing import queries
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.object_store import FolderStore
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, as_operator, at_once
+from tests.conftest import Api, Owner, Time, as_operator, run_concurrently
 from tests.factories.files import (
     ANNOUNCE,
     COMPLETE,
@@ -211,7 +211,7 @@ class TestDelete:
     def test_ten_concurrent_deletions_free_the_bytes_once(self, api: Api, owner: Owner) -> None:
         upload(api, body=b"x" * 100)
         file = upload(api)
-        answers = at_once(10, lambda _: api.call("POST", DELETE, {"id": file["id"]}))
+        answers = run_concurrently(10, lambda _: api.call("POST", DELETE, {"id": file["id"]}))
         assert Counter(a.status for a in answers) == {200: 1, 404: 9}
         assert used(owner) == 100
 
@@ -249,7 +249,7 @@ class TestQuota:
                 return api.call("POST", UPLOAD, body)
             return api.call("POST", ANNOUNCE, {"name": "b", "size": 150})
 
-        answers = at_once(20, call)
+        answers = run_concurrently(20, call)
         taken = [a for a in answers if a.status == 200]
         assert {a.status for a in answers} <= {200, 409, 503}
         assert len(taken) == 6

@@ -1,4 +1,4 @@
-"""API keys as people make and look at them in the console (contract, Keys and scopes)."""
+"""API keys: their creation, listing and revocation in the console."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,7 +20,7 @@ from chalicelib.domains.identity.store import accounts, api_keys
 from chalicelib.engine import audit
 from chalicelib.lib import tokens
 from infra.bench.dynamodb_usage import metering
-from tests.conftest import Api, Owner, Time, as_operator, at_once, everything, in_console
+from tests.conftest import Api, Owner, Time, all_rows, as_operator, in_console, run_concurrently
 from tests.factories.sites import transactions_failing_after
 
 pytestmark = pytest.mark.store
@@ -29,28 +29,28 @@ KEY: dict[str, Any] = {"name": "Laptop", "scopes": ["*:write", "crm:read"]}
 
 
 class Member:
-    """An account in somebody's workspace."""
+    """An account that is a member of a workspace."""
 
     def __init__(self, workspace_id: str, role: str, name: str = "") -> None:
         self.workspace_id, self.role = workspace_id, role
         self.email = f"{name or role}@example.com"
         made = as_operator("create_account", email=self.email, password="long enough", name="Mara")
         self.id: str = made["accountId"]
-        self.joins(workspace_id)
+        self.join(workspace_id)
 
-    def joins(self, workspace_id: str, role: str | None = None) -> None:
+    def join(self, workspace_id: str, role: str | None = None) -> None:
         where = {"workspaceId": workspace_id, "email": self.email}
         as_operator("add_member", **where, role=role or self.role)
 
-    def does(self, operation: str, /, **arguments: Any) -> Any:
+    def call(self, operation: str, /, **arguments: Any) -> Any:
         """Call an operation with the role at the time of signing in, even if it has changed."""
         who = {"account_id": self.id, "membership": self.role}
         return in_console(self.workspace_id, operation, **who, **arguments)
 
-    def makes_a_key(self) -> str | None:
-        """Make a key; return its token, or None if that is refused."""
+    def create_key(self) -> str | None:
+        """Create a key; return its token, or None if the call is refused."""
         try:
-            token: str = self.does("create_key", **KEY)["token"]
+            token: str = self.call("create_key", **KEY)["token"]
         except (ConflictError, ForbiddenError):
             return None
         return token
@@ -59,7 +59,7 @@ class Member:
         return as_operator("remove_member", workspaceId=self.workspace_id, email=self.email)
 
     def is_demoted(self) -> None:
-        self.joins(self.workspace_id, "member")
+        self.join(self.workspace_id, "member")
 
     def is_disabled(self) -> Any:
         return as_operator("disable_account", email=self.email)
@@ -84,7 +84,7 @@ class TestListKeys:
     def test_shows_everything_of_a_key_but_its_token(self, theirs: Owner, time: Time) -> None:
         manager = Member(theirs.workspace.id, "manager")
         expires = time.now + timedelta(days=30)
-        made = manager.does("create_key", **KEY, expires=expires.isoformat())
+        made = manager.call("create_key", **KEY, expires=expires.isoformat())
         found = listed(theirs)
         assert found["keys"] == [
             {
@@ -126,7 +126,7 @@ class TestListKeys:
 
     def test_is_for_members_to_look_at(self, theirs: Owner) -> None:
         theirs.token()
-        assert len(Member(theirs.workspace.id, "member").does("list_keys")["keys"]) == 1
+        assert len(Member(theirs.workspace.id, "member").call("list_keys")["keys"]) == 1
 
     def test_shows_no_key_of_another_workspace(self, theirs: Owner, owner: Owner) -> None:
         assert listed(owner)["keys"]
@@ -156,11 +156,11 @@ class TestCreateKey:
         self, plan: str, new_owner: Callable[..., Owner]
     ) -> None:
         poor = new_owner(plan)
-        before = everything()
+        before = all_rows()
         with pytest.raises(PlanRequiredError, match=f"is on {plan}. Upgrade") as caught:
             make(poor)
         assert (caught.value.status, caught.value.code) == (403, "plan_required")
-        assert everything() == before
+        assert all_rows() == before
 
     def test_works_as_soon_as_the_plan_does(self, new_owner: Callable[..., Owner]) -> None:
         poor = new_owner("free")
@@ -172,14 +172,14 @@ class TestCreateKey:
 
     def test_belongs_to_whoever_makes_it(self, theirs: Owner) -> None:
         manager = Member(theirs.workspace.id, "manager")
-        manager.does("create_key", **KEY)
+        manager.call("create_key", **KEY)
         make(theirs)
         owners = [key["account"]["id"] for key in listed(theirs)["keys"]]
         assert owners == [theirs.workspace.owner_id, manager.id]
 
     def test_is_not_for_members(self, theirs: Owner) -> None:
         with pytest.raises(ForbiddenError, match="may look, not change"):
-            Member(theirs.workspace.id, "member").does("create_key", **KEY)
+            Member(theirs.workspace.id, "member").call("create_key", **KEY)
 
     def test_never_works_in_another_workspace_than_the_sessions(
         self, theirs: Owner, owner: Owner
@@ -216,13 +216,13 @@ class TestRevokeKey:
     def test_of_anybody_is_for_who_manages_the_workspace(self, theirs: Owner) -> None:
         key_id = make(theirs)
         manager = Member(theirs.workspace.id, "manager")
-        assert manager.does("revoke_key", id=key_id)["keyId"] == key_id
+        assert manager.call("revoke_key", id=key_id)["keyId"] == key_id
         assert listed(theirs)["keys"][0]["state"] == "revoked"
 
     def test_is_not_for_members(self, theirs: Owner) -> None:
         key_id = make(theirs)
         with pytest.raises(ForbiddenError, match="may look, not change"):
-            Member(theirs.workspace.id, "member").does("revoke_key", id=key_id)
+            Member(theirs.workspace.id, "member").call("revoke_key", id=key_id)
 
     def test_of_another_workspace_is_not_found(self, theirs: Owner, owner: Owner) -> None:
         key_id = make(owner)
@@ -235,7 +235,7 @@ def test_the_key_of_an_account_that_was_removed_from_the_workspace_stays_in_the_
     theirs: Owner,
 ) -> None:
     manager = Member(theirs.workspace.id, "manager")
-    manager.does("create_key", **KEY)
+    manager.call("create_key", **KEY)
     email = accounts.get(manager.id).email
     as_operator("remove_member", workspaceId=theirs.workspace.id, email=email)
     (key,) = listed(theirs)["keys"]
@@ -271,8 +271,8 @@ class TestKeysDieWithTheirHolder:
     @each_loss
     def test_whatever_is_lost(self, loses: Callable[[Member], object], theirs: Owner) -> None:
         manager, other = (Member(theirs.workspace.id, "manager", name) for name in ("eve", "bob"))
-        tokens = [manager.makes_a_key() for _ in range(3)]
-        kept = other.makes_a_key()
+        tokens = [manager.create_key() for _ in range(3)]
+        kept = other.create_key()
         loses(manager)
         assert not any(map(works, filter(None, tokens)))
         assert kept
@@ -284,10 +284,10 @@ class TestKeysDieWithTheirHolder:
     ) -> None:
         manager = Member(theirs.workspace.id, "manager")
         loses(manager)
-        before = everything()
+        before = all_rows()
         with pytest.raises((ForbiddenError, ConflictError)):
-            manager.does("create_key", **KEY)
-        assert everything() == before
+            manager.call("create_key", **KEY)
+        assert all_rows() == before
 
     @each_loss
     def test_that_is_lost_while_a_key_is_made(
@@ -306,7 +306,7 @@ class TestKeysDieWithTheirHolder:
 
         monkeypatch.setattr(tokens, "generate", late)
         with pytest.raises((ForbiddenError, ConflictError)):
-            manager.does("create_key", **KEY)
+            manager.call("create_key", **KEY)
         assert listed(theirs)["keys"] == []
 
     @each_loss
@@ -318,12 +318,12 @@ class TestKeysDieWithTheirHolder:
     ) -> None:
         """After the last look at the keys, before the commit."""
         manager = Member(theirs.workspace.id, "manager")
-        made = [manager.makes_a_key()]
+        made = [manager.create_key()]
         stage = keys.stage_revocations
 
         def late(*args: Any, **kwargs: Any) -> Any:
             if len(made) == 1:
-                made.append(manager.makes_a_key())
+                made.append(manager.create_key())
             return stage(*args, **kwargs)
 
         for module in (members, accounts_domain):
@@ -336,20 +336,20 @@ class TestKeysDieWithTheirHolder:
     def test_that_are_made_at_once(self, loses: Callable[[Member], object], theirs: Owner) -> None:
         for number in range(4):
             manager = Member(theirs.workspace.id, "manager", f"m{number}")
-            made = [manager.makes_a_key()]
+            made = [manager.create_key()]
 
             def act(turn: int, manager: Member = manager) -> str | None:
-                return manager.makes_a_key() if turn else str(loses(manager) or "")
+                return manager.create_key() if turn else str(loses(manager) or "")
 
-            made += at_once(5, act)[1:]
+            made += run_concurrently(5, act)[1:]
             assert not any(works(token) for token in made if token)
             assert api_keys.live(theirs.workspace.id) == []
 
     def test_in_the_workspaces_that_are_lost_alone(self, theirs: Owner, owner: Owner) -> None:
         manager = Member(theirs.workspace.id, "manager")
-        manager.joins(owner.workspace.id)
+        manager.join(owner.workspace.id)
         there = in_console(owner.workspace.id, "create_key", account_id=manager.id, **KEY)
-        here = manager.makes_a_key()
+        here = manager.create_key()
         manager.is_demoted()
         assert here
         assert not works(here)
@@ -357,8 +357,8 @@ class TestKeysDieWithTheirHolder:
 
     def test_but_not_with_a_promotion(self, theirs: Owner) -> None:
         manager = Member(theirs.workspace.id, "manager")
-        token = manager.makes_a_key()
-        manager.joins(theirs.workspace.id, "manager")
+        token = manager.create_key()
+        manager.join(theirs.workspace.id, "manager")
         assert token
         assert works(token)
 
@@ -374,8 +374,8 @@ class TestKeysDieWithTheirHolder:
         def late(*args: Any, **kwargs: Any) -> Any:
             if not made:
                 made.append(None)
-                manager.joins(theirs.workspace.id)
-                made[0] = manager.makes_a_key()
+                manager.join(theirs.workspace.id)
+                made[0] = manager.create_key()
             return row(*args, **kwargs)
 
         monkeypatch.setattr(members.workspaces, "membership_row", late)
@@ -385,7 +385,7 @@ class TestKeysDieWithTheirHolder:
 
     def test_is_audited_with_the_keys(self, theirs: Owner) -> None:
         manager = Member(theirs.workspace.id, "manager")
-        manager.makes_a_key()
+        manager.create_key()
         (key,) = listed(theirs)["keys"]
         manager.is_demoted()
         (entry, *_) = audit.latest(theirs.workspace.id)
@@ -401,7 +401,7 @@ class TestDisableAccount:
         homes = [theirs.workspace.id, *(new_owner().workspace.id for _ in range(2))]
         made: dict[str, set[str]] = {}
         for home, count in zip(homes, (1, 2, 0), strict=True):
-            manager.joins(home)
+            manager.join(home)
             who = {"account_id": manager.id}
             made[home] = {
                 in_console(home, "create_key", **who, **KEY)["keyId"] for _ in range(count)
@@ -425,7 +425,7 @@ class TestDisableAccount:
             manager = Member(theirs.workspace.id, "manager", f"m{allowed}")
             homes = [theirs.workspace.id, new_owner().workspace.id, new_owner().workspace.id]
             for home in homes:
-                manager.joins(home)
+                manager.join(home)
                 in_console(home, "create_key", account_id=manager.id, **KEY)
             with transactions_failing_after(allowed), pytest.raises(UnavailableError):
                 manager.is_disabled()
@@ -439,12 +439,12 @@ class TestDisableAccount:
 
     def test_again_changes_nothing(self, theirs: Owner, time: Time) -> None:
         manager = Member(theirs.workspace.id, "manager")
-        manager.makes_a_key()
+        manager.create_key()
         first = manager.is_disabled()
-        before = everything()
+        before = all_rows()
         time.pass_by(hours=1)
         assert manager.is_disabled() == {**first, "revokedKeys": 0}
-        assert everything() == before
+        assert all_rows() == before
 
     def test_of_an_owner_leaves_the_operator_no_key_to_make(self, theirs: Owner) -> None:
         email = accounts.get(theirs.workspace.owner_id).email

@@ -8,7 +8,7 @@ import pytest
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.principals import PLATFORM
 from infra.bench.dynamodb_usage import metering
-from tests.conftest import Owner, Time, as_operator, at_once, in_console
+from tests.conftest import Owner, Time, as_operator, in_console, run_concurrently
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
@@ -135,7 +135,7 @@ class TestListMembers:
         home = make_workspace("ada@example.com")
         for number in range(8):
             make_account(f"m{number}@example.com")
-        at_once(8, lambda number: join(home, f"m{number}@example.com"))
+        run_concurrently(8, lambda number: join(home, f"m{number}@example.com"))
         assert len(self.listed(home)) == 9
 
     def test_shows_nobody_of_another_workspace(self, new_owner: Callable[..., Owner]) -> None:

@@ -23,7 +23,7 @@ from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, console_sessions
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
-from tests.conftest import Time, as_operator, at_once, everything
+from tests.conftest import Time, all_rows, as_operator, run_concurrently
 from tests.factories.console import begun
 
 pytestmark = pytest.mark.store
@@ -39,14 +39,14 @@ def account(database: None) -> str:
 
 
 @pytest.fixture
-def limited(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> Iterator[None]:
+def limited(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> Iterator[None]:
     """Limits as they are in production."""
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
-    read_anew()
+    reload_settings()
     assert settings().rate_limit_scale == 1
     yield
     monkeypatch.undo()
-    read_anew()
+    reload_settings()
 
 
 def live(token: str) -> ConsoleSessionRow | None:
@@ -115,7 +115,7 @@ class TestSignIn:
 
     def test_keeps_a_hash_of_the_token_alone(self, account: str) -> None:
         token = begun(EMAIL, browser="Firefox")
-        stored = json.dumps(everything(), default=str)
+        stored = json.dumps(all_rows(), default=str)
         assert "Firefox" in stored
         assert token not in stored
         assert PASSWORD not in stored
@@ -212,13 +212,15 @@ class TestThrottle:
     def test_attempts_at_the_same_moment_do_not_exceed_the_limit_of_an_account(
         self, account: str, time: Time
     ) -> None:
-        told = at_once(60, lambda number: type(refusal(password="x", visitor=f"v{number}")))
+        told = run_concurrently(
+            60, lambda number: type(refusal(password="x", visitor=f"v{number}"))
+        )
         assert told.count(UnauthorizedError) == 50
         assert told.count(RateLimitedError) == 10
 
     def test_keeps_no_address_with_the_counter(self, account: str) -> None:
         refusal("nobody@example.com")
-        assert "nobody@example.com" not in json.dumps(everything(), default=str)
+        assert "nobody@example.com" not in json.dumps(all_rows(), default=str)
 
     def test_holds_for_guesses_of_who_has_found_a_session(self, account: str, time: Time) -> None:
         token = begun(EMAIL)
@@ -409,7 +411,7 @@ class TestRaces:
             except UnauthorizedError:
                 return ""
 
-        own, *others = at_once(6, act)
+        own, *others = run_concurrently(6, act)
         assert live(own)
         assert not any(live(token) for token in others if token)
 
@@ -423,7 +425,7 @@ class TestRaces:
             except UnauthorizedError:
                 return ""
 
-        tokens = [begun(EMAIL), *at_once(6, act)]
+        tokens = [begun(EMAIL), *run_concurrently(6, act)]
         assert not any(live(token) for token in tokens if token)
         assert isinstance(refusal(), UnauthorizedError)
 
@@ -437,7 +439,7 @@ class TestRaces:
             except (ValidationError, AssertionError):  # refused, or its session has just ended
                 return None
 
-        made = at_once(2, change)
+        made = run_concurrently(2, change)
         assert sum(token is not None for token in made) == 1
         won = next(number for number, token in enumerate(made) if token)
         assert live(made[won])
@@ -446,7 +448,7 @@ class TestRaces:
     def test_all_attempts_at_once_are_counted(
         self, account: str, limited: None, time: Time
     ) -> None:
-        told = at_once(14, lambda _: type(refusal(password="wrong")))
+        told = run_concurrently(14, lambda _: type(refusal(password="wrong")))
         assert sorted(kind.__name__ for kind in told) == (
             ["RateLimitedError"] * 4 + ["UnauthorizedError"] * 10
         )

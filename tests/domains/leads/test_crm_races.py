@@ -12,7 +12,7 @@ from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine import metrics
 from chalicelib.engine.listing import counters
-from tests.conftest import Api, Owner, as_operator, at_once
+from tests.conftest import Api, Owner, as_operator, run_concurrently
 from tests.factories.examples import FORM, submit
 
 pytestmark = pytest.mark.store
@@ -40,7 +40,7 @@ def test_thirty_concurrent_submissions_of_one_person_make_one_client(
         )[number % 3 == 0]
         return submit(form, name=f"Ada {number}", **contact)
 
-    ids = at_once(30, act)
+    ids = run_concurrently(30, act)
     assert len(set(ids)) == 30
     found = api.get("/api/clients/list")
     (client,) = found["clients"]
@@ -65,7 +65,7 @@ def test_thirty_concurrent_submissions_with_the_same_values_make_one_lead(
     api: Api, owner: Owner, form: str
 ) -> None:
     values = {"name": "Ada", "email": "ada@example.com"}
-    ids = at_once(30, lambda _: submit(form, "visitor", **values))
+    ids = run_concurrently(30, lambda _: submit(form, "visitor", **values))
     assert len(set(ids)) == 1
     assert api.get("/api/forms/collection-list")["total"] == 1
     assert api.get("/api/clients/list")["clients"][0]["leadsCount"] == 1
@@ -81,7 +81,7 @@ def test_concurrent_leads_with_an_email_and_a_phone_do_not_duplicate_a_client(
         {"email": "ada@example.com", "phone": "84951234567"},
         {"email": "bob@example.com", "phone": "84951234567"},
     ]
-    at_once(16, lambda n: submit(form, name=f"Ada {n}", **contacts[n % 4]))
+    run_concurrently(16, lambda n: submit(form, name=f"Ada {n}", **contacts[n % 4]))
     clients = api.get("/api/clients/list")["clients"]
     for field in ("email", "phone"):
         values = [client[field] for client in clients if client[field]]
@@ -102,7 +102,7 @@ def test_a_clients_own_changes_survive_concurrent_leads(api: Api, owner: Owner, 
         else:
             submit(form, **values)
 
-    at_once(16, act)
+    run_concurrently(16, act)
     after = api.get(f"/api/clients/{client}")["client"]
     assert (after["leadsCount"], after["tags"]) == (13, ["vip"])
     assert after["notes"] in {"0", "4", "8", "12"}
@@ -118,7 +118,7 @@ def test_counters_match_the_leads_after_concurrent_status_changes(
         body = {"id": ids[number % 4], "status": states[number // 4]}
         api.post("/api/forms/collection-status", body)
 
-    at_once(16, act)
+    run_concurrently(16, act)
     leads = api.get("/api/forms/collection-list")["collections"]
     counted = Counter(lead["status"] for lead in leads)
     stats = api.get("/api/crm/stats")
@@ -141,7 +141,7 @@ def test_an_erasure_during_submissions_leaves_no_partial_data(
         else:
             as_operator("erase_client", workspaceId=owner.workspace.id, email=values["email"])
 
-    at_once(6, act)
+    run_concurrently(6, act)
     leads = api.get("/api/forms/collection-list?size=500")["collections"]
     clients = api.get("/api/clients/list")["clients"]
     held = Counter(lead["clientId"] for lead in leads)

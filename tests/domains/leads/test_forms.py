@@ -17,7 +17,7 @@ from chalicelib.domains.leads.operations.submission import public_form
 from chalicelib.domains.leads.rules import form_texts
 from chalicelib.engine import limits
 from chalicelib.engine.listing import queries
-from tests.conftest import Api, Owner, Time, as_operator, everything, in_console
+from tests.conftest import Api, Owner, Time, all_rows, as_operator, in_console
 from tests.factories.examples import FORM, submit
 
 ORDER_FORM = {"title": "Заказ", "fields": [{"name": "phone", "label": "Телефон", "type": "phone"}]}
@@ -322,9 +322,7 @@ class TestSubmit:
     def test_no_ip_address_of_a_visitor_is_stored(self, api: Api, form: str) -> None:
         submit(form, "0a1b2c", name="Ada")
         (event,) = [
-            row
-            for key, row in everything().items()
-            if "audit/" in key and "submit_form" in str(row)
+            row for key, row in all_rows().items() if "audit/" in key and "submit_form" in str(row)
         ]
         assert event["actor"]["S"] == "visitor:0a1b2c"
 

@@ -15,7 +15,7 @@ from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.domains.sites.store import site_visits
 from chalicelib.engine import audit, metrics, visitors
-from tests.conftest import Answer, Api, Owner, Time, as_operator, at_once, everything
+from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator, run_concurrently
 from tests.factories.examples import Things, submit
 from tests.support.effort import examples
 
@@ -127,7 +127,7 @@ class TestCounting:
         before = len(audit.latest(owner.workspace.id))
         assert hit(ip="203.0.113.77", referrer="https://a.example/secret").status == 200
         assert len(audit.latest(owner.workspace.id)) == before
-        kept = repr(everything())
+        kept = repr(all_rows())
         assert "203.0.113.77" not in kept
         assert "secret" not in kept
 
@@ -162,7 +162,7 @@ class TestCounting:
             )
             return answer.status
 
-        statuses = [s for _ in range(5) for s in at_once(40, view)]
+        statuses = [s for _ in range(5) for s in run_concurrently(40, view)]
         assert Counter(statuses) == {200: 200}
         found = stats(api, things.site)
         assert found["totals"] | {"leads": 0} == {
@@ -175,10 +175,14 @@ class TestCounting:
         assert [p["views"] for p in found["topPages"]] == [200]
 
     def test_views_of_one_visitor_are_rate_limited(
-        self, hit: Any, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None], time: Time
+        self,
+        hit: Any,
+        monkeypatch: pytest.MonkeyPatch,
+        reload_settings: Callable[[], None],
+        time: Time,
     ) -> None:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "0.05")
-        read_anew()
+        reload_settings()
         assert [hit().status for _ in range(4)] == [200, 200, 200, 429]
         assert hit(ip="192.0.2.9").status == 200
 

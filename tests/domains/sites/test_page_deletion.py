@@ -6,7 +6,7 @@ from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
 from chalicelib.gateways import object_store
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.pages import (
     DELETE,
     create,
@@ -87,11 +87,11 @@ class TestDeletePage:
         create(api, site)
         page = create(api, site)
         save(api, page, "html")
-        before = everything()
+        before = all_rows()
         for more in ({}, {"confirm": True}, {"confirm": False}):
             data = api.post(DELETE, {"id": page["id"], "dryRun": True, **more})
             assert data == {"status": True, "id": page["id"], "deleted": False}
-        assert everything() == before
+        assert all_rows() == before
         assert objects(owner) == [b"html"]
 
     def test_the_home_page_is_not_deleted_while_there_are_others(self, api: Api, site: str) -> None:

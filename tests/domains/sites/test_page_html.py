@@ -12,7 +12,7 @@ from chalicelib.engine.connection import connection
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import object_store
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.pages import (
     MIB,
     SAVE,
@@ -132,7 +132,7 @@ class TestSavePageHtml:
         monkeypatch.setattr(retry, "sleep", lambda _: None)
         page = create(api, site)
         save(api, page, "before")
-        before = everything()
+        before = all_rows()
 
         def refuse(**_: Any) -> None:
             error = {"Code": "TransactionCanceledException", "Message": "cancelled"}
@@ -146,7 +146,7 @@ class TestSavePageHtml:
         finally:
             events.unregister("before-call.dynamodb.TransactWriteItems", refuse)
         assert answer.status == 503
-        assert everything() == before
+        assert all_rows() == before
         assert objects(owner) == [b"before"]
         assert read(api, page)["page"]["html"] == "before"
 
@@ -190,7 +190,7 @@ class TestSavePageHtml:
     ) -> None:
         page = create(api, site)
         saved = save(api, page, "before")
-        before = everything()
+        before = all_rows()
 
         def full(*_: object) -> None:
             raise OSError("disk full")
@@ -199,7 +199,7 @@ class TestSavePageHtml:
         answer = api.refused("POST", SAVE, {"id": page["id"], "html": "after"})
         assert answer.status >= 500
         assert "disk" not in answer.body.decode()
-        assert everything() == before
+        assert all_rows() == before
         assert read(api, page)["page"] == saved
 
     def test_a_save_succeeds_even_if_the_old_object_cannot_be_removed(

@@ -14,7 +14,7 @@ from chalicelib.domains.sites.store import pages as store_pages
 from chalicelib.engine import audit
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import object_store
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.pages import (
     CREATE,
     DELETE,
@@ -95,12 +95,12 @@ class TestLongDesignSystem:
     ) -> None:
         page = create(api, site)
         update(api, page, designSystem=design(5000))
-        assert any("#PAGE#DESIGN/" in key for key in everything())
+        assert any("#PAGE#DESIGN/" in key for key in all_rows())
         if last == "deleted":
             delete(api, page)
         else:
             update(api, page, designSystem=None if last == "cleared" else {"a": 1})
-        assert not any("#PAGE#DESIGN/" in key for key in everything())
+        assert not any("#PAGE#DESIGN/" in key for key in all_rows())
 
     def test_a_long_design_system_is_never_shown_with_another_version_of_its_page(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
@@ -135,7 +135,7 @@ class TestQuota:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 1000)
         page, other = create(api, site), create(api, site)
         save(api, page, "x" * 700)
-        before = everything()
+        before = all_rows()
         for path, body in (
             (SAVE, {"id": other["id"], "html": "y" * 301}),
             (SAVE, {"id": page["id"], "html": "y" * 1001}),
@@ -145,7 +145,7 @@ class TestQuota:
             answer = api.refused("POST", path, body)
             assert (answer.status, answer.data["code"]) == (409, "quota_exceeded"), path
             assert "Delete some or upgrade" in answer.data["message"]
-        after = {key: row for key, row in everything().items() if "/LIMIT#" not in key}
+        after = {key: row for key, row in all_rows().items() if "/LIMIT#" not in key}
         assert after == before
         assert objects(owner) == [b"x" * 700]
         save(api, other, "y" * 300)

@@ -19,7 +19,7 @@ from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork, in_batches
 from chalicelib.gateways import object_store
 from chalicelib.lib import slugs
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.pages import (
     CREATE,
     DELETE,
@@ -374,11 +374,11 @@ class TestCreatePage:
         assert listed(api, site) == []
 
     def test_an_unknown_site_is_not_found(self, api: Api) -> None:
-        before = everything()
+        before = all_rows()
         for body in ({"title": "x"}, {"title": "x", "slug": "x"}):
             answer = api.refused("POST", CREATE, {"projectId": new_id(), **body})
             assert (answer.status, answer.data["code"]) == (404, "not_found")
-        assert set(everything()) == set(before)
+        assert set(all_rows()) == set(before)
 
     def test_html_is_ignored_with_a_warning(self, api: Api, site: str) -> None:
         data = api.post(CREATE, {"projectId": site, "title": "x", "html": "<p>"})

@@ -13,7 +13,7 @@ from chalicelib.domains.sites.store.pages import PAGES, DesignRow
 from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.conftest import Api, Owner, Time, all_rows, as_operator
 from tests.factories.sites import (
     CREATE,
     DELETE,
@@ -46,7 +46,7 @@ def rows_about(text: str) -> list[str]:
     """Return the keys of all stored rows that contain a text, except in the audit log."""
     return [
         key
-        for key, row in everything().items()
+        for key, row in all_rows().items()
         if text in f"{key}{row}" and not key.startswith("audit/")
     ]
 
@@ -221,9 +221,9 @@ class TestDeleteSite:
         site = create(api)
         add_page(api, site)
         add_page(api, site)
-        before = everything()
+        before = all_rows()
         dry = delete(api, site, dryRun=True)
-        assert everything() == before
+        assert all_rows() == before
         assert dry["deleted"] is False
         assert dry["cascade"] == {"pages": 2, "forms": 0, "domain": None}
         assert delete(api, site)["cascade"] == dry["cascade"]
@@ -265,9 +265,9 @@ class TestDeleteSite:
         site = create(api)
         add_page(api, site)
         slugs = f"/W#{owner.workspace.id}#PAGE#BY#slug#"
-        assert any(slugs in f"/{key}" for key in everything())
+        assert any(slugs in f"/{key}" for key in all_rows())
         delete(api, site)
-        left = everything()
+        left = all_rows()
         assert not any(slugs in f"/{key}" for key in left)
         assert not any(f"W#{owner.workspace.id}#PAGE/" in key for key in left)
 
@@ -278,7 +278,7 @@ class TestDeleteSite:
         page = add_page(api, site)
         delete(api, site)
         until = str(int((time.now + timedelta(days=30)).timestamp()))
-        rows = everything()
+        rows = all_rows()
         for noun, record in (("SITE", site), ("PAGE", page)):
             kept = rows[f"content/W#{owner.workspace.id}#{noun}#TRASH/{record['id']}"]
             assert kept["expires"] == {"N": until}
@@ -376,11 +376,11 @@ class TestDeleteSite:
     def test_a_deletion_that_fails_changes_nothing(self, api: Api) -> None:
         site = create(api)
         add_page(api, site)
-        before = everything()
+        before = all_rows()
         with transactions_failing_after(0):
             answer = api.refused("POST", DELETE, {"id": site["id"]})
         assert (answer.status, answer.data["code"]) == (503, "unavailable")
-        assert everything() == before
+        assert all_rows() == before
 
     def test_delete_leaves_one_audit_record(self, owner: Owner, api: Api) -> None:
         site = create(api)

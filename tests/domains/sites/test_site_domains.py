@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.domains.sites.store.sites import find_domain_claim
 from chalicelib.gateways import dns
-from tests.conftest import Api, Owner, Time, at_once
+from tests.conftest import Api, Owner, Time, run_concurrently
 
 SET = "/api/projects/set-domain"
 Records = dict[str, set[str] | None]
@@ -186,7 +186,7 @@ class TestNewOwner:
         for binding in records:
             add(txt_records, binding)
         body = {"domain": "www.example.com"}
-        answers = at_once(6, lambda n: other.call("POST", SET, {**body, "id": sites[n]}))
+        answers = run_concurrently(6, lambda n: other.call("POST", SET, {**body, "id": sites[n]}))
         assert sorted(a.status for a in answers) == [200, 409, 409, 409, 409, 409]
         bound = [project(other, theirs)["domain"]["status"] for theirs in sites]
         assert sorted(bound) == ["active", *["pending"] * 5]
@@ -207,7 +207,7 @@ class TestNewOwner:
         }[how]
         take = {"id": theirs, "domain": "www.example.com"}
         calls = [lambda: api.call("POST", path, body), lambda: other.call("POST", SET, take)]
-        answers = at_once(2, lambda n: calls[n]())
+        answers = run_concurrently(2, lambda n: calls[n]())
         assert [a.status for a in answers] == [200, 200]
         assert project(other, theirs)["domain"]["status"] == "active"
         claim = find_domain_claim("www.example.com")
@@ -227,7 +227,7 @@ def test_of_many_sites_that_prove_one_domain_concurrently_one_gets_it(
         values.add(record["value"])
     txt_records[record["host"]] = values
     body = {"domain": "www.example.com"}
-    answers = at_once(6, lambda n: api.call("POST", SET, {**body, "id": sites[n]}))
+    answers = run_concurrently(6, lambda n: api.call("POST", SET, {**body, "id": sites[n]}))
     assert sorted(a.status for a in answers) == [200, 409, 409, 409, 409, 409]
 
 

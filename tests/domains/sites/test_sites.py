@@ -11,7 +11,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
 from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
-from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.conftest import Api, Owner, Time, all_rows, as_operator
 from tests.factories.sites import (
     CREATE,
     DELETE,
@@ -333,11 +333,11 @@ class TestCreateSite:
 
     def test_a_slug_taken_in_the_same_workspace_is_refused(self, api: Api) -> None:
         create(api, slug="bakery")
-        before = everything()
+        before = all_rows()
         answer = api.refused("POST", CREATE, {"title": "Other", "slug": "bakery"})
         assert (answer.status, answer.data["code"]) == (409, "slug_taken")
         assert "bakery" in answer.data["message"]
-        assert everything() == before
+        assert all_rows() == before
 
     def test_a_slug_taken_in_another_workspace_is_refused(self, api: Api, new_owner: Any) -> None:
         create(new_owner().api(), slug="bakery")

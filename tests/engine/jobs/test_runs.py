@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.engine import jobs
 from infra.bench.dynamodb_usage import metering
-from tests.conftest import Time, at_once
+from tests.conftest import Time, run_concurrently
 from tests.engine.jobs.conftest import WORKSPACE, Worker, cancel, rows, spoil, stage
 from tests.support.patience import PATIENCE
 
@@ -20,7 +20,7 @@ class TestOverlappingRuns:
     def test_eight_runners_run_each_job_once(self, worker: Worker) -> None:
         for number in range(40):
             stage(f"{number}")
-        done = at_once(8, lambda _: jobs.run({"tidy": worker})["tidy"])
+        done = run_concurrently(8, lambda _: jobs.run({"tidy": worker})["tidy"])
         assert sum(done) == 40
         assert Counter(worker.done) == {f"{number}": 1 for number in range(40)}
         assert rows() == 0
@@ -29,7 +29,7 @@ class TestOverlappingRuns:
         for number in range(10):
             stage(f"{number}")
         worker.fails = lambda _: True
-        at_once(8, lambda _: jobs.run({"tidy": worker}))
+        run_concurrently(8, lambda _: jobs.run({"tidy": worker}))
         assert Counter(worker.tried) == {f"{number}": 1 for number in range(10)}
         assert rows() == 10
 
@@ -64,7 +64,7 @@ class TestOverlappingRuns:
             return found
 
         monkeypatch.setattr(jobs, "_due", wait)
-        at_once(5, lambda _: jobs.run({"tidy": worker}, stop=lambda: bool(worker.tried)))
+        run_concurrently(5, lambda _: jobs.run({"tidy": worker}, stop=lambda: bool(worker.tried)))
         assert worker.tried == ["a"]
         assert rows() == 1
 

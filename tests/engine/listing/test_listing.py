@@ -24,7 +24,7 @@ from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 from infra.local.seed import FIRST_MADE_AT, seed
-from tests.conftest import at_once
+from tests.conftest import run_concurrently
 from tests.engine.listing.conftest import BEGUN, SMALL, WORKSPACE, page
 
 pytestmark = pytest.mark.store
@@ -269,7 +269,7 @@ class TestConcurrentWrites:
                     assert ids[:30] == still
                     assert all(30 <= one.total <= 110 for one in pages)
 
-        at_once(21, lambda number: write(number) if number < 20 else read(number))
+        run_concurrently(21, lambda number: write(number) if number < 20 else read(number))
         assert page().total == 30 + 20 * 3
         everything = [record.id for n in (1, 2, 3, 4, 5) for record in page(page=n).records]
         assert len(everything) == len(set(everything)) == 90

@@ -324,12 +324,12 @@ class TestCancellation:
 
 
 def test_bedrock_is_the_provider_of_its_models(
-    read_anew: Any, monkeypatch: pytest.MonkeyPatch
+    reload_settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LLM_PROVIDER", "bedrock openai")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("LLM_MODEL", "claude-haiku-4.5")
-    read_anew()
+    reload_settings()
     spec = llm.resolve("Claude Haiku 4.5")
     assert spec.provider_id == MODEL
     assert isinstance(llm.chat_model_for(spec), BedrockModel)
@@ -337,6 +337,6 @@ def test_bedrock_is_the_provider_of_its_models(
     assert (type(drafting), name) == (BedrockModel, MODEL)
     monkeypatch.setenv("LLM_MODEL", "their-own")
     monkeypatch.setenv("BEDROCK_PROFILE", "global")
-    read_anew()
+    reload_settings()
     assert llm.drafting_model()[1] == "their-own"
     assert llm.resolve("Claude Haiku 4.5").provider_id == MODEL.replace("eu.", "global.")

@@ -81,11 +81,11 @@ class TestAnswer:
             stream.close()
 
     @staticmethod
-    def waiting_chunked(wire: openai_api.Wire, asked: openai_api.Asked) -> None:
+    def waiting_chunked(wire: openai_api.Wire, asked: openai_api.ReceivedRequest) -> None:
         openai_api.silent_after(event(piece("first")))(wire, asked)
 
     @staticmethod
-    def waiting_plain(wire: openai_api.Wire, asked: openai_api.Asked) -> None:
+    def waiting_plain(wire: openai_api.Wire, asked: openai_api.ReceivedRequest) -> None:
         openai_api.plain(event(piece("first")))(wire, asked)
         wire.wait_for_hang_up()
 
@@ -327,7 +327,7 @@ class TestChatCompletions:
 
 @pytest.fixture
 def configured(
-    read_anew: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    reload_settings: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Settings]:
     """Read the settings again with these variables."""
 
@@ -336,7 +336,7 @@ def configured(
             monkeypatch.delenv(name, raising=False)
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        read_anew()
+        reload_settings()
         return settings()
 
     return read_settings

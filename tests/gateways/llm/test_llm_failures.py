@@ -212,7 +212,7 @@ class TestTime:
         stretched(attempt, 0.4, lambda said: said == ["a"])
 
     def test_a_refusal_with_an_endless_body_is_bounded_too(self, openai: OpenAiApi) -> None:
-        def answer(wire: openai_api.Wire, asked: openai_api.Asked) -> None:
+        def answer(wire: openai_api.Wire, asked: openai_api.ReceivedRequest) -> None:
             wire.head(401, "text/plain", "Content-Length: 1000")
             while not wire.wait_for_hang_up(0.05) and not wire.over:
                 wire.send(b"x")

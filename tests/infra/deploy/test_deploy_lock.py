@@ -16,7 +16,7 @@ from infra.deploy.aws.account import Account
 from infra.deploy.aws.store import Store
 from infra.deploy.lock import LEASE, LockedError, locked
 from tests.conftest import Time
-from tests.infra.conftest import REGION, at_once
+from tests.infra.conftest import REGION, run_concurrently
 from tests.support.patience import PATIENCE
 
 KEY = "state/lock.json"
@@ -56,7 +56,7 @@ def test_one_of_many_gets_it(store: Store) -> None:
             if next(tries) == 4:
                 all_tried.set()
 
-    outcomes = at_once(*[enter] * 5)
+    outcomes = run_concurrently(*[enter] * 5)
     assert len(entered) == 1
     assert [type(each) for each in outcomes].count(LockedError) == 4
 

@@ -46,7 +46,7 @@ def clone(folder: Path) -> Path:
 
 
 @dataclass
-class Story:
+class Deployments:
     """What came of deploying from one clone, and from another."""
 
     aws: Aws
@@ -74,7 +74,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployments]:
     with moto() as address, pytest.MonkeyPatch.context() as patch:
         aws = connected(address, patch)
         one, two = (clone(tmp_path_factory.mktemp("machine") / "x") for _ in range(2))
@@ -90,19 +90,19 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         aws.said.clear()
         second = aws.deployment(two).deploy(DeployOptions("dev"))
         python = package.find_python().path
-        yield Story(aws, two, python, [first, second], aws.apis(), list(aws.said))
+        yield Deployments(aws, two, python, [first, second], aws.apis(), list(aws.said))
 
 
 @pytest.fixture(scope="module")
-def task(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def task(deployments: Deployments, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What Lambda has of the functions, unpacked where nothing of the checkout is."""
     folder = tmp_path_factory.mktemp("task")
-    (folder / "code.zip").write_bytes(story.aws.code_of(CHAT))
+    (folder / "code.zip").write_bytes(deployments.aws.code_of(CHAT))
     return unpack(folder / "code.zip", folder / "unpacked")
 
 
 @pytest.fixture(scope="module")
-def token(story: Story) -> str:
+def token(deployments: Deployments) -> str:
     """A key to a workspace with money, made by the operator's command line of the stage."""
 
     def admin(*arguments: str) -> dict[str, Any]:
@@ -127,51 +127,55 @@ def token(story: Story) -> str:
 
 
 @pytest.fixture(scope="module")
-def function(story: Story, task: Path) -> Iterator[Lambda]:
+def function(deployments: Deployments, task: Path) -> Iterator[Lambda]:
     """The function of all routes, as it was deployed."""
-    with Lambda(task, story.python, story.variables(API)) as running:
+    with Lambda(task, deployments.python, deployments.variables(API)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def behind(story: Story) -> dict[str, str]:
+def behind(deployments: Deployments) -> dict[str, str]:
     """What the edge adds to every request."""
-    secret = story.variables(API)["EDGE_SECRET"]
+    secret = deployments.variables(API)["EDGE_SECRET"]
     return {"x-origin-secret": secret, "x-viewer-address": "203.0.113.7"}
 
 
-def test_two_machines_deploy_one_api(story: Story) -> None:
-    first, second = story.results
-    assert story.apis == [first["apiId"]] == [second["apiId"]]
+def test_two_machines_deploy_one_api(deployments: Deployments) -> None:
+    first, second = deployments.results
+    assert deployments.apis == [first["apiId"]] == [second["apiId"]]
     assert first["release"] != second["release"]
-    names = [f["FunctionName"] for f in story.aws.client("lambda").list_functions()["Functions"]]
+    names = [
+        f["FunctionName"] for f in deployments.aws.client("lambda").list_functions()["Functions"]
+    ]
     assert sorted(names) == sorted((API, JOBS, CHAT))
 
 
-def test_a_second_run_replaces_no_resource(story: Story) -> None:
-    assert story.said.count("  No changes.") == 4  # of every stack
-    assert not [line for line in story.said if line.startswith(("  Creating", "  Deleting"))]
-    assert len([line for line in story.said if line.startswith("  Updating")]) >= 4
+def test_a_second_run_replaces_no_resource(deployments: Deployments) -> None:
+    assert deployments.said.count("  No changes.") == 4  # of every stack
+    assert not [line for line in deployments.said if line.startswith(("  Creating", "  Deleting"))]
+    assert len([line for line in deployments.said if line.startswith("  Updating")]) >= 4
 
 
-def test_functions_have_the_checked_zip_and_its_runtime(story: Story) -> None:
-    zipped = (story.clone / "build" / "package" / "deployment.zip").read_bytes()
+def test_functions_have_the_checked_zip_and_its_runtime(deployments: Deployments) -> None:
+    zipped = (deployments.clone / "build" / "package" / "deployment.zip").read_bytes()
     for function in (API, JOBS, CHAT):
-        assert story.aws.code_of(function) == zipped
-        about = story.aws.client("lambda").get_function_configuration(FunctionName=function)
+        assert deployments.aws.code_of(function) == zipped
+        about = deployments.aws.client("lambda").get_function_configuration(FunctionName=function)
         assert about["Runtime"] == "python{}.{}".format(*package.find_python().version)
 
 
-def test_the_api_has_every_route(story: Story) -> None:
-    (api,) = story.aws.apis()
-    pages = story.aws.client("apigateway").get_paginator("get_resources").paginate(restApiId=api)
+def test_the_api_has_every_route(deployments: Deployments) -> None:
+    (api,) = deployments.aws.apis()
+    pages = (
+        deployments.aws.client("apigateway").get_paginator("get_resources").paginate(restApiId=api)
+    )
     paths = {resource["path"] for page in pages for resource in page["items"]}
     assert {"/api/health", "/api/mcp", "/api/agents/{id}", "/blog/{slug}", "/widget.js"} <= paths
 
 
-def test_what_others_may_read_has_no_secret(story: Story) -> None:
-    secret = story.variables(API)["EDGE_SECRET"].encode()
-    build = story.clone / "build"
+def test_what_others_may_read_has_no_secret(deployments: Deployments) -> None:
+    secret = deployments.variables(API)["EDGE_SECRET"].encode()
+    build = deployments.clone / "build"
     having = {
         path.relative_to(build).parts[:2]
         for folder in (build / "package", build / "project-dev")
@@ -182,20 +186,20 @@ def test_what_others_may_read_has_no_secret(story: Story) -> None:
     assert (build / "project-dev" / ".chalice").stat().st_mode & 0o077 == 0
 
 
-def test_jobs_are_run_every_minute(story: Story) -> None:
-    events = story.aws.client("events")
+def test_jobs_are_run_every_minute(deployments: Deployments) -> None:
+    events = deployments.aws.client("events")
     (rule,) = events.list_rules()["Rules"]
     assert rule["ScheduleExpression"] == "rate(1 minute)"
     (target,) = events.list_targets_by_rule(Rule=rule["Name"])["Targets"]
     assert target["Arn"].endswith(f":function:{JOBS}")
 
 
-def test_the_function_url_streams_for_whom_the_edge_lets_in(story: Story) -> None:
+def test_the_function_url_streams_for_whom_the_edge_lets_in(deployments: Deployments) -> None:
     """What the edge stack has CloudFormation make, made by boto3: moto takes these pieces."""
     from cfnlint.decode import cfn_yaml
 
     resources = cfn_yaml.loads((stacks._FOLDER / "edge.yaml").read_text())["Resources"]
-    url, client = resources["ChatUrl"]["Properties"], story.aws.client("lambda")
+    url, client = resources["ChatUrl"]["Properties"], deployments.aws.client("lambda")
     made = client.create_function_url_config(
         FunctionName=CHAT, AuthType=url["AuthType"], InvokeMode=url["InvokeMode"]
     )
@@ -229,14 +233,14 @@ def test_the_deployed_zip_answers_events_of_api_gateway(
 
 
 def test_the_deployed_zip_streams_a_chat(
-    story: Story, task: Path, function: Lambda, behind: dict[str, str], token: str
+    deployments: Deployments, task: Path, function: Lambda, behind: dict[str, str], token: str
 ) -> None:
     new = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "nova-lite"}
     status, data = function.call("POST", "/api/agents/create", new, token, **behind)
     assert status == 200, data
     asked = json.dumps({"agentId": data["agent"]["id"], "message": "What do you sell?"})
-    variables, bootstrap = story.variables(CHAT), task / "stream_bootstrap"
-    with lambda_runtime_api.function(bootstrap, variables, python=story.python) as running:
+    variables, bootstrap = deployments.variables(CHAT), task / "stream_bootstrap"
+    with lambda_runtime_api.function(bootstrap, variables, python=deployments.python) as running:
         refused = running.invoke(event(asked))
         assert json.loads(refused.body())["data"]["code"] == "forbidden"
         invocation = running.invoke(event(asked, headers=behind))
@@ -248,20 +252,20 @@ def test_the_deployed_zip_streams_a_chat(
 
 
 def test_chalice_deletes_it_all_and_a_release_comes_back_to_the_data(
-    story: Story, task: Path, behind: dict[str, str], token: str
+    deployments: Deployments, task: Path, behind: dict[str, str], token: str
 ) -> None:
-    deployment, code = story.aws.deployment(story.clone), story.aws.code_of(API)
+    deployment, code = deployments.aws.deployment(deployments.clone), deployments.aws.code_of(API)
     left = destroy(deployment, break_lock=False, with_data=False)
     assert "AWS::DynamoDB::Table workspace-dev-content" in left["kept"]
-    assert story.aws.apis() == []
-    assert story.aws.client("lambda").list_functions()["Functions"] == []
-    assert story.aws.client("iam").list_roles()["Roles"] == []
-    assert story.aws.client("events").list_rules()["Rules"] == []
-    release = story.results[1]["release"]
+    assert deployments.aws.apis() == []
+    assert deployments.aws.client("lambda").list_functions()["Functions"] == []
+    assert deployments.aws.client("iam").list_roles()["Roles"] == []
+    assert deployments.aws.client("events").list_rules()["Rules"] == []
+    release = deployments.results[1]["release"]
     result = deployment.rollback(release, break_lock=False, python=None)
     assert result["release"] == release
-    assert story.aws.apis() == [result["apiId"]]
-    assert story.aws.code_of(API) == code
-    with Lambda(task, story.python, story.variables(API)) as again:
+    assert deployments.aws.apis() == [result["apiId"]]
+    assert deployments.aws.code_of(API) == code
+    with Lambda(task, deployments.python, deployments.variables(API)) as again:
         status, data = again.call("GET", "/api/workspaces/list", token=token, **behind)
     assert (status, [w["name"] for w in data["workspaces"]]) == (200, ["Bakery"])

@@ -23,7 +23,7 @@ STACKS = ("data", "edge-global", "edge", "alarms")
 
 
 @dataclass
-class Story:
+class Deployments:
     """A first deployment, and a second one from another checkout with other code."""
 
     aws: Aws
@@ -51,7 +51,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployments]:
     with moto() as address, pytest.MonkeyPatch.context() as patch:
         aws = connected(address, patch)
         quick_chalice(aws, patch)
@@ -59,34 +59,34 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         commits = commit(one), commit(two, "app = 2\n")
         wanted = DeployOptions("dev", {"alarm_email": "ops@example.com"})
         first = aws.deployment(one).deploy(wanted)
-        story = Story(aws, first, {}, (list(aws.said), []), commits, {}, two)
-        story.fresh = story.variables(CHAT)
+        deployments = Deployments(aws, first, {}, (list(aws.said), []), commits, {}, two)
+        deployments.fresh = deployments.variables(CHAT)
         key = aws.client("secretsmanager")
         key.put_secret_value(SecretId="workspace-api/dev/llm-api-key", SecretString="sk-1")
         aws.said.clear()
-        story.second = aws.deployment(two).deploy(DeployOptions("dev"))
-        story.said = story.said[0], list(aws.said)
-        yield story
+        deployments.second = aws.deployment(two).deploy(DeployOptions("dev"))
+        deployments.said = deployments.said[0], list(aws.said)
+        yield deployments
 
 
-def test_there_is_one_api_whichever_machine_deploys(story: Story) -> None:
-    assert story.aws.apis() == [story.first["apiId"]] == [story.second["apiId"]]
+def test_there_is_one_api_whichever_machine_deploys(deployments: Deployments) -> None:
+    assert deployments.aws.apis() == [deployments.first["apiId"]] == [deployments.second["apiId"]]
 
 
-def test_a_second_deployment_changes_no_stack(story: Story) -> None:
-    said = story.said[1]
+def test_a_second_deployment_changes_no_stack(deployments: Deployments) -> None:
+    said = deployments.said[1]
     for stack in STACKS:
         begins = said.index(f"Stack workspace-api-dev-{stack} …")
         assert said[begins + 1] == "  No changes."
 
 
-def test_options_that_are_left_out_stay_as_they_were(story: Story) -> None:
-    alarms = story.aws.deployment().stack("alarms")
+def test_options_that_are_left_out_stay_as_they_were(deployments: Deployments) -> None:
+    alarms = deployments.aws.deployment().stack("alarms")
     assert alarms.parameters()["AlarmEmail"] == "ops@example.com"
 
 
-def test_every_step_is_told_and_timed(story: Story) -> None:
-    said = story.said[0]
+def test_every_step_is_told_and_timed(deployments: Deployments) -> None:
+    said = deployments.said[0]
     steps = [line.removesuffix(" …") for line in said if line.endswith(" …")]
     assert [step.split()[0] for step in steps] == [
         "Stack", "Tables", "Zip", "Release", "Functions", "Answers", "Search",
@@ -97,20 +97,28 @@ def test_every_step_is_told_and_timed(story: Story) -> None:
     assert "  Add AWS::DynamoDB::Table ContentTable" in said
 
 
-def test_functions_know_the_base_url_after_the_very_first_deployment(story: Story) -> None:
-    assert story.fresh["PUBLIC_URL"] == story.first["baseUrl"] == "https://d1.cloudfront.example"
-    assert story.fresh["AWS_LAMBDA_EXEC_WRAPPER"] == "/var/task/stream_bootstrap"
+def test_functions_know_the_base_url_after_the_very_first_deployment(
+    deployments: Deployments,
+) -> None:
+    assert (
+        deployments.fresh["PUBLIC_URL"]
+        == deployments.first["baseUrl"]
+        == "https://d1.cloudfront.example"
+    )
+    assert deployments.fresh["AWS_LAMBDA_EXEC_WRAPPER"] == "/var/task/stream_bootstrap"
 
 
 @pytest.mark.parametrize("function", [API, JOBS, CHAT])
-def test_functions_have_what_the_account_made_for_them(story: Story, function: str) -> None:
+def test_functions_have_what_the_account_made_for_them(
+    deployments: Deployments, function: str
+) -> None:
     wrapper = {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
-    assert story.variables(function) == {
+    assert deployments.variables(function) == {
         "STAGE": "dev",
         "TABLE_PREFIX": "workspace",
         "OBJECT_STORE": f"s3://{BUCKET}",
         "PUBLIC_URL": "https://d1.cloudfront.example",
-        "EDGE_SECRET": story.secret("edge-secret"),
+        "EDGE_SECRET": deployments.secret("edge-secret"),
         "LLM_PROVIDER": "bedrock",
         "LLM_MODEL": "nova-lite",
         "LLM_API_KEY": "sk-1",
@@ -119,21 +127,27 @@ def test_functions_have_what_the_account_made_for_them(story: Story, function: s
     }
 
 
-def test_roles_are_pinned_to_region_and_account(story: Story) -> None:
-    answer = story.aws.client("iam").get_role_policy(RoleName=JOBS, PolicyName=JOBS)
+def test_roles_are_pinned_to_region_and_account(deployments: Deployments) -> None:
+    answer = deployments.aws.client("iam").get_role_policy(RoleName=JOBS, PolicyName=JOBS)
     text = json.dumps(answer["PolicyDocument"])
     assert "arn:aws:dynamodb:eu-central-1:123456789012:table/workspace-dev-content" in text
     assert "${AWS::" not in text
 
 
-def test_the_edge_leads_to_the_api_and_knows_the_secret(story: Story) -> None:
-    given = story.aws.given("edge").split(";")
-    assert given[:5] == ["dev", story.first["apiId"], "dev", BUCKET, story.secret("edge-secret")]
+def test_the_edge_leads_to_the_api_and_knows_the_secret(deployments: Deployments) -> None:
+    given = deployments.aws.given("edge").split(";")
+    assert given[:5] == [
+        "dev",
+        deployments.first["apiId"],
+        "dev",
+        BUCKET,
+        deployments.secret("edge-secret"),
+    ]
     assert given[5].startswith("arn:aws:wafv2:us-east-1:")
 
 
-def test_operators_find_the_stage_and_no_secret(story: Story) -> None:
-    assert published_settings.published(story.aws.account, "dev") == {
+def test_operators_find_the_stage_and_no_secret(deployments: Deployments) -> None:
+    assert published_settings.published(deployments.aws.account, "dev") == {
         "TABLE_PREFIX": "workspace",
         "OBJECT_STORE": f"s3://{BUCKET}",
         "PUBLIC_URL": "https://d1.cloudfront.example",
@@ -142,9 +156,9 @@ def test_operators_find_the_stage_and_no_secret(story: Story) -> None:
 
 class TestGateway:
     @pytest.fixture
-    def answers(self, story: Story) -> dict[str, Any]:
-        client = story.aws.client("apigateway")
-        found = client.get_gateway_responses(restApiId=story.first["apiId"])["items"]
+    def answers(self, deployments: Deployments) -> dict[str, Any]:
+        client = deployments.aws.client("apigateway")
+        found = client.get_gateway_responses(restApiId=deployments.first["apiId"])["items"]
         return {each["responseType"]: each for each in found}
 
     def test_answers_with_the_envelope_whatever_fails(self, answers: dict[str, Any]) -> None:
@@ -178,50 +192,55 @@ class TestGateway:
         headers = answers["THROTTLED"]["responseParameters"]
         assert headers["gatewayresponse.header.Retry-After"] == "'1'"
 
-    def test_throttles_the_stage_which_has_the_newest_deployment(self, story: Story) -> None:
-        client, api = story.aws.client("apigateway"), story.first["apiId"]
+    def test_throttles_the_stage_which_has_the_newest_deployment(
+        self, deployments: Deployments
+    ) -> None:
+        client, api = deployments.aws.client("apigateway"), deployments.first["apiId"]
         stage = client.get_stage(restApiId=api, stageName="dev")
         limits = stage["methodSettings"]["*/*"]
         assert limits["throttlingRateLimit"] == gateway.RATE
         assert limits["throttlingBurstLimit"] == gateway.BURST
         deployments = client.get_deployments(restApiId=api)["items"]
         described = {each["id"]: each.get("description") for each in deployments}
-        assert described[stage["deploymentId"]] == story.second["release"]
+        assert described[stage["deploymentId"]] == deployments.second["release"]
 
 
 class TestReleases:
-    def test_are_named_by_their_commits(self, story: Story) -> None:
-        assert story.first["release"].endswith(f"Z-{story.commits[0]}")
-        assert story.second["release"].endswith(f"Z-{story.commits[1]}")
-        listed = releases.listed(story.store)
-        assert {each.id for each in listed} == {story.first["release"], story.second["release"]}
-        assert releases.current(story.store) == story.second["release"]
+    def test_are_named_by_their_commits(self, deployments: Deployments) -> None:
+        assert deployments.first["release"].endswith(f"Z-{deployments.commits[0]}")
+        assert deployments.second["release"].endswith(f"Z-{deployments.commits[1]}")
+        listed = releases.listed(deployments.store)
+        assert {each.id for each in listed} == {
+            deployments.first["release"],
+            deployments.second["release"],
+        }
+        assert releases.current(deployments.store) == deployments.second["release"]
         assert not any(each.dirty for each in listed)
 
-    def test_hold_the_zip_that_the_functions_have(self, story: Story) -> None:
-        zipped = story.store.get(f"releases/{story.second['release']}/deployment.zip")
+    def test_hold_the_zip_that_the_functions_have(self, deployments: Deployments) -> None:
+        zipped = deployments.store.get(f"releases/{deployments.second['release']}/deployment.zip")
         assert zipped
-        assert all(story.aws.code_of(function) == zipped[0] for function in (API, JOBS, CHAT))
+        assert all(deployments.aws.code_of(function) == zipped[0] for function in (API, JOBS, CHAT))
 
-    def test_hold_no_secret(self, story: Story) -> None:
+    def test_hold_no_secret(self, deployments: Deployments) -> None:
         kept = b""
-        for release in (story.first, story.second):
-            found = story.store.get(f"releases/{release['release']}/project.tar.gz")
+        for release in (deployments.first, deployments.second):
+            found = deployments.store.get(f"releases/{release['release']}/project.tar.gz")
             assert found
             with tarfile.open(fileobj=io.BytesIO(found[0])) as tar:
                 assert ".chalice/policy-chat-stream.json" in tar.getnames()
                 for member in tar:
                     file = tar.extractfile(member)
                     kept += file.read() if file else b""
-        assert story.secret("edge-secret").encode() not in kept
+        assert deployments.secret("edge-secret").encode() not in kept
         assert b"sk-1" not in kept
 
 
-def test_the_lock_is_free_again(story: Story) -> None:
-    assert story.store.get("state/lock.json") is None
+def test_the_lock_is_free_again(deployments: Deployments) -> None:
+    assert deployments.store.get("state/lock.json") is None
 
 
-def test_nothing_lies_around_that_others_could_read(story: Story) -> None:
-    folder = story.checkout / "build" / "project-dev" / ".chalice"
-    assert story.secret("edge-secret") in (folder / "config.json").read_text()
+def test_nothing_lies_around_that_others_could_read(deployments: Deployments) -> None:
+    folder = deployments.checkout / "build" / "project-dev" / ".chalice"
+    assert deployments.secret("edge-secret") in (folder / "config.json").read_text()
     assert folder.stat().st_mode & 0o077 == 0

@@ -227,11 +227,11 @@ def test_the_staff_has_a_week_of_hours_and_bookable_services(api: Api) -> None:
 def test_the_demo_has_a_public_bot_with_money(
     small: None,
     data: DataDir,
-    read_anew: Callable[[], None],
+    reload_settings: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DEMO_BALANCE", "1000")
-    read_anew()
+    reload_settings()
     api = seeded(data)
     (agent,) = api.get("/api/agents/list")["agents"]
     assert (agent["name"], agent["model"]) == (bakery.AGENT["name"], "demo")
@@ -247,11 +247,11 @@ def test_the_demo_has_a_public_bot_with_money(
 def test_an_older_demo_without_money_gets_some(
     api: Api,
     data: DataDir,
-    read_anew: Callable[[], None],
+    reload_settings: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DEMO_BALANCE", "1000")
-    read_anew()
+    reload_settings()
     with data.hold_demo():
         steps = [step for step in data.demo["steps"] if step != "make_agent"]
         data.demo = {**data.demo, "steps": steps}

@@ -12,12 +12,12 @@ from infra.operator import admin as command_line
 from tests.conftest import Api, Owner, Time
 from tests.factories.examples import Things
 from tests.factories.transfer import Furnished, furnish
-from tests.support.export_files import does
+from tests.support.export_files import run
 from tests.support.restoring import Snapshots
 
 
 @pytest.fixture
-def connected(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
+def connected(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> None:
     """Commands work in the database of the tests."""
     monkeypatch.setattr(command_line, "connect", lambda _stage, _region: None)
 
@@ -38,7 +38,7 @@ def _bakery(
     def make() -> tuple[Furnished, Path]:
         made = furnish(api, owner, things, txt_records)
         path = tmp_path_factory.mktemp("export") / "bakery.zip"
-        does("export", "--workspace", made.workspace, "--out", str(path))
+        run("export", "--workspace", made.workspace, "--out", str(path))
         return replace(made, answers=made.reads), path
 
     made: tuple[Furnished, Path] = snapshots.once(f"bakery of {owner.workspace.id}", make)

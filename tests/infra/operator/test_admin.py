@@ -7,16 +7,16 @@ import pytest
 
 from chalicelib.domains.identity.store import accounts, api_keys
 from chalicelib.engine import audit, transactions
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.operator import LIST, Operator, seed_keys
 
-pytestmark = pytest.mark.usefixtures("read_anew")
+pytestmark = pytest.mark.usefixtures("reload_settings")
 """Connecting sets the environment of the process, which is the tests' own."""
 
 
 class TestCreateAccount:
     def test_prints_the_account(self, operator: Operator) -> None:
-        printed = operator.makes_an_account("Ann.Lee@Example.com", name="Ann", role="admin")
+        printed = operator.create_account("Ann.Lee@Example.com", name="Ann", role="admin")
         assert list(printed) == ["accountId", "email", "role"]
         assert (printed["email"], printed["role"]) == ("ann.lee@example.com", "admin")
         account = accounts.get(printed["accountId"])
@@ -27,21 +27,21 @@ class TestCreateAccount:
         )
 
     def test_makes_a_user_unless_asked_otherwise(self, operator: Operator) -> None:
-        assert operator.makes_an_account("ann@example.com")["role"] == "user"
+        assert operator.create_account("ann@example.com")["role"] == "user"
 
     def test_takes_an_address_whose_letters_grow_when_folded(self, operator: Operator) -> None:
         email = "\ufdfa" * 64 + "@example.com"
-        printed = operator.makes_an_account(email)
+        printed = operator.create_account(email)
         assert accounts.by_email(email).id == printed["accountId"]
 
     def test_refuses_an_address_that_has_an_account(self, operator: Operator) -> None:
-        operator.makes_an_account("ann@example.com")
-        before = everything()
-        line = operator.fails(
+        operator.create_account("ann@example.com")
+        before = all_rows()
+        line = operator.run_failing(
             "create-account", "--email", "ANN@example.com", "--password", "long enough"
         )
         assert "ann@example.com" in line
-        assert everything() == before
+        assert all_rows() == before
 
     @pytest.mark.parametrize(
         ("email", "password", "says"),
@@ -56,19 +56,19 @@ class TestCreateAccount:
     def test_refuses_a_malformed_address_or_a_short_password(
         self, email: str, password: str, says: str, operator: Operator
     ) -> None:
-        line = operator.fails("create-account", "--email", email, "--password", password)
+        line = operator.run_failing("create-account", "--email", email, "--password", password)
         assert says in line
-        assert everything() == {}
+        assert all_rows() == {}
 
     def test_keeps_no_password(self, operator: Operator) -> None:
-        operator.does("create-account", "--email", "a@example.com", "--password", "pass-word-9")
-        assert "pass-word-9" not in repr(everything())
+        operator.run("create-account", "--email", "a@example.com", "--password", "pass-word-9")
+        assert "pass-word-9" not in repr(all_rows())
 
 
 class TestCreateWorkspace:
     def test_prints_the_workspace(self, operator: Operator) -> None:
-        operator.makes_an_account("ann@example.com")
-        printed = operator.does(
+        operator.create_account("ann@example.com")
+        printed = operator.run(
             *("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня"),
             *("--plan", "start", "--timezone", "Asia/Yekaterinburg"),
         )
@@ -77,12 +77,12 @@ class TestCreateWorkspace:
         assert printed["timezone"] == "Asia/Yekaterinburg"
 
     def test_is_on_business_in_moscow_unless_asked_otherwise(self, operator: Operator) -> None:
-        operator.makes_an_account("ann@example.com")
-        printed = operator.does("create-workspace", "--owner", "ann@example.com", "--name", "x")
+        operator.create_account("ann@example.com")
+        printed = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "x")
         assert (printed["plan"], printed["timezone"]) == ("business", "Europe/Moscow")
 
     def test_two_of_one_name_get_two_slugs(self, operator: Operator, workspace: str) -> None:
-        printed = operator.does(
+        printed = operator.run(
             "create-workspace", "--owner", "ann@example.com", "--name", "Пекарня"
         )
         assert printed["slug"] == "pekarnya-2"
@@ -90,9 +90,9 @@ class TestCreateWorkspace:
 
     @pytest.mark.parametrize("plan", ["free", "start", "business", "enterprise"])
     def test_takes_every_plan(self, plan: str, operator: Operator) -> None:
-        operator.makes_an_account("ann@example.com")
+        operator.create_account("ann@example.com")
         words = ("--owner", "ann@example.com", "--name", "x", "--plan", plan)
-        assert operator.does("create-workspace", *words)["plan"] == plan
+        assert operator.run("create-workspace", *words)["plan"] == plan
 
     @pytest.mark.parametrize(
         ("owner", "name", "more", "says"),
@@ -106,23 +106,23 @@ class TestCreateWorkspace:
     def test_refuses_other_values(
         self, owner: str, name: str, more: tuple[str, ...], says: str, operator: Operator
     ) -> None:
-        operator.makes_an_account("ann@example.com")
-        before = everything()
-        line = operator.fails("create-workspace", "--owner", owner, "--name", name, *more)
+        operator.create_account("ann@example.com")
+        before = all_rows()
+        line = operator.run_failing("create-workspace", "--owner", owner, "--name", name, *more)
         assert says in line
-        assert everything() == before
+        assert all_rows() == before
 
 
 class TestSetWorkspace:
     def test_prints_the_workspace_as_it_is_now(self, operator: Operator, workspace: str) -> None:
         words = ("set-workspace", "--workspace", workspace)
-        assert operator.does(*words, "--name", "Salon") == {
+        assert operator.run(*words, "--name", "Salon") == {
             "workspaceId": workspace,
             "name": "Salon",
             "timezone": "Europe/Moscow",
             "country": "RU",
         }
-        printed = operator.does(*words, "--timezone", "Europe/Berlin", "--country", "DE")
+        printed = operator.run(*words, "--timezone", "Europe/Berlin", "--country", "DE")
         assert list(printed) == ["workspaceId", "name", "timezone", "country"]
         assert list(printed.values()) == [workspace, "Salon", "Europe/Berlin", "DE"]
         (name, *_) = [r for r in audit.latest(workspace) if r.operation == "set_workspace"][::-1]
@@ -132,8 +132,8 @@ class TestSetWorkspace:
         self, operator: Operator, workspace: str
     ) -> None:
         words = ("set-workspace", "--workspace", workspace, "--timezone", "Europe/Berlin")
-        assert "Resources keep" in operator.types(*words).stderr
-        assert operator.types(*words).stderr == ""
+        assert "Resources keep" in operator.invoke(*words).stderr
+        assert operator.invoke(*words).stderr == ""
 
     @pytest.mark.parametrize(
         ("words", "says"),
@@ -149,13 +149,13 @@ class TestSetWorkspace:
     def test_refuses_other_values_and_none_at_all(
         self, words: tuple[str, ...], says: str, operator: Operator, workspace: str
     ) -> None:
-        before = everything()
-        assert says in operator.fails("set-workspace", "--workspace", workspace, *words)
-        assert everything() == before
+        before = all_rows()
+        assert says in operator.run_failing("set-workspace", "--workspace", workspace, *words)
+        assert all_rows() == before
 
     def test_refuses_an_unknown_workspace(self, operator: Operator) -> None:
         words = ("set-workspace", "--workspace", "nowhere", "--country", "DE")
-        assert "nowhere" in operator.fails(*words)
+        assert "nowhere" in operator.run_failing(*words)
 
     def test_a_salon_in_berlin_has_german_phones_and_days_from_then_on(
         self, operator: Operator, owner: Owner, time: Time
@@ -172,7 +172,7 @@ class TestSetWorkspace:
         submit = f"/api/public/forms/{form}/submit"
         api.post(submit, {"phone": phone, "name": "Before"})
         words = ("set-workspace", "--workspace", owner.workspace.id)
-        operator.does(*words, "--country", "DE", "--timezone", "Pacific/Kiritimati")
+        operator.run(*words, "--country", "DE", "--timezone", "Pacific/Kiritimati")
         api.post(submit, {"phone": phone, "name": "After"})
         leads = api.get("/api/forms/collection-list")["collections"]
         assert [lead["phone"] for lead in leads] == ["+491707654321", phone]
@@ -184,25 +184,25 @@ class TestSetWorkspace:
 
 class TestAddMember:
     def test_prints_the_membership(self, operator: Operator, workspace: str) -> None:
-        account = operator.makes_an_account("bob@example.com")["accountId"]
+        account = operator.create_account("bob@example.com")["accountId"]
         words = ("--workspace", workspace, "--email", "bob@example.com")
-        assert operator.does("add-member", *words) == {
+        assert operator.run("add-member", *words) == {
             "workspaceId": workspace,
             "accountId": account,
             "role": "member",
         }
-        assert operator.does("add-member", *words, "--role", "manager")["role"] == "manager"
+        assert operator.run("add-member", *words, "--role", "manager")["role"] == "manager"
 
     def test_the_member_sees_the_workspace_among_its_own(
         self, operator: Operator, workspace: str
     ) -> None:
-        operator.makes_an_account("bob@example.com")
-        own = operator.does("create-workspace", "--owner", "bob@example.com", "--name", "Bob's")
-        api = Api(operator.makes_a_key(own["workspaceId"])["token"])
+        operator.create_account("bob@example.com")
+        own = operator.run("create-workspace", "--owner", "bob@example.com", "--name", "Bob's")
+        api = Api(operator.create_key(own["workspaceId"])["token"])
         assert len(api.get("/api/workspaces/list")["workspaces"]) == 1
         words = ("--workspace", workspace, "--email", "bob@example.com")
         for role in ("member", "manager"):
-            operator.does("add-member", *words, "--role", role)
+            operator.run("add-member", *words, "--role", role)
             data = api.get("/api/workspaces/list")
             assert data["activeWorkspaceId"] == own["workspaceId"]
             shown = {w["id"]: (w["role"], w["isOwner"]) for w in data["workspaces"]}
@@ -220,16 +220,16 @@ class TestAddMember:
     def test_refuses_other_members_and_roles(
         self, email: str, more: tuple[str, ...], says: str, operator: Operator, workspace: str
     ) -> None:
-        operator.makes_an_account("bob@example.com")
-        before = everything()
-        line = operator.fails("add-member", "--workspace", workspace, "--email", email, *more)
+        operator.create_account("bob@example.com")
+        before = all_rows()
+        line = operator.run_failing("add-member", "--workspace", workspace, "--email", email, *more)
         assert says in line
-        assert everything() == before
+        assert all_rows() == before
 
     def test_refuses_an_unknown_workspace(self, operator: Operator) -> None:
-        operator.makes_an_account("bob@example.com")
+        operator.create_account("bob@example.com")
         words = ("--workspace", "nowhere", "--email", "bob@example.com")
-        assert "nowhere" in operator.fails("add-member", *words)
+        assert "nowhere" in operator.run_failing("add-member", *words)
 
 
 class TestTransfer:
@@ -237,12 +237,12 @@ class TestTransfer:
         self, operator: Operator, workspace: str, tmp_path: Path
     ) -> None:
         path = tmp_path / "bakery.jsonl.gz"
-        exported = operator.does("export", "--workspace", workspace, "--out", str(path))
+        exported = operator.run("export", "--workspace", workspace, "--out", str(path))
         assert (exported["workspaceId"], exported["file"]) == (workspace, str(path))
-        imported = operator.does("import", str(path), "--ids", "new")
+        imported = operator.run("import", str(path), "--ids", "new")
         assert imported["workspaceId"] != workspace
         assert imported["slug"].endswith("-2")
-        again = operator.types("import", str(path))
+        again = operator.invoke("import", str(path))
         assert (again.exit_code, again.stdout) == (1, "")
         assert "is there already" in again.stderr
 
@@ -252,16 +252,16 @@ class TestSetPlan:
     def test_takes_effect_on_the_next_request(
         self, lower: str, operator: Operator, workspace: str
     ) -> None:
-        keys = [operator.makes_a_key(workspace) for _ in range(3)]
-        assert operator.sets_plan(workspace, lower) == {"workspaceId": workspace, "plan": lower}
-        keys.append(operator.makes_a_key(workspace))
+        keys = [operator.create_key(workspace) for _ in range(3)]
+        assert operator.set_plan(workspace, lower) == {"workspaceId": workspace, "plan": lower}
+        keys.append(operator.create_key(workspace))
         for key in keys:
             for path in (LIST, "/api/workspaces/list"):
                 answer = Api(key["token"]).refused("GET", path)
                 assert (answer.status, answer.data["code"]) == (403, "plan_required")
                 assert lower in answer.data["message"]
         for plan in ("enterprise", "business"):
-            operator.sets_plan(workspace, plan)
+            operator.set_plan(workspace, plan)
             for key in keys:
                 assert Api(key["token"]).get(LIST)["projects"] == []
 
@@ -269,27 +269,27 @@ class TestSetPlan:
         self, operator: Operator, workspace: str, owner: Owner
     ) -> None:
         api = owner.api()
-        operator.sets_plan(workspace, "free")
+        operator.set_plan(workspace, "free")
         assert api.get(LIST)["projects"] == []
 
     def test_does_not_bring_a_revoked_key_back(self, operator: Operator, workspace: str) -> None:
-        key = operator.makes_a_key(workspace)
-        operator.does("revoke-key", "--key", key["keyId"])
-        operator.sets_plan(workspace, "enterprise")
+        key = operator.create_key(workspace)
+        operator.run("revoke-key", "--key", key["keyId"])
+        operator.set_plan(workspace, "enterprise")
         assert Api(key["token"]).refused("GET", LIST).status == 401
 
     def test_is_audited_as_the_operators(self, operator: Operator, workspace: str) -> None:
-        operator.sets_plan(workspace, "free")
+        operator.set_plan(workspace, "free")
         (record,) = [r for r in audit.latest(workspace) if r.operation == "set_plan"]
         assert record.actor == "operator"
 
     def test_refuses_other_plans_and_workspaces(self, operator: Operator, workspace: str) -> None:
-        before = everything()
+        before = all_rows()
         words = ("--workspace", workspace, "--plan", "gold")
-        assert "gold" in operator.fails("set-plan", *words)
+        assert "gold" in operator.run_failing("set-plan", *words)
         words = ("--workspace", "nowhere", "--plan", "free")
-        assert "nowhere" in operator.fails("set-plan", *words)
-        assert everything() == before
+        assert "nowhere" in operator.run_failing("set-plan", *words)
+        assert all_rows() == before
 
     def test_works_however_many_keys_have_expired(
         self, operator: Operator, workspace: str, time: Time, monkeypatch: pytest.MonkeyPatch
@@ -297,8 +297,8 @@ class TestSetPlan:
         monkeypatch.setattr(transactions, "MAX_ITEMS", 20)
         seed_keys(monkeypatch, workspace, 20, time.now.replace(minute=59))
         time.pass_by(hours=1)
-        live = operator.makes_a_key(workspace)["token"]
-        operator.sets_plan(workspace, "free")
+        live = operator.create_key(workspace)["token"]
+        operator.set_plan(workspace, "free")
         assert Api(live).refused("GET", LIST).data["code"] == "plan_required"
 
     def test_reaches_a_key_that_is_made_at_the_same_moment(
@@ -311,11 +311,11 @@ class TestSetPlan:
             keys = real(workspace_id)
             if not made:
                 made.append("")
-                made[0] = operator.makes_a_key(workspace)["token"]
+                made[0] = operator.create_key(workspace)["token"]
             return keys
 
         monkeypatch.setattr(api_keys, "of_workspace", of_workspace)
-        operator.sets_plan(workspace, "free")
+        operator.set_plan(workspace, "free")
         assert Api(made[0]).refused("GET", LIST).data["code"] == "plan_required"
 
 
@@ -323,9 +323,9 @@ def test_what_the_operator_makes_is_what_the_product_uses(
     operator: Operator, new_owner: Callable[..., Owner]
 ) -> None:
     """A workspace made by the command line and one made by the tests behave alike."""
-    operator.makes_an_account("ann@example.com")
-    made = operator.does("create-workspace", "--owner", "ann@example.com", "--name", "Workspace")
-    one = Api(operator.makes_a_key(made["workspaceId"])["token"])
+    operator.create_account("ann@example.com")
+    made = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "Workspace")
+    one = Api(operator.create_key(made["workspaceId"])["token"])
     two = new_owner().api()
     shapes = [set(api.get("/api/workspaces/list")["workspaces"][0]) for api in (one, two)]
     assert shapes[0] == shapes[1]
@@ -337,18 +337,18 @@ class TestDemoBalance:
     def test_each_new_workspace_credits_its_owner_where_an_amount_is_set(
         self,
         operator: Operator,
-        read_anew: Callable[[], None],
+        reload_settings: Callable[[], None],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        email = operator.makes_an_account("ann@example.com")["email"]
+        email = operator.create_account("ann@example.com")["email"]
         monkeypatch.setenv("DEMO_BALANCE", "0")
-        operator.does("create-workspace", "--owner", email, "--name", "Without")
-        assert operator.does("ledger", "--account", email)["entries"] == []
+        operator.run("create-workspace", "--owner", email, "--name", "Without")
+        assert operator.run("ledger", "--account", email)["entries"] == []
         monkeypatch.setenv("DEMO_BALANCE", "700")
-        read_anew()
+        reload_settings()
         for number in (1, 2):
-            operator.does("create-workspace", "--owner", email, "--name", "With")
-            entries = operator.does("ledger", "--account", email)["entries"]
+            operator.run("create-workspace", "--owner", email, "--name", "With")
+            entries = operator.run("ledger", "--account", email)["entries"]
             assert len(entries) == number
-            assert operator.does("balance", "--account", email)["available"] == 700 * number
+            assert operator.run("balance", "--account", email)["available"] == 700 * number
             assert entries[0]["kind"] == "topup"

@@ -14,7 +14,7 @@ from chalicelib.domains.identity.store import accounts
 from infra.operator import operation_commands
 from tests.factories.operator import Operator
 
-pytestmark = pytest.mark.usefixtures("read_anew")
+pytestmark = pytest.mark.usefixtures("reload_settings")
 """Connecting sets the environment of the process, which is the tests' own."""
 
 
@@ -40,7 +40,7 @@ class TestOptions:
     def test_are_required_unless_they_have_a_default_which_the_help_tells(
         self, operator: Operator
     ) -> None:
-        told = operator.types("create-workspace", "--help").stdout
+        told = operator.invoke("create-workspace", "--help").stdout
         assert "[required]" in told.split("--account")[1].split("--name")[0]
         for name in ("--plan", "--timezone", "--country"):
             assert "[required]" not in told.split(name)[1].split("--")[0]
@@ -83,13 +83,13 @@ class TestOptions:
         monkeypatch.setattr(
             operation_commands, "call", lambda _, arguments: calls.append(arguments) or {}
         )
-        operator.does("set-bot-limits", "--agent", "a", *typed)
+        operator.run("set-bot-limits", "--agent", "a", *typed)
         assert calls == [{"agentId": "a", **sent}]
 
     def test_a_choice_that_is_none_is_refused_with_those_there_are(
         self, operator: Operator
     ) -> None:
-        line = operator.fails("set-plan", "--workspace", "x", "--plan", "gold")
+        line = operator.run_failing("set-plan", "--workspace", "x", "--plan", "gold")
         assert "'gold' is not one of 'free', 'start', 'business', 'enterprise'" in line
 
     def test_the_first_screen_imports_neither_operations_nor_the_store(self) -> None:
@@ -118,7 +118,7 @@ class TestEveryFailure:
     def test_a_mistyped_call_is_one_line_too(
         self, words: tuple[str, ...], operator: Operator
     ) -> None:
-        operator.fails(*words)
+        operator.run_failing(*words)
 
     def test_a_crash_is_one_line_too(
         self, operator: Operator, monkeypatch: pytest.MonkeyPatch
@@ -127,21 +127,21 @@ class TestEveryFailure:
             raise RuntimeError("broken\nin two lines")
 
         monkeypatch.setattr(accounts, "email_claim", crash)
-        operator.fails("create-account", "--email", "a@b.de", "--password", "long enough")
+        operator.run_failing("create-account", "--email", "a@b.de", "--password", "long enough")
 
     @pytest.mark.usefixtures("nowhere")
     def test_no_local_database_is_said_in_one_line(self) -> None:
-        line = Operator().fails("revoke-key", "--key", "x")
+        line = Operator().run_failing("revoke-key", "--key", "x")
         assert "make dev" in line
         assert "--stage" in line
 
     @pytest.mark.usefixtures("nowhere")
     def test_the_list_of_commands_needs_no_database(self) -> None:
-        result = Operator().types("--help")
+        result = Operator().invoke("--help")
         assert result.exit_code == 0
         assert all(command in result.stdout for command in COMMANDS)
 
     @pytest.mark.usefixtures("nowhere")
     @pytest.mark.parametrize("command", COMMANDS)
     def test_a_commands_help_needs_no_database(self, command: str) -> None:
-        assert Operator().types(command, "--help").exit_code == 0
+        assert Operator().invoke(command, "--help").exit_code == 0

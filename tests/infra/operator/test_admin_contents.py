@@ -11,12 +11,12 @@ from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
-from tests.conftest import Api, Owner, everything
+from tests.conftest import Api, Owner, all_rows
 from tests.factories.examples import AGENT, FORM, submit
 from tests.factories.files import kept
 from tests.factories.operator import LIST, Operator
 
-pytestmark = pytest.mark.usefixtures("read_anew")
+pytestmark = pytest.mark.usefixtures("reload_settings")
 """Connecting sets the environment of the process, which is the tests' own."""
 
 
@@ -32,7 +32,7 @@ class TestSuspendAndResumeSite:
             ("resume-site", "active"),
             ("resume-site", "active"),
         ):
-            assert operator.does(command, "--site", site) == {"id": site, "status": status}
+            assert operator.run(command, "--site", site) == {"id": site, "status": status}
             assert api.get(LIST)["projects"][0]["status"] == status
             assert counters.read(owner.workspace.id, "SITE")[f"status:{status}"] == 1
 
@@ -42,7 +42,9 @@ class TestSuspendAndResumeSite:
         api.post("/api/projects/delete", {"id": site})
         for command in ("suspend-site", "resume-site"):
             for value in (site, new_id(), "", owner.workspace.id):
-                assert ("No site" if value else "id: ") in operator.fails(command, "--site", value)
+                assert ("No site" if value else "id: ") in operator.run_failing(
+                    command, "--site", value
+                )
 
 
 class TestAddFile:
@@ -60,8 +62,8 @@ class TestAddFile:
     def test_prints_the_file_as_the_list_shows_it(
         self, operator: Operator, workspace: str, paper: Path
     ) -> None:
-        printed = operator.does(*self.words(workspace, paper))
-        api = Api(operator.makes_a_key(workspace)["token"])
+        printed = operator.run(*self.words(workspace, paper))
+        api = Api(operator.create_key(workspace)["token"])
         (folder,) = api.get("/api/files/list")["folders"]
         (file,) = api.get(f"/api/files/list?folderId={folder['id']}")["files"]
         assert printed == file
@@ -74,25 +76,25 @@ class TestAddFile:
     def test_uses_the_folder_that_is_there(
         self, operator: Operator, workspace: str, paper: Path
     ) -> None:
-        first = operator.does(*self.words(workspace, paper))
-        again = operator.does(*self.words(workspace, paper, "БУМАГИ"))
+        first = operator.run(*self.words(workspace, paper))
+        again = operator.run(*self.words(workspace, paper, "БУМАГИ"))
         assert first["folderId"] == again["folderId"]
 
     @pytest.mark.parametrize("folder", ["", "a/b", "x" * 101])
     def test_refuses_a_folders_name_that_misleads(
         self, folder: str, operator: Operator, workspace: str, paper: Path
     ) -> None:
-        before = everything()
-        assert "folder: expected" in operator.fails(*self.words(workspace, paper, folder))
-        assert everything() == before
+        before = all_rows()
+        assert "folder: expected" in operator.run_failing(*self.words(workspace, paper, folder))
+        assert all_rows() == before
 
     def test_keeps_to_the_quota(
         self, operator: Operator, workspace: str, paper: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 5)
-        before, objects = everything(), kept()
-        assert "plan" in operator.fails(*self.words(workspace, paper))
-        assert everything() == before
+        before, objects = all_rows(), kept()
+        assert "plan" in operator.run_failing(*self.words(workspace, paper))
+        assert all_rows() == before
         assert kept() == objects
 
     def test_refuses_what_is_no_file_or_too_large(
@@ -103,24 +105,24 @@ class TestAddFile:
         damaged.write_bytes(b"\x89PNG\r\n\x1a\n")
         large.write_bytes(b"x" * 20_000_001)
         for path in (tmp_path, tmp_path / "none", empty, damaged, large):
-            assert operator.fails(*self.words(workspace, path))
+            assert operator.run_failing(*self.words(workspace, path))
 
     def test_refuses_a_workspace_that_is_not_there(self, operator: Operator, paper: Path) -> None:
-        assert "workspace" in operator.fails(*self.words(new_id(), paper)).lower()
+        assert "workspace" in operator.run_failing(*self.words(new_id(), paper)).lower()
 
 
 class TestEraseClient:
     def test_prints_what_was_removed(self, operator: Operator, workspace: str) -> None:
-        api = Api(operator.makes_a_key(workspace)["token"])
+        api = Api(operator.create_key(workspace)["token"])
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         lead = submit(form, name="Ada", phone="8 (495) 123-45-67")
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
         words = ("erase-client", "--workspace", workspace)
-        shown = operator.does(*words, "--phone", "+7 495 123 45 67", "--dry-run")
+        shown = operator.run(*words, "--phone", "+7 495 123 45 67", "--dry-run")
         assert shown["erased"] is False
         assert [each["phone"] for each in shown["found"]] == ["+74951234567"] * 2
         assert api.get(f"/api/forms/collection/{lead}")["lead"]["phone"] == "+74951234567"
-        printed = operator.does(*words, "--phone", "+7 495 123 45 67")
+        printed = operator.run(*words, "--phone", "+7 495 123 45 67")
         kinds = [(each["kind"], each["phone"]) for each in printed.pop("found")]
         assert kinds == [("client", None), ("lead", None)]
         assert printed == {
@@ -140,19 +142,19 @@ class TestEraseClient:
         assert "495" not in str(entry.attribute_values)
 
     def test_says_whom_to_name(self, operator: Operator, workspace: str) -> None:
-        assert "client" in operator.fails("erase-client", "--workspace", workspace)
+        assert "client" in operator.run_failing("erase-client", "--workspace", workspace)
         words = ("erase-client", "--workspace", workspace, "--email", "nobody@example.com")
-        assert "Nobody" in operator.fails(*words)
+        assert "Nobody" in operator.run_failing(*words)
 
 
 class TestMoney:
     @pytest.fixture(autouse=True)
     def _account(self, operator: Operator) -> None:
-        operator.makes_an_account("ann@example.com")
+        operator.create_account("ann@example.com")
 
     def changes(self, operator: Operator, command: str, kopecks: int, key: str) -> Any:
         words = ("--account", "ann@example.com", "--kopecks", str(kopecks), "--reason", "Paid")
-        return operator.does(command, *words, "--idempotency-key", key)
+        return operator.run(command, *words, "--idempotency-key", key)
 
     def test_is_credited_once_a_key(self, operator: Operator) -> None:
         first = self.changes(operator, "credit", 500, "a")
@@ -164,19 +166,19 @@ class TestMoney:
         self.changes(operator, "credit", 500, "a")
         assert self.changes(operator, "adjust", -200, "b")["balance"] == 300
         words = ("--account", "ann@example.com", "--kopecks", "-301", "--reason", "x")
-        line = operator.fails("adjust", *words, "--idempotency-key", "c")
+        line = operator.run_failing("adjust", *words, "--idempotency-key", "c")
         assert "cannot fall below 0" in line
 
     def test_is_printed_with_its_entries(self, operator: Operator) -> None:
         self.changes(operator, "credit", 500, "a")
         self.changes(operator, "adjust", 50, "b")
-        assert operator.does("balance", "--account", "ann@example.com") == {
+        assert operator.run("balance", "--account", "ann@example.com") == {
             "accountId": accounts.by_email("ann@example.com").id,
             "available": 550,
             "reserved": 0,
             "entries": 2,
         }
-        printed = operator.does("ledger", "--account", "ann@example.com")["entries"]
+        printed = operator.run("ledger", "--account", "ann@example.com")["entries"]
         assert [(e["kind"], e["amount"], e["balanceAfter"]) for e in printed] == [
             ("adjust", 50, 550),
             ("topup", 500, 500),
@@ -184,43 +186,43 @@ class TestMoney:
         assert list(printed[0]) == [
             *("id", "kind", "amount", "held", "balanceAfter", "requestId", "agentId", "at")
         ]
-        last = operator.does("ledger", "--account", "ann@example.com", "--limit", "1")
+        last = operator.run("ledger", "--account", "ann@example.com", "--limit", "1")
         assert last["entries"] == printed[:1]
 
 
 class TestBots:
     @pytest.fixture
     def agent(self, workspace: str, operator: Operator) -> str:
-        api = Api(operator.makes_a_key(workspace)["token"])
+        api = Api(operator.create_key(workspace)["token"])
         made: str = api.post("/api/agents/create", AGENT)["agent"]["id"]
         return made
 
     def test_are_switched(self, operator: Operator, agent: str) -> None:
-        printed = operator.does("set-bot", "--agent", agent, "--active", "false")
+        printed = operator.run("set-bot", "--agent", agent, "--active", "false")
         assert printed == {"agentId": agent, "isActive": False, "isPrivate": False}
-        printed = operator.does("set-bot", "--agent", agent, "--private", "true")
+        printed = operator.run("set-bot", "--agent", agent, "--private", "true")
         assert printed == {"agentId": agent, "isActive": False, "isPrivate": True}
-        assert "send at least one of" in operator.fails("set-bot", "--agent", agent)
+        assert "send at least one of" in operator.run_failing("set-bot", "--agent", agent)
 
     def test_have_limits_that_none_lifts(self, operator: Operator, agent: str) -> None:
         words = ("--daily", "100", "--weekly", "0")
-        printed = operator.does("set-bot-limits", "--agent", agent, *words)
+        printed = operator.run("set-bot-limits", "--agent", agent, *words)
         assert printed == {"agentId": agent, "daily": 100, "weekly": 0, "monthly": None}
         words = ("--daily", "none", "--monthly", "900")
-        printed = operator.does("set-bot-limits", "--agent", agent, *words)
+        printed = operator.run("set-bot-limits", "--agent", agent, *words)
         assert printed == {"agentId": agent, "daily": None, "weekly": 0, "monthly": 900}
-        shown = operator.does("bot-limits", "--agent", agent)
+        shown = operator.run("bot-limits", "--agent", agent)
         windows = ("daily", "weekly", "monthly")
         assert [shown[each]["limit"] for each in windows] == [None, 0, 900]
         assert [shown[each]["remaining"] for each in windows] == [None, 0, 900]
-        result = operator.types("set-bot-limits", "--agent", agent, "--daily", "many")
+        result = operator.invoke("set-bot-limits", "--agent", agent, "--daily", "many")
         assert (result.exit_code, "many" in result.stderr) == (1, True)
 
     def test_have_keys(self, operator: Operator, agent: str) -> None:
-        made = operator.does("create-bot-key", "--agent", agent, "--name", "Site")
+        made = operator.run("create-bot-key", "--agent", agent, "--name", "Site")
         assert made.keys() == {"keyId", "token"}
         assert bot_keys.is_key_of(agent, made["token"])
-        gone = operator.does("delete-bot-key", "--agent", agent, "--key", made["keyId"])
+        gone = operator.run("delete-bot-key", "--agent", agent, "--key", made["keyId"])
         assert gone == {"keyId": made["keyId"]}
         assert not bot_keys.is_key_of(agent, made["token"])
 
@@ -237,4 +239,4 @@ class TestBots:
     def test_that_there_are_none_of_are_not_found(
         self, operator: Operator, words: tuple[str, ...]
     ) -> None:
-        assert "No bot has this id" in operator.fails(*words, "--agent", new_id())
+        assert "No bot has this id" in operator.run_failing(*words, "--agent", new_id())

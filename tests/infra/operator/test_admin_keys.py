@@ -9,10 +9,10 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.engine import audit
 from chalicelib.lib import tokens
-from tests.conftest import Api, Time, everything
+from tests.conftest import Api, Time, all_rows
 from tests.factories.operator import LIST, Operator, seed_keys
 
-pytestmark = pytest.mark.usefixtures("read_anew")
+pytestmark = pytest.mark.usefixtures("reload_settings")
 """Connecting sets the environment of the process, which is the tests' own."""
 
 
@@ -20,7 +20,7 @@ class TestCreateKey:
     def test_prints_a_token_that_works_and_nothing_more_than_it_may(
         self, operator: Operator, workspace: str
     ) -> None:
-        printed = operator.makes_a_key(workspace, "projects:read, pages:write,projects:read")
+        printed = operator.create_key(workspace, "projects:read, pages:write,projects:read")
         assert list(printed) == ["keyId", "token", "scopes"]
         assert printed["scopes"] == ["projects:read", "pages:write"]
         assert printed["token"].startswith("svc_live_")
@@ -34,13 +34,13 @@ class TestCreateKey:
         self, operator: Operator, workspace: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)
-        printed = operator.makes_a_key(workspace)
+        printed = operator.create_key(workspace)
         api = Api(printed["token"])
         api.post("/api/projects/create", {"title": "x"})
-        operator.does("revoke-key", "--key", printed["keyId"])
+        operator.run("revoke-key", "--key", printed["keyId"])
         refusal = api.refused("GET", LIST)
         secret = printed["token"].removeprefix("svc_live_")
-        kept = repr(everything())
+        kept = repr(all_rows())
         assert tokens.digest(printed["token"]) in kept
         assert secret[-4:] in kept
         for text in (kept, caplog.text, refusal.body.decode()):
@@ -48,7 +48,7 @@ class TestCreateKey:
             assert secret[:-6] not in text
 
     def test_names_are_not_unique_but_tokens_are(self, operator: Operator, workspace: str) -> None:
-        one, two = operator.makes_a_key(workspace), operator.makes_a_key(workspace)
+        one, two = operator.create_key(workspace), operator.create_key(workspace)
         assert one["token"] != two["token"]
         assert one["keyId"] != two["keyId"]
 
@@ -58,7 +58,7 @@ class TestCreateKey:
             f"{area}:{right}" for area in (*areas, "agents", "blog") for right in ("read", "write")
         ]
         wanted = [*scopes, "*:read", "*:write"]
-        assert set(operator.makes_a_key(workspace, ",".join(wanted))["scopes"]) == set(wanted)
+        assert set(operator.create_key(workspace, ",".join(wanted))["scopes"]) == set(wanted)
 
     @pytest.mark.parametrize(
         ("scopes", "says"),
@@ -77,20 +77,20 @@ class TestCreateKey:
     def test_refuses_what_is_no_scope_and_names_those_there_are(
         self, scopes: str, says: str, operator: Operator, workspace: str
     ) -> None:
-        before = everything()
+        before = all_rows()
         words = ("--workspace", workspace, "--name", "x", "--scopes", scopes)
-        line = operator.fails("create-key", *words)
+        line = operator.run_failing("create-key", *words)
         assert says in line
         assert "*:read" in line
-        assert everything() == before
+        assert all_rows() == before
 
     def test_refuses_a_blank_name_and_an_unknown_workspace(
         self, operator: Operator, workspace: str
     ) -> None:
         words = ("--name", " ", "--scopes", "*:read")
-        assert "name" in operator.fails("create-key", "--workspace", workspace, *words)
+        assert "name" in operator.run_failing("create-key", "--workspace", workspace, *words)
         words = ("--name", "x", "--scopes", "*:read")
-        assert "nowhere" in operator.fails("create-key", "--workspace", "nowhere", *words)
+        assert "nowhere" in operator.run_failing("create-key", "--workspace", "nowhere", *words)
 
     @pytest.mark.parametrize(
         "expires",
@@ -105,7 +105,7 @@ class TestCreateKey:
         self, expires: str, operator: Operator, workspace: str, time: Time
     ) -> None:
         words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
-        api = Api(operator.does("create-key", *words, "--expires", expires)["token"])
+        api = Api(operator.run("create-key", *words, "--expires", expires)["token"])
         assert time.now == datetime(2027, 1, 15, 12, tzinfo=UTC)
         time.pass_by(hours=1, minutes=59, seconds=59)
         assert api.get(LIST)["projects"] == []
@@ -120,23 +120,23 @@ class TestCreateKey:
     def test_refuses_an_expiry_in_the_past(
         self, expires: str, operator: Operator, workspace: str, time: Time
     ) -> None:
-        before = everything()
+        before = all_rows()
         words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
-        assert "future" in operator.fails("create-key", *words, "--expires", expires)
-        assert everything() == before
+        assert "future" in operator.run_failing("create-key", *words, "--expires", expires)
+        assert all_rows() == before
 
     @pytest.mark.parametrize("expires", ["tomorrow", "", "31.01.2030", "2030-13-01"])
     def test_refuses_an_expiry_that_is_no_moment(
         self, expires: str, operator: Operator, workspace: str
     ) -> None:
         words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
-        assert "ISO 8601" in operator.fails("create-key", *words, "--expires", expires)
+        assert "ISO 8601" in operator.run_failing("create-key", *words, "--expires", expires)
 
     def test_refuses_an_expiry_that_no_calendar_holds(
         self, operator: Operator, workspace: str
     ) -> None:
         words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
-        operator.fails("create-key", *words, "--expires", "9999-12-31T23:59:59-12:00")
+        operator.run_failing("create-key", *words, "--expires", "9999-12-31T23:59:59-12:00")
 
     def test_a_workspace_has_at_most_50_live_keys(
         self, operator: Operator, workspace: str, time: Time, monkeypatch: pytest.MonkeyPatch
@@ -144,31 +144,31 @@ class TestCreateKey:
         soon = time.now.replace(hour=13)
         first, *_ = seed_keys(monkeypatch, workspace, 48)
         seed_keys(monkeypatch, workspace, 1, soon)
-        operator.makes_a_key(workspace)
+        operator.create_key(workspace)
         words = ("create-key", "--workspace", workspace, "--name", "x", "--scopes", "*:read")
-        assert "50" in operator.fails(*words)
-        operator.does("revoke-key", "--key", first["keyId"])
-        operator.does(*words)
-        operator.fails(*words)
+        assert "50" in operator.run_failing(*words)
+        operator.run("revoke-key", "--key", first["keyId"])
+        operator.run(*words)
+        operator.run_failing(*words)
         time.pass_by(hours=2)
-        operator.does(*words)
-        operator.fails(*words)
+        operator.run(*words)
+        operator.run_failing(*words)
         assert len(api_keys.of_workspace(workspace)) == 52
 
     def test_blog_scopes_may_be_granted_to_any_accounts_key(
         self, operator: Operator, workspace: str
     ) -> None:
-        assert operator.makes_a_key(workspace, "blog:read")["scopes"] == ["blog:read"]
+        assert operator.create_key(workspace, "blog:read")["scopes"] == ["blog:read"]
 
 
 class TestRevokeKey:
     def test_takes_effect_on_the_next_request(
         self, operator: Operator, workspace: str, time: Time
     ) -> None:
-        key, other = operator.makes_a_key(workspace), operator.makes_a_key(workspace)
+        key, other = operator.create_key(workspace), operator.create_key(workspace)
         api = Api(key["token"])
         api.get(LIST)
-        printed = operator.does("revoke-key", "--key", key["keyId"])
+        printed = operator.run("revoke-key", "--key", key["keyId"])
         assert printed == {"keyId": key["keyId"], "revokedAt": "2027-01-15T12:00:00.000Z"}
         answer = api.refused("GET", LIST)
         assert (answer.status, answer.data["code"]) == (401, "unauthorized")
@@ -178,28 +178,30 @@ class TestRevokeKey:
     def test_revoking_again_keeps_the_first_time(
         self, operator: Operator, workspace: str, time: Time
     ) -> None:
-        key = operator.makes_a_key(workspace)["keyId"]
-        first = operator.does("revoke-key", "--key", key)
+        key = operator.create_key(workspace)["keyId"]
+        first = operator.run("revoke-key", "--key", key)
         time.pass_by(hours=1)
-        assert operator.does("revoke-key", "--key", key) == first
+        assert operator.run("revoke-key", "--key", key) == first
 
     def test_refuses_an_unknown_key_even_by_its_token(
         self, operator: Operator, workspace: str
     ) -> None:
-        key = operator.makes_a_key(workspace)
+        key = operator.create_key(workspace)
         for value in (new_id(), "", key["token"]):
-            assert ("No key" if value else "id: ") in operator.fails("revoke-key", "--key", value)
+            assert ("No key" if value else "id: ") in operator.run_failing(
+                "revoke-key", "--key", value
+            )
         assert Api(key["token"]).get(LIST)["projects"] == []
 
     def test_does_not_echo_a_token_given_by_mistake(
         self, operator: Operator, workspace: str
     ) -> None:
-        token = operator.makes_a_key(workspace)["token"]
-        assert token not in operator.fails("revoke-key", "--key", token)
+        token = operator.create_key(workspace)["token"]
+        assert token not in operator.run_failing("revoke-key", "--key", token)
 
     def test_making_and_revoking_are_audited(self, operator: Operator, workspace: str) -> None:
-        key = operator.makes_a_key(workspace)["keyId"]
-        operator.does("revoke-key", "--key", key)
+        key = operator.create_key(workspace)["keyId"]
+        operator.run("revoke-key", "--key", key)
         records = [(r.operation, r.resources[0], r.actor) for r in audit.latest(workspace)]
         assert records == [
             ("revoke_key", f"key:{key}", "operator"),
@@ -212,12 +214,14 @@ class TestListKeys:
     def test_prints_them_newest_first_without_tokens(
         self, operator: Operator, workspace: str
     ) -> None:
-        made = [operator.makes_a_key(workspace) for _ in range(2)]
-        operator.does("revoke-key", "--key", made[0]["keyId"])
-        printed = operator.does("list-keys", "--workspace", workspace)
+        made = [operator.create_key(workspace) for _ in range(2)]
+        operator.run("revoke-key", "--key", made[0]["keyId"])
+        printed = operator.run("list-keys", "--workspace", workspace)
         shown = {key["id"]: key["state"] for key in printed["keys"]}
         assert shown == {made[1]["keyId"]: "live", made[0]["keyId"]: "revoked"}
         assert not any(key["token"] in str(printed) for key in made)
 
     def test_of_no_workspace_is_refused(self, operator: Operator) -> None:
-        assert "No workspace has the id" in operator.fails("list-keys", "--workspace", "nobody")
+        assert "No workspace has the id" in operator.run_failing(
+            "list-keys", "--workspace", "nobody"
+        )

@@ -20,15 +20,15 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def account(operator: Operator) -> str:
     """An account with some money."""
-    operator.makes_an_account("ann@example.com")
+    operator.create_account("ann@example.com")
     words = ("--kopecks", "5000", "--reason", "a gift", "--idempotency-key", "1")
-    operator.does("credit", "--account", "ann@example.com", *words)
+    operator.run("credit", "--account", "ann@example.com", *words)
     return "ann@example.com"
 
 
 def typed(operator: Operator, *words: str) -> str:
     """Type a command that must succeed; return all that it prints."""
-    result = operator.types(*words)
+    result = operator.invoke(*words)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -53,7 +53,7 @@ def test_a_terminal_shows_json_when_it_is_asked_for(
 
 
 def test_a_pipe_gets_one_json_object(operator: Operator, account: str) -> None:
-    assert operator.does("ledger", "--account", account)["entries"][0]["kind"] == "topup"
+    assert operator.run("ledger", "--account", account)["entries"][0]["kind"] == "topup"
 
 
 def entry(number: int, kind: str, amount: int, held: int, request: str | None) -> dict[str, Any]:
@@ -92,10 +92,10 @@ def test_a_table_of_the_ledger_has_one_row_for_each_answer() -> None:
 def test_an_account_is_named_by_the_same_option_everywhere(
     option: str, operator: Operator, owner: Owner
 ) -> None:
-    operator.does("create-account", option, "bob@example.com", "--password", "long enough")
-    home = operator.does("create-workspace", "--account", "bob@example.com", "--name", "Mill")
+    operator.run("create-account", option, "bob@example.com", "--password", "long enough")
+    home = operator.run("create-workspace", "--account", "bob@example.com", "--name", "Mill")
     as_operator("create_account", email="eve@example.com", password="long enough")
     member = ("--workspace", home["workspaceId"], option, "eve@example.com")
-    assert operator.does("add-member", *member)["role"] == "member"
-    assert operator.does("remove-member", *member)
-    assert operator.does("disable-account", option, "eve@example.com")
+    assert operator.run("add-member", *member)["role"] == "member"
+    assert operator.run("remove-member", *member)
+    assert operator.run("disable-account", option, "eve@example.com")

@@ -17,7 +17,7 @@ from tests.factories.products import AWAY, EAN, category, create, listed, read, 
 from tests.fakes.internet import Internet
 from tests.support.effort import examples
 
-pytestmark = pytest.mark.usefixtures("read_anew")
+pytestmark = pytest.mark.usefixtures("reload_settings")
 
 HEADER = (
     "id,sku,name,price (kopecks),description,stock,barcode,category,category id,images,status,"
@@ -36,7 +36,7 @@ def table(tmp_path: Path) -> Path:
 def export(operator: Operator, owner: Owner, path: Path) -> list[dict[str, str]]:
     """Export the products; return the rows of the table."""
     words = ("export-products", "--workspace", owner.workspace.id, "--csv", str(path))
-    printed = operator.does(*words)
+    printed = operator.run(*words)
     rows = list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
     assert printed == {
         "workspaceId": owner.workspace.id,
@@ -48,7 +48,7 @@ def export(operator: Operator, owner: Owner, path: Path) -> list[dict[str, str]]
 
 
 def imported(operator: Operator, owner: Owner, path: Path, *more: str) -> dict[str, Any]:
-    return operator.does(
+    return operator.run(
         *("import-products", "--workspace", owner.workspace.id, "--csv", str(path), *more)
     )
 
@@ -138,10 +138,10 @@ def test_a_table_of_another_unit_is_refused(
     create(api, sku="A", price=9900)
     export(operator, owner, table)
     words = ("import-products", "--workspace", owner.workspace.id, "--csv", str(table))
-    assert "--prices kopecks" in operator.fails(*words, "--prices", "rubles")
-    assert operator.does(*words, "--prices", "kopecks")["unchanged"] == 1
+    assert "--prices kopecks" in operator.run_failing(*words, "--prices", "rubles")
+    assert operator.run(*words, "--prices", "kopecks")["unchanged"] == 1
     table.write_text("sku,price\nA,7\n")
-    assert "--prices rubles" in operator.fails(*words)
+    assert "--prices rubles" in operator.run_failing(*words)
     assert listed(api)[0]["price"] == 9900
 
 
@@ -191,11 +191,11 @@ def test_replaces_a_file_and_leaves_none_of_a_workspace_that_is_not_there(
 ) -> None:
     table.write_text("old")
     words = ("export-products", "--csv", str(table), "--workspace")
-    assert "nowhere" in operator.fails(*words, "nowhere")
+    assert "nowhere" in operator.run_failing(*words, "nowhere")
     assert table.read_text() == "old"
     assert export(operator, owner, table) == []
     missing = table.parent / "none" / "goods.csv"
-    line = operator.fails(
+    line = operator.run_failing(
         "export-products", "--csv", str(missing), "--workspace", owner.workspace.id
     )
     assert "cannot be written" in line

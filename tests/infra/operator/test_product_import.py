@@ -10,12 +10,12 @@ import pytest
 from chalicelib.core.errors import UnavailableError
 from chalicelib.engine import audit
 from infra.operator import admin as command_line
-from tests.conftest import Api, Owner, everything
+from tests.conftest import Api, Owner, all_rows
 from tests.factories.operator import Operator
 from tests.factories.products import AWAY, category, listed, serve_images
 from tests.fakes.internet import Internet, Server
 
-pytestmark = pytest.mark.usefixtures("read_anew")
+pytestmark = pytest.mark.usefixtures("reload_settings")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ class TestImportProducts:
             "B;Белый;99;;Выпечка / Хлеб\n",
             encoding="cp1251",
         )
-        printed = operator.does(*words(owner, table))
+        printed = operator.run(*words(owner, table))
         assert printed | {"seconds": 0} == {
             "created": 2,
             "updated": 0,
@@ -70,7 +70,7 @@ class TestImportProducts:
         assert made.operation == "upsert_products"
 
         table.write_text("sku;price\na;7,50\nB;99\n")
-        printed = operator.does(*words(owner, table))
+        printed = operator.run(*words(owner, table))
         assert (printed["created"], printed["updated"], printed["unchanged"]) == (0, 1, 1)
         after = listed(api)[0]
         assert after | {"updatedAt": ""} == first | {"price": 750, "updatedAt": ""}
@@ -79,9 +79,9 @@ class TestImportProducts:
         self, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
         table.write_text("sku;name;price;category\nA;a;1;New / Deep\nB;b;x;New\nC;c;1;New\n")
-        before = everything()
-        printed = operator.does(*words(owner, table, "--dry-run", "--create-categories"))
-        assert everything() == before
+        before = all_rows()
+        printed = operator.run(*words(owner, table, "--dry-run", "--create-categories"))
+        assert all_rows() == before
         assert (printed["wouldCreate"], printed["failed"]) == (2, 1)
         assert printed["categoriesCreated"] == 2
         assert "created" not in printed
@@ -93,12 +93,12 @@ class TestImportProducts:
         for above in ("Чай", "Кофе"):
             category(api, "Зёрна", parentId=category(api, above))
         table.write_text("sku;name;price;category\nA;a;1;зерна\nB;b;1;Сыр\nC;c;1;чай/ зёрна\n")
-        printed = operator.does(*words(owner, table))
+        printed = operator.run(*words(owner, table))
         assert (printed["created"], printed["failed"]) == (1, 2)
         ambiguous, unknown = (line["reason"] for line in reported(printed))
         assert "write the path" in ambiguous
         assert "--create-categories" in unknown
-        again = operator.does(*words(owner, table, "--create-categories"))
+        again = operator.run(*words(owner, table, "--create-categories"))
         assert (again["created"], again["unchanged"], again["categoriesCreated"]) == (1, 1, 1)
 
     def test_creates_missing_categories_by_their_paths_once(
@@ -109,7 +109,7 @@ class TestImportProducts:
             "sku;name;price;category\n"
             "A;a;1;Чай / Чёрный / Цейлон\nB;b;1;чай/чёрный\nC;c;1;Кофе\nD;d;1;A/B/C/D/E/F\n"
         )
-        printed = operator.does(*words(owner, table, "--create-categories"))
+        printed = operator.run(*words(owner, table, "--create-categories"))
         tree = api.get("/api/categories/list?kind=product")["categories"]
         by_id = {each["id"]: each["name"] for each in tree}
         assert sorted(by_id.values()) == sorted(["Чай", "Чёрный", "Цейлон", "Кофе", *"ABCDE"])
@@ -124,7 +124,7 @@ class TestImportProducts:
             "sku;name;price;barcode\n"
             f"A;{'x' * 256};1;\nB;b;-1;\nC;;1;\nD;d;1;4006381333932\n{'S' * 65};e;1;\nF;f;1;\n"
         )
-        printed = operator.does(*words(owner, table))
+        printed = operator.run(*words(owner, table))
         assert (printed["created"], printed["failed"]) == (1, 5)
         lines = reported(printed)
         assert [line["row"] for line in lines] == ["2", "3", "4", "5", "6"]
@@ -137,7 +137,7 @@ class TestImportProducts:
         assert report.name == "goods.refused.csv"
         fixed = report.read_text(encoding="utf-8-sig").replace(";-1;", ";1;")
         report.write_text(fixed, encoding="utf-8-sig")
-        again = operator.does(*words(owner, report))
+        again = operator.run(*words(owner, report))
         assert (again["created"], again["failed"]) == (1, 4)
 
     def test_takes_images_and_says_which_it_could_not(
@@ -149,7 +149,7 @@ class TestImportProducts:
         away: Server,
     ) -> None:
         table.write_text(f"sku;name;price;images\nA;a;1;{AWAY}/1.png|{AWAY}/none.png\n")
-        result = operator.types(*words(owner, table))
+        result = operator.invoke(*words(owner, table))
         assert result.exit_code == 0, result.output
         assert "Row 2 (A): " in result.stderr
         assert "none.png" in result.stderr
@@ -174,22 +174,22 @@ class TestImportProducts:
 
         with monkeypatch.context() as broken:
             broken.setattr(command_line, "call", breaks)
-            result = operator.types(*words(owner, table))
+            result = operator.invoke(*words(owner, table))
         assert (result.exit_code, result.stdout) == (1, "")
         assert "Stopped after 100 of 151 rows" in result.stderr
-        printed = operator.does(*words(owner, table))
+        printed = operator.run(*words(owner, table))
         assert (printed["created"], printed["unchanged"], printed["failed"]) == (50, 100, 1)
 
     def test_refuses_in_a_line_what_cannot_be_imported(
         self, operator: Operator, owner: Owner, table: Path
     ) -> None:
         table.write_text("name\na\n")
-        assert "SKU" in operator.fails(*words(owner, table))
+        assert "SKU" in operator.run_failing(*words(owner, table))
         table.write_text("sku\na\n")
-        assert "--prices" in operator.fails(*words(owner, table)[:-2])
-        assert "overwrite" in operator.fails(*words(owner, table, "--report", str(table)))
+        assert "--prices" in operator.run_failing(*words(owner, table)[:-2])
+        assert "overwrite" in operator.run_failing(*words(owner, table, "--report", str(table)))
         line = ("import-products", "--workspace", "nowhere", "--csv", str(table))
-        assert "nowhere" in operator.fails(*line, "--prices", "rubles")
+        assert "nowhere" in operator.run_failing(*line, "--prices", "rubles")
 
 
 def shop(count: int, faulty: int) -> str:
@@ -215,14 +215,14 @@ def test_five_hundred_rows_of_which_twenty_are_faulty(
     operator: Operator, owner: Owner, api: Api, table: Path
 ) -> None:
     table.write_text(shop(500, 20), encoding="cp1251")
-    printed = operator.does(*words(owner, table, "--create-categories"))
+    printed = operator.run(*words(owner, table, "--create-categories"))
     assert (printed["created"], printed["failed"], printed["calls"]) == (480, 20, 5)
     lines = reported(printed)
     assert [int(line["row"]) for line in lines] == list(range(2, 502, 25))
     assert all(line["reason"] for line in lines)
     found = api.get("/api/products/list?size=1&sort=price&sortDir=desc")
     assert (found["total"], found["products"][0]["price"]) == (480, 149_990)
-    again = operator.does(*words(owner, table))
+    again = operator.run(*words(owner, table))
     assert (again["created"], again["updated"], again["unchanged"]) == (0, 0, 480)
 
 
@@ -231,7 +231,7 @@ def test_categories_of_other_workspaces_are_unknown(
 ) -> None:
     category(new_owner().api(), "Хлеб")
     table.write_text("sku;name;price;category\nA;a;1;Хлеб\n")
-    assert operator.does(*words(owner, table))["failed"] == 1
+    assert operator.run(*words(owner, table))["failed"] == 1
 
 
 SHOPIFY = """Handle,Title,Body (HTML),Vendor,Type,Tags,Published,Option1 Name,Option1 Value,\
@@ -251,7 +251,7 @@ class TestShopifysExport:
         """What the import of an export printed, and its messages."""
         text = SHOPIFY.format(photo=f"{AWAY}/1.png", other=f"{AWAY}/2.png")
         table.write_text(text, encoding="utf-8")
-        result = operator.types(*words(owner, table, "--create-categories"))
+        result = operator.invoke(*words(owner, table, "--create-categories"))
         assert result.exit_code == 0, result.output
         return result
 
@@ -291,7 +291,7 @@ class TestShopifysExport:
     def test_importing_it_again_creates_nothing(
         self, imported: Any, operator: Operator, owner: Owner, table: Path
     ) -> None:
-        again = operator.does(*words(owner, table, "--create-categories"))
+        again = operator.run(*words(owner, table, "--create-categories"))
         assert (again["created"], again["updated"] + again["unchanged"], again["failed"]) == (
             0,
             4,

@@ -22,17 +22,17 @@ from infra.operator.transfer import (
     contents,
     export,
 )
-from tests.conftest import Owner, Time, as_operator, everything
+from tests.conftest import Owner, Time, all_rows, as_operator
 from tests.factories.examples import Things, submit
 from tests.factories.files import kept
 from tests.factories.transfer import ID, Furnished, as_key, comparable, is_behind, reads, rows_of
 from tests.support.export_files import (
-    does,
-    fails,
     in_an_empty_place,
+    invoke,
     objects,
     read_whole,
-    types,
+    run,
+    run_failing,
 )
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -48,7 +48,7 @@ class TestRoundTrip:
         rows, stored = rows_of(workspace), objects()
         counted = {noun: counters.read_all(workspace, noun) for noun in NOUNS}
         in_an_empty_place(empty, bakery.owner_email)
-        printed = does("import", str(file))
+        printed = run("import", str(file))
         assert printed["workspaceId"] == workspace
         assert printed["membersWithoutAccount"] == ["mate@example.com"]
         assert bakery.reads == bakery.answers
@@ -60,7 +60,7 @@ class TestRoundTrip:
         assert {key: body for key, body in stored.items() if key not in left} == objects()
         assert len(left) == 1, "the announced upload alone"
         again = tmp_path / "again.zip"
-        does("export", "--workspace", workspace, "--out", str(again))
+        run("export", "--workspace", workspace, "--out", str(again))
         assert read_whole(again) == read_whole(file)
 
     def test_nothing_of_a_workspace_is_in_no_table_of_contents(
@@ -77,7 +77,7 @@ class TestRoundTrip:
         self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
-        does("import", str(file))
+        run("import", str(file))
         workspace, t = bakery.workspace, bakery.things
         api = Owner(workspaces.get(workspace)).api()
         assert api.get("/api/workspaces/list")["activeWorkspaceId"] == workspace
@@ -95,13 +95,13 @@ class TestRoundTrip:
         answer = api.refused("POST", "/api/bookings/create", busy | {"resourceId": resource})
         assert answer.data["code"] == "slot_unavailable"
         as_operator("erase_client", workspaceId=workspace, email="zoe.ray@example.com")
-        assert "zoe" not in json.dumps(everything(), default=str).lower()
+        assert "zoe" not in json.dumps(all_rows(), default=str).lower()
 
     def test_a_hold_lapses_and_a_dialog_ends_where_they_were_brought(
         self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
-        does("import", str(file))
+        run("import", str(file))
         time.pass_by(hours=1)
         assert jobs.run(JOB_HANDLERS)[booking.LAPSE] == 1
         held = as_key(bakery.workspace, "get_booking", id=bakery.held_booking)["booking"]
@@ -117,8 +117,8 @@ class TestRoundTrip:
     ) -> None:
         in_an_empty_place(empty, "new@example.com")
         made = as_operator("create_account", email="mate@example.com", password="long enough")
-        assert "owner" in fails("import", str(file))
-        printed = does("import", str(file), "--owner", "new@example.com")
+        assert "owner" in run_failing("import", str(file))
+        printed = run("import", str(file), "--owner", "new@example.com")
         assert (printed["owner"], printed["membersWithoutAccount"]) == ("new@example.com", [])
         joined = workspaces.membership(made["accountId"], bakery.workspace)
         assert joined is not None
@@ -153,12 +153,12 @@ class TestRoundTrip:
                 return real(place, record)
 
             monkeypatch.setitem(export._LOOKS, kind, look)
-        result = types("export", "--workspace", workspace, "--out", str(path))
+        result = invoke("export", "--workspace", workspace, "--out", str(path))
         assert result.exit_code == 0, result.output
         assert json.loads(result.stdout)["changedMeanwhile"] == 2
         assert "Export again" in result.stderr
         in_an_empty_place(empty, bakery.owner_email)
-        does("import", str(path))
+        run("import", str(path))
         page = as_key(workspace, "get_page", id=bakery.things.page)["page"]
         assert page["html"] == "<p>Newer</p>"
         lead = as_key(workspace, "get_lead", id=bakery.things.lead)["lead"]
@@ -179,7 +179,7 @@ class TestCopy:
         self, bakery: Furnished, file: Path
     ) -> None:
         before, stored = rows_of(bakery.workspace), objects()
-        printed = does("import", str(file), "--ids", "new")
+        printed = run("import", str(file), "--ids", "new")
         copy = printed["workspaceId"]
         assert copy != bakery.workspace
         assert printed["slugsChanged"] == {"bakery": "bakery-2"}
@@ -190,7 +190,7 @@ class TestCopy:
         }
         new = {
             key: item
-            for key, item in everything().items()
+            for key, item in all_rows().items()
             if key not in before and copy in json.dumps([key, item], default=str)
         }
         own = ids_of(before)
@@ -206,7 +206,7 @@ class TestCopy:
         assert object_store().get(url) is not None
 
     def test_answers_as_the_original_does(self, bakery: Furnished, file: Path) -> None:
-        copy = does("import", str(file), "--ids", "new")["workspaceId"]
+        copy = run("import", str(file), "--ids", "new")["workspaceId"]
         ids = new_ids(bakery.workspace, copy)
         things = Things(**{name: ids(value) for name, value in vars(bakery.things).items()})
         answers = reads(copy, things, ids(bakery.salon_service))
@@ -216,7 +216,7 @@ class TestCopy:
         assert _but_for_the_slug(answers) == _but_for_the_slug(wanted)
 
     def test_forms_and_bots_of_both_take_visitors(self, bakery: Furnished, file: Path) -> None:
-        copy = does("import", str(file), "--ids", "new")["workspaceId"]
+        copy = run("import", str(file), "--ids", "new")["workspaceId"]
         ids = new_ids(bakery.workspace, copy)
         for form in (bakery.things.form, ids(bakery.things.form)):
             submit(form, name="Both", email="both@example.com")
@@ -225,7 +225,7 @@ class TestCopy:
             assert found["total"] == 1
 
     def test_a_second_copy_is_another(self, bakery: Furnished, file: Path) -> None:
-        copies = [does("import", str(file), "--ids", "new") for _ in range(2)]
+        copies = [run("import", str(file), "--ids", "new") for _ in range(2)]
         assert copies[0]["workspaceId"] != copies[1]["workspaceId"]
         assert copies[1]["slugsChanged"] == {"bakery": "bakery-3"}
 

@@ -20,21 +20,21 @@ from chalicelib.engine import jobs
 from infra.operator.transfer import file_format, importing
 from infra.operator.transfer.file_format import Writer
 from infra.operator.transfer.lines import StoredObject
-from tests.conftest import Api, Owner, Time, as_operator, everything
+from tests.conftest import Api, Owner, Time, all_rows, as_operator
 from tests.factories.files import kept
 from tests.factories.transfer import Furnished
 from tests.support.export_files import (
     PRODUCTS,
     WORKSPACE,
     changed,
-    does,
     entries_of,
-    fails,
     in_an_empty_place,
     objects,
     packed,
     read_whole,
     renamed,
+    run,
+    run_failing,
     without,
 )
 
@@ -111,17 +111,17 @@ class TestVersion1:
         in_an_empty_place(empty, "owner0@example.com")
 
     def test_a_file_of_version_1_is_imported_whole(self, place: None, tmp_path: Path) -> None:
-        workspace = does("import", str(VERSION_1))["workspaceId"]
+        workspace = run("import", str(VERSION_1))["workspaceId"]
         again = tmp_path / "again.zip"
-        does("export", "--workspace", workspace, "--out", str(again))
+        run("export", "--workspace", workspace, "--out", str(again))
         old, new = map(read_whole, (VERSION_1, again))
         assert sorted(old, key=repr) == sorted(new, key=repr)
         assert len(old) > 50
 
     def test_a_file_of_version_1_is_imported_as_a_copy(self, place: None) -> None:
-        ids = [does("import", str(VERSION_1), "--ids", "new")["workspaceId"] for _ in range(2)]
+        ids = [run("import", str(VERSION_1), "--ids", "new")["workspaceId"] for _ in range(2)]
         assert ids[0] != ids[1]
-        assert len(everything()) > 100
+        assert len(all_rows()) > 100
 
     @pytest.mark.parametrize(
         ("damage", "says"),
@@ -143,9 +143,9 @@ class TestVersion1:
     ) -> None:
         file = tmp_path / "damaged.jsonl.gz"
         file.write_bytes(damage(VERSION_1.read_bytes()))
-        before = everything()
-        assert says in fails("import", str(file))
-        assert (everything(), kept()) == (before, set())
+        before = all_rows()
+        assert says in run_failing("import", str(file))
+        assert (all_rows(), kept()) == (before, set())
 
 
 def _replaced(data: bytes, old: bytes, new: bytes) -> bytes:
@@ -162,9 +162,9 @@ def _without_line(data: bytes, number: int) -> bytes:
 
 class TestRefusals:
     def test_nothing_is_written_over(self, bakery: Furnished, file: Path) -> None:
-        before = everything()
-        assert "--ids new" in fails("import", str(file))
-        assert everything() == before
+        before = all_rows()
+        assert "--ids new" in run_failing("import", str(file))
+        assert all_rows() == before
 
     def test_all_that_others_have_is_named(
         self, bakery: Furnished, file: Path, empty: Callable[[], None], api: Api, owner: Owner
@@ -174,11 +174,11 @@ class TestRefusals:
         Owner(workspaces.get(made["workspaceId"])).api().post(
             "/api/projects/create", {"title": "Bakery"}
         )
-        before, stored = everything(), objects()
-        line = fails("import", str(file))
+        before, stored = all_rows(), objects()
+        line = run_failing("import", str(file))
         assert 'workspace slug "workspace"' in line
         assert 'site slug "bakery"' in line
-        assert (everything(), objects()) == (before, stored)
+        assert (all_rows(), objects()) == (before, stored)
 
     def test_another_stage_s_ids_are_refused_unless_one_says_what_of_them(
         self,
@@ -193,12 +193,12 @@ class TestRefusals:
         )
         for module in (importing,):
             monkeypatch.setattr(module, "settings", lambda: there)
-        before = everything()
-        line = fails("import", str(file))
+        before = all_rows()
+        line = run_failing("import", str(file))
         assert "stage test" in line
         assert "--ids new" in line
-        assert everything() == before
-        assert does("import", str(file), "--ids", "keep")["workspaceId"] == bakery.workspace
+        assert all_rows() == before
+        assert run("import", str(file), "--ids", "keep")["workspaceId"] == bakery.workspace
         (page,) = (body.decode() for body in objects().values() if b"<form" in body)
         assert "127.0.0.1" not in page
         assert f"https://svc.example/api/public/forms/{bakery.things.form}/submit" in page
@@ -243,9 +243,9 @@ class TestRefusals:
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
         file.write_bytes(damage(file.read_bytes()))
-        before = everything()
-        assert says in fails("import", str(file))
-        assert (everything(), kept()) == (before, set())
+        before = all_rows()
+        assert says in run_failing("import", str(file))
+        assert (all_rows(), kept()) == (before, set())
 
     def test_two_records_with_one_unique_value_are_refused(
         self, bakery: Furnished, file: Path, empty: Callable[[], None]
@@ -257,26 +257,26 @@ class TestRefusals:
         *most, last = twin["item"]["sk"]["S"]
         twin["item"]["sk"]["S"] = "".join(most) + ("Y" if last == "Z" else "Z")
         file.write_bytes(packed(entries | {PRODUCTS: loaf + b"\n" + json.dumps(twin).encode()}))
-        before = everything()
-        assert "same sku" in fails("import", str(file))
-        assert everything() == before
+        before = all_rows()
+        assert "same sku" in run_failing("import", str(file))
+        assert all_rows() == before
 
     def test_ids_that_are_none_cannot_become_new(self, bakery: Furnished, file: Path) -> None:
         change = changed(PRODUCTS, lambda line: line["item"].update(sk={"S": "seeded-1"}))
         file.write_bytes(change(file.read_bytes()))
-        before = everything()
-        assert "'seeded-1' is no id" in fails("import", str(file), "--ids", "new")
-        assert everything() == before
+        before = all_rows()
+        assert "'seeded-1' is no id" in run_failing("import", str(file), "--ids", "new")
+        assert all_rows() == before
 
     def test_a_file_that_is_there_is_not_written_over(self, bakery: Furnished, file: Path) -> None:
         before = file.read_bytes()
         words = ("export", "--workspace", bakery.workspace, "--out", str(file))
-        assert "there already" in fails(*words)
+        assert "there already" in run_failing(*words)
         assert file.read_bytes() == before
 
     def test_an_unknown_workspace_leaves_no_file(self, connected: None, tmp_path: Path) -> None:
         path = tmp_path / "x.zip"
-        assert "No workspace" in fails("export", "--workspace", "x", "--out", str(path))
+        assert "No workspace" in run_failing("export", "--workspace", "x", "--out", str(path))
         assert list(tmp_path.iterdir()) == []
 
     def test_an_interrupted_export_never_passes_for_whole(
@@ -288,10 +288,10 @@ class TestRefusals:
         path = tmp_path / "x.zip"
         with monkeypatch.context() as patched:
             patched.setattr(jobs, "of_workspace", breaks)
-            fails("export", "--workspace", bakery.workspace, "--out", str(path))
+            run_failing("export", "--workspace", bakery.workspace, "--out", str(path))
         assert [each.name for each in tmp_path.iterdir()] == ["x.zip.part"]
-        assert "cut off" in fails("import", str(tmp_path / "x.zip.part"), "--ids", "new")
-        does("export", "--workspace", bakery.workspace, "--out", str(path))
+        assert "cut off" in run_failing("import", str(tmp_path / "x.zip.part"), "--ids", "new")
+        run("export", "--workspace", bakery.workspace, "--out", str(path))
         assert [each.name for each in tmp_path.iterdir()] == ["x.zip"]
 
     def test_only_its_owner_may_read_the_file(self, file: Path) -> None:
@@ -303,7 +303,7 @@ class TestRefusals:
         text = b"".join(entries_of(file).values()).decode(errors="replace")
         assert "password" not in text
         assert str(api.token) not in text
-        key = next(key for key in everything() if key.startswith("identity/KEY#"))
+        key = next(key for key in all_rows() if key.startswith("identity/KEY#"))
         assert key.split("#")[1].split("/")[0] not in text
 
 

@@ -17,15 +17,15 @@ from infra.operator.transfer import (
     importing,
     restoring,
 )
-from tests.conftest import as_operator, everything
+from tests.conftest import all_rows, as_operator
 from tests.factories.examples import submit
 from tests.factories.transfer import Furnished, comparable, rows_of
 from tests.support.export_files import (
-    does,
     entries_of,
-    fails,
     in_an_empty_place,
     packed,
+    run,
+    run_failing,
 )
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -54,8 +54,8 @@ class TestInterrupted:
         in_an_empty_place(empty, bakery.owner_email)
         with monkeypatch.context() as patched:
             _kill(patched, where)
-            fails("import", str(file), "--ids", ids)
-        printed = does("import", str(file), "--ids", ids)
+            run_failing("import", str(file), "--ids", ids)
+        printed = run("import", str(file), "--ids", ids)
         assert printed["resumed"] is True
         workspace = printed["workspaceId"]
         twice = dict(rows_of(workspace))
@@ -63,13 +63,13 @@ class TestInterrupted:
         empty()
         as_operator("create_account", email=bakery.owner_email, password="long enough")
         if ids == "keep":
-            does("import", str(file))
+            run("import", str(file))
             assert comparable(rows_of(workspace), workspace) == comparable(twice, workspace)
             assert sorted(job.job_id for job in jobs.of_workspace(workspace)) == scheduled
         else:
-            once = does("import", str(file), "--ids", "new")["workspaceId"]
+            once = run("import", str(file), "--ids", "new")["workspaceId"]
             assert len(comparable(rows_of(once), once)) == len(comparable(twice, workspace))
-        assert not [key for key in everything() if "IMPORT#" in key]
+        assert not [key for key in all_rows() if "IMPORT#" in key]
 
     def test_another_file_of_the_workspace_has_to_wait(
         self,
@@ -81,13 +81,13 @@ class TestInterrupted:
         in_an_empty_place(empty, bakery.owner_email)
         with monkeypatch.context() as patched:
             _kill(patched, "late")
-            fails("import", str(file))
+            run_failing("import", str(file))
         other = file.with_name("other.zip")
         other.write_bytes(packed(entries_of(file) | {"rows/jobs.jsonl": b""}))
-        before = everything()
-        assert "interrupted" in fails("import", str(other))
-        assert everything() == before
-        does("import", str(file))
+        before = all_rows()
+        assert "interrupted" in run_failing("import", str(other))
+        assert all_rows() == before
+        run("import", str(file))
 
     def test_a_workspace_that_is_half_there_is_nobody_s(
         self,
@@ -99,10 +99,10 @@ class TestInterrupted:
         in_an_empty_place(empty, bakery.owner_email)
         with monkeypatch.context() as patched:
             _kill(patched, "sealed")
-            fails("import", str(file))
+            run_failing("import", str(file))
         with pytest.raises(NotFoundError):
             submit(bakery.things.form, name="A", email="a@example.com")
-        assert "No workspace" in fails(
+        assert "No workspace" in run_failing(
             "create-key", "--workspace", bakery.workspace, "--name", "x", "--scopes", "*:read"
         )
 
@@ -132,7 +132,7 @@ class TestInterrupted:
 
         monkeypatch.setattr(batch_writes.retry, "sleep", lambda _: None)
         monkeypatch.setattr(client, "batch_write_item", partly)
-        does("import", str(file))
+        run("import", str(file))
         assert comparable(rows_of(bakery.workspace), bakery.workspace) == rows
 
 

@@ -15,7 +15,7 @@ from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports.chat import chat_route
 from infra.local import devserver
-from tests.conftest import Owner, at_once
+from tests.conftest import Owner, run_concurrently
 from tests.factories.chat import RICH, Bot, ScriptedModel, new_bot, read_events
 from tests.support.effort import slow_but_for
 from tests.support.patience import PATIENCE
@@ -139,7 +139,7 @@ def test_many_concurrent_streams_each_come_to_their_end(
         assert answer.status_code == 200, answer.text
         return list(read_events(answer.content))
 
-    streams = at_once(count, talk)
+    streams = run_concurrently(count, talk)
     assert {events[-1]["type"] for events in streams} == {"done"}
     assert len({events[0]["sessionId"] for events in streams}) == count
     assert bot.money[1] == 0

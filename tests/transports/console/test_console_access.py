@@ -11,7 +11,7 @@ from chalicelib.domains.identity.store import console_sessions
 from chalicelib.lib import tokens
 from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
-from tests.conftest import PASSWORD, Answer, as_operator, at_once, everything
+from tests.conftest import PASSWORD, Answer, all_rows, as_operator, run_concurrently
 from tests.factories.console import Person, World, begun, cookies
 from tests.transports.conftest import LocalServer
 
@@ -41,7 +41,7 @@ every_form = pytest.mark.parametrize("route", SENT)
 
 def stored() -> dict[str, Any]:
     """Return the stored rows, except counters of visitors."""
-    return {key: row for key, row in everything().items() if not re.search("/(LIMIT|SALT)#", key)}
+    return {key: row for key, row in all_rows().items() if not re.search("/(LIMIT|SALT)#", key)}
 
 
 def lives(token: str) -> bool:
@@ -280,7 +280,7 @@ class TestSession:
             "/console/account?done=session_ended"
         }
         tabs = [Person("boss@example.com", boss.token) for _ in range(4)]
-        answers = at_once(4, lambda tab: tabs[tab].post("/console/sign-out"))
+        answers = run_concurrently(4, lambda tab: tabs[tab].post("/console/sign-out"))
         assert {answer.status for answer in answers} == {303}
         assert not lives(boss.token)
 
@@ -298,7 +298,7 @@ class TestSession:
         boss = world.person("boss")
         tabs = [Person("boss@example.com", boss.token) for _ in range(3)]
         form = FORMS["/console/account/password"]
-        answers = at_once(3, lambda tab: tabs[tab].post("/console/account/password", form))
+        answers = run_concurrently(3, lambda tab: tabs[tab].post("/console/account/password", form))
         led = {answer.headers["Location"] for answer in answers}
         assert led <= {"/console/account?done=password_changed", OVER}
         changed = [tab for tab, each in zip(tabs, answers, strict=True) if "changed" in str(each)]
@@ -445,14 +445,14 @@ class TestSignIn:
         assert b"wrong" not in answers[0][1].replace(b'class="field wrong"', b"")
 
     def test_too_many_attempts_show_a_page_that_asks_to_wait(
-        self, world: World, monkeypatch: pytest.MonkeyPatch, read_anew: Any
+        self, world: World, monkeypatch: pytest.MonkeyPatch, reload_settings: Any
     ) -> None:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
-        read_anew()
+        reload_settings()
         visitor = Person("boss@example.com")
         answers = [visitor.start_session("wrong") for _ in range(11)]
         monkeypatch.undo()
-        read_anew()
+        reload_settings()
         assert [answer.status for answer in answers] == [401] * 10 + [429]
         assert answers[-1].headers["Content-Type"].startswith("text/html")
         assert 1 <= int(answers[-1].headers["Retry-After"]) <= 900

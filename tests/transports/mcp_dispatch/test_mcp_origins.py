@@ -57,9 +57,9 @@ class TestOrigins:
     APP = "https://app.example"
 
     @pytest.fixture(autouse=True)
-    def _is_configured(self, read_anew: Callable[[], None]) -> None:
+    def _is_configured(self, reload_settings: Callable[[], None]) -> None:
         os.environ["ALLOWED_ORIGINS"] = f"https://other.example {self.APP}"
-        read_anew()
+        reload_settings()
 
     def request(self, origin: str, method: str = "POST", sent: str = "authorization") -> Answer:
         """Send a preflight as a browser does, without the key."""

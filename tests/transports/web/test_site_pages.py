@@ -100,9 +100,11 @@ def test_an_empty_page_shows_a_message(api: Api, things: Things) -> None:
 
 class TestCustomDomain:
     @pytest.fixture(autouse=True)
-    def _deployed(self, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
+    def _deployed(
+        self, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
+    ) -> None:
         monkeypatch.setenv("SITES_DOMAIN", "Sites.Example.")
-        read_anew()
+        reload_settings()
 
     def test_a_site_is_recognised_by_its_host(self, api: Api, bakery: Things) -> None:
         site = api.get("/api/projects/list")["projects"][0]

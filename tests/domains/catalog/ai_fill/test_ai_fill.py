@@ -9,7 +9,7 @@ from chalicelib.domains.catalog.flows import drafting
 from chalicelib.gateways import barcodes as barcode_gateway
 from chalicelib.gateways import llm
 from chalicelib.gateways import photos as photo_gateway
-from tests.conftest import Api, Owner, everything
+from tests.conftest import Api, Owner, all_rows
 from tests.domains.catalog.ai_fill.helpers import KEY, category, fill, refused, request, says
 from tests.fakes import openai_api
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella
@@ -63,9 +63,9 @@ class TestEmbeddedModel:
     def test_a_draft_stores_nothing(self, openverse: FakeOpenverse, owner: Owner) -> None:
         api = owner.api()
         fill(api)
-        before = everything()
+        before = all_rows()
         fill(api, name="Cake")
-        changed = {key for key, row in everything().items() if before.get(key) != row}
+        changed = {key for key, row in all_rows().items() if before.get(key) != row}
         kinds = {key.split("/")[1].split("#")[0] for key in changed}
         assert kinds == {"LIMIT", "CACHE"}
         assert api.get("/api/products/list")["total"] == 0

@@ -11,7 +11,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.catalog.flows import drafting
 from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import Api, Owner, Time, at_once
+from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.domains.catalog.ai_fill.helpers import PATH, fill, refused, says
 from tests.fakes import openai_api
 from tests.fakes.open_facts import NUTELLA, OpenFacts
@@ -102,7 +102,7 @@ class TestCap:
     ) -> None:
         cap(7)
         api = owner.api()
-        answers = at_once(20, lambda _: api.call("POST", PATH, {"name": "Bread"}))
+        answers = run_concurrently(20, lambda _: api.call("POST", PATH, {"name": "Bread"}))
         assert sorted(answer.status for answer in answers) == [200] * 7 + [429] * 13
         assert len(model.asked) == 7
 

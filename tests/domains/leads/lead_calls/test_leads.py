@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from chalicelib.core.ids import new_id
-from tests.conftest import Api, Time, everything
+from tests.conftest import Api, Time, all_rows
 from tests.domains.leads.lead_calls.helpers import FIND, GET, LIST, ORDERS, STATUS, UPDATE, new_form
 from tests.factories.examples import submit
 
@@ -161,9 +161,9 @@ class TestSetStatus:
 
     def test_the_same_status_changes_nothing(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada")
-        before = _without_keys(everything())
+        before = _without_keys(all_rows())
         assert api.post(STATUS, {"id": lead_id, "status": "new"})["lead"]["id"] == lead_id
-        assert _without_keys(everything()) == before
+        assert _without_keys(all_rows()) == before
 
     def test_an_unknown_status_is_refused(self, api: Api, form: str) -> None:
         body = {"id": submit(form, name="Ada"), "status": "done"}
@@ -267,7 +267,7 @@ class TestUpdateLead:
         assert set(lead(api, lead_id)["data"]) == {"name", "one", "two"}
         short = api.post(UPDATE, {"id": lead_id, "data": {"one": None, "two": None}})["lead"]
         assert short["data"] == {"name": "Ada"}
-        assert "#LEAD#DATA" not in str(list(everything()))
+        assert "#LEAD#DATA" not in str(list(all_rows()))
 
     def test_a_consent_can_be_withdrawn_but_not_given(self, api: Api) -> None:
         form = new_form(api, fields=[{"name": "ok", "type": "consent"}, {"name": "name"}])

@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage
-from tests.conftest import Api, everything
+from tests.conftest import Api, all_rows
 from tests.factories.chat import (
     PROMPT,
     Bot,
@@ -145,4 +145,4 @@ class TestDialog:
         reply = ask(bot, "Hi", key="k-1", apiKey=key)
         again = ask(bot, "Hi", key="k-1", apiKey=key)
         assert again.session == reply.session
-        assert reply.session not in repr(everything())
+        assert reply.session not in repr(all_rows())

@@ -80,10 +80,10 @@ class TestSpending:
         owner: Owner,
         script: Script,
         monkeypatch: pytest.MonkeyPatch,
-        read_anew: Callable[[], None],
+        reload_settings: Callable[[], None],
     ) -> None:
         monkeypatch.setenv("LLM_UNKNOWN_OUTPUT", value)
-        read_anew()
+        reload_settings()
         bot = new_bot(owner, model="our-own-model")
         spec = llm.resolve("our-own-model")
         model = script("Yes", ProviderUsage(10, 1))

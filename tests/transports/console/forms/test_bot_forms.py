@@ -13,7 +13,7 @@ from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console import access, bots
 from chalicelib.transports.console.bots import kopecks
 from chalicelib.transports.http import HttpResponse
-from tests.conftest import Time, as_operator, everything, in_console
+from tests.conftest import Time, all_rows, as_operator, in_console
 from tests.factories.console import Person, World
 from tests.factories.examples import request_to
 from tests.transports.conftest import Records
@@ -38,7 +38,7 @@ class TestBotKeys:
         assert "5 of at most 5" in text(listed)
         assert 'name="name"' not in text(listed)
         kept = [text(each) for each in (again, sixth, listed)] + logged.lines
-        kept.append(json.dumps(everything(), default=str))
+        kept.append(json.dumps(all_rows(), default=str))
         assert not [each for each in kept for token in tokens if token in each]
         (confirmation,) = set(re.findall(rf'href="({keys}/\w+/delete)"[^>]*: Key 3"', text(listed)))
         assert "Delete the bot key “Key 3”?" in text(boss.get(confirmation))

@@ -13,7 +13,7 @@ from chalicelib.domains.identity.store import api_keys
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.transports.console import keys
 from chalicelib.transports.console.keys import preset
-from tests.conftest import Answer, Api, Time, as_operator, everything
+from tests.conftest import Answer, Api, Time, all_rows, as_operator
 from tests.factories.console import Person, World
 from tests.transports.conftest import Records
 from tests.transports.console.forms.helpers import error_beside, text, token_of, value_of
@@ -54,7 +54,7 @@ class TestKeys:
         assert "The key is revoked" in text(pages[-1])
         secret = token.removeprefix("svc_live_")[:20]
         kept = [*(page.body.decode() for page in pages), *logged.lines]
-        kept.append(json.dumps(everything(), default=str))
+        kept.append(json.dumps(all_rows(), default=str))
         assert not [each for each in kept if secret in each]
         assert key_id in text(boss.get(f"{world.here.path}/audit"))
         assert f"svc_live_…{token[-4:]}" in text(listed)
@@ -160,14 +160,14 @@ class TestKeys:
 class TestKeyForm:
     @pytest.mark.parametrize("name", ["read", "agent", "everything"])
     def test_a_preset_ticks_boxes_and_keeps_the_entered_name(self, name: str, world: World) -> None:
-        boss, before = world.person("boss"), everything()
+        boss, before = world.person("boss"), all_rows()
         typed = {"name": "Lap & top", "expires": "2030-01-31", "preset": name}
         answer = boss.post(f"{world.here.path}/keys", typed)
         assert answer.status == 200
         assert ticked(answer) == preset(name, admin=False)
         assert value_of(answer, "name") == "Lap & top"
         assert value_of(answer, "expires") == "2030-01-31"
-        assert everything() == before
+        assert all_rows() == before
 
     def test_blog_scopes_are_offered_to_admins_only(self, world: World) -> None:
         path = f"{world.here.path}/keys/new"

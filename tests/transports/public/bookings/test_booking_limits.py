@@ -10,7 +10,7 @@ from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from tests.conftest import Api, Time, at_once
+from tests.conftest import Api, Time, run_concurrently
 from tests.factories.salon import Salon
 from tests.transports.public.bookings.helpers import BOOK, CANCEL, book, booking_input, visitor
 
@@ -23,9 +23,9 @@ def book_as(who: str, body: dict[str, Any]) -> None:
 
 class TestLimits:
     @pytest.fixture(autouse=True)
-    def _at_scale_one(self, monkeypatch: pytest.MonkeyPatch, read_anew: Any) -> None:
+    def _at_scale_one(self, monkeypatch: pytest.MonkeyPatch, reload_settings: Any) -> None:
         monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
-        read_anew()
+        reload_settings()
 
     def test_a_visitor_sends_at_most_thirty_requests_a_minute(
         self, salon: Salon, time: Time
@@ -114,7 +114,9 @@ class TestLimits:
         self, api: Api, salon: Salon
     ) -> None:
         days = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 14)]
-        answers = at_once(12, lambda n: visitor.call("POST", BOOK, booking_input(salon, days[n])))
+        answers = run_concurrently(
+            12, lambda n: visitor.call("POST", BOOK, booking_input(salon, days[n]))
+        )
         assert sorted(each.status for each in answers) == [200] * 5 + [429] * 7
         assert api.get("/api/bookings/list")["pagination"]["total"] == 5
 

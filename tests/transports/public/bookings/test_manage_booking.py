@@ -10,7 +10,7 @@ from icalendar import Calendar
 
 from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.rules import booking_tokens
-from tests.conftest import Answer, Api, Owner, Time, as_operator, at_once, everything
+from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator, run_concurrently
 from tests.factories.salon import Salon
 from tests.transports.public.bookings.helpers import CANCEL, book, visitor
 from tests.transports.public.conftest import is_readable_from_any_origin
@@ -59,7 +59,7 @@ class TestCancellation:
     def test_concurrent_cancellations_are_one_line_of_history(self, api: Api, salon: Salon) -> None:
         made = book(salon)
         sent = {"token": made["cancelToken"]}
-        answers = at_once(6, lambda _: visitor.call("POST", CANCEL, sent))
+        answers = run_concurrently(6, lambda _: visitor.call("POST", CANCEL, sent))
         assert {each.status for each in answers} == {200}
         history = api.get(f"/api/bookings/{made['booking']['id']}")["booking"]["statusHistory"]
         assert len(history) == 2
@@ -102,7 +102,7 @@ class TestTokens:
         visitor.post(CANCEL, {"token": made["cancelToken"]})
         file = made["icsUrl"].rpartition("/")[2].removesuffix(".ics")
         logged = "".join(str(vars(each)) for each in caplog.records)
-        rows = {key: row for key, row in everything().items() if not key.startswith("control/")}
+        rows = {key: row for key, row in all_rows().items() if not key.startswith("control/")}
         for token in (made["cancelToken"], file):
             assert token not in logged
             assert token not in str(rows)

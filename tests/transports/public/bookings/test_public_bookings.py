@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from tests.conftest import Api, Owner, Time, as_operator, at_once
+from tests.conftest import Api, Owner, Time, as_operator, run_concurrently
 from tests.factories.salon import Salon, check_calendars
 from tests.transports.public.bookings.helpers import BOOK, book, booking_input, visitor
 from tests.transports.public.conftest import is_readable_from_any_origin
@@ -86,7 +86,7 @@ class TestBooking:
     def test_of_many_concurrent_visitors_for_one_slot_one_gets_it(
         self, owner: Owner, salon: Salon
     ) -> None:
-        answers = at_once(
+        answers = run_concurrently(
             12, lambda n: visitor.call("POST", BOOK, booking_input(salon, client=f"V {n}"))
         )
         assert sorted(each.status for each in answers) == [200, *[409] * 11]

@@ -13,7 +13,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.engine import visitors
 from chalicelib.transports import cors, public
 from chalicelib.transports.http import HttpRequest, HttpResponse
-from tests.conftest import Api, Owner, Time, at_once, everything
+from tests.conftest import Api, Owner, Time, all_rows, run_concurrently
 from tests.transports.conftest import Records
 from tests.transports.public.forms.helpers import ANNA, FIELDS
 
@@ -21,10 +21,10 @@ IP = "203.0.113.77"
 
 
 @pytest.fixture
-def unscaled(monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]) -> None:
+def unscaled(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> None:
     """The rate limits of production."""
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
-    read_anew()
+    reload_settings()
 
 
 def from_ip(ip: str, form: Any, body: dict[str, Any], **headers: str) -> HttpResponse:
@@ -50,10 +50,10 @@ class TestFlood:
     def test_a_flood_from_programs_stores_nothing(
         self, form: Any, logged: Records, ours: dict[str, Any], status: int
     ) -> None:
-        before = everything()
+        before = all_rows()
         for number in range(333):
             assert from_ip(IP, form, ANNA | {"comment": f"bot {number}"} | ours).status == status
-        assert everything() == before
+        assert all_rows() == before
         assert len(logged.lines) >= 333
         assert IP not in "".join(logged.lines)
 
@@ -63,12 +63,12 @@ class TestFlood:
     ) -> None:
         statuses = [from_ip(IP, form, ANNA | {"comment": f"post {n}"}).status for n in range(30)]
         assert statuses == [200] * 30
-        before = everything()
+        before = all_rows()
         for number in range(304):
             assert from_ip(IP, form, ANNA | {"comment": f"more {number}"}).status == 429
-        assert everything() == before
+        assert all_rows() == before
         assert api.get("/api/forms/collection-list")["total"] == 30
-        assert IP not in json.dumps(everything(), default=repr)
+        assert IP not in json.dumps(all_rows(), default=repr)
         assert IP not in "".join(logged.lines)
         time.pass_by(minutes=1)
         assert from_ip(IP, form, ANNA).status == 200
@@ -130,13 +130,13 @@ class TestVisitors:
             visitors.forget()
             return visitors.visitor_hash(IP)
 
-        assert len(set(at_once(8, begin))) == 1
+        assert len(set(run_concurrently(8, begin))) == 1
 
     def test_the_salt_is_deleted_when_the_day_is_over_in_all_zones(
         self, database: None, time: Time
     ) -> None:
         visitors.visitor_hash(IP)
-        (salt,) = [row for key, row in everything().items() if key.startswith("control/SALT#")]
+        (salt,) = [row for key, row in all_rows().items() if key.startswith("control/SALT#")]
         ends = clock.now().replace(hour=12, day=16)
         assert int(salt["expires"]["N"]) == int(ends.timestamp())
 
@@ -144,7 +144,7 @@ class TestVisitors:
         assert from_ip(IP, form, ANNA).status == 200
         (event,) = [
             row
-            for key, row in everything().items()
+            for key, row in all_rows().items()
             if key.startswith("audit/") and row["operation"]["S"] == "submit_form"
         ]
         assert re.fullmatch(r"visitor:[0-9a-f]{32}", event["actor"]["S"])
