@@ -37,7 +37,7 @@ class Salon:
         """Open a salon. The service takes an hour and costs 1,500 rubles by default."""
         ids = []
         for number, given in enumerate(resources):
-            body = {"name": f"Master {number}", **given}
+            body = {"name": f"Stylist {number}", **given}
             ids.append(api.post("/api/resources/create", body)["resource"]["id"])
             cls.set_hours(api, ids[-1], rules)
         body = {"name": "Haircut", "durationMin": 60, "price": 150_000, "resourceIds": ids}

@@ -55,7 +55,7 @@ SERVICES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Master:
+class Teacher:
     """A member of staff who provides services. ``hours`` are rules of availability."""
 
     name: str
@@ -66,8 +66,8 @@ class Master:
     hours: tuple[dict[str, object], ...]
 
 
-MASTERS = (
-    Master(
+TEACHERS = (
+    Teacher(
         "Анна Ковалёва",
         "baker",
         "Пекарь, двенадцать лет работает с закваской.",
@@ -78,7 +78,7 @@ MASTERS = (
             {"weekday": "sat", "start": "10:00", "end": "16:00"},
         ),
     ),
-    Master(
+    Teacher(
         "Борис Литвин",
         "confectioner",
         "Кондитер. Торты, пряники и терпение к детям.",

@@ -317,21 +317,21 @@ def make_services(do: Caller) -> None:
                 images=[{"url": photo}],
                 **service.rules,
             )["service"]
-    masters = by_name(do("list_resources", size=100)["resources"])
-    for master in school.MASTERS:
-        if master.name not in masters:
-            photo = photos.file(f"{master.name}.jpg", image(master.image))
-            masters[master.name] = do(
+    teachers = by_name(do("list_resources", size=100)["resources"])
+    for teacher in school.TEACHERS:
+        if teacher.name not in teachers:
+            photo = photos.file(f"{teacher.name}.jpg", image(teacher.image))
+            teachers[teacher.name] = do(
                 "create_resource",
-                name=master.name,
-                description=master.description,
-                capacity=master.capacity,
+                name=teacher.name,
+                description=teacher.description,
+                capacity=teacher.capacity,
                 photo={"url": photo},
-                serviceIds=[there[name]["id"] for name in master.services if name in there],
+                serviceIds=[there[name]["id"] for name in teacher.services if name in there],
             )["resource"]
-        resource_id = masters[master.name]["id"]
+        resource_id = teachers[teacher.name]["id"]
         if not do("list_availability", resourceId=resource_id)["rules"]:
-            do("set_availability", resourceId=resource_id, rules=list(master.hours))
+            do("set_availability", resourceId=resource_id, rules=list(teacher.hours))
     if school.HOLIDAYS not in {each["reason"] for each in do("list_time_off")["timeOff"]}:
         year = clock.now().year + 1
         days = {"startAt": f"{year}-01-01", "endAt": f"{year}-01-03"}

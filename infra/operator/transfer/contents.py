@@ -111,9 +111,9 @@ MESSAGES = Kind(messages.MessageRow, "DIALOG#", _close_answer)
 SESSIONS = Kind(chat_sessions.SessionRow, "SESSION#", _release_session)
 METRICS = Kind(metrics.MetricsRow, "METRICS#")
 """These three have a partition for each dialog, chat session or subject."""
-TAKEN = (*PLAIN, LEAD_DATA, DESIGN, MESSAGES, SESSIONS, METRICS)
+EXPORTED = (*PLAIN, LEAD_DATA, DESIGN, MESSAGES, SESSIONS, METRICS)
 
-MADE_ANEW: Mapping[type[Row], str] = {
+DERIVED: Mapping[type[Row], str] = {
     index_entries.EntryRow: "from its record",
     index_entries.TextRow: "from its record",
     lookups.LookupRow: "from its record",
@@ -131,7 +131,7 @@ MADE_ANEW: Mapping[type[Row], str] = {
 
 Derived rows are consistent even if the workspace changed during the export.
 """
-LEFT_OUT: Mapping[type[Row], str] = {
+EXCLUDED: Mapping[type[Row], str] = {
     accounts.AccountRow: "belongs to no workspace, and contains a password",
     api_keys.ApiKeyRow: "a secret that is valid for one stage; create a new key",
     api_keys.ApiKeyLookupRow: "as its key",
@@ -170,7 +170,7 @@ VIEWS: tuple[type[Row], ...] = (
 )
 """Other models of exported records."""
 
-JOBS_LEFT_OUT: Mapping[str, str] = {
+EXCLUDED_JOBS: Mapping[str, str] = {
     booking.LAPSE: "made again from the booking",
     dialogs.DIALOG_EXPIRED: "made again from the dialog",
     ledger.SETTLE_HOLD: "held money is not exported",
@@ -186,18 +186,18 @@ JOBS_LEFT_OUT: Mapping[str, str] = {
 
 def nouns() -> list[Listing[Any]]:
     """Return the listings of the exported nouns, always in the same order."""
-    return [NOUNS[name] for name in sorted(NOUNS) if NOUNS[name].row not in LEFT_OUT]
+    return [NOUNS[name] for name in sorted(NOUNS) if NOUNS[name].row not in EXCLUDED]
 
 
 def noun_at(at: str) -> Listing[Any] | None:
     """Return the listing of a partition's records, live or in the trash; None without records."""
     name = at.removesuffix(TRASH)
-    return NOUNS[name] if name in NOUNS and NOUNS[name].row not in LEFT_OUT else None
+    return NOUNS[name] if name in NOUNS and NOUNS[name].row not in EXCLUDED else None
 
 
 def kind_at(at: str) -> Kind | None:
     """Return the kind of a partition's rows that are not records; None for other partitions."""
-    for kind in TAKEN:
+    for kind in EXPORTED:
         if at == kind.at or (kind.at.endswith("#") and at.startswith(kind.at)):
             return kind
     return None

@@ -51,7 +51,7 @@ from infra.operator.transfer.lines import StoredObject
 READERS = 8
 """Records that are read at the same time, each with an object of up to 20 MB and its thumbnail."""
 ATTEMPTS = 20
-MADE_ANEW = {"pk", *ENTRY_ATTRIBUTES}
+DERIVED_ATTRIBUTES = {"pk", *ENTRY_ATTRIBUTES}
 """Attributes of records that the import sets."""
 GROUPS = {
     "project_id": "sites",
@@ -143,7 +143,7 @@ class _Export:
             self._rows(kind, kind.at, self._items(kind, kind.at))
         self._statistics()
         for job in jobs.of_workspace(self._workspace.id):
-            if job.kind not in contents.JOBS_LEFT_OUT:
+            if job.kind not in contents.EXCLUDED_JOBS:
                 due = job.due_at.isoformat()
                 line = {"kind": job.kind, "id": job.job_id, "due": due, "payload": job.payload}
                 self._writer.line("jobs", {"job": line})
@@ -200,7 +200,7 @@ class _Export:
             self._writer.object(stored)
         if not at.endswith(contents.TRASH):
             self.missing += whole.missing
-        item = {k: v for k, v in whole.item.items() if k not in MADE_ANEW}
+        item = {k: v for k, v in whole.item.items() if k not in DERIVED_ATTRIBUTES}
         line: dict[str, Any] = {"at": at, "item": item}
         if whole.parts:
             line["parts"] = [

@@ -139,7 +139,7 @@ class Writer:
 
 def read(
     path: Path,
-    moved: Callable[[int], None] = lambda _: None,
+    advance: Callable[[int], None] = lambda _: None,
     rewritten: Callable[[str], str] = lambda text: text,
 ) -> Iterator[Line | StoredObject]:
     """Yield header, lines, objects and trailer of a file, which is verified only at its end.
@@ -148,7 +148,7 @@ def read(
 
     Args:
         path: the file, a zip file or one that an earlier version wrote.
-        moved: called with the number of bytes read since the last call.
+        advance: called with the number of bytes read since the last call.
         rewritten: changes the text of lines before they are parsed; of objects, only their keys.
 
     Raises:
@@ -165,7 +165,7 @@ def read(
             for number, line in enumerate(format_of(file, rewritten)):
                 yield line
                 if number:  # a zip file has its header at the end
-                    moved((now := file.tell()) - before)
+                    advance((now := file.tell()) - before)
                     before = now
     except (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
         raise FileError("The file was cut off or damaged. Copy it, or export, again.") from error

@@ -30,9 +30,9 @@ from chalicelib.lib import slugs
 from infra.operator.transfer import marks, members
 from infra.operator.transfer.lines import Line
 from infra.operator.transfer.marks import ImportRow
+from infra.operator.transfer.preflight import Claim, ExportFile, check_file, claimed_elsewhere
 from infra.operator.transfer.restoring import Restoring
-from infra.operator.transfer.rewriting import Addresses, NewIds, Place, Rewriting
-from infra.operator.transfer.survey import Claim, Survey, survey, taken
+from infra.operator.transfer.rewriting import NewIds, Rewriting, UrlPrefixes, UrlRewriting
 
 Ids = Literal["keep", "new"]
 ROWS_A_UNIT = 90
@@ -54,16 +54,16 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
     """
     load_all()
     started = time.monotonic()
-    found = survey(path, with_ids=ids == "new")
+    found = check_file(path, with_ids=ids == "new")
     _check_stage(found.header, ids)
     account = _owner(found, owner)
     mark, resumed = _mark(found, is_copy=ids == "new")
     rewriting = _rewriting(found, mark)
     restoring = Restoring(path, mark.workspace_id, rewriting, mark.slugs)
     without_account = []
-    if not mark.sealed:
+    if not mark.workspace_created:
         restoring.write()
-        without_account = _seal(found, mark, restoring.claims, account)
+        without_account = _create_workspace(found, mark, restoring.claims, account)
     jobs = restoring.write_jobs()
     marks.end(mark)
     workspace = workspaces.get(mark.workspace_id)
@@ -92,7 +92,7 @@ def _check_stage(header: Line, ids: Ids | None) -> None:
         raise click.ClickException(msg)
 
 
-def _owner(found: Survey, email: str | None) -> AccountRow:
+def _owner(found: ExportFile, email: str | None) -> AccountRow:
     """Return the account that will own the workspace."""
     wanted = email or found.workspace["owner"]
     try:
@@ -106,7 +106,7 @@ def _owner(found: Survey, email: str | None) -> AccountRow:
         raise click.ClickException(msg) from None
 
 
-def _mark(found: Survey, *, is_copy: bool) -> tuple[ImportRow, bool]:
+def _mark(found: ExportFile, *, is_copy: bool) -> tuple[ImportRow, bool]:
     """Return the mark of the import, and whether an interrupted run had created it."""
     checksum: str = found.trailer["sha256"]
     there = marks.find(found.workspace_id, checksum if is_copy else None)
@@ -117,7 +117,7 @@ def _mark(found: Survey, *, is_copy: bool) -> tuple[ImportRow, bool]:
             "--ids new."
         )
         raise click.ClickException(msg)
-    if not (there is not None and there.sealed) and not is_copy:
+    if not (there is not None and there.workspace_created) and not is_copy:
         _check_free(found)
     if there is not None:
         return there, True
@@ -142,12 +142,12 @@ def _mark(found: Survey, *, is_copy: bool) -> tuple[ImportRow, bool]:
     return begun, False
 
 
-def _slug(found: Survey) -> str:
+def _slug(found: ExportFile) -> str:
     slug: str = found.workspace["workspace"]["slug"]["S"]
     return slug
 
 
-def _check_free(found: Survey) -> None:
+def _check_free(found: ExportFile) -> None:
     """Refuse a workspace that exists, or that claims names which other workspaces hold."""
     try:
         workspaces.get(found.workspace_id)
@@ -160,7 +160,7 @@ def _check_free(found: Survey) -> None:
         )
         raise click.ClickException(msg)
     own = Claim(workspaces.SLUG_CLAIM, _slug(found), found.workspace_id)
-    if held := taken([own, *found.claims], found.workspace_id):
+    if held := claimed_elsewhere([own, *found.claims], found.workspace_id):
         msg = (
             f"Others have here what the workspace claims: {', '.join(map(str, held))}. Free it, or "
             "import the file as a copy with slugs of its own: --ids new."
@@ -178,13 +178,17 @@ def _free(kind: str, wanted: Iterable[str]) -> dict[str, str]:
     return chosen
 
 
-def _rewriting(found: Survey, mark: ImportRow) -> Rewriting:
-    addresses = Addresses(Place.of_file(found.header), Place.of_settings(settings()), mark.slugs)
+def _rewriting(found: ExportFile, mark: ImportRow) -> Rewriting:
+    urls = UrlRewriting(
+        UrlPrefixes.of_file(found.header), UrlPrefixes.of_settings(settings()), mark.slugs
+    )
     ids = NewIds(bytes.fromhex(mark.seed), found.ids) if mark.seed else None
-    return Rewriting(addresses, ids)
+    return Rewriting(urls, ids)
 
 
-def _seal(found: Survey, mark: ImportRow, claims: list[ClaimRow], owner: AccountRow) -> list[str]:
+def _create_workspace(
+    found: ExportFile, mark: ImportRow, claims: list[ClaimRow], owner: AccountRow
+) -> list[str]:
     """Create the claims and the workspace; return the e-mails of members without an account.
 
     Raises:
@@ -192,12 +196,12 @@ def _seal(found: Survey, mark: ImportRow, claims: list[ClaimRow], owner: Account
     """
     workspace_id = mark.workspace_id
     for batch in in_batches(claims, ROWS_A_UNIT):
-        run_unit(workspace_id, None, partial(_stake, claims=batch))
+        run_unit(workspace_id, None, partial(_stage_claims, claims=batch))
     found_members = list(members.with_accounts(found.workspace["members"], workspace_id, owner.id))
     memberships = [row for _, row in found_members if row is not None]
     for some in in_batches(memberships, ROWS_A_UNIT // 2):
-        run_unit(workspace_id, None, partial(_join, memberships=some))
-    made = _workspace(found, mark, owner)
+        run_unit(workspace_id, None, partial(_stage_memberships, memberships=some))
+    made = _workspace_row(found, mark, owner)
 
     def stage(unit: UnitOfWork) -> None:
         unit.create(made, on_conflict=ConflictError(f"The workspace {workspace_id} is there now."))
@@ -205,15 +209,15 @@ def _seal(found: Survey, mark: ImportRow, claims: list[ClaimRow], owner: Account
         unit.create(workspaces.slug_claim(made), on_conflict=taken)
         joined_at = made.created_at
         place = workspaces.membership_row(owner.id, workspace_id, role="owner", joined_at=joined_at)
-        _join(unit, [place])
-        unit.update(mark, [ImportRow.sealed.set(True)])
+        _stage_memberships(unit, [place])
+        unit.update(mark, [ImportRow.workspace_created.set(True)])
 
     resources = (f"workspace:{workspace_id}",)
     run_unit(workspace_id, AuditEvent("import_workspace", "operator", resources=resources), stage)
     return [email for email, row in found_members if row is None and email != owner.email]
 
 
-def _stake(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
+def _stage_claims(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
     """Stage claims that no other workspace holds. An interrupted run may have created them."""
     for claim in claims:
         free = ClaimRow.pk.does_not_exist()
@@ -226,13 +230,13 @@ def _stake(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
         unit.update(claim, values, free | own, on_conflict=ConflictError(msg))
 
 
-def _join(unit: UnitOfWork, memberships: list[MembershipRow]) -> None:
+def _stage_memberships(unit: UnitOfWork, memberships: list[MembershipRow]) -> None:
     for membership in memberships:
         unit.save(membership)
         unit.save(workspaces.member_row(membership.account_id, membership.workspace_id))
 
 
-def _workspace(found: Survey, mark: ImportRow, owner: AccountRow) -> WorkspaceRow:
+def _workspace_row(found: ExportFile, mark: ImportRow, owner: AccountRow) -> WorkspaceRow:
     """Return the workspace's new row."""
     key = workspaces.row(mark.workspace_id)
     item = found.workspace["workspace"] | {"pk": {"S": key.pk}, "owner_id": {"S": owner.id}}

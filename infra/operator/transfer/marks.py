@@ -14,8 +14,7 @@ class ImportRow(IdentityRow):
     """An import in progress; the row is deleted when the import is done.
 
     ``checksum`` is that of the file. ``seed`` determines the new ids of a copy. ``slugs`` maps
-    sites' old slugs to new ones. If it is ``sealed``, the workspace exists, and only its jobs are
-    missing.
+    sites' old slugs to new ones. Once ``workspace_created`` is true, only the jobs are missing.
     """
 
     checksum = UnicodeAttribute()
@@ -24,7 +23,7 @@ class ImportRow(IdentityRow):
     slug = UnicodeAttribute()
     slugs: JsonAttribute = JsonAttribute()
     seed = UnicodeAttribute(null=True)
-    sealed = BooleanAttribute(default=False)
+    workspace_created = BooleanAttribute(attr_name="sealed", default=False)
     begun_at = UTCDateTimeAttribute()
 
 

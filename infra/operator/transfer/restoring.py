@@ -40,8 +40,8 @@ from infra.operator.transfer import contents
 from infra.operator.transfer.batch_writes import BatchWriter
 from infra.operator.transfer.file_format import read
 from infra.operator.transfer.lines import Line, StoredObject
+from infra.operator.transfer.preflight import FILES, progress
 from infra.operator.transfer.rewriting import Rewriting
-from infra.operator.transfer.survey import FILES, progress
 
 
 @dataclass
@@ -67,8 +67,8 @@ class Restoring:
 
     def write(self) -> None:
         """Write everything but the workspace itself, its claims and its jobs."""
-        with progress(self.path, "importing") as moved, BatchWriter() as writer:
-            for line in self._lines(moved):
+        with progress(self.path, "importing") as advance, BatchWriter() as writer:
+            for line in self._lines(advance):
                 if isinstance(line, StoredObject):
                     self._put_object(writer, line)
                 elif "at" in line:
@@ -85,15 +85,15 @@ class Restoring:
     def write_jobs(self) -> int:
         """Write the scheduled jobs after the workspace was created; return their number."""
         written = 0
-        with progress(self.path, "scheduling") as moved, BatchWriter() as writer:
-            for line in self._lines(moved):
+        with progress(self.path, "scheduling") as advance, BatchWriter() as writer:
+            for line in self._lines(advance):
                 for job in self._jobs(line) if not isinstance(line, StoredObject) else ():
                     writer.put(JobRow, job.serialize())
                     written += 1
         return written
 
-    def _lines(self, moved: Any) -> Iterator[Line | StoredObject]:  # noqa: ANN401  of a progress bar
-        return read(self.path, moved, self.rewriting.in_text)
+    def _lines(self, advance: Any) -> Iterator[Line | StoredObject]:  # noqa: ANN401  of a progress bar
+        return read(self.path, advance, self.rewriting.in_text)
 
     def _jobs(self, line: Line) -> Iterator[JobRow]:
         if job := line.get("job"):
@@ -115,7 +115,7 @@ class Restoring:
             headers = stored_files.headers_for_file(body, key.rpartition("/")[2])
             kind = headers["Content-Type"]
             writer.do(partial(object_store().put, key, body, kind, headers))
-        else:  # a page's HTML: the survey has refused all other objects
+        else:  # a page's HTML: the preflight has rejected all other objects
             if self.rewriting:
                 body = self.rewriting.in_text(body.decode()).encode()
             self._html_bytes[key] = len(body)
@@ -129,7 +129,7 @@ class Restoring:
             self._put_record(writer, listing, line)
             return
         kind = contents.kind_at(at)
-        assert kind is not None, at  # noqa: S101  the survey has refused it
+        assert kind is not None, at  # noqa: S101  the preflight has rejected it
         writer.put(kind.row, self._item(at, line["item"]))
 
     def _item(self, at: str, item: Item) -> Item:

@@ -1,4 +1,4 @@
-"""Rewrites ids and URLs of a workspace that is moved to another place or copied.
+"""Rewrites ids and URLs of a workspace that is moved to another stage or copied.
 
 A new id keeps the time of the old one. All random parts are shifted by the same number, so ids of
 one millisecond stay in order. Only attributes that hold ids are rewritten. A text that merely looks
@@ -111,20 +111,20 @@ class NewIds:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """URL prefixes of a place."""
+class UrlPrefixes:
+    """The URL prefixes of a stage."""
 
     public_url: str
     sites_domain: str
 
     @classmethod
-    def of_file(cls, header: Line) -> "Place":
-        """Return the place where a file was exported."""
+    def of_file(cls, header: Line) -> "UrlPrefixes":
+        """Return the prefixes of the stage that exported a file."""
         return cls(header["publicUrl"], header["sitesDomain"])
 
     @classmethod
-    def of_settings(cls, settings: Settings) -> "Place":
-        """Return the place of these settings."""
+    def of_settings(cls, settings: Settings) -> "UrlPrefixes":
+        """Return the prefixes in these settings."""
         return cls(settings.public_url, settings.sites_domain)
 
     def site_url(self, slug: str) -> str:
@@ -133,15 +133,15 @@ class Place:
 
 
 @dataclass
-class Addresses:
-    """Replaces the platform's URLs of one place with those of another.
+class UrlRewriting:
+    """Replaces the platform's URLs of one stage with those of another.
 
     ``slugs`` maps old slugs of sites to new ones. Links that begin with a site's path, as on sites
     without a host of their own, are changed to the site's new path.
     """
 
-    old: Place
-    new: Place
+    old: UrlPrefixes
+    new: UrlPrefixes
     slugs: Mapping[str, str]
     _changed: dict[str, str] = field(init=False)
     _pattern: re.Pattern[str] | None = field(init=False)
@@ -189,14 +189,14 @@ def _any_of(texts: Iterable[str]) -> str:
 class Rewriting:
     """All changes to the texts of a file; there may be none."""
 
-    addresses: Addresses
+    urls: UrlRewriting
     ids: NewIds | None
 
     def in_text(self, text: str) -> str:
         """Return a text, such as a line of the file or a page's HTML, with all changes."""
-        text = self.addresses.in_text(text)
+        text = self.urls.in_text(text)
         return self.ids.in_text(text) if self.ids else text
 
     def __bool__(self) -> bool:
         """Whether anything changes."""
-        return bool(self.addresses) or self.ids is not None
+        return bool(self.urls) or self.ids is not None

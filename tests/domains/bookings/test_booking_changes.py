@@ -181,12 +181,12 @@ class TestMove:
             "from": {
                 "startAt": made["startAt"],
                 "resourceId": salon.resource,
-                "resourceName": "Master 0",
+                "resourceName": "Stylist 0",
             },
             "to": {
                 "startAt": moved["startAt"],
                 "resourceId": salon.resource,
-                "resourceName": "Master 0",
+                "resourceName": "Stylist 0",
             },
         }
         assert moved["statusHistory"][-1]["reason"] == "Asked to"
@@ -212,7 +212,7 @@ class TestMove:
         first, second = salon.resources
         made = salon.book("2027-01-18T11:00+03:00", resourceId=first)
         moved = api.post(RESCHEDULE, {"id": made["id"], "resourceId": second})["booking"]
-        assert (moved["resourceId"], moved["resourceName"]) == (second, "Master 1")
+        assert (moved["resourceId"], moved["resourceName"]) == (second, "Stylist 1")
         assert (moved["startAt"], moved["timezone"]) == (made["startAt"], "Europe/Berlin")
         assert moved["startLocal"] == "2027-01-18T09:00:00+01:00"
         listed = [

@@ -35,7 +35,7 @@ class TestCreate:
             "serviceId": salon.service,
             "serviceName": "Haircut",
             "resourceId": salon.resource,
-            "resourceName": "Master 0",
+            "resourceName": "Stylist 0",
             "startAt": "2027-01-18T07:00:00.000Z",
             "endAt": "2027-01-18T08:00:00.000Z",
             "startLocal": "2027-01-18T10:00:00+03:00",

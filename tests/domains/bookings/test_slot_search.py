@@ -28,7 +28,7 @@ class TestSlots:
             "free": 1,
         }
         assert found["resources"] == [
-            {"id": salon.resource, "name": "Master 0", "timezone": "Europe/Moscow"}
+            {"id": salon.resource, "name": "Stylist 0", "timezone": "Europe/Moscow"}
         ]
         assert (found["timezone"], found["durationMin"], found["stepMin"]) == (
             "Europe/Moscow",

@@ -216,7 +216,7 @@ class TestBookings:
             "id": made["15T17:00"],
             "status": "confirmed",
             "serviceName": "Haircut",
-            "resourceName": "Master 0",
+            "resourceName": "Stylist 0",
             "clientName": "Ada",
             "startAt": "2027-01-15T14:00:00.000Z",
             "startLocal": "2027-01-15T17:00:00+03:00",

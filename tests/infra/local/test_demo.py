@@ -109,7 +109,7 @@ def everything_shown(api: Api) -> dict[str, Any]:
         (s["name"], s["durationMin"], len(s["resourceIds"]), len(s["images"]))
         for s in api.get("/api/services/list")["services"]
     ]
-    shown["masters"] = [
+    shown["teachers"] = [
         (r["name"], len(api.get(f"/api/resources/availability?resourceId={r['id']}")["rules"]))
         for r in resources(api)
         if r["photo"]
@@ -217,7 +217,7 @@ def test_the_staff_has_a_week_of_hours_and_bookable_services(api: Api) -> None:
         (service.name, service.minutes, bound, 1)
         for service, bound in zip(school.SERVICES, (1, 1, 2), strict=True)
     ]
-    assert shown["masters"] == [(school.MASTERS[0].name, 5), (school.MASTERS[1].name, 5)]
+    assert shown["teachers"] == [(school.TEACHERS[0].name, 5), (school.TEACHERS[1].name, 5)]
     assert shown["time off"] == [school.HOLIDAYS]
     assert shown["bookings"] == sorted(
         (each.client, school.SERVICES[each.service].name, each.status) for each in school.BOOKINGS

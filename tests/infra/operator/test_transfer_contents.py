@@ -9,7 +9,7 @@ from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.registry import LISTINGS, NOUNS
 from chalicelib.engine.tables import Row
 from infra.operator.transfer import contents
-from infra.operator.transfer.rewriting import Addresses, NewIds, Place
+from infra.operator.transfer.rewriting import NewIds, UrlPrefixes, UrlRewriting
 from tests.factories.transfer import ID
 
 load_all()
@@ -17,22 +17,22 @@ load_all()
 
 class TestContents:
     def test_every_class_of_rows_is_taken_or_left_for_a_reason(self) -> None:
-        listed = set(LISTINGS) - set(contents.LEFT_OUT)
-        taken = {kind.row for kind in contents.TAKEN}
-        named = [listed, taken, set(contents.MADE_ANEW), set(contents.LEFT_OUT)]
+        listed = set(LISTINGS) - set(contents.EXCLUDED)
+        taken = {kind.row for kind in contents.EXPORTED}
+        named = [listed, taken, set(contents.DERIVED), set(contents.EXCLUDED)]
         named.append(set(contents.VIEWS))
         for each in _row_classes():
             assert sum(each in some for some in named) == 1, each.__qualname__
         assert set().union(*named) <= _row_classes()
 
     def test_a_noun_that_is_new_is_taken_without_a_word(self) -> None:
-        left = {listing.noun for row, listing in LISTINGS.items() if row in contents.LEFT_OUT}
+        left = {listing.noun for row, listing in LISTINGS.items() if row in contents.EXCLUDED}
         assert left == {"POST"}
         assert {each.noun for each in contents.nouns()} == set(NOUNS) - left
 
     def test_every_kind_of_job_is_taken_or_left_for_a_reason(self) -> None:
-        assert set(contents.JOBS_LEFT_OUT) <= set(JOB_HANDLERS)
-        assert set(JOB_HANDLERS) - set(contents.JOBS_LEFT_OUT) == {
+        assert set(contents.EXCLUDED_JOBS) <= set(JOB_HANDLERS)
+        assert set(JOB_HANDLERS) - set(contents.EXCLUDED_JOBS) == {
             *("category-cascade", "site-cascade", "site-purge", "folder-cascade", "file-purge"),
             *("resource-cascade", "page-purge", "late-entries", "late-file-uses"),
         }
@@ -83,7 +83,7 @@ class TestRewriting:
         ],
     )
     def test_addresses_of_the_platform_follow(self, old: str, new: str) -> None:
-        addresses = Addresses(
-            Place("http://a:8000", ""), Place("https://b", "sites"), {"shop": "shop-2"}
+        urls = UrlRewriting(
+            UrlPrefixes("http://a:8000", ""), UrlPrefixes("https://b", "sites"), {"shop": "shop-2"}
         )
-        assert addresses.in_text(old) == new
+        assert urls.in_text(old) == new

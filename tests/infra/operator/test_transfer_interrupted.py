@@ -37,7 +37,7 @@ class TestInterrupted:
     @pytest.mark.parametrize(
         ("ids", "where"),
         [
-            *(("keep", where) for where in ("early", "late", "claims", "sealed", "jobs")),
+            *(("keep", where) for where in ("early", "late", "claims", "workspace", "jobs")),
             *(("new", where) for where in ("late", "jobs")),
         ],
     )
@@ -98,7 +98,7 @@ class TestInterrupted:
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
         with monkeypatch.context() as patched:
-            _kill(patched, "sealed")
+            _kill(patched, "workspace")
             run_failing("import", str(file))
         with pytest.raises(NotFoundError):
             submit(bakery.things.form, name="A", email="a@example.com")
@@ -155,8 +155,8 @@ def _kill(patched: pytest.MonkeyPatch, where: str) -> None:
     elif where == "late":
         patched.setattr(files, "usage_row", dies)
     elif where == "claims":
-        patched.setattr(importing, "_stake", dies)
-    elif where == "sealed":
-        patched.setattr(importing, "_workspace", dies)
+        patched.setattr(importing, "_stage_claims", dies)
+    elif where == "workspace":
+        patched.setattr(importing, "_workspace_row", dies)
     else:
         patched.setattr(restoring.Restoring, "write_jobs", dies)

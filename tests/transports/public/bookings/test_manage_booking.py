@@ -116,7 +116,7 @@ class TestCalendarFile:
         assert answer.headers["Content-Type"] == "text/calendar; charset=utf-8"
         assert is_readable_from_any_origin(answer)
         found = event(made)
-        assert found["SUMMARY"] == "Haircut (Master 0)"
+        assert found["SUMMARY"] == "Haircut (Stylist 0)"
         assert found["LOCATION"] == owner.workspace.name
         assert found.decoded("DTSTART") == datetime(2027, 3, 3, 12, tzinfo=UTC)
         assert found.decoded("DTEND") == datetime(2027, 3, 3, 13, tzinfo=UTC)

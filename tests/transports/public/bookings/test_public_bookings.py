@@ -57,7 +57,7 @@ class TestBooking:
             "id": made["booking"]["id"],
             "status": "confirmed",
             "serviceName": "Haircut",
-            "resourceName": "Master 0",
+            "resourceName": "Stylist 0",
             "startAt": "2027-03-03T12:00:00.000Z",
             "startLocal": "2027-03-03T15:00:00+03:00",
             "endAt": "2027-03-03T13:00:00.000Z",

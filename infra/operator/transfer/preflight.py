@@ -42,8 +42,8 @@ class Claim(NamedTuple):
 
 
 @dataclass
-class Survey:
-    """The contents of a file.
+class ExportFile:
+    """The contents of an export file, as collected by ``check_file``.
 
     Memory use is about 100 bytes for each id, claim and unique value.
     """
@@ -65,7 +65,7 @@ class Survey:
         """The workspace's id in the file."""
         return str(self.header["workspaceId"])
 
-    def take(self, line: Line) -> None:
+    def add_line(self, line: Line) -> None:
         """Check and record a line.
 
         Raises:
@@ -78,7 +78,7 @@ class Survey:
                     record = listing.row.from_raw_data({"pk": {"S": "-"}, **item})
                     listing.set_index_keys(record)  # as the import will do
                     if not at.endswith(contents.TRASH):
-                        self._take_record(listing, record, line)
+                        self._add_record(listing, record, line)
                 else:
                     known = contents.kind_at(at) is not None
                     _require(known, f"this version knows no rows at {at!r}")
@@ -98,7 +98,7 @@ class Survey:
             case _:
                 raise FileError("The file is damaged: it has lines that are none of an export.")
 
-    def take_object(self, stored: StoredObject) -> None:
+    def add_object(self, stored: StoredObject) -> None:
         """Check and record an object.
 
         Raises:
@@ -118,7 +118,7 @@ class Survey:
             )
             raise FileError(msg)
 
-    def _take_record(self, listing: Listing[Any], record: Any, line: Line) -> None:  # noqa: ANN401  a record of any noun
+    def _add_record(self, listing: Listing[Any], record: Any, line: Line) -> None:  # noqa: ANN401  a record of any noun
         for lookup in listing.lookups:
             if lookup.platform_wide or lookup.unique:
                 for side in lookups.rows(lookup, self.workspace_id, listing.noun, record):
@@ -144,13 +144,13 @@ class Survey:
             raise FileError(msg)
 
 
-def _require(holds: object, otherwise: str) -> None:
-    if not holds:
-        msg = f"The file is damaged: {otherwise}."
+def _require(condition: object, problem: str) -> None:
+    if not condition:
+        msg = f"The file is damaged: {problem}."
         raise FileError(msg)
 
 
-def survey(path: Path, *, with_ids: bool) -> Survey:
+def check_file(path: Path, *, with_ids: bool) -> ExportFile:
     """Read a file from end to end, and return its contents. Nothing is written.
 
     Ids are recorded only with ``with_ids``.
@@ -158,14 +158,14 @@ def survey(path: Path, *, with_ids: bool) -> Survey:
     Raises:
         FileError: it is not a complete export that this version can read.
     """
-    found = Survey(path, with_ids)
-    with progress(path, "checking") as moved:
+    found = ExportFile(path, with_ids)
+    with progress(path, "checking") as advance:
         try:
-            for line in read(path, moved):
+            for line in read(path, advance):
                 if isinstance(line, StoredObject):
-                    found.take_object(line)
+                    found.add_object(line)
                 else:
-                    found.take(line)
+                    found.add_line(line)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             msg = f"The file is damaged: {type(error).__name__} in a line."
             raise FileError(msg) from error
@@ -182,7 +182,7 @@ def progress(path: Path, label: str) -> Iterator[Any]:
         yield bar.update
 
 
-def taken(claims: Iterable[Claim], workspace_id: str) -> list[Claim]:
+def claimed_elsewhere(claims: Iterable[Claim], workspace_id: str) -> list[Claim]:
     """Return the claims that another workspace holds here."""
     wanted = {(row := each.row(workspace_id)).pk: (each, row.sk) for each in claims}
     held = fetch(Key(ClaimRow, pk, sk) for pk, (_, sk) in wanted.items())
