@@ -6,4 +6,4 @@ The deployed package (transports > domains > application > engine | gateways > l
 VERSION = "0.1.0"
 SERVICE = "Workspace Automation API"
 USER_AGENT = f"{SERVICE.replace(' ', '-')}/{VERSION}"
-"""What the service calls itself where it is the client."""
+"""The User-Agent of requests that this service sends."""

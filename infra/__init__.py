@@ -1,1 +1,1 @@
-"""What runs around the service: the local stack, the operator's commands, packaging, deployment."""
+"""Tooling of the service: the local stack, the operator's commands, packaging and deployment."""

@@ -29,14 +29,16 @@ def dev() -> None:
 
 
 @main.command("seed")
-@click.option("--noun", required=True, help="What to make: products or leads.")
-@click.option("--count", type=click.IntRange(1, 10**6), required=True, help="How many in all.")
-@click.option("--seed", "number", default=1, help="The same number makes the same records.")
+@click.option("--noun", required=True, help="Records to create: products or leads.")
+@click.option(
+    "--count", type=click.IntRange(1, 10**6), required=True, help="Total number of records."
+)
+@click.option("--seed", "number", default=1, help="The same number creates the same records.")
 @click.option("--workspace", help="Workspace id; without it, the demo workspace of make dev.")
 def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
-    """Fill a workspace of the local database with made-up records, to try large lists.
+    """Fill a workspace of the local database with generated records, to try large lists.
 
-    A run that was stopped is begun again with the same words, and goes on where it was.
+    To continue after an interruption, run the same command again.
     """
     connect(None)
     from infra.local.seed import NOUNS  # noqa: PLC0415  other commands start without the store

@@ -106,7 +106,7 @@ def is_unknown(error: BaseException) -> bool:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether a retry may help: DynamoDB is out of reach, overloaded or failing."""
+    """Whether a retry may help: DynamoDB is unreachable, overloaded or failing."""
     return is_unknown(error) or error_code(error) in THROTTLED
 
 

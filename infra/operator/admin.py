@@ -87,7 +87,7 @@ def admin(ctx: click.Context, stage: str | None, region: str | None) -> None:
 @click.option(
     "--prices",
     type=click.Choice(["rubles", "kopecks"]),
-    help="What the table's prices are in; a table of export-products says so itself.",
+    help="Unit of the table's prices. A table of export-products states its own.",
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would happen.")
 @click.option("--create-categories", is_flag=True, help="Those that are missing, by their paths.")

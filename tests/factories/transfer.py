@@ -42,7 +42,7 @@ BEHIND = (
     "IDEMPOTENCY",
     "LEAD#SUBMITTED",
 )
-"""Partitions of what stays behind, or has the ids of accounts; so has the audit log."""
+"""Partitions that are not exported, or contain ids of accounts. So does the audit log."""
 
 
 @dataclass(frozen=True)
@@ -149,13 +149,13 @@ def rows_of(workspace: str) -> dict[str, Item]:
 
 
 def is_behind(key: str, workspace: str) -> bool:
-    """Return whether a row stays behind in an export."""
+    """Return whether an export leaves a row out."""
     at = key.partition(f"W#{workspace}#")[2]
     return at.startswith((*BEHIND, "AUDIT"))
 
 
 def comparable(rows: dict[str, Any], workspace: str) -> dict[str, Any]:
-    """Return rows without what is another after an import, though it says the same."""
+    """Return rows without the values that an import changes although their meaning is the same."""
     found = {}
     for key, item in rows.items():
         if is_behind(key, workspace) or "#COUNT#" in key or "/files" in key:

@@ -1,8 +1,8 @@
 """Lambda's side of the Runtime API: a real server that a real runtime process talks to.
 
-It is as strict as Lambda where the protocol is (Lambda developer guide, Runtime API and Custom
-runtimes: response streaming): one answer an invocation, of the right type, in chunks, over a
-connection that serves nothing else; what is wrong is noted in ``faults``.
+It is as strict as Lambda (Lambda developer guide, Runtime API and Custom runtimes: response
+streaming). Each invocation gets one answer of the right type, in chunks, over a connection that
+serves nothing else. Violations are collected in ``faults``.
 """
 
 import base64
@@ -46,7 +46,7 @@ class Invocation:
     prelude: dict[str, Any] = field(default_factory=dict)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body as it arrives, once its prelude was read."""
+        """Yield the body as it arrives, after the prelude."""
         while (each := self.chunks.get(timeout=PATIENCE)) is not None:
             self.arrived.append(each)
             if self.prelude:

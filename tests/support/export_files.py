@@ -1,4 +1,4 @@
-"""Commands that export and import workspaces, and changes of the files between them."""
+"""Runs the export and import commands, and changes export files."""
 
 import hashlib
 import io
@@ -38,7 +38,7 @@ def run_failing(*words: str) -> str:
 
 
 def in_an_empty_place(empty: Callable[[], None], email: str) -> None:
-    """Begin with nothing but an account."""
+    """Empty the database and the object store, and create one account."""
     empty()
     for folder in OBJECTS.iterdir():
         if folder.is_dir():
@@ -51,7 +51,7 @@ def objects() -> dict[str, bytes]:
 
 
 def read_whole(path: Path) -> list[Any]:
-    """Return the lines and objects of a file but for header, workspace and trailer."""
+    """Return the lines and objects of a file, without header, workspace and trailer."""
     return [
         line for line in file_format.read(path) if not {"format", "workspace", "trailer"} & {*line}
     ]
@@ -61,12 +61,12 @@ Entries = dict[str, bytes]
 
 
 def entries_of(path: Path) -> Entries:
-    """Return what a zip file holds."""
+    """Return the entries of a zip file."""
     return entries_in(path.read_bytes())
 
 
 def packed(entries: Entries, *, summed: bool = True) -> bytes:
-    """Return a zip file of some entries; ``summed`` puts their checksums into its manifest."""
+    """Return a zip file of some entries. ``summed`` adds their checksums to its manifest."""
     if summed:
         manifest = json.loads(entries["manifest.json"])
         manifest["files"] = {
@@ -85,7 +85,7 @@ def packed(entries: Entries, *, summed: bool = True) -> bytes:
 def changed(
     name: str, change: Callable[[Any], object], *, summed: bool = True
 ) -> Callable[[bytes], bytes]:
-    """Return what changes the first line of an entry, or the manifest."""
+    """Return a function that changes the first line of an entry, or the manifest."""
 
     def changed(data: bytes) -> bytes:
         entries = entries_in(data)
@@ -100,7 +100,7 @@ def changed(
 
 
 def renamed(old: str, new: str, *, summed: bool = True) -> Callable[[bytes], bytes]:
-    """Return what gives an entry, the first one that begins so, another name."""
+    """Return a function that renames the first entry whose name begins with ``old``."""
 
     def renamed(data: bytes) -> bytes:
         entries = entries_in(data)
@@ -112,7 +112,7 @@ def renamed(old: str, new: str, *, summed: bool = True) -> Callable[[bytes], byt
 
 
 def without(start: str, *, summed: bool = False) -> Callable[[bytes], bytes]:
-    """Return what leaves an entry out, the first one whose name begins so."""
+    """Return a function that removes the first entry whose name begins with ``start``."""
 
     def without(data: bytes) -> bytes:
         entries = entries_in(data)

@@ -14,7 +14,7 @@ MAX_UPLOAD_BYTES = 20_000_000
 
 
 class RangeNotSatisfiableError(AppError):
-    """The range that was asked for has none of the file's bytes."""
+    """The requested range contains none of the file's bytes."""
 
     status = 416
     code = "range_not_satisfiable"

@@ -87,7 +87,7 @@ class OrderQuery(Wire):
 
 
 class Moved(Wire):
-    """A move whose parent may be null, with a meaning of its own."""
+    """A move. A null parent differs from an omitted one."""
 
     to: Annotated[Id | None, NULL_COUNTS] = optional("Where to; null is the root.")
     flag: Annotated[bool, NULL_COUNTS] = optional("Flips if omitted.")

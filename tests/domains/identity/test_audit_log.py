@@ -1,4 +1,4 @@
-"""The audit log as people read it: who has changed what, page by page, and nobody else's."""
+"""The audit log in the console: entries, pages, filters and access."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.store
 
 @pytest.fixture
 def quiet(new_owner: Callable[..., Owner], time: Time) -> Owner:
-    """A workspace in which nothing has happened today but yesterday's beginning."""
+    """A workspace that was created yesterday. Nothing has changed in it today."""
     made = new_owner()
     time.pass_by(days=1)
     return made
@@ -35,7 +35,7 @@ def entries(owner: Owner, **arguments: Any) -> list[Any]:
 
 
 def write(owner: Owner, count: int, time: Time, actor: str = "operator") -> None:
-    """Put changes into the log, a second apart; their operations are named by their numbers."""
+    """Write changes to the log, one second apart. The operations are named ``change-<number>``."""
     for number in range(count):
         event = AuditEvent(f"change-{number}", actor)
         audit.row(owner.workspace.id, event).save()

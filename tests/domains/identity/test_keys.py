@@ -66,7 +66,7 @@ class Member:
 
 
 LOSSES = (Member.is_removed, Member.is_demoted, Member.is_disabled)
-"""What a manager's keys do not outlive."""
+"""Ways to lose the rights of a manager. Each revokes the account's keys in the workspace."""
 each_loss = pytest.mark.parametrize("loses", LOSSES, ids=lambda loss: loss.__name__)
 
 
@@ -143,7 +143,7 @@ class TestListKeys:
 
 
 def make(owner: Owner, *, expires: str | None = None) -> str:
-    """Make a key as the workspace's owner; return its id."""
+    """Create a key as the workspace's owner, and return its id."""
     who = {"account_id": owner.workspace.owner_id}
     made = in_console(owner.workspace.id, "create_key", **who, **KEY, expires=expires)
     key_id: str = made["keyId"]
@@ -266,7 +266,7 @@ class TestExpiry:
 
 
 class TestKeysDieWithTheirHolder:
-    """With the account's place in the workspace, its right to manage there, or the account."""
+    """Keys are revoked when their account is removed, demoted or disabled."""
 
     @each_loss
     def test_whatever_is_lost(self, loses: Callable[[Member], object], theirs: Owner) -> None:
@@ -296,7 +296,7 @@ class TestKeysDieWithTheirHolder:
         theirs: Owner,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """After the last look at it, before the commit."""
+        """The right is lost after it was checked and before the key is committed."""
         manager = Member(theirs.workspace.id, "manager")
         generate = tokens.generate
 
@@ -316,7 +316,7 @@ class TestKeysDieWithTheirHolder:
         theirs: Owner,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """After the last look at the keys, before the commit."""
+        """The key is created after the keys were read and before their revocation is committed."""
         manager = Member(theirs.workspace.id, "manager")
         made = [manager.create_key()]
         stage = keys.stage_revocations
@@ -365,7 +365,7 @@ class TestKeysDieWithTheirHolder:
     def test_who_has_just_become_a_manager_and_is_added_as_a_member_keeps_none(
         self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Two operators add somebody at once, who is quick to make a key."""
+        """Two operators add an account at the same time, and it creates a key in between."""
         manager = Member(theirs.workspace.id, "manager")
         manager.is_removed()
         row = members.workspaces.membership_row
@@ -420,7 +420,7 @@ class TestDisableAccount:
     def test_is_finished_by_running_it_again(
         self, theirs: Owner, new_owner: Callable[..., Owner], time: Time
     ) -> None:
-        """It is cut off after each of its transactions in turn."""
+        """The call is interrupted after each of its transactions in turn."""
         for allowed in range(4):
             manager = Member(theirs.workspace.id, "manager", f"m{allowed}")
             homes = [theirs.workspace.id, new_owner().workspace.id, new_owner().workspace.id]

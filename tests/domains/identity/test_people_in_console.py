@@ -1,4 +1,4 @@
-"""Accounts, their workspaces, and who works in one, as people see them in the console."""
+"""Accounts, their workspaces and the members of a workspace, as the console shows them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,14 +14,14 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
 
 def make_account(email: str = "ada@example.com", **more: str) -> str:
-    """Make an account; return its id."""
+    """Create an account, and return its id."""
     made = as_operator("create_account", email=email, password="long enough", **more)
     account_id: str = made["accountId"]
     return account_id
 
 
 def make_workspace(owner: str, **more: str) -> str:
-    """Make a workspace; return its id."""
+    """Create a workspace, and return its id."""
     made = as_operator("create_workspace", owner=owner, **{"name": "Bakery", **more})
     workspace_id: str = made["workspaceId"]
     return workspace_id

@@ -1,4 +1,4 @@
-"""Sessions of the console: signing in and out, and one's own password (security.md)."""
+"""Sessions of the console: signing in and out, and changing one's own password."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def account(database: None) -> str:
 
 @pytest.fixture
 def limited(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> Iterator[None]:
-    """Limits as they are in production."""
+    """Apply the rate limits of production."""
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
     assert settings().rate_limit_scale == 1
@@ -50,13 +50,13 @@ def limited(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
 
 
 def live(token: str) -> ConsoleSessionRow | None:
-    """Return the session of a token, if it lives."""
+    """Return the live session of a token, or None."""
     found = console_sessions.find(token)
     return found if found and found.lives(accounts.get(found.account_id)) else None
 
 
 def as_person(token: str, operation: str, /, **arguments: Any) -> Any:
-    """Run an operation as who is signed in."""
+    """Run an operation as the signed-in account."""
     session = live(token)
     assert session
     person = SessionPrincipal(account_id=session.account_id, session_id=session.session_id)
@@ -95,7 +95,7 @@ class TestSignIn:
     def test_takes_a_look_at_a_hash_for_unknown_addresses_too(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Argon2 is what takes the time; it runs once in any case, with the same cost."""
+        """Argon2 takes most of the time. It runs once in either case, with the same cost."""
         verified: list[str] = []
 
         class Watched(PasswordHasher):
@@ -367,7 +367,7 @@ class TestRaces:
     def test_an_old_password_begins_no_session_once_it_is_changed(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The password changes between the look at it and the commit."""
+        """The password changes after it was checked and before the session is committed."""
         require = sessions._begin
         changed: list[str] = []
 

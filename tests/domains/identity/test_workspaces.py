@@ -1,4 +1,4 @@
-"""Workspaces as a key sees them (spec, Workspace metadata; tools.md, row 1)."""
+"""The list of workspaces, as the owner of an API key receives it."""
 
 import re
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""moto's server as a stand-in for AWS: with the API that Chalice imports, and zips to look into.
+"""moto's server as a stand-in for AWS, with additions that the deployment needs.
 
-moto takes OpenAPI 3 alone, and Chalice sends API Gateway its Swagger 2.0; what moto reads of a
-document is the same in both, so it is relabelled.
+moto imports only OpenAPI 3, and Chalice sends Swagger 2.0 to API Gateway. The parts that moto reads
+are the same in both, so the document's version is replaced.
 """
 
 import json
@@ -24,14 +24,14 @@ from infra.local import moto_server
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 CODE = "/moto-code/"
-"""Below it are the zips of functions, by region and name: Lambda gives out a link to S3."""
+"""Path of the functions' zips, by region and name. On AWS, Lambda returns a link to S3."""
 ACCOUNT_SETTINGS = "/2016-08-19/account-settings"
-"""Lambda's, which moto does not have."""
+"""Actions of Lambda that moto does not support."""
 CONCURRENCY = int(os.environ.get("CONCURRENCY", "1000"))
 
 
 def relabelled(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a Swagger 2.0 document as one that moto imports."""
+    """Return a Swagger 2.0 document in a form that moto imports."""
     if "swagger" not in document:
         return document
     kept = {name: value for name, value in document.items() if name != "swagger"}
@@ -39,7 +39,7 @@ def relabelled(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def accept_swagger() -> None:
-    """Have moto's API Gateway import what Chalice sends."""
+    """Let moto's API Gateway import the document that Chalice sends."""
     imports, puts = APIGatewayBackend.import_rest_api, APIGatewayBackend.put_rest_api
 
     def import_rest_api(self: Any, api_doc: Any, fail_on_warnings: bool) -> Any:
@@ -55,7 +55,7 @@ def accept_swagger() -> None:
 
 
 def follow_change_sets() -> None:
-    """Have moto's stacks know what a change set made of them: their outputs and parameters."""
+    """Let moto's stacks return the outputs and parameters of their latest change set."""
     apply = ChangeSet.apply
 
     def applied(self: Any) -> None:
@@ -66,7 +66,7 @@ def follow_change_sets() -> None:
         self.stack.output_map = self.stack._create_output_map()
 
     def has_parameters(self: Any, others: dict[str, Any]) -> bool:
-        """Compare what parameters come to, which a default and the same value given do alike."""
+        """Compare the effective values of parameters, defaults included."""
         return all(self.stack_parameters.get(name) == value for name, value in others.items())
 
     ChangeSet.apply, Stack.has_parameters = applied, has_parameters
@@ -75,7 +75,7 @@ def follow_change_sets() -> None:
 
 
 class SecretResource(CloudFormationModel):
-    """A secret of a stack, which moto leaves out: made up, or without a value."""
+    """A secret of a stack, which moto does not support. It is generated or has no value."""
 
     def __init__(self, arn: str) -> None:
         self.physical_resource_id = arn
@@ -114,7 +114,7 @@ class SecretResource(CloudFormationModel):
 
 
 def with_more(app: Wsgi) -> Wsgi:
-    """Serve what moto lacks beside its own paths."""
+    """Serve the paths that moto lacks, in addition to its own."""
 
     def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
@@ -133,7 +133,7 @@ def with_more(app: Wsgi) -> Wsgi:
 
 
 def main() -> None:
-    """Serve until killed."""
+    """Run the server until it is killed."""
     accept_swagger()
     follow_change_sets()
     stock = werkzeug_app.DomainDispatcherApplication

@@ -1,4 +1,4 @@
-"""The alarms: on what the service really logs, and on the functions and tables that there are."""
+"""The alarms: they match real log lines, and cover all functions and tables."""
 
 import json
 import logging
@@ -63,7 +63,7 @@ def compared(comparison: str, line: dict[str, Any]) -> bool:
 
 @pytest.fixture
 def counted() -> Iterator[Counted]:
-    """What a metric of log lines counts, of those logged in the test."""
+    """Return the count of a log metric over the lines that the test logged."""
     lines: list[dict[str, Any]] = []
 
     class Keep(logging.Handler):
@@ -195,7 +195,7 @@ def dimensions(alarm: str, name: str) -> set[str]:
     [("FunctionErrors", FUNCTIONS), ("FunctionThrottles", {API, "chat-stream"})],
 )
 def test_every_function_is_watched(alarm: str, functions: Iterable[str]) -> None:
-    """Of jobs there is one run at a time: that the next waits is no reason to wake anybody."""
+    """Jobs run one at a time, so a waiting run is no reason for an alarm."""
     assert dimensions(alarm, "FunctionName") == {
         function_name("${Stage}", each) for each in functions
     }

@@ -1,4 +1,4 @@
-"""What the audit makes of pip-audit's output, as it is for each outcome."""
+"""The dependency audit: its verdict for each kind of output of pip-audit."""
 
 import json
 from typing import Any

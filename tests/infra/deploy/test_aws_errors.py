@@ -1,4 +1,4 @@
-"""What AWS refuses, in one line that says what to do."""
+"""Errors of AWS, reported on one line with advice."""
 
 import subprocess
 import sys

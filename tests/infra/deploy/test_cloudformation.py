@@ -1,4 +1,4 @@
-"""Stacks by change sets, on a CloudFormation that says what a test has it say."""
+"""Stacks and change sets, with a scripted CloudFormation."""
 
 import json
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ def change(action: str, name: str, replacement: str | None = None) -> dict[str, 
 
 @dataclass
 class FakeCloudFormation:
-    """One stack: its status, and the statuses that it goes through once it is changed."""
+    """One stack: its status, and the statuses that follow when it is changed."""
 
     status: str | None = None
     changes: list[dict[str, Any]] = field(default_factory=list)
@@ -31,7 +31,7 @@ class FakeCloudFormation:
     asked: dict[str, Any] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] | None = None
-    """What early validation found; None where it cannot be asked."""
+    """The result of the early validation. None if CloudFormation does not support it."""
 
     def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803  boto3's name
         if self.status is None:
@@ -168,7 +168,7 @@ def test_a_template_that_is_not_taken_is_said_with_the_reason() -> None:
 
 
 def test_what_was_found_wrong_before_anything_was_tried_is_said_of_each_resource() -> None:
-    """The change set's own reason names the check that failed, and no more."""
+    """The change set's own reason only names the check that failed."""
     proposal = ("FAILED", "validation failed: [AWS::EarlyValidation::ResourceExistenceCheck]")
     taken = {"LogicalResourceId": "Bucket", "ValidationStatusReason": "It exists already"}
     fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=proposal, faults=[{}, taken])
@@ -238,7 +238,7 @@ def test_what_is_not_given_stays_unless_the_template_lost_it() -> None:
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_what_is_never_deleted_is_taken_in_where_it_is_there_already(keep: bool) -> None:
-    """A creation that failed leaves tables, which would be in the way of the next."""
+    """A failed creation leaves tables, which would make the next creation fail."""
     fake = FakeCloudFormation(None, [change("Import", "Content")], then=["IMPORT_COMPLETE"])
     stack(fake).apply(GIVEN, keep=keep)
     assert fake.asked["ImportExistingResources"] is keep

@@ -1,4 +1,4 @@
-"""The commands: what they print, what they ask, and that ``admin`` finds a deployed stage."""
+"""The deployment commands: their output and their questions. ``admin`` finds a deployed stage."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
 
 
 def run(command: click.Command, *arguments: str) -> tuple[int, Any, str]:
-    """Run a command with nobody at the terminal; return its status, JSON and words."""
+    """Run a command without a terminal, and return its status, JSON and messages."""
     done = CliRunner().invoke(command, arguments)
     return done.exit_code, json.loads(done.stdout) if done.stdout else None, done.stderr
 

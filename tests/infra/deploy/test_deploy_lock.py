@@ -1,4 +1,4 @@
-"""The lock on a stage: one holder, whatever happens to the others."""
+"""The lock on a stage: at any time, at most one process holds it."""
 
 import os
 import socket
@@ -38,7 +38,7 @@ def store(account: Account) -> Store:
 
 
 def held(store: Store, **change: Any) -> None:
-    """Have the lock held by a process of another machine, but for the changes."""
+    """Store a lock that a process on another machine holds, with some values changed."""
     with locked(store):
         holder = store.get_json(KEY)
     store.put_json(KEY, holder | {"host": "elsewhere"} | change)

@@ -25,7 +25,7 @@ API, JOBS, CHAT = "workspace-api-dev", "workspace-api-dev-run-jobs", "workspace-
 
 
 def clone(folder: Path) -> Path:
-    """Clone this checkout as it stands, with what is in no commit yet; return the clone."""
+    """Clone this checkout, including uncommitted changes, and return the clone."""
 
     def git(*arguments: str, at: Path) -> str:
         who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
@@ -47,7 +47,7 @@ def clone(folder: Path) -> Path:
 
 @dataclass
 class Deployments:
-    """What came of deploying from one clone, and from another."""
+    """The results of a deployment from one clone, then from another."""
 
     aws: Aws
     clone: Path
@@ -55,7 +55,7 @@ class Deployments:
     results: list[dict[str, Any]]
     apis: list[str]
     said: list[str]
-    """Of the second deployment."""
+    """The progress messages of the second deployment."""
 
     def variables(self, function: str) -> dict[str, str]:
         about = self.aws.client("lambda").get_function_configuration(FunctionName=function)
@@ -95,7 +95,7 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
 
 @pytest.fixture(scope="module")
 def task(deployments: Deployments, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Lambda has of the functions, unpacked where nothing of the checkout is."""
+    """The functions' zip, unpacked in a folder outside the checkout."""
     folder = tmp_path_factory.mktemp("task")
     (folder / "code.zip").write_bytes(deployments.aws.code_of(CHAT))
     return unpack(folder / "code.zip", folder / "unpacked")
@@ -103,7 +103,7 @@ def task(deployments: Deployments, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def token(deployments: Deployments) -> str:
-    """A key to a workspace with money, made by the operator's command line of the stage."""
+    """A key of a workspace with money, created by the operator's command line for the stage."""
 
     def admin(*arguments: str) -> dict[str, Any]:
         done = subprocess.run(
@@ -135,7 +135,7 @@ def function(deployments: Deployments, task: Path) -> Iterator[Lambda]:
 
 @pytest.fixture(scope="module")
 def behind(deployments: Deployments) -> dict[str, str]:
-    """What the edge adds to every request."""
+    """The headers that the edge adds to every request."""
     secret = deployments.variables(API)["EDGE_SECRET"]
     return {"x-origin-secret": secret, "x-viewer-address": "203.0.113.7"}
 
@@ -195,7 +195,7 @@ def test_jobs_are_run_every_minute(deployments: Deployments) -> None:
 
 
 def test_the_function_url_streams_for_whom_the_edge_lets_in(deployments: Deployments) -> None:
-    """What the edge stack has CloudFormation make, made by boto3: moto takes these pieces."""
+    """boto3 creates the resources of the edge stack that moto supports."""
     from cfnlint.decode import cfn_yaml
 
     resources = cfn_yaml.loads((stacks._FOLDER / "edge.yaml").read_text())["Resources"]

@@ -1,4 +1,4 @@
-"""What there is once a stage was deployed, and deployed again from another machine."""
+"""The state of a stage that was deployed twice, from two machines."""
 
 import io
 import json
@@ -172,7 +172,7 @@ class TestGateway:
             assert data["requestId"] == "$context.requestId"
 
     def test_shows_no_message_of_its_own(self, answers: dict[str, Any]) -> None:
-        """One of them repeats the Authorization header."""
+        """One of API Gateway's own messages contains the Authorization header."""
         assert "error.message" not in json.dumps(answers)
 
     def test_lets_pages_of_any_origin_read_its_refusals(self, answers: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the doctor finds, and what it says to do about it."""
+"""The doctor's checks: their findings and their advice."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ from tests.infra.conftest import REGION, new_checkout
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A checkout with all that is needed."""
+    """A checkout that passes all checks."""
     root = new_checkout(tmp_path / "checkout")
     (root / "vendor").mkdir()
     shutil.copy(package.ROOT / doctor.BOOTSTRAP, root / "vendor")
@@ -118,7 +118,7 @@ class TestMachine:
 
 
 class Client:
-    """Answers or refuses as a test has it."""
+    """A boto3 client that answers or refuses, as the test defines."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers = answers

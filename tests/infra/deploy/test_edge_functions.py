@@ -1,4 +1,4 @@
-"""What CloudFront runs on each request, in an engine of the same language (ECMAScript 5.1)."""
+"""CloudFront's functions, run in an engine for the same language (ECMAScript 5.1)."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ VIEWER = "2001:db8::7"
 
 
 def asked(function: str, uri: str = "/", host: str = "shop.sites.example", **headers: Any) -> Any:
-    """Return what becomes of a request (CloudFront developer guide, event structure)."""
+    """Return the function's result for a request (CloudFront developer guide, event structure)."""
     sent = {"host": {"value": host}}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
     request = {"method": "GET", "uri": uri, "querystring": {}, "headers": sent, "cookies": {}}

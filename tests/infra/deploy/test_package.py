@@ -1,4 +1,4 @@
-"""The Lambda zip: what is refused, and that the real one works far from the checkout."""
+"""The Lambda zip: faults that are refused, and the real zip outside the checkout."""
 
 import importlib.util
 import json
@@ -49,7 +49,7 @@ def wheel_info(*platforms: str) -> str:
 def faults_of(
     path: Path, *, without: str = "", rights: int = 0o755, **changes: str | bytes
 ) -> list[str]:
-    """Make a zip that is sound but for the changes and what it lacks; return its faults."""
+    """Build a valid zip with some changes and missing files, and return its faults."""
     folder = "pydantic_core-2.50.4.dist-info"
     contents: dict[str, str | bytes] = {
         "app.py": "app = None",
@@ -306,7 +306,7 @@ print(call("create_key", workspaceId=workspace, name="test", scopes=scopes)["tok
 
 
 def on(endpoint: str) -> dict[str, str]:
-    """The variables of a function whose AWS is at an address."""
+    """The variables of a function that finds AWS at an address."""
     return {**ENVIRONMENT, **FUNCTION, "AWS_ENDPOINT_URL": endpoint}
 
 
@@ -317,7 +317,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> package.Package:
 
 @pytest.fixture(scope="module")
 def aws() -> Iterator[str]:
-    """DynamoDB and S3 as a server of their own; yields its address."""
+    """Run a server with DynamoDB and S3, and yield its address."""
     command = [sys.executable, "-m", "infra.local.moto_server"]
     with subprocess.Popen(
         command, cwd=package.ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -329,7 +329,7 @@ def aws() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def token(aws: str) -> str:
-    """A key made by the checkout's own store functions."""
+    """A key, created by the store functions of the checkout."""
     environment = {**os.environ, **ENVIRONMENT, "AWS_ENDPOINT_URL": aws}
     seed = [sys.executable, "-c", SEED]
     made = subprocess.run(
@@ -340,7 +340,7 @@ def token(aws: str) -> str:
 
 @pytest.fixture(scope="module")
 def task(built: package.Package, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The zip, unpacked as Lambda does it: with the rights it names."""
+    """The zip, unpacked as Lambda does, with its file modes."""
     return unpack(built.zip, tmp_path_factory.mktemp("task"))
 
 

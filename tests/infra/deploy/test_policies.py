@@ -1,4 +1,4 @@
-"""What the functions' IAM policies allow: what they need, and nothing of another stage."""
+"""The functions' IAM policies: they allow what is needed, and nothing in other stages."""
 
 import json
 from fnmatch import fnmatchcase
@@ -20,13 +20,13 @@ MODELS = {
     "arn:aws:bedrock:*::foundation-model/*",
     "arn:aws:bedrock:eu-central-1:123456789012:inference-profile/*",
 }
-"""AWS's own, and the profiles of the account that lead to them."""
+"""AWS's models, and the inference profiles of the account for them."""
 
 KEYS = {"files/*", "*/sites/*", "*/uploads/*", "*/answers/*"}
-"""Kinds of objects, by what their keys begin with behind the workspace's id."""
+"""Kinds of objects, by the beginning of their keys after the workspace's id."""
 
 Allowed = set[tuple[str, str]]
-"""Actions with a resource each."""
+"""Actions, each with a resource."""
 
 
 @pytest.fixture(params=CONFIG["stages"])
@@ -129,7 +129,7 @@ class TestPolicy:
 
 
 def test_no_function_makes_log_groups(stage: str) -> None:
-    """The data stack has made them, with a retention that one made by Lambda would lack."""
+    """The data stack creates log groups with a retention. Lambda would create them without one."""
     assert not [
         f for f in FUNCTIONS if ("logs:CreateLogGroup") in {a for a, _ in allowed(stage, f)}
     ]

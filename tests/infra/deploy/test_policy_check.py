@@ -1,4 +1,4 @@
-"""That what the service asks of AWS is recorded, and held against the functions' policies."""
+"""The policy check: AWS calls are recorded, and compared with the functions' policies."""
 
 from collections.abc import Callable
 from threading import Thread
@@ -23,7 +23,7 @@ TEST = "tests/test_bread.py::test_is_baked"
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[Use, str]:
-    """What is recorded during the test, apart from what the suite's run records."""
+    """The calls recorded during the test, separate from those that the suite records."""
     uses: dict[Use, str] = {}
     monkeypatch.setattr(aws_calls, "USES", uses)
     return uses
@@ -178,7 +178,7 @@ class TestFaults:
 
 
 def config(**options: Any) -> Any:
-    """The part of pytest's config that the check reads, of ``make test`` but for the options."""
+    """The part of pytest's config that the check reads: ``make test`` with these options."""
     usual = {"markexpr": "not slow", "keyword": "", "deselect": None}
     option = SimpleNamespace(**usual, ignore=None, ignore_glob=None)
     vars(option).update(options)
@@ -213,7 +213,7 @@ class TestWholeRun:
 class TestPolicyCheck:
     @pytest.fixture
     def finish(self, recorded: dict[Use, str]) -> Callable[..., tuple[int, list[str]]]:
-        """Ends a run in which a worker recorded something; returns its status, and what it says."""
+        """End a run in which a worker recorded calls, and return its status and its report."""
 
         def end(uses: dict[Use, str], status: int = 0, run: Any = None) -> tuple[int, list[str]]:
             recorded.update(uses)

@@ -1,4 +1,4 @@
-"""The look from outside: it passes what works, and says what is wrong with what does not."""
+"""The smoke test: it passes a working service, and names the fault of a broken one."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def server(_server: Callable[[], None]) -> Iterator[LocalServer]:
 
 @pytest.fixture
 def url(server: LocalServer, monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator[str]:
-    """The whole service, as ``make dev`` serves it, which knows its own base URL."""
+    """The URL of the whole service, as ``make dev`` serves it."""
     url = f"http://127.0.0.1:{server.port}"
     known = replace(settings_module.settings(), public_url=url)
     monkeypatch.setattr(reference, "settings", lambda: known)
@@ -72,7 +72,7 @@ def test_lists_tools_and_asks_a_bot_if_it_may(url: str, new_owner: Callable[...,
 
 
 class Broken(BaseHTTPRequestHandler):
-    """Answers every request with the same."""
+    """A server that returns the same answer to every request."""
 
     status, headers_, body, pause = 200, {"Content-Type": "text/html"}, b"<h1>It works!</h1>", 0.0
     pieces: tuple[bytes, ...] = ()
@@ -97,7 +97,7 @@ class Broken(BaseHTTPRequestHandler):
 
 @contextmanager
 def broken(**how: Any) -> Iterator[str]:
-    """Serve that; yields its base URL."""
+    """Run the broken server, and yield its base URL."""
     handler = type("Handler", (Broken,), how)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -131,7 +131,7 @@ def test_nobody_there_fails_everything_without_a_traceback() -> None:
 
 
 def test_the_gateways_own_answers_fail() -> None:
-    """What API Gateway says before its answers are replaced, with the key in it."""
+    """API Gateway's default answer, which contains the key, fails the check."""
     body = (
         b'{"message": "\'Bearer svc_live_0\' not a valid key=value pair in Authorization header"}'
     )
@@ -184,7 +184,7 @@ def test_a_stream_that_is_none_fails(
     now = [0.0]
 
     def buffered(handler: Broken) -> None:
-        """Collect an answer and send it at the end, as a proxy does."""
+        """Collect an answer and send it at its end, as a buffering proxy does."""
         now[0] += 0.3
         handler.answer()
 

@@ -1,7 +1,7 @@
-"""The stacks of a stage: valid, as documented, in step with the code that they serve.
+"""The stacks of a stage: valid, documented, and consistent with the code.
 
-CloudFormation is not reached from here. cfn-lint checks the templates against AWS's own schemas;
-moto makes of them what it can.
+CloudFormation itself is not used. cfn-lint checks the templates against AWS's schemas, and moto
+creates the resources that it supports.
 """
 
 import json
@@ -40,7 +40,7 @@ def of_type(stack: str, kind: str) -> dict[str, Any]:
 
 
 def filled(value: Any, **known: str) -> Any:
-    """Return a value with its parameters filled in."""
+    """Return a value with references to parameters replaced by their values."""
     text = json.dumps(value)
     for name, given in known.items():
         text = text.replace(f"${{{name}}}", given)
@@ -67,7 +67,7 @@ class TestTemplate:
 
 @pytest.mark.parametrize("stack", ["data", "alarms"])
 def test_cfn_lint_doubts_nothing_of_those_that_are_made(stack: str) -> None:
-    """Those that are files are looked at by ``make check``."""
+    """``make check`` checks the templates that are files."""
     config = ManualArgs(regions=["eu-central-1"], include_checks=["I"])
     assert [str(each) for each in lint(stacks.template(stack), config=config)] == []
 
@@ -149,7 +149,7 @@ class TestData:
 
 
 def described(client: Any, table: str) -> dict[str, Any]:
-    """Return what makes a table the table it is, in whatever order it is told."""
+    """Return the keys and indexes of a table, independent of their order."""
     told = client.describe_table(TableName=table)["Table"]
     kept = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes", "GlobalSecondaryIndexes")
     return {name: in_order(told.get(name, [])) for name in kept} | {
@@ -218,14 +218,14 @@ ALL_METHODS = {"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "DELETE"}
 
 
 def behaviours(name: str) -> dict[str, Any]:
-    """Return a distribution's behaviours by their patterns, in order; "*" is the default."""
+    """Return a distribution's behaviours by pattern, in order. "*" is the default."""
     config = DISTRIBUTIONS[name]["DistributionConfig"]
     special = {each["PathPattern"]: each for each in config["CacheBehaviors"]}
     return {**special, "*": config["DefaultCacheBehavior"]}
 
 
 def behaviour(name: str, path: str) -> dict[str, Any]:
-    """Return the behaviour that CloudFront takes for a path: the first that matches."""
+    """Return the behaviour that CloudFront selects for a path: the first that matches."""
     for pattern, found in behaviours(name).items():
         if re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), path):
             return dict(found)

@@ -73,7 +73,7 @@ def test_each_function_has_the_time_that_its_work_takes(stage: str) -> None:
 def test_the_file_of_the_checkout_names_nothing_that_an_account_or_a_shell_decides(
     stage: str,
 ) -> None:
-    """What it says there, ``chalice local`` puts over what a developer has set."""
+    """``chalice local`` would replace a developer's own values by those in the file."""
     assert CHECKOUT["stages"][stage] == {}
     assert "environment_variables" not in CHECKOUT
     assert set(stage_config.DEPLOYED) == EVERYWHERE

@@ -1,4 +1,4 @@
-"""What the zip keeps of libraries' data: all that is read, and clients that are the same by it."""
+"""Trimmed data of libraries in the zip: clients behave as they do with the full data."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ def loaded(content: bytes) -> Any:
 
 @pytest.fixture(scope="module")
 def trimmed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of botocore's data as the zip has it."""
+    """The folder of botocore's data as the zip contains it."""
     folder = tmp_path_factory.mktemp("zip")
     for path in (LIBRARIES / "botocore" / "data").rglob("*.json*"):
         name = path.relative_to(LIBRARIES).as_posix()
@@ -57,7 +57,7 @@ class TestWhatIsLeftOut:
             assert unused.is_used(name) is used, name
 
     def test_every_service_that_the_code_makes_a_client_of_stays(self) -> None:
-        """PynamoDB makes that of DynamoDB."""
+        """PynamoDB creates the client of DynamoDB."""
         named = {"dynamodb"}
         for path in (ROOT / "chalicelib").rglob("*.py"):
             named |= set(re.findall(r"""client\(\s*"([a-z0-9-]+)\"""", path.read_text()))
@@ -95,7 +95,7 @@ class TestTrimmed:
 
 
 def without_texts(node: Any) -> Any:
-    """Members that are called "documentation", if ever there are any, are objects."""
+    """Members named "documentation" would be objects, not texts."""
     match node:
         case dict():
             texts = {k for k, v in node.items() if k == "documentation" and isinstance(v, str)}
@@ -109,7 +109,7 @@ def without_texts(node: Any) -> Any:
 
 
 def place(made: Session, service: str, region: str) -> tuple[str, ...]:
-    """Return where a client's requests go, and as whose they are signed."""
+    """Return the endpoint of a client's requests, and the identity that signs them."""
     client = made.create_client(service, region)
     signer = client._request_signer
     return (
@@ -130,11 +130,11 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class _Sent(Exception):  # noqa: N818  no error
-    """Ends a call before anybody answers it, moto included; has the request."""
+    """Ends a call before the request is answered, and contains the request."""
 
 
 def sent(made: Session, service: str) -> tuple[Any, ...]:
-    """Return what a client sends for a call, but for what tells the time."""
+    """Return the request that a client sends for a call, without its time stamps."""
     client = made.create_client(service, "eu-central-1")
 
     def stop(request: Any, **_: Any) -> None:

@@ -1,4 +1,4 @@
-"""A furnished workspace and its export, for the tests of ``export`` and ``import``."""
+"""A workspace with records of every type and its export, for tests of ``export`` and ``import``."""
 
 import shutil
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tests.support.restoring import Snapshots
 
 @pytest.fixture
 def connected(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> None:
-    """Commands work in the database of the tests."""
+    """Let commands use the database of the tests."""
     monkeypatch.setattr(command_line, "connect", lambda _stage, _region: None)
 
 
@@ -33,7 +33,7 @@ def _bakery(
     snapshots: Snapshots,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Furnished, Path]:
-    """A workspace with some of everything, and its export."""
+    """A workspace with records of every type, and its export."""
 
     def make() -> tuple[Furnished, Path]:
         made = furnish(api, owner, things, txt_records)
@@ -47,11 +47,11 @@ def _bakery(
 
 @pytest.fixture
 def bakery(_bakery: tuple[Furnished, Path]) -> Furnished:
-    """A workspace with some of everything."""
+    """A workspace with records of every type."""
     return _bakery[0]
 
 
 @pytest.fixture
 def file(_bakery: tuple[Furnished, Path], tmp_path: Path) -> Path:
-    """Its export."""
+    """The export of ``bakery``."""
     return Path(shutil.copy2(_bakery[1], tmp_path / "bakery.zip"))

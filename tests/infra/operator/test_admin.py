@@ -11,7 +11,7 @@ from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.operator import LIST, Operator, seed_keys
 
 pytestmark = pytest.mark.usefixtures("reload_settings")
-"""Connecting sets the environment of the process, which is the tests' own."""
+"""Commands that connect to a stage change the environment of this process."""
 
 
 class TestCreateAccount:
@@ -322,7 +322,7 @@ class TestSetPlan:
 def test_what_the_operator_makes_is_what_the_product_uses(
     operator: Operator, new_owner: Callable[..., Owner]
 ) -> None:
-    """A workspace made by the command line and one made by the tests behave alike."""
+    """A workspace that the command line created and one that the tests created behave alike."""
     operator.create_account("ann@example.com")
     made = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "Workspace")
     one = Api(operator.create_key(made["workspaceId"])["token"])
@@ -332,7 +332,7 @@ def test_what_the_operator_makes_is_what_the_product_uses(
 
 
 class TestDemoBalance:
-    """Money to try bots with, in development."""
+    """The balance that new workspaces receive in development, to try bots."""
 
     def test_each_new_workspace_credits_its_owner_where_an_amount_is_set(
         self,

@@ -15,7 +15,7 @@ from infra.operator import operation_commands
 from tests.factories.operator import Operator
 
 pytestmark = pytest.mark.usefixtures("reload_settings")
-"""Connecting sets the environment of the process, which is the tests' own."""
+"""Commands that connect to a stage change the environment of this process."""
 
 
 COMMANDS = (

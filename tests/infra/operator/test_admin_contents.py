@@ -17,7 +17,7 @@ from tests.factories.files import kept
 from tests.factories.operator import LIST, Operator
 
 pytestmark = pytest.mark.usefixtures("reload_settings")
-"""Connecting sets the environment of the process, which is the tests' own."""
+"""Commands that connect to a stage change the environment of this process."""
 
 
 class TestSuspendAndResumeSite:
@@ -50,7 +50,7 @@ class TestSuspendAndResumeSite:
 class TestAddFile:
     @pytest.fixture
     def paper(self, tmp_path: Path) -> Path:
-        """A file of this machine."""
+        """A local file."""
         path = tmp_path / "Отчёт.pdf"
         path.write_bytes(b"%PDF-1.7 \x00\xff")
         return path

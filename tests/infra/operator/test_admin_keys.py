@@ -1,4 +1,4 @@
-"""The operator's command line: API keys made, listed and revoked."""
+"""The operator's command line: creating, listing and revoking API keys."""
 
 import logging
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from tests.conftest import Api, Time, all_rows
 from tests.factories.operator import LIST, Operator, seed_keys
 
 pytestmark = pytest.mark.usefixtures("reload_settings")
-"""Connecting sets the environment of the process, which is the tests' own."""
+"""Commands that connect to a stage change the environment of this process."""
 
 
 class TestCreateKey:

@@ -27,7 +27,7 @@ def account(operator: Operator) -> str:
 
 
 def typed(operator: Operator, *words: str) -> str:
-    """Type a command that must succeed; return all that it prints."""
+    """Run a command that must succeed, and return its whole output."""
     result = operator.invoke(*words)
     assert result.exit_code == 0, result.output
     return result.stdout

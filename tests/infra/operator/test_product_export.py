@@ -24,17 +24,17 @@ HEADER = (
     "sort order,created at,updated at"
 )
 OF_ITS_OWN = {"id", "categoryId", "images", "createdAt", "updatedAt"}
-"""Fields of a product that another workspace gives anew."""
+"""Fields of a product that differ in another workspace."""
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Where a test has its table written."""
+    """The path of the exported table."""
     return tmp_path / "goods.csv"
 
 
 def export(operator: Operator, owner: Owner, path: Path) -> list[dict[str, str]]:
-    """Export the products; return the rows of the table."""
+    """Export the products, and return the rows of the table."""
     words = ("export-products", "--workspace", owner.workspace.id, "--csv", str(path))
     printed = operator.run(*words)
     rows = list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
@@ -54,12 +54,12 @@ def imported(operator: Operator, owner: Owner, path: Path, *more: str) -> dict[s
 
 
 def whole(api: Api) -> list[Any]:
-    """Return all products with their whole descriptions."""
+    """Return all products with complete descriptions."""
     return [read(api, product) for product in listed(api)]
 
 
 def compared(api: Api) -> list[Any]:
-    """Return what products of two workspaces have in common, their categories by path."""
+    """Return the fields that products of two workspaces share, with categories as paths."""
     rows = api.get("/api/categories/list?kind=product")["categories"]
     by_id = {row["id"]: row for row in rows}
 

@@ -1,4 +1,4 @@
-"""``infra admin import-products``: a shop moves in by a table, as often as it likes."""
+"""``infra admin import-products``: a table of products, imported once or repeatedly."""
 
 import csv
 import io
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.usefixtures("reload_settings")
 
 @pytest.fixture
 def away(net: Internet) -> Server:
-    """A host of images."""
+    """A server of images."""
     return serve_images(net)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Where a test writes its table."""
+    """The path of the table to import."""
     return tmp_path / "goods.csv"
 
 
@@ -193,7 +193,7 @@ class TestImportProducts:
 
 
 def shop(count: int, faulty: int) -> str:
-    """Return a table of products, some of them wrong in all ways there are."""
+    """Return a table of products, with rows for every kind of error."""
     lines = ["Артикул;Название;Цена;Остаток;Штрихкод;Категория"]
     faults = (
         "{sku};Товар {n};дорого;1;;Хлеб",
@@ -248,7 +248,7 @@ tin,Old tin,,Mill,,,false,Title,Default Title,,,,2,99.5,,,,,archived
 class TestShopifysExport:
     @pytest.fixture
     def imported(self, operator: Operator, owner: Owner, table: Path, away: Server) -> Any:
-        """What the import of an export printed, and its messages."""
+        """The printed result of importing an export, and its messages."""
         text = SHOPIFY.format(photo=f"{AWAY}/1.png", other=f"{AWAY}/2.png")
         table.write_text(text, encoding="utf-8")
         result = operator.invoke(*words(owner, table, "--create-categories"))

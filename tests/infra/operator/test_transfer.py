@@ -1,4 +1,4 @@
-"""``export`` and ``import``: a workspace goes into a file, and comes out as it was."""
+"""``export`` and ``import``: an imported workspace equals the exported one."""
 
 import json
 import re
@@ -133,7 +133,7 @@ class TestRoundTrip:
         monkeypatch: pytest.MonkeyPatch,
         time: Time,
     ) -> None:
-        """Save a page, and lengthen a lead, between the look at each and at what belongs to it."""
+        """A page and a lead change between the read of each record and the read of its parts."""
         workspace, path = bakery.workspace, tmp_path / "busy.zip"
         long = "л" * 4000
         changes: list[Callable[[], Any]] = [
@@ -231,7 +231,7 @@ class TestCopy:
 
 
 def _but_for_the_slug(answers: dict[str, Any]) -> Any:
-    """Return answers without what another slug, and no domain, make longer or shorter."""
+    """Return answers without the sizes that depend on the slug and the domain."""
     text = json.dumps(answers, sort_keys=True, ensure_ascii=False)
     text = text.replace("http://127.0.0.1:8000/s/bakery-2", "https://www.example.com")
     text = re.sub(r"/s/bakery(-2)?", "/s/bakery", text)
@@ -239,12 +239,12 @@ def _but_for_the_slug(answers: dict[str, Any]) -> Any:
 
 
 def ids_of(rows: dict[str, Any]) -> set[str]:
-    """Return the ids in keys of rows, but for those of accounts."""
+    """Return the ids in the keys of rows, except those of accounts."""
     return {each for key in rows if "#MEMBER/" not in key for each in ID.findall(key)}
 
 
 def new_ids(workspace: str, copy: str) -> Callable[[str], str]:
-    """Return what puts the copy's ids in place of the original's: all moved by the same."""
+    """Return a function that replaces ids of the original by those of the copy."""
     step = int(ULID.from_str(copy)) - int(ULID.from_str(workspace))
     old = ids_of(rows_of(workspace))
     known = {each: str(ULID.from_int(int(ULID.from_str(each)) + step)) for each in old}

@@ -1,4 +1,4 @@
-"""What an export holds of a workspace, and what an import changes in it."""
+"""The rows that an export contains, and the changes that an import makes to them."""
 
 import pytest
 
@@ -39,7 +39,7 @@ class TestContents:
 
 
 def _row_classes() -> set[type[Row]]:
-    """Return every class of rows that is no base of others."""
+    """Return every class of rows that has no subclasses."""
     found, waiting = set(), [Row]
     while waiting:
         children = waiting.pop().__subclasses__()

@@ -1,4 +1,4 @@
-"""Files of ``export``: what is in them, and which ones ``import`` refuses."""
+"""Export files: their contents, and the faults for which ``import`` refuses them."""
 
 import gzip
 import hashlib
@@ -40,7 +40,7 @@ from tests.support.export_files import (
 
 pytestmark = pytest.mark.usefixtures("database")
 VERSION_1 = Path(__file__).with_name("exports") / "version-1.jsonl.gz"
-"""An export of the format that earlier versions wrote."""
+"""An export in the format of earlier versions."""
 load_all()
 
 
@@ -107,7 +107,7 @@ class TestContents:
 class TestVersion1:
     @pytest.fixture
     def place(self, empty: Callable[[], None], time: Time, connected: None) -> None:
-        """Nothing but the account of the file's owner."""
+        """An empty database with the account of the file's owner."""
         in_an_empty_place(empty, "owner0@example.com")
 
     def test_a_file_of_version_1_is_imported_whole(self, place: None, tmp_path: Path) -> None:

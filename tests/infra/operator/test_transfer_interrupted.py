@@ -1,4 +1,4 @@
-"""An ``import`` that was interrupted goes on, and ends whole."""
+"""An interrupted ``import`` continues when it is run again."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -137,7 +137,7 @@ class TestInterrupted:
 
 
 def _kill(patched: pytest.MonkeyPatch, where: str) -> None:
-    """Let an import die at some point."""
+    """Make an import fail at one of its steps."""
 
     def dies(*_: Any, **__: Any) -> Any:
         raise RuntimeError("killed")

@@ -28,7 +28,7 @@ def is_whole(aws: Aws, store: Store, result: dict[str, Any]) -> bool:
 
 @contextmanager
 def killed_before(aws: Aws, step: str) -> Iterator[None]:
-    """Have a deployment killed before a step."""
+    """Kill a deployment before one of its steps."""
 
     class Deadly(list[str]):
         def append(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""Deploying a stage half-way, back and away: on moto, but for the edge."""
+"""Interrupted deployments and the destruction of a stage, on moto with a stand-in for the edge."""
 
 from pathlib import Path
 from typing import Any

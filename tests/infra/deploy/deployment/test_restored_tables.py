@@ -102,13 +102,13 @@ def prefix(aws: Aws) -> str:
 
 
 def allowed(aws: Aws) -> set[str]:
-    """Return the prefixes of the tables that a function may work with."""
+    """Return the prefixes of the tables that a function may use."""
     policy = aws.client("iam").get_role_policy(RoleName=CHAT, PolicyName=CHAT)["PolicyDocument"]
     return set(re.findall(r":table/(\w+)-dev-", json.dumps(policy)))
 
 
 def restore(aws: Aws) -> None:
-    """Make what a restoration makes of the stage's tables: the same keys, and no settings."""
+    """Create tables as a restoration does: with the same keys, and without the other settings."""
     client = aws.client("dynamodb")
     for name in TABLES:
         about = client.describe_table(TableName=f"workspace-dev-{name}")["Table"]
