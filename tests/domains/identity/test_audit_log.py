@@ -43,7 +43,7 @@ def write(owner: Owner, count: int, time: Time, actor: str = "operator") -> None
 
 
 class TestEntry:
-    def test_says_who_changed_what_with_which_key(self, quiet: Owner, time: Time) -> None:
+    def test_entry_names_actor_operation_and_key(self, quiet: Owner, time: Time) -> None:
         token = quiet.token()
         time.pass_by(minutes=1)
         site = Api(token).post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
@@ -74,14 +74,14 @@ class TestEntry:
         assert made["resources"] == [{"type": "key", "id": key["id"]}]
         assert token not in str(log(quiet))
 
-    def test_of_a_person_in_the_console_has_no_key(self, quiet: Owner) -> None:
+    def test_entry_of_a_console_user_has_no_key(self, quiet: Owner) -> None:
         home, who = quiet.workspace.id, quiet.workspace.owner_id
         made = in_console(home, "create_key", account_id=who, name="x", scopes=["crm:read"])
         in_console(home, "revoke_key", account_id=who, id=made["keyId"])
         for entry in log(quiet)["entries"][:2]:
             assert (entry["actor"]["id"], entry["key"], entry["area"]) == (who, None, "identity")
 
-    def test_of_a_visitor_or_a_job_names_nobody(self, quiet: Owner, time: Time) -> None:
+    def test_entry_of_a_visitor_or_a_job_has_no_name(self, quiet: Owner, time: Time) -> None:
         form = quiet.api().post("/api/forms/create", FORM)["form"]["id"]
         time.pass_by(seconds=1)
         submit(form, visitor="hash-of-the-day", name="Ada", email="ada@example.com")
@@ -93,9 +93,7 @@ class TestEntry:
         assert kinds["visitor"]["title"] == REGISTRY["submit_form"].title
         assert "hash-of-the-day" not in str(shown)
 
-    def test_keeps_the_name_of_a_key_that_was_revoked_and_of_who_has_left(
-        self, quiet: Owner
-    ) -> None:
+    def test_entry_names_a_revoked_key_and_a_removed_member(self, quiet: Owner) -> None:
         home = quiet.workspace.id
         made = as_operator("create_account", email="bob@example.com", password="long enough")
         as_operator("add_member", workspaceId=home, email="bob@example.com", role="manager")
@@ -115,7 +113,7 @@ class TestEntry:
 
 
 class TestPages:
-    def test_go_from_the_newest_to_the_oldest_without_a_gap(self, quiet: Owner, time: Time) -> None:
+    def test_pages_go_from_newest_to_oldest_without_a_gap(self, quiet: Owner, time: Time) -> None:
         write(quiet, 7, time)
         pages, before = [], None
         while True:
@@ -130,31 +128,29 @@ class TestPages:
             ["change-0", "create_workspace"],
         ]
 
-    def test_that_are_just_full_say_that_nothing_follows(self, quiet: Owner, time: Time) -> None:
+    def test_full_last_page_reports_no_next_page(self, quiet: Owner, time: Time) -> None:
         write(quiet, 2, time)
         assert log(quiet, limit=3)["next"] is None
         assert log(quiet, limit=2)["next"] is not None
 
-    def test_stay_in_place_while_changes_come_in(self, quiet: Owner, time: Time) -> None:
+    def test_later_pages_are_stable_while_changes_are_added(self, quiet: Owner, time: Time) -> None:
         write(quiet, 4, time)
         before = log(quiet, limit=2)["next"]
         write(quiet, 1, time)
         assert entries(quiet, limit=2, before=before) == ["change-1", "change-0"]
 
     @pytest.mark.parametrize("before", ["0", "~~", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "ё"])
-    def test_may_begin_anywhere(self, before: str, quiet: Owner) -> None:
+    def test_any_text_is_accepted_as_a_position(self, before: str, quiet: Owner) -> None:
         assert entries(quiet, before=before) in ([], ["create_workspace"])
 
-    def test_end_where_ninety_days_do_even_if_the_rows_are_still_there(
-        self, quiet: Owner, time: Time
-    ) -> None:
+    def test_entries_older_than_ninety_days_are_left_out(self, quiet: Owner, time: Time) -> None:
         time.pass_by(days=88)
         assert entries(quiet) == ["create_workspace"]
         time.pass_by(days=1, seconds=1)
         assert entries(quiet) == []
         assert entries(quiet, **{"from": "2020-01-01"}) == []
 
-    def test_are_read_at_once(self, quiet: Owner) -> None:
+    def test_page_takes_one_query_and_three_batch_reads(self, quiet: Owner) -> None:
         quiet.api().post("/api/projects/create", {"title": "Bakery"})
         with metering() as usage:
             log(quiet)
@@ -162,7 +158,7 @@ class TestPages:
 
 
 class TestFilters:
-    def test_by_whom(self, quiet: Owner, time: Time) -> None:
+    def test_filter_by_actor(self, quiet: Owner, time: Time) -> None:
         quiet.api().post("/api/projects/create", {"title": "Bakery"})
         write(quiet, 1, time, actor="visitor:x")
         own = quiet.workspace.owner_id
@@ -171,13 +167,13 @@ class TestFilters:
         assert set(entries(quiet, actor="operator")) == {"create_key", "create_workspace"}
         assert entries(quiet, actor="nobody") == []
 
-    def test_by_area(self, quiet: Owner) -> None:
+    def test_filter_by_area(self, quiet: Owner) -> None:
         quiet.api().post("/api/projects/create", {"title": "Bakery"})
         assert entries(quiet, area="sites") == ["create_site"]
         assert entries(quiet, area="sites", actor="operator") == []
         assert entries(quiet, area="nonsense") == []
 
-    def test_by_days_of_the_workspaces_zone(self, quiet: Owner, time: Time) -> None:
+    def test_filter_by_days_in_the_workspaces_zone(self, quiet: Owner, time: Time) -> None:
         write(quiet, 1, time)
         for day, shown in (("15", ["create_workspace"]), ("16", ["change-0"]), ("17", [])):
             date = f"2027-01-{day}"
@@ -187,7 +183,7 @@ class TestFilters:
         assert entries(quiet, to="2027-01-16T14:59:59") == ["create_workspace"]
         assert entries(quiet, to="2020-01-01") == []
 
-    def test_look_at_so_many_and_say_where_to_go_on(
+    def test_filtered_page_reads_a_limited_number_and_reports_where_to_continue(
         self, quiet: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit, "MAX_SCANNED", 5)
@@ -200,7 +196,7 @@ class TestFilters:
         assert [entry["operation"] for entry in second["entries"]] == ["change-0"]
         assert second["next"] is None
 
-    def test_cut_a_page_short_where_it_is_full(self, quiet: Owner, time: Time) -> None:
+    def test_filtered_page_ends_when_it_is_full(self, quiet: Owner, time: Time) -> None:
         write(quiet, 5, time, actor="job")
         first = log(quiet, actor="job", limit=3)
         assert [e["operation"] for e in first["entries"]] == ["change-4", "change-3", "change-2"]
@@ -210,7 +206,7 @@ class TestFilters:
 
 
 class TestAccess:
-    def test_is_a_workspaces_own(self, quiet: Owner, owner: Owner) -> None:
+    def test_log_shows_only_its_own_workspace(self, quiet: Owner, owner: Owner) -> None:
         owner.api().post("/api/projects/create", {"title": "Bakery"})
         assert "create_site" in entries(owner)
         for arguments in ({}, {"workspaceId": owner.workspace.id}):
@@ -227,7 +223,7 @@ class TestAccess:
         assert entry["key"] is None
         assert entry["actor"] == {"kind": "account", "id": "nobody", "name": None, "email": None}
 
-    def test_is_for_members_and_the_operator_to_read(self, quiet: Owner) -> None:
+    def test_members_and_the_operator_can_read_the_log(self, quiet: Owner) -> None:
         assert entries(quiet, membership="member") == ["create_workspace"]
         found = as_operator("list_audit_log", workspaceId=quiet.workspace.id)
         assert [entry["operation"] for entry in found["entries"]] == ["create_workspace"]
@@ -235,7 +231,7 @@ class TestAccess:
             as_operator("list_audit_log", workspaceId="nobody")
 
 
-def test_reading_it_writes_nothing_into_it(quiet: Owner) -> None:
+def test_reading_the_log_adds_no_entry(quiet: Owner) -> None:
     before = sum(1 for _ in AuditTableRow.scan())
     log(quiet)
     assert sum(1 for _ in AuditTableRow.scan()) == before

@@ -81,7 +81,7 @@ def listed(owner: Owner) -> Any:
 
 
 class TestListKeys:
-    def test_shows_everything_of_a_key_but_its_token(self, theirs: Owner, time: Time) -> None:
+    def test_key_list_shows_all_fields_except_the_token(self, theirs: Owner, time: Time) -> None:
         manager = Member(theirs.workspace.id, "manager")
         expires = time.now + timedelta(days=30)
         made = manager.call("create_key", **KEY, expires=expires.isoformat())
@@ -103,7 +103,9 @@ class TestListKeys:
         assert (found["live"], found["most"]) == (1, 50)
         assert made["token"] not in str(found)
 
-    def test_is_newest_first_with_what_became_of_each(self, theirs: Owner, time: Time) -> None:
+    def test_key_list_is_newest_first_with_the_state_of_each(
+        self, theirs: Owner, time: Time
+    ) -> None:
         soon = (time.now + timedelta(minutes=1)).isoformat()
         made = []
         for expires in (None, soon, soon, None):
@@ -118,23 +120,23 @@ class TestListKeys:
         assert states == list(zip(made[::-1], names, strict=True))
         assert found["live"] == 1
 
-    def test_tells_when_a_key_was_last_used(self, theirs: Owner, time: Time) -> None:
+    def test_key_list_shows_the_time_of_last_use(self, theirs: Owner, time: Time) -> None:
         api = theirs.api()
         time.pass_by(hours=1)
         api.get("/api/workspaces/list")
         assert listed(theirs)["keys"][0]["lastUsedAt"] == "2027-01-15T13:00:00.000Z"
 
-    def test_is_for_members_to_look_at(self, theirs: Owner) -> None:
+    def test_plain_members_can_list_keys(self, theirs: Owner) -> None:
         theirs.token()
         assert len(Member(theirs.workspace.id, "member").call("list_keys")["keys"]) == 1
 
-    def test_shows_no_key_of_another_workspace(self, theirs: Owner, owner: Owner) -> None:
+    def test_key_list_omits_keys_of_other_workspaces(self, theirs: Owner, owner: Owner) -> None:
         assert listed(owner)["keys"]
         assert listed(theirs)["keys"] == []
         named = in_console(theirs.workspace.id, "list_keys", workspaceId=owner.workspace.id)
         assert named["keys"] == []
 
-    def test_takes_three_requests_however_many_there_are(self, theirs: Owner) -> None:
+    def test_key_list_takes_three_requests_for_any_number_of_keys(self, theirs: Owner) -> None:
         for _ in range(12):
             make(theirs)
         with metering() as usage:
@@ -152,7 +154,7 @@ def make(owner: Owner, *, expires: str | None = None) -> str:
 
 class TestCreateKey:
     @pytest.mark.parametrize("plan", ["free", "start"])
-    def test_asks_for_an_upgrade_below_business(
+    def test_creating_a_key_below_business_is_refused(
         self, plan: str, new_owner: Callable[..., Owner]
     ) -> None:
         poor = new_owner(plan)
@@ -162,26 +164,30 @@ class TestCreateKey:
         assert (caught.value.status, caught.value.code) == (403, "plan_required")
         assert all_rows() == before
 
-    def test_works_as_soon_as_the_plan_does(self, new_owner: Callable[..., Owner]) -> None:
+    def test_creating_a_key_works_right_after_an_upgrade(
+        self, new_owner: Callable[..., Owner]
+    ) -> None:
         poor = new_owner("free")
         as_operator("set_plan", workspaceId=poor.workspace.id, plan="business")
         assert make(poor)
 
-    def test_below_business_is_the_operators_alone(self, new_owner: Callable[..., Owner]) -> None:
+    def test_operator_can_create_a_key_below_business(
+        self, new_owner: Callable[..., Owner]
+    ) -> None:
         assert new_owner("free").token()
 
-    def test_belongs_to_whoever_makes_it(self, theirs: Owner) -> None:
+    def test_key_belongs_to_its_creator(self, theirs: Owner) -> None:
         manager = Member(theirs.workspace.id, "manager")
         manager.call("create_key", **KEY)
         make(theirs)
         owners = [key["account"]["id"] for key in listed(theirs)["keys"]]
         assert owners == [theirs.workspace.owner_id, manager.id]
 
-    def test_is_not_for_members(self, theirs: Owner) -> None:
+    def test_plain_members_cannot_create_keys(self, theirs: Owner) -> None:
         with pytest.raises(ForbiddenError, match="may look, not change"):
             Member(theirs.workspace.id, "member").call("create_key", **KEY)
 
-    def test_never_works_in_another_workspace_than_the_sessions(
+    def test_creating_a_key_ignores_a_foreign_workspace_id(
         self, theirs: Owner, owner: Owner
     ) -> None:
         before = listed(owner)
@@ -190,7 +196,7 @@ class TestCreateKey:
         assert listed(owner) == before
         assert len(listed(theirs)["keys"]) == 1
 
-    def test_pressed_twice_makes_one_and_says_which(self, theirs: Owner) -> None:
+    def test_form_sent_twice_creates_one_key_and_names_it(self, theirs: Owner) -> None:
         who = {"account_id": theirs.workspace.owner_id}
         made = in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)
         with pytest.raises(ConflictError) as caught:
@@ -199,7 +205,7 @@ class TestCreateKey:
         assert caught.value.details["keyId"] == made["keyId"]
         assert len(listed(theirs)["keys"]) == 1
 
-    def test_stops_at_as_many_as_the_list_says(
+    def test_number_of_live_keys_is_limited(
         self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for module in (keys, key_list):
@@ -213,25 +219,27 @@ class TestCreateKey:
 
 
 class TestRevokeKey:
-    def test_of_anybody_is_for_who_manages_the_workspace(self, theirs: Owner) -> None:
+    def test_manager_can_revoke_a_key_of_another_account(self, theirs: Owner) -> None:
         key_id = make(theirs)
         manager = Member(theirs.workspace.id, "manager")
         assert manager.call("revoke_key", id=key_id)["keyId"] == key_id
         assert listed(theirs)["keys"][0]["state"] == "revoked"
 
-    def test_is_not_for_members(self, theirs: Owner) -> None:
+    def test_plain_members_cannot_revoke_keys(self, theirs: Owner) -> None:
         key_id = make(theirs)
         with pytest.raises(ForbiddenError, match="may look, not change"):
             Member(theirs.workspace.id, "member").call("revoke_key", id=key_id)
 
-    def test_of_another_workspace_is_not_found(self, theirs: Owner, owner: Owner) -> None:
+    def test_revoking_a_key_of_another_workspace_is_not_found(
+        self, theirs: Owner, owner: Owner
+    ) -> None:
         key_id = make(owner)
         with pytest.raises(NotFoundError):
             in_console(theirs.workspace.id, "revoke_key", id=key_id)
         assert listed(owner)["keys"][0]["state"] == "live"
 
 
-def test_the_key_of_an_account_that_was_removed_from_the_workspace_stays_in_the_list(
+def test_key_of_a_removed_member_stays_in_the_list(
     theirs: Owner,
 ) -> None:
     manager = Member(theirs.workspace.id, "manager")
@@ -248,7 +256,7 @@ def works(token: str) -> bool:
 
 class TestExpiry:
     @pytest.mark.parametrize(("days", "taken"), [(36_525, True), (36_526, False), (365_000, False)])
-    def test_is_a_hundred_years_ahead_at_most(
+    def test_expiry_is_at_most_a_hundred_years_ahead(
         self, days: int, taken: bool, theirs: Owner, time: Time
     ) -> None:
         expires = (time.now + timedelta(days=days)).isoformat()
@@ -260,16 +268,18 @@ class TestExpiry:
         assert [error.field for error in caught.value.errors] == ["expires"]
         assert listed(theirs)["keys"] == []
 
-    def test_at_the_end_of_the_calendar_is_refused(self, theirs: Owner) -> None:
+    def test_expiry_at_the_end_of_the_calendar_is_refused(self, theirs: Owner) -> None:
         with pytest.raises(ValidationError, match=r"received 9999-12-31T23:59:59\.000Z"):
             make(theirs, expires="9999-12-31T23:59:59Z")
 
 
-class TestKeysDieWithTheirHolder:
+class TestKeysOfALostMembership:
     """Keys are revoked when their account is removed, demoted or disabled."""
 
     @each_loss
-    def test_whatever_is_lost(self, loses: Callable[[Member], object], theirs: Owner) -> None:
+    def test_losing_the_right_revokes_the_accounts_keys_only(
+        self, loses: Callable[[Member], object], theirs: Owner
+    ) -> None:
         manager, other = (Member(theirs.workspace.id, "manager", name) for name in ("eve", "bob"))
         tokens = [manager.create_key() for _ in range(3)]
         kept = other.create_key()
@@ -279,7 +289,7 @@ class TestKeysDieWithTheirHolder:
         assert works(kept)
 
     @each_loss
-    def test_and_none_is_made_after_it(
+    def test_no_key_is_created_after_the_right_is_lost(
         self, loses: Callable[[Member], object], theirs: Owner
     ) -> None:
         manager = Member(theirs.workspace.id, "manager")
@@ -290,7 +300,7 @@ class TestKeysDieWithTheirHolder:
         assert all_rows() == before
 
     @each_loss
-    def test_that_is_lost_while_a_key_is_made(
+    def test_right_lost_during_creation_refuses_the_key(
         self,
         loses: Callable[[Member], object],
         theirs: Owner,
@@ -310,7 +320,7 @@ class TestKeysDieWithTheirHolder:
         assert listed(theirs)["keys"] == []
 
     @each_loss
-    def test_that_is_made_while_it_is_lost(
+    def test_key_created_during_the_loss_is_revoked(
         self,
         loses: Callable[[Member], object],
         theirs: Owner,
@@ -333,7 +343,9 @@ class TestKeysDieWithTheirHolder:
         assert api_keys.live(theirs.workspace.id) == []
 
     @each_loss
-    def test_that_are_made_at_once(self, loses: Callable[[Member], object], theirs: Owner) -> None:
+    def test_concurrently_created_keys_are_revoked_or_refused(
+        self, loses: Callable[[Member], object], theirs: Owner
+    ) -> None:
         for number in range(4):
             manager = Member(theirs.workspace.id, "manager", f"m{number}")
             made = [manager.create_key()]
@@ -345,7 +357,7 @@ class TestKeysDieWithTheirHolder:
             assert not any(works(token) for token in made if token)
             assert api_keys.live(theirs.workspace.id) == []
 
-    def test_in_the_workspaces_that_are_lost_alone(self, theirs: Owner, owner: Owner) -> None:
+    def test_demotion_keeps_keys_of_other_workspaces(self, theirs: Owner, owner: Owner) -> None:
         manager = Member(theirs.workspace.id, "manager")
         manager.join(owner.workspace.id)
         there = in_console(owner.workspace.id, "create_key", account_id=manager.id, **KEY)
@@ -355,14 +367,14 @@ class TestKeysDieWithTheirHolder:
         assert not works(here)
         assert works(there["token"])
 
-    def test_but_not_with_a_promotion(self, theirs: Owner) -> None:
+    def test_becoming_manager_again_keeps_the_keys(self, theirs: Owner) -> None:
         manager = Member(theirs.workspace.id, "manager")
         token = manager.create_key()
         manager.join(theirs.workspace.id, "manager")
         assert token
         assert works(token)
 
-    def test_who_has_just_become_a_manager_and_is_added_as_a_member_keeps_none(
+    def test_concurrent_additions_as_manager_and_member_leave_no_key(
         self, theirs: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Two operators add an account at the same time, and it creates a key in between."""
@@ -383,7 +395,7 @@ class TestKeysDieWithTheirHolder:
         assert made[0]
         assert not works(made[0])
 
-    def test_is_audited_with_the_keys(self, theirs: Owner) -> None:
+    def test_demotion_is_audited_with_the_revoked_keys(self, theirs: Owner) -> None:
         manager = Member(theirs.workspace.id, "manager")
         manager.create_key()
         (key,) = listed(theirs)["keys"]
@@ -394,7 +406,7 @@ class TestKeysDieWithTheirHolder:
 
 
 class TestDisableAccount:
-    def test_is_audited_in_each_workspace_where_it_revokes_keys(
+    def test_disabling_an_account_is_audited_where_it_revokes_keys(
         self, theirs: Owner, new_owner: Callable[..., Owner]
     ) -> None:
         manager = Member(theirs.workspace.id, "manager")
@@ -417,7 +429,7 @@ class TestDisableAccount:
         (entry, *_) = audit.latest("platform")
         assert (entry.operation, entry.resources) == ("disable_account", [f"account:{manager.id}"])
 
-    def test_is_finished_by_running_it_again(
+    def test_interrupted_disabling_is_completed_by_a_second_call(
         self, theirs: Owner, new_owner: Callable[..., Owner], time: Time
     ) -> None:
         """The call is interrupted after each of its transactions in turn."""
@@ -437,7 +449,7 @@ class TestDisableAccount:
             assert accounts.get(manager.id).disabled_at == (since or time.now)
             assert [key for home in homes for key in api_keys.live(home, manager.id)] == []
 
-    def test_again_changes_nothing(self, theirs: Owner, time: Time) -> None:
+    def test_disabling_again_changes_nothing(self, theirs: Owner, time: Time) -> None:
         manager = Member(theirs.workspace.id, "manager")
         manager.create_key()
         first = manager.is_disabled()
@@ -446,7 +458,7 @@ class TestDisableAccount:
         assert manager.is_disabled() == {**first, "revokedKeys": 0}
         assert all_rows() == before
 
-    def test_of_an_owner_leaves_the_operator_no_key_to_make(self, theirs: Owner) -> None:
+    def test_operator_cannot_create_a_key_for_a_disabled_owner(self, theirs: Owner) -> None:
         email = accounts.get(theirs.workspace.owner_id).email
         as_operator("disable_account", email=email)
         with pytest.raises(ConflictError, match=f"{email} is disabled"):

@@ -32,7 +32,7 @@ def join(workspace_id: str, email: str, role: str = "member") -> None:
 
 
 class TestGetAccount:
-    def test_shows_ones_own_wherever_one_is(self, time: Time) -> None:
+    def test_account_is_shown_inside_and_outside_a_workspace(self, time: Time) -> None:
         account = make_account(name="Ada", role="admin")
         time.pass_by(days=1)
         as_operator("set_password", email="ada@example.com", password="longer still")
@@ -47,13 +47,13 @@ class TestGetAccount:
                 "passwordSetAt": "2027-01-16T12:00:00.000Z",
             }
 
-    def test_of_nobody_is_not_found(self) -> None:
+    def test_unknown_account_is_not_found(self) -> None:
         with pytest.raises(NotFoundError):
             in_console(PLATFORM, "get_account", account_id="nobody")
 
 
 class TestListMyWorkspaces:
-    def test_shows_all_that_one_belongs_to_oldest_first(self, time: Time) -> None:
+    def test_workspaces_of_an_account_are_listed_oldest_first(self, time: Time) -> None:
         account, boss = make_account(), make_account("bob@example.com")
         own = make_workspace("ada@example.com", plan="free", timezone="Asia/Tomsk")
         time.pass_by(seconds=1)
@@ -90,7 +90,7 @@ class TestListMyWorkspaces:
             },
         ]
 
-    def test_of_who_belongs_nowhere_are_none(self) -> None:
+    def test_account_without_workspaces_gets_an_empty_list(self) -> None:
         account = make_account()
         assert in_console(PLATFORM, "list_my_workspaces", account_id=account)["workspaces"] == []
 
@@ -99,7 +99,7 @@ class TestListMembers:
     def listed(self, workspace_id: str) -> Any:
         return in_console(workspace_id, "list_members", membership="member")["members"]
 
-    def test_shows_who_they_are_in_the_order_that_they_joined(self, time: Time) -> None:
+    def test_members_are_listed_in_the_order_of_joining(self, time: Time) -> None:
         owner, home = make_account(name="Ada"), make_workspace("ada@example.com")
         made = [make_account(f"m{n}@example.com", name=f"M{n}") for n in (1, 2)]
         for name, role in (("m2", "manager"), ("m1", "member")):
@@ -120,7 +120,7 @@ class TestListMembers:
             )
         ]
 
-    def test_follows_what_becomes_of_them(self) -> None:
+    def test_member_list_follows_role_changes_and_removal(self) -> None:
         make_account()
         home = make_workspace("ada@example.com")
         make_account("bob@example.com")
@@ -130,7 +130,7 @@ class TestListMembers:
         as_operator("remove_member", workspaceId=home, email="bob@example.com")
         assert [member["role"] for member in self.listed(home)] == ["owner"]
 
-    def test_shows_everybody_who_joins_at_once(self) -> None:
+    def test_members_added_concurrently_are_all_listed(self) -> None:
         make_account()
         home = make_workspace("ada@example.com")
         for number in range(8):
@@ -138,19 +138,21 @@ class TestListMembers:
         run_concurrently(8, lambda number: join(home, f"m{number}@example.com"))
         assert len(self.listed(home)) == 9
 
-    def test_shows_nobody_of_another_workspace(self, new_owner: Callable[..., Owner]) -> None:
+    def test_member_list_omits_members_of_other_workspaces(
+        self, new_owner: Callable[..., Owner]
+    ) -> None:
         one, other = new_owner().workspace, new_owner().workspace
         assert [member["accountId"] for member in self.listed(one.id)] == [one.owner_id]
         named = in_console(one.id, "list_members", workspaceId=other.id)["members"]
         assert [member["accountId"] for member in named] == [one.owner_id]
 
-    def test_takes_two_requests(self, new_owner: Callable[..., Owner]) -> None:
+    def test_member_list_takes_two_requests(self, new_owner: Callable[..., Owner]) -> None:
         home = new_owner().workspace.id
         with metering() as usage:
             self.listed(home)
         assert usage.calls == ["Query", "BatchGetItem"]
 
-    def test_is_the_operators_to_read_as_well(self, new_owner: Callable[..., Owner]) -> None:
+    def test_operator_can_list_members(self, new_owner: Callable[..., Owner]) -> None:
         home = new_owner().workspace.id
         assert as_operator("list_members", workspaceId=home)["members"] == self.listed(home)
         with pytest.raises(NotFoundError, match="No workspace has the id"):

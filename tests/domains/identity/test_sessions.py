@@ -71,7 +71,7 @@ def refusal(email: str = EMAIL, password: str = PASSWORD, visitor: str = "v") ->
 
 
 class TestSignIn:
-    def test_begins_a_session_of_the_account(self, account: str) -> None:
+    def test_sign_in_starts_a_session(self, account: str) -> None:
         first, second = begun(EMAIL), begun(" Ada@Example.com ")
         assert first != second
         for token in (first, second):
@@ -80,7 +80,7 @@ class TestSignIn:
             assert session.account_id == account
         assert len(first) == 43  # 256 bits
 
-    def test_gives_one_answer_whatever_is_wrong(self, account: str) -> None:
+    def test_every_failed_sign_in_gets_the_same_answer(self, account: str) -> None:
         as_operator("create_account", email="off@example.com", password=PASSWORD)
         as_operator("disable_account", email="off@example.com")
         told = [
@@ -92,7 +92,7 @@ class TestSignIn:
         assert {type(error) for error in told} == {UnauthorizedError}
         assert len({(error.message, error.status, str(error.details)) for error in told}) == 1
 
-    def test_takes_a_look_at_a_hash_for_unknown_addresses_too(
+    def test_unknown_addresses_take_as_long_as_known_ones(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Argon2 takes most of the time. It runs once in either case, with the same cost."""
@@ -113,14 +113,14 @@ class TestSignIn:
         assert len(verified) == 3
         assert len(set(verified)) == 1  # the parameters
 
-    def test_keeps_a_hash_of_the_token_alone(self, account: str) -> None:
+    def test_only_a_hash_of_the_session_token_is_stored(self, account: str) -> None:
         token = begun(EMAIL, browser="Firefox")
         stored = json.dumps(all_rows(), default=str)
         assert "Firefox" in stored
         assert token not in stored
         assert PASSWORD not in stored
 
-    def test_hashes_a_password_anew_when_parameters_are_outdated(
+    def test_sign_in_rehashes_a_password_with_outdated_parameters(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = accounts.get(account).password_hash
@@ -135,7 +135,7 @@ class TestSignIn:
         assert live(token)
         assert begun(EMAIL)
 
-    def test_cuts_what_a_browser_calls_itself(self, account: str) -> None:
+    def test_long_user_agent_is_cut(self, account: str) -> None:
         session = live(begun(EMAIL, browser="x" * 5000))
         assert session
         assert len(session.browser) == 200
@@ -143,7 +143,7 @@ class TestSignIn:
 
 @pytest.mark.usefixtures("limited")
 class TestThrottle:
-    def test_admits_ten_attempts_in_a_quarter_of_an_hour(self, account: str, time: Time) -> None:
+    def test_ten_attempts_are_allowed_in_fifteen_minutes(self, account: str, time: Time) -> None:
         for _ in range(10):
             assert isinstance(refusal(password="wrong"), UnauthorizedError)
         told = refusal()  # the right one
@@ -154,9 +154,7 @@ class TestThrottle:
         time.pass_by(seconds=1)
         assert live(begun(EMAIL))
 
-    def test_locks_no_other_visitor_out_and_no_other_account(
-        self, account: str, time: Time
-    ) -> None:
+    def test_limit_applies_to_one_visitor_and_one_account(self, account: str, time: Time) -> None:
         as_operator("create_account", email="eve@example.com", password=PASSWORD)
         for _ in range(11):
             refusal(password="wrong", visitor="attacker")
@@ -164,21 +162,21 @@ class TestThrottle:
         assert live(begun(EMAIL, visitor="another"))
         assert live(begun("eve@example.com", visitor="attacker"))
 
-    def test_counts_unknown_addresses_as_known_ones(self, account: str, time: Time) -> None:
+    def test_attempts_for_unknown_addresses_are_limited_too(self, account: str, time: Time) -> None:
         told = [type(refusal("nobody@example.com", "x")) for _ in range(11)]
         assert told == [UnauthorizedError] * 10 + [RateLimitedError]
 
-    def test_does_not_count_an_address_by_its_spelling(self, account: str, time: Time) -> None:
+    def test_spellings_of_one_address_share_a_limit(self, account: str, time: Time) -> None:
         for number in range(10):
             refusal("ADA@example.com" if number % 2 else " ada@EXAMPLE.com", "wrong")
         assert isinstance(refusal(), RateLimitedError)
 
-    def test_admits_a_hundred_addresses_from_one_place(self, database: None, time: Time) -> None:
+    def test_one_visitor_may_try_a_hundred_addresses(self, database: None, time: Time) -> None:
         told = [type(refusal(f"a{number}@example.com", "x")) for number in range(101)]
         assert told == [UnauthorizedError] * 100 + [RateLimitedError]
 
     @pytest.mark.parametrize("email", [EMAIL, "nobody@example.com"])
-    def test_fifty_failures_in_an_hour_from_any_addresses_close_an_account(
+    def test_fifty_failures_in_an_hour_lock_an_account(
         self, email: str, account: str, time: Time
     ) -> None:
         told = [refusal(email, "x", visitor=f"v{number % 7}") for number in range(51)]
@@ -192,7 +190,7 @@ class TestThrottle:
         time.pass_by(hours=1)
         assert isinstance(refusal(email, "x"), UnauthorizedError)
 
-    def test_an_account_that_is_closed_keeps_its_sessions_and_closes_no_other(
+    def test_locked_account_keeps_its_sessions_and_locks_no_other(
         self, account: str, time: Time
     ) -> None:
         as_operator("create_account", email="eve@example.com", password=PASSWORD)
@@ -202,14 +200,14 @@ class TestThrottle:
         assert live(token)
         assert begun("eve@example.com")
 
-    def test_attempts_that_succeed_never_close_an_account(self, account: str, time: Time) -> None:
+    def test_successful_attempts_never_lock_an_account(self, account: str, time: Time) -> None:
         for number in range(60):
             assert begun(EMAIL, visitor=f"v{number % 8}")
         for number in range(50):
             told = refusal(password="x", visitor=f"w{number % 7}")
             assert isinstance(told, UnauthorizedError)
 
-    def test_attempts_at_the_same_moment_do_not_exceed_the_limit_of_an_account(
+    def test_concurrent_attempts_do_not_exceed_the_limit_of_an_account(
         self, account: str, time: Time
     ) -> None:
         told = run_concurrently(
@@ -218,11 +216,11 @@ class TestThrottle:
         assert told.count(UnauthorizedError) == 50
         assert told.count(RateLimitedError) == 10
 
-    def test_keeps_no_address_with_the_counter(self, account: str) -> None:
+    def test_limit_counter_does_not_store_the_address(self, account: str) -> None:
         refusal("nobody@example.com")
         assert "nobody@example.com" not in json.dumps(all_rows(), default=str)
 
-    def test_holds_for_guesses_of_who_has_found_a_session(self, account: str, time: Time) -> None:
+    def test_password_guesses_within_a_session_are_limited(self, account: str, time: Time) -> None:
         token = begun(EMAIL)
         wanted = {"password": "another one"}
         for _ in range(10):
@@ -232,17 +230,15 @@ class TestThrottle:
             as_person(token, "change_password", current=PASSWORD, **wanted)
 
 
-class TestLife:
-    def test_ends_after_twelve_idle_hours(self, account: str, time: Time) -> None:
+class TestSessionLifetime:
+    def test_session_ends_after_twelve_idle_hours(self, account: str, time: Time) -> None:
         token = begun(EMAIL)
         time.pass_by(hours=11, minutes=59)
         assert live(token)
         time.pass_by(minutes=1)
         assert not live(token)
 
-    def test_ends_thirty_days_after_it_began_however_much_it_is_used(
-        self, account: str, time: Time
-    ) -> None:
+    def test_used_session_ends_thirty_days_after_its_start(self, account: str, time: Time) -> None:
         token = begun(EMAIL)
         for _ in range(30 * 24 // 8):
             session = live(token)
@@ -251,7 +247,9 @@ class TestLife:
             time.pass_by(hours=8)
         assert not live(token)
 
-    def test_is_noted_as_used_at_most_once_in_ten_minutes(self, account: str, time: Time) -> None:
+    def test_session_use_is_written_at_most_once_in_ten_minutes(
+        self, account: str, time: Time
+    ) -> None:
         token = begun(EMAIL)
         began = time.now
         for minutes, seen in ((9, 0), (1, 10), (9, 10), (1, 20)):
@@ -263,7 +261,9 @@ class TestLife:
             assert found
             assert (found.seen_at - began).total_seconds() == seen * 60
 
-    def test_a_note_of_use_brings_no_ended_session_back(self, account: str, time: Time) -> None:
+    def test_write_of_last_use_does_not_restore_an_ended_session(
+        self, account: str, time: Time
+    ) -> None:
         token = begun(EMAIL)
         session = live(token)
         assert session
@@ -272,21 +272,21 @@ class TestLife:
         console_sessions.touch(session)
         assert console_sessions.find(token) is None
 
-    def test_ends_when_the_operator_sets_the_password(self, account: str) -> None:
+    def test_session_ends_when_the_operator_sets_the_password(self, account: str) -> None:
         tokens = [begun(EMAIL), begun(EMAIL)]
         as_operator("set_password", email=EMAIL, password="a new password")
         assert not any(map(live, tokens))
         assert isinstance(refusal(), UnauthorizedError)
         assert live(begun(EMAIL, "a new password"))
 
-    def test_ends_when_the_account_is_disabled(self, account: str) -> None:
+    def test_session_ends_when_the_account_is_disabled(self, account: str) -> None:
         token = begun(EMAIL)
         as_operator("disable_account", email=EMAIL)
         assert not live(token)
 
 
-class TestOnesOwn:
-    def test_list_shows_where_the_account_is_signed_in(self, account: str, time: Time) -> None:
+class TestOwnSessions:
+    def test_session_list_shows_all_live_sessions(self, account: str, time: Time) -> None:
         as_operator("create_account", email="eve@example.com", password=PASSWORD)
         begun("eve@example.com")
         first = begun(EMAIL, browser="Firefox")
@@ -303,7 +303,7 @@ class TestOnesOwn:
         third = begun(EMAIL)
         assert len(as_person(third, "list_sessions")["sessions"]) == 2
 
-    def test_one_session_is_ended_and_no_other(self, account: str) -> None:
+    def test_ending_one_session_keeps_the_others(self, account: str) -> None:
         first, second = begun(EMAIL), begun(EMAIL)
         session = live(second)
         assert session
@@ -313,7 +313,7 @@ class TestOnesOwn:
         with pytest.raises(NotFoundError):
             as_person(first, "end_session", id=session.session_id)
 
-    def test_of_another_account_no_session_is_ended(self, account: str) -> None:
+    def test_session_of_another_account_cannot_be_ended(self, account: str) -> None:
         as_operator("create_account", email="eve@example.com", password=PASSWORD)
         own, token = begun(EMAIL), begun("eve@example.com")
         theirs = live(token)
@@ -325,13 +325,13 @@ class TestOnesOwn:
         assert str(foreign.value) == str(unknown.value)
         assert live(token)
 
-    def test_all_are_ended_at_once(self, account: str) -> None:
+    def test_sign_out_everywhere_ends_all_sessions(self, account: str) -> None:
         tokens = [begun(EMAIL) for _ in range(3)]
         as_person(tokens[0], "sign_out_everywhere")
         assert not any(map(live, tokens))
         assert live(begun(EMAIL))
 
-    def test_a_changed_password_ends_the_others_and_begins_a_new_one(self, account: str) -> None:
+    def test_password_change_ends_all_sessions_and_starts_a_new_one(self, account: str) -> None:
         own, other = begun(EMAIL, browser="Firefox"), begun(EMAIL)
         made = as_person(own, "change_password", current=PASSWORD, password="a new password")
         assert not live(own)
@@ -350,7 +350,7 @@ class TestOnesOwn:
             ("password", {"current": PASSWORD, "password": "short"}),
         ],
     )
-    def test_a_wrong_change_changes_nothing(
+    def test_refused_password_change_changes_nothing(
         self, field: str, arguments: dict[str, str], account: str
     ) -> None:
         token = begun(EMAIL)
@@ -364,7 +364,7 @@ class TestOnesOwn:
 
 
 class TestRaces:
-    def test_an_old_password_begins_no_session_once_it_is_changed(
+    def test_sign_in_fails_if_the_password_changes_meanwhile(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The password changes after it was checked and before the session is committed."""
@@ -381,7 +381,7 @@ class TestRaces:
         assert isinstance(refusal(), UnauthorizedError)
         assert console_sessions.of_account(accounts.get(account)) == []
 
-    def test_an_old_password_is_not_replaced_once_it_is_changed(
+    def test_password_change_fails_if_the_password_changes_meanwhile(
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         token = begun(EMAIL)
@@ -399,7 +399,7 @@ class TestRaces:
             as_person(token, "change_password", current=PASSWORD, password="the thief's")
         assert live(begun(EMAIL, "the operator's"))
 
-    def test_no_session_of_the_old_password_outlives_its_change(self, account: str) -> None:
+    def test_concurrent_sign_ins_leave_no_session_of_the_old_password(self, account: str) -> None:
         owner = begun(EMAIL)
 
         def act(number: int) -> str:
@@ -415,7 +415,7 @@ class TestRaces:
         assert live(own)
         assert not any(live(token) for token in others if token)
 
-    def test_no_session_begins_to_live_while_the_account_is_disabled(self, account: str) -> None:
+    def test_concurrent_sign_ins_leave_no_session_of_a_disabled_account(self, account: str) -> None:
         def act(number: int) -> str:
             if number == 0:
                 as_operator("disable_account", email=EMAIL)
@@ -429,7 +429,7 @@ class TestRaces:
         assert not any(live(token) for token in tokens if token)
         assert isinstance(refusal(), UnauthorizedError)
 
-    def test_of_two_changes_at_once_one_is_made(self, account: str) -> None:
+    def test_one_of_two_concurrent_password_changes_succeeds(self, account: str) -> None:
         tokens = [begun(EMAIL), begun(EMAIL)]
 
         def change(number: int) -> str | None:
@@ -445,7 +445,7 @@ class TestRaces:
         assert live(made[won])
         assert live(begun(EMAIL, f"password {won}"))
 
-    def test_all_attempts_at_once_are_counted(
+    def test_concurrent_attempts_are_all_counted(
         self, account: str, limited: None, time: Time
     ) -> None:
         told = run_concurrently(14, lambda _: type(refusal(password="wrong")))

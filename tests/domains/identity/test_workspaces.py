@@ -11,7 +11,9 @@ LIST = "/api/workspaces/list"
 
 
 class TestListWorkspaces:
-    def test_returns_the_whole_record(self, time: Time, new_owner: Callable[..., Owner]) -> None:
+    def test_workspace_list_returns_the_whole_record(
+        self, time: Time, new_owner: Callable[..., Owner]
+    ) -> None:
         owner = new_owner(name="Bakery")
         data = owner.api().get(LIST)
         assert data == {
@@ -34,12 +36,12 @@ class TestListWorkspaces:
             "now": "2027-01-15T15:00:00+03:00",
         }
 
-    def test_joining_is_shown_in_utc_with_milliseconds_and_z(self, api: Api) -> None:
+    def test_joined_at_is_in_utc_with_milliseconds(self, api: Api) -> None:
         joined = api.get(LIST)["workspaces"][0]["joinedAt"]
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", joined)
         assert datetime.fromisoformat(joined) <= datetime.now(UTC)
 
-    def test_shows_all_groups_of_the_keys_owner_and_the_one_it_works_in(
+    def test_list_has_all_workspaces_of_the_owner_and_the_active_one(
         self, time: Time, new_owner: Callable[..., Owner]
     ) -> None:
         first = new_owner()
@@ -66,7 +68,7 @@ class TestListWorkspaces:
             assert data["workspaces"][2]["ownerId"] == elsewhere.workspace.owner_id
         assert stranger.workspace.id not in str(first.api().get(LIST))
 
-    def test_a_members_joining_is_not_the_workspaces_beginning(
+    def test_joined_at_of_a_member_differs_from_the_workspaces_creation(
         self, time: Time, new_owner: Callable[..., Owner]
     ) -> None:
         owner, member = new_owner(), new_owner()
@@ -80,11 +82,11 @@ class TestListWorkspaces:
         shown = {w["id"]: w for w in member.api().get(LIST)["workspaces"]}[owner.workspace.id]
         assert (shown["role"], shown["joinedAt"]) == ("manager", "2027-01-16T12:00:00.000Z")
 
-    def test_any_key_may_ask_whatever_its_scope(self, owner: Owner) -> None:
+    def test_key_with_any_scope_can_list_workspaces(self, owner: Owner) -> None:
         for scope in ("files:read", "blog:write", "pages:write"):
             assert owner.api(scope).get(LIST)["activeWorkspaceId"] == owner.workspace.id
 
-    def test_but_not_one_of_a_workspace_below_business(
+    def test_key_of_a_workspace_below_business_is_refused(
         self, new_owner: Callable[..., Owner]
     ) -> None:
         for plan in ("free", "start"):
@@ -92,14 +94,14 @@ class TestListWorkspaces:
             assert (answer.status, answer.data["code"]) == (403, "plan_required")
         assert new_owner(plan="enterprise").api().get(LIST)["workspaces"]
 
-    def test_no_key_or_a_wrong_one_is_401(self, owner: Owner) -> None:
+    def test_missing_or_wrong_key_is_401(self, owner: Owner) -> None:
         token = owner.token()
         for value in (None, "", "svc_live_", token[:-1], token.lower(), f"{token}0"):
             answer = Api(value).refused("GET", LIST)
             assert (answer.status, answer.data["code"]) == (401, "unauthorized")
             assert answer.headers["WWW-Authenticate"] == "Bearer"
 
-    def test_the_workspace_comes_from_the_key_alone(
+    def test_workspace_is_determined_by_the_key_only(
         self, owner: Owner, new_owner: Callable[..., Owner]
     ) -> None:
         other = new_owner().workspace.id
@@ -107,7 +109,7 @@ class TestListWorkspaces:
         assert data["activeWorkspaceId"] == owner.workspace.id
         assert other not in str(data)
 
-    def test_shows_names_as_they_are(self, owner: Owner) -> None:
+    def test_names_are_returned_unchanged(self, owner: Owner) -> None:
         email = accounts.get(owner.workspace.owner_id).email
         as_operator("create_workspace", owner=email, name="  Пекарня «Ёж» 🦔 ")
         shown = owner.api().get(LIST)["workspaces"][1]

@@ -100,15 +100,15 @@ class TestLines:
         ask(ZeroDivisionError())
         assert counted("ErrorLines") == [1]
 
-    def test_a_refusal_is_none(self, counted: Counted) -> None:
+    def test_a_refusal_is_no_error(self, counted: Counted) -> None:
         ask(errors.NotFoundError("No such thing."))
         assert counted("ErrorLines") == counted("Unavailable") == counted("RefusedChats") == []
 
-    def test_a_database_that_is_away_is_counted(self, counted: Counted) -> None:
+    def test_an_unavailable_database_is_counted(self, counted: Counted) -> None:
         ask(errors.UnavailableError())
         assert counted("Unavailable") == [1]
 
-    def test_what_is_not_set_up_is_no_outage(self, counted: Counted) -> None:
+    def test_a_missing_configuration_is_no_outage(self, counted: Counted) -> None:
         ask(errors.RateLimitedError("Too many."))
         assert counted("Unavailable") == []
 
@@ -121,11 +121,13 @@ class TestLines:
         ask(kinds[0]("No more."))
         assert counted("RefusedChats") == [1]
 
-    def test_a_visitor_who_is_too_quick_is_not_refused_for_money(self, counted: Counted) -> None:
+    def test_a_rate_limited_visitor_is_not_counted_as_refused_for_money(
+        self, counted: Counted
+    ) -> None:
         ask(errors.RateLimitedError("Too many."))
         assert counted("RefusedChats") == []
 
-    def test_usage_beyond_what_was_held_is_counted(self, counted: Counted, database: None) -> None:
+    def test_usage_above_the_held_amount_is_counted(self, counted: Counted, database: None) -> None:
         def stage(unit: UnitOfWork) -> None:
             ledger.post(unit, ledger.wallet("acc"), ledger.TOPUP, amount=1000)
 
@@ -142,7 +144,7 @@ class TestLines:
         chat_answer._close(exchange, Ending("", "partial", None))
         assert counted("UnsettledAnswers") == [1]
 
-    def test_a_backlog_is_told_by_its_age(
+    def test_a_backlog_is_measured_by_its_age(
         self, counted: Counted, database: None, time: Time
     ) -> None:
         schedules.run_jobs()
@@ -159,7 +161,7 @@ def every_error(kind: type[AppError]) -> Iterator[type[AppError]]:
         yield from every_error(each)
 
 
-def test_each_metric_of_lines_has_its_filters_and_an_alarm() -> None:
+def test_each_log_metric_has_filters_and_an_alarm() -> None:
     filters = [
         e["Properties"] for e in RESOURCES.values() if e["Type"] == "AWS::Logs::MetricFilter"
     ]
@@ -194,7 +196,7 @@ def dimensions(alarm: str, name: str) -> set[str]:
     ("alarm", "functions"),
     [("FunctionErrors", FUNCTIONS), ("FunctionThrottles", {API, "chat-stream"})],
 )
-def test_every_function_is_watched(alarm: str, functions: Iterable[str]) -> None:
+def test_every_function_has_alarms(alarm: str, functions: Iterable[str]) -> None:
     """Jobs run one at a time, so a waiting run is no reason for an alarm."""
     assert dimensions(alarm, "FunctionName") == {
         function_name("${Stage}", each) for each in functions
@@ -202,11 +204,11 @@ def test_every_function_is_watched(alarm: str, functions: Iterable[str]) -> None
 
 
 @pytest.mark.parametrize("alarm", ["ReadThrottles", "WriteThrottles"])
-def test_every_table_is_watched(alarm: str) -> None:
+def test_every_table_has_alarms(alarm: str) -> None:
     assert dimensions(alarm, "TableName") == {f"${{TablePrefix}}-${{Stage}}-{t}" for t in TABLES}
 
 
-def test_a_schedule_that_is_dead_rings_though_it_sends_nothing() -> None:
+def test_missing_data_of_the_schedule_is_an_alarm() -> None:
     alarm = ALARMS["Schedule"]
     assert alarm["TreatMissingData"] == "breaching"
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
@@ -214,12 +216,12 @@ def test_a_schedule_that_is_dead_rings_though_it_sends_nothing() -> None:
 
 
 @pytest.mark.parametrize("alarm", ALARMS.keys() - {"Schedule"})
-def test_silence_is_no_alarm(alarm: str) -> None:
+def test_missing_data_of_other_metrics_is_no_alarm(alarm: str) -> None:
     assert ALARMS[alarm]["TreatMissingData"] == "notBreaching"
 
 
 @pytest.mark.parametrize("alarm", ALARMS)
-def test_each_alarm_watches_one_number_and_tells_when_it_is_over(alarm: str) -> None:
+def test_each_alarm_has_one_metric_and_notifies_of_recovery(alarm: str) -> None:
     properties = ALARMS[alarm]
     assert [each["ReturnData"] for each in properties["Metrics"]].count(True) == 1
     assert properties["AlarmActions"] == properties["OKActions"] == [{"Ref": "Topic"}]

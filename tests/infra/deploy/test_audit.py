@@ -21,11 +21,11 @@ def outcome(*packages: dict[str, Any], errors: str = "") -> tuple[bool, str]:
     return audit.report(json.dumps({"dependencies": packages, "fixes": []}), errors)
 
 
-def test_passes_what_has_no_known_vulnerability() -> None:
+def test_audit_passes_without_known_vulnerabilities() -> None:
     assert outcome(SOUND) == (True, "Audited 1 packages, known vulnerabilities: 0")
 
 
-def test_fails_and_names_what_was_found() -> None:
+def test_audit_fails_and_names_vulnerabilities() -> None:
     passes, words = outcome(SOUND, FAULTY, errors="Found 2 known vulnerabilities in 1 package")
     assert not passes
     assert words.splitlines() == [
@@ -35,19 +35,19 @@ def test_fails_and_names_what_was_found() -> None:
     ]
 
 
-def test_names_what_the_service_does_not_know() -> None:
+def test_audit_names_packages_that_the_service_does_not_know() -> None:
     passes, words = outcome(SOUND, UNKNOWN)
     assert passes
     assert words.startswith("Audited 1 packages (not ours, which")
 
 
-def test_does_not_take_a_mirror_without_advisories_for_good_news() -> None:
+def test_audit_reports_a_mirror_without_advisories_as_not_audited() -> None:
     passes, words = outcome(UNKNOWN, UNKNOWN, errors="No known vulnerabilities found")
     assert passes
     assert words.startswith("NOT AUDITED")
 
 
-def test_passes_but_says_so_where_the_service_cannot_be_reached() -> None:
+def test_audit_passes_with_a_notice_if_the_service_is_unreachable() -> None:
     traceback = "Traceback (most recent call last):\nrequests.exceptions.ConnectionError: no route"
     for said in (traceback, "ERROR: Could not connect to PyPI's vulnerability feed\nERROR: Tip"):
         passes, words = audit.report("", said)
@@ -56,7 +56,7 @@ def test_passes_but_says_so_where_the_service_cannot_be_reached() -> None:
         assert said.splitlines()[-1] in words
 
 
-def test_fails_where_pip_audit_does() -> None:
+def test_audit_fails_if_pip_audit_fails() -> None:
     passes, words = audit.report("", "ERROR: requirement foo is not pinned")
     assert not passes
     assert "foo is not pinned" in words

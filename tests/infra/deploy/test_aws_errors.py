@@ -30,11 +30,11 @@ def refused(code: str, message: str = "Because.") -> exceptions.ClientError:
     ],
     ids=lambda each: each if isinstance(each, str) else type(each).__name__,
 )
-def test_says_what_it_means_and_what_to_do(error: Exception, says: str) -> None:
+def test_aws_error_is_explained_with_advice(error: Exception, says: str) -> None:
     assert says in (explain(error) or "")
 
 
-def test_leaves_other_errors_alone() -> None:
+def test_other_errors_are_not_explained() -> None:
     assert explain(ValueError("x")) is None
 
 
@@ -52,7 +52,7 @@ COMMANDS = (
     ("region", "says"), [("eu-central-1", "no AWS credentials"), (None, "No AWS region is chosen")]
 )
 @pytest.mark.slow
-def test_every_command_says_it_in_one_line(
+def test_every_command_prints_an_aws_error_in_one_line(
     command: tuple[str, ...], region: str | None, says: str, tmp_path: Path
 ) -> None:
     environment = {

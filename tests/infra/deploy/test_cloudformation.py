@@ -116,7 +116,7 @@ GIVEN = {"Stage": "dev", "TablePrefix": "workspace"}
         (change("Modify", "Content", "Conditional"), "Content (perhaps replaced)"),
     ],
 )
-def test_refuses_to_lose_a_table_and_changes_nothing(lost: dict[str, Any], told: str) -> None:
+def test_change_that_deletes_a_table_is_refused(lost: dict[str, Any], told: str) -> None:
     others = [change("Modify", "Ledger", "False"), change("Add", "New")]
     fake = FakeCloudFormation("UPDATE_COMPLETE", [*others, lost])  # It is on the second page.
     with pytest.raises(StackError) as refused:
@@ -126,7 +126,7 @@ def test_refuses_to_lose_a_table_and_changes_nothing(lost: dict[str, Any], told:
     assert fake.calls == ["propose", "forget"]
 
 
-def test_other_stacks_may_replace_what_keeps_nothing() -> None:
+def test_other_stacks_may_delete_resources() -> None:
     fake = FakeCloudFormation(
         "UPDATE_COMPLETE", [change("Remove", "Old")], then=["UPDATE_COMPLETE"]
     )
@@ -134,7 +134,7 @@ def test_other_stacks_may_replace_what_keeps_nothing() -> None:
     assert "execute" in fake.calls
 
 
-def test_shows_what_will_change_and_asks_before_it_does() -> None:
+def test_changes_are_shown_and_confirmed_first() -> None:
     fake = FakeCloudFormation("UPDATE_COMPLETE", [change("Add", "New")])
 
     def confirm(changes: list[Change]) -> None:
@@ -148,26 +148,26 @@ def test_shows_what_will_change_and_asks_before_it_does() -> None:
 
 
 @pytest.mark.parametrize("reason", cloudformation.NO_CHANGES)
-def test_an_empty_change_set_is_no_failure(reason: str) -> None:
+def test_empty_change_set_is_no_failure(reason: str) -> None:
     fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=("FAILED", f"{reason} there."))
     assert stack(fake).apply(GIVEN) == {"A": "1"}
     assert fake.calls == ["propose", "forget"]
     assert said == ["  No changes."]
 
 
-def test_outputs_may_change_while_resources_do_not() -> None:
+def test_change_of_outputs_only_is_applied() -> None:
     fake = FakeCloudFormation("UPDATE_COMPLETE", [], then=["UPDATE_COMPLETE"])
     stack(fake).apply(GIVEN, confirm=lambda _: pytest.fail("there is nothing to ask about"))
     assert fake.calls == ["propose", "execute"]
 
 
-def test_a_template_that_is_not_taken_is_said_with_the_reason() -> None:
+def test_refused_template_is_reported_with_the_reason() -> None:
     fake = FakeCloudFormation("UPDATE_COMPLETE", proposal=("FAILED", "Unresolved resource X"))
     with pytest.raises(StackError, match="workspace-api-dev-data: Unresolved resource X"):
         stack(fake).apply(GIVEN)
 
 
-def test_what_was_found_wrong_before_anything_was_tried_is_said_of_each_resource() -> None:
+def test_early_validation_errors_are_reported_for_each_resource() -> None:
     """The change set's own reason only names the check that failed."""
     proposal = ("FAILED", "validation failed: [AWS::EarlyValidation::ResourceExistenceCheck]")
     taken = {"LogicalResourceId": "Bucket", "ValidationStatusReason": "It exists already"}
@@ -180,15 +180,13 @@ def test_what_was_found_wrong_before_anything_was_tried_is_said_of_each_resource
     ("status", "kind"),
     [(None, "CREATE"), (REVIEW, "CREATE"), ("UPDATE_ROLLBACK_COMPLETE", "UPDATE")],
 )
-def test_a_stack_that_never_was_is_made_and_one_that_is_there_updated(
-    status: str | None, kind: str
-) -> None:
+def test_missing_stack_is_created_and_existing_one_updated(status: str | None, kind: str) -> None:
     fake = FakeCloudFormation(status, [change("Add", "A")], then=[f"{kind}_COMPLETE"])
     stack(fake).apply(GIVEN)
     assert fake.asked["ChangeSetType"] == kind
 
 
-def test_what_another_began_is_awaited() -> None:
+def test_operation_in_progress_is_awaited() -> None:
     fake = FakeCloudFormation(
         "CREATE_IN_PROGRESS",
         [change("Add", "A")],
@@ -199,7 +197,7 @@ def test_what_another_began_is_awaited() -> None:
 
 
 @pytest.mark.parametrize("status", sorted(cloudformation.NEVER_CREATED))
-def test_a_creation_that_failed_is_cleared_away(status: str) -> None:
+def test_failed_creation_is_deleted_first(status: str) -> None:
     fake = FakeCloudFormation(status, [change("Add", "A")], then=["CREATE_COMPLETE"])
     stack(fake).apply(GIVEN)
     assert fake.calls[0] == "delete"
@@ -207,14 +205,14 @@ def test_a_creation_that_failed_is_cleared_away(status: str) -> None:
 
 
 @pytest.mark.parametrize("status", sorted(cloudformation.STUCK))
-def test_what_only_people_can_sort_out_is_left_to_them(status: str) -> None:
+def test_stack_that_needs_manual_repair_is_left_unchanged(status: str) -> None:
     fake = FakeCloudFormation(status)
     with pytest.raises(StackError, match=f"is {status}.*run again"):
         stack(fake).apply(GIVEN)
     assert fake.calls == []
 
 
-def test_a_change_that_fails_is_said_with_the_first_reason() -> None:
+def test_failed_change_is_reported_with_the_first_reason() -> None:
     fake = FakeCloudFormation(
         "UPDATE_COMPLETE",
         [change("Modify", "A")],
@@ -227,7 +225,7 @@ def test_a_change_that_fails_is_said_with_the_first_reason() -> None:
     assert "  UPDATE_FAILED AWS::DynamoDB::Table ContentTable: Table is busy" in said
 
 
-def test_what_is_not_given_stays_unless_the_template_lost_it() -> None:
+def test_omitted_parameters_keep_their_values() -> None:
     fake = FakeCloudFormation("UPDATE_COMPLETE", [change("Add", "A")], then=["UPDATE_COMPLETE"])
     stack(fake, "alarms").apply({"Stage": "dev", "ApiStage": "dev"})
     given = {each["ParameterKey"]: each for each in fake.asked["Parameters"]}
@@ -237,14 +235,14 @@ def test_what_is_not_given_stays_unless_the_template_lost_it() -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_what_is_never_deleted_is_taken_in_where_it_is_there_already(keep: bool) -> None:
+def test_retained_resources_that_exist_are_imported(keep: bool) -> None:
     """A failed creation leaves tables, which would make the next creation fail."""
     fake = FakeCloudFormation(None, [change("Import", "Content")], then=["IMPORT_COMPLETE"])
     stack(fake).apply(GIVEN, keep=keep)
     assert fake.asked["ImportExistingResources"] is keep
 
 
-def test_resources_that_are_taken_in_have_names_that_no_function_makes() -> None:
+def test_imported_resources_have_literal_names() -> None:
     """CloudFormation user guide, Import AWS resources into a CloudFormation stack automatically."""
     fake = FakeCloudFormation(None, [change("Import", "Content")], then=["CREATE_COMPLETE"])
     stack(fake).apply(GIVEN, keep=True)
@@ -259,12 +257,12 @@ def test_resources_that_are_taken_in_have_names_that_no_function_makes() -> None
     assert "/aws/lambda/workspace-api-dev-run-jobs" in names.values()
 
 
-def test_a_stack_that_is_gone_already_need_not_be_deleted() -> None:
+def test_deleting_a_missing_stack_succeeds() -> None:
     fake = FakeCloudFormation()
     assert stack(fake).delete() is False
     assert fake.calls == []
 
 
 @pytest.mark.parametrize("status", [None, "REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"])
-def test_a_stack_that_was_never_made_tells_nothing(status: str | None) -> None:
+def test_missing_stack_has_no_outputs(status: str | None) -> None:
     assert stack(FakeCloudFormation(status)).outputs() is None

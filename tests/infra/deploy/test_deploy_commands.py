@@ -69,7 +69,7 @@ class TestDeploy:
         monkeypatch.setattr(smoke, "run", look)
         return targets
 
-    def test_prints_one_object_and_ends_with_the_base_url(
+    def test_deploy_prints_one_object_that_ends_with_the_base_url(
         self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
     ) -> None:
         targets = self.look(monkeypatch, ok=True)
@@ -81,7 +81,7 @@ class TestDeploy:
         assert OperatorChoices(domain="old.example").changed(given.choices) == OperatorChoices()
         assert targets[0].origins == (RESULT["apiUrl"], RESULT["chatUrl"])
 
-    def test_fails_if_what_it_deployed_does_not_answer(
+    def test_deploy_fails_if_the_smoke_test_fails(
         self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
     ) -> None:
         self.look(monkeypatch, ok=False)
@@ -90,7 +90,7 @@ class TestDeploy:
         assert "FAILED  health" in said
         assert "python -m infra rollback --stage dev" in said
 
-    def test_does_not_look_at_what_is_kept_from_running(
+    def test_deploy_skips_checks_of_stopped_functions(
         self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
     ) -> None:
         monkeypatch.setitem(RESULT, "stopped", ["api_handler"])
@@ -100,7 +100,7 @@ class TestDeploy:
         assert "kept from running" in said
 
     @pytest.mark.parametrize("made", [True, False])
-    def test_waits_for_the_records_that_an_operator_makes(
+    def test_deploy_skips_smoke_checks_until_dns_records_exist(
         self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions], made: bool
     ) -> None:
         record = {"name": "api.example.com", "type": "CNAME", "value": "d1.cloudfront.example"}
@@ -115,12 +115,12 @@ class TestDeploy:
         assert bool(targets) is made
         assert (f"python -m infra smoke --url {url}" in said) is not made
 
-    def test_does_not_go_on_without_a_yes(self, wanted: list[DeployOptions]) -> None:
+    def test_deploy_requires_confirmation(self, wanted: list[DeployOptions]) -> None:
         status, printed, said = run(commands.deploy, "--stage", "dev")
         assert (status, printed) == (1, None)
         assert "Nobody is there to be asked. Give --yes." in said
 
-    def test_begins_with_what_is_missing(
+    def test_deploy_reports_missing_requirements_first(
         self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
     ) -> None:
         fault = doctor.Finding("bucket", ok=False, text="It is another's.")
@@ -130,7 +130,7 @@ class TestDeploy:
         assert "It is another's." in said
 
 
-def test_a_rollback_without_an_edge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rollback_without_an_edge_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     back = RESULT | {"baseUrl": None}
     monkeypatch.setattr(Deployment, "rollback", lambda *_, **__: dict(back))
     status, printed, said = run(commands.rollback, "--stage", "dev")
@@ -151,7 +151,7 @@ class TestDestroy:
         monkeypatch.setattr(destruction, "destroy", destroy)
         return with_data
 
-    def test_says_what_it_left(self, destroyed: list[bool]) -> None:
+    def test_destroy_reports_retained_resources(self, destroyed: list[bool]) -> None:
         status, printed, said = run(commands.destroy, "--stage", "dev", "--yes")
         assert (status, destroyed) == (0, [False])
         assert printed["kept"] == ["AWS::S3::Bucket b"]
@@ -161,13 +161,13 @@ class TestDestroy:
         "typed",
         [(), ("--yes",), ("--yes-delete-the-data-of", "prod"), ("--yes-delete-the-data-of", "")],
     )
-    def test_takes_the_data_only_by_the_name_of_the_stage(
+    def test_destroy_deletes_data_only_if_the_stage_name_is_entered(
         self, destroyed: list[bool], typed: tuple[str, ...]
     ) -> None:
         status, _, _ = run(commands.destroy, "--stage", "dev", "--with-data", *typed)
         assert (status, destroyed) == (1, [])
 
-    def test_takes_the_data_when_that_was_said(self, destroyed: list[bool]) -> None:
+    def test_destroy_deletes_data_on_request(self, destroyed: list[bool]) -> None:
         said = ("--with-data", "--yes-delete-the-data-of", "dev")
         assert run(commands.destroy, "--stage", "dev", *said)[0] == 0
         assert destroyed == [True]
@@ -179,7 +179,7 @@ class TestAdminOfADeployedStage:
         for name in ("STAGE", "AWS_DEFAULT_REGION", *published_settings.FOR_OPERATORS):
             monkeypatch.setenv(name, "of the shell")
 
-    def test_finds_it_by_what_the_deployment_said(self, account: Account) -> None:
+    def test_admin_finds_a_stage_by_its_published_settings(self, account: Account) -> None:
         where = {"TABLE_PREFIX": "workspace", "OBJECT_STORE": "s3://b", "EDGE_SECRET": "s"}
         published_settings.publish(account, "dev", where)
         connect("dev")
@@ -188,7 +188,7 @@ class TestAdminOfADeployedStage:
         assert "EDGE_SECRET" not in published_settings.published(account, "dev")
         published_settings.unpublish(account, "dev")
 
-    def test_says_where_it_is_not(self) -> None:
+    def test_admin_reports_a_stage_that_does_not_exist(self) -> None:
         with pytest.raises(click.ClickException) as refused:
             connect("prod")
         assert refused.value.message == (
@@ -198,7 +198,7 @@ class TestAdminOfADeployedStage:
 
 
 class TestSmoke:
-    def test_looks_at_make_dev_by_its_port(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_smoke_checks_make_dev_by_its_port(self, monkeypatch: pytest.MonkeyPatch) -> None:
         looked: list[str] = []
 
         def look(target: smoke.Target) -> Iterator[Check]:
@@ -215,7 +215,7 @@ class TestSmoke:
         ("port", "arguments", "says"),
         [("x", (), 'PORT is "x"'), ("8000", ("--url", "nonsense"), '--url is "nonsense"')],
     )
-    def test_says_what_it_cannot_look_at(
+    def test_smoke_reports_why_it_cannot_run(
         self, monkeypatch: pytest.MonkeyPatch, port: str, arguments: tuple[str, ...], says: str
     ) -> None:
         monkeypatch.setenv("PORT", port)

@@ -44,7 +44,7 @@ def held(store: Store, **change: Any) -> None:
     store.put_json(KEY, holder | {"host": "elsewhere"} | change)
 
 
-def test_one_of_many_gets_it(store: Store) -> None:
+def test_one_of_several_processes_gets_the_lock(store: Store) -> None:
     all_tried, tries, entered = Event(), count(1), []
 
     def enter() -> None:
@@ -61,13 +61,13 @@ def test_one_of_many_gets_it(store: Store) -> None:
     assert [type(each) for each in outcomes].count(LockedError) == 4
 
 
-def test_is_free_afterwards_even_after_a_failure(store: Store) -> None:
+def test_lock_is_released_after_a_failure(store: Store) -> None:
     with pytest.raises(ZeroDivisionError), locked(store):
         raise ZeroDivisionError
     assert store.get(KEY) is None
 
 
-def test_says_who_holds_it_and_since_when(store: Store, time: Time) -> None:
+def test_refusal_names_the_holder_and_the_time(store: Store, time: Time) -> None:
     held(store, user="kim", pid=7)
     with pytest.raises(LockedError) as refused, locked(store):
         pass
@@ -78,7 +78,7 @@ def test_says_who_holds_it_and_since_when(store: Store, time: Time) -> None:
     )
 
 
-def test_lapses_unless_it_is_renewed(store: Store, time: Time) -> None:
+def test_lock_lapses_without_renewal(store: Store, time: Time) -> None:
     held(store)
     time.now += LEASE - timedelta(seconds=1)
     with pytest.raises(LockedError), locked(store):
@@ -88,7 +88,7 @@ def test_lapses_unless_it_is_renewed(store: Store, time: Time) -> None:
         assert store.get_json(KEY)["host"] != "elsewhere"
 
 
-def test_holds_as_long_as_it_is_renewed(store: Store, time: Time) -> None:
+def test_renewed_lock_does_not_lapse(store: Store, time: Time) -> None:
     with locked(store) as lock:
         time.now += LEASE * 0.9
         lock.renew()
@@ -98,7 +98,7 @@ def test_holds_as_long_as_it_is_renewed(store: Store, time: Time) -> None:
         lock.check()
 
 
-def test_is_renewed_by_itself(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_is_renewed_in_the_background(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "RENEW_SECONDS", 0.01)
     renewed, put = Event(), Store.put_if
 
@@ -115,7 +115,7 @@ def test_is_renewed_by_itself(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
     assert store.get(KEY) is None
 
 
-def test_is_taken_over_from_a_process_of_this_machine_that_ended(store: Store) -> None:
+def test_lock_of_an_ended_local_process_is_taken_over(store: Store) -> None:
     held(store, host=socket.gethostname(), pid=os.getpid())
     with pytest.raises(LockedError), locked(store):
         pass
@@ -125,13 +125,13 @@ def test_is_taken_over_from_a_process_of_this_machine_that_ended(store: Store) -
         assert store.get_json(KEY)["pid"] == os.getpid()
 
 
-def test_can_be_broken(store: Store) -> None:
+def test_lock_can_be_broken(store: Store) -> None:
     held(store)
     with locked(store, break_lock=True):
         assert store.get_json(KEY)["host"] != "elsewhere"
 
 
-def test_whoever_lost_it_stops_and_leaves_it_to_its_owner(store: Store) -> None:
+def test_process_that_lost_the_lock_stops_and_keeps_the_new_holders(store: Store) -> None:
     with locked(store) as lock:
         store.put_json(KEY, store.get_json(KEY) | {"host": "elsewhere", "run": "another"})
         lock.renew()
@@ -140,7 +140,7 @@ def test_whoever_lost_it_stops_and_leaves_it_to_its_owner(store: Store) -> None:
     assert store.get_json(KEY)["host"] == "elsewhere"
 
 
-def test_whoever_lost_it_to_one_that_is_done_stops_too(store: Store) -> None:
+def test_process_that_lost_the_lock_stops_after_its_release_too(store: Store) -> None:
     with locked(store) as lock:
         store.delete(KEY)
         lock.renew()
@@ -148,7 +148,7 @@ def test_whoever_lost_it_to_one_that_is_done_stops_too(store: Store) -> None:
             lock.check()
 
 
-def test_an_answer_that_was_lost_loses_no_lock(
+def test_lost_answer_of_a_renewal_keeps_the_lock(
     store: Store, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = Store.put_if
@@ -169,7 +169,7 @@ def test_an_answer_that_was_lost_loses_no_lock(
     assert store.get(KEY) is None
 
 
-def test_a_renewal_under_way_leaves_no_lock_behind(
+def test_renewal_in_progress_leaves_no_lock_behind(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "RENEW_SECONDS", 0.01)
@@ -190,7 +190,7 @@ def test_a_renewal_under_way_leaves_no_lock_behind(
     assert store.get(KEY) is None
 
 
-def test_of_two_that_break_a_dead_one_one_gets_it(store: Store, time: Time) -> None:
+def test_one_of_two_processes_that_break_a_lock_gets_it(store: Store, time: Time) -> None:
     held(store)
     time.now += LEASE * 2
-    test_one_of_many_gets_it(store)
+    test_one_of_several_processes_gets_the_lock(store)

@@ -173,7 +173,7 @@ def test_the_api_has_every_route(deployments: Deployments) -> None:
     assert {"/api/health", "/api/mcp", "/api/agents/{id}", "/blog/{slug}", "/widget.js"} <= paths
 
 
-def test_what_others_may_read_has_no_secret(deployments: Deployments) -> None:
+def test_readable_resources_contain_no_secret(deployments: Deployments) -> None:
     secret = deployments.variables(API)["EDGE_SECRET"].encode()
     build = deployments.clone / "build"
     having = {
@@ -194,7 +194,7 @@ def test_jobs_are_run_every_minute(deployments: Deployments) -> None:
     assert target["Arn"].endswith(f":function:{JOBS}")
 
 
-def test_the_function_url_streams_for_whom_the_edge_lets_in(deployments: Deployments) -> None:
+def test_function_url_streams_for_requests_from_the_edge(deployments: Deployments) -> None:
     """boto3 creates the resources of the edge stack that moto supports."""
     from cfnlint.decode import cfn_yaml
 
@@ -251,7 +251,7 @@ def test_the_deployed_zip_streams_a_chat(
     assert [said[0]["type"], said[1]["type"], said[-1]["type"]] == ["start", "chunk", "done"]
 
 
-def test_chalice_deletes_it_all_and_a_release_comes_back_to_the_data(
+def test_deleted_application_can_be_redeployed_to_its_data(
     deployments: Deployments, task: Path, behind: dict[str, str], token: str
 ) -> None:
     deployment, code = deployments.aws.deployment(deployments.clone), deployments.aws.code_of(API)

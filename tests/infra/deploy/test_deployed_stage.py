@@ -69,7 +69,7 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
         yield deployments
 
 
-def test_there_is_one_api_whichever_machine_deploys(deployments: Deployments) -> None:
+def test_both_machines_deploy_the_same_api(deployments: Deployments) -> None:
     assert deployments.aws.apis() == [deployments.first["apiId"]] == [deployments.second["apiId"]]
 
 
@@ -80,12 +80,12 @@ def test_a_second_deployment_changes_no_stack(deployments: Deployments) -> None:
         assert said[begins + 1] == "  No changes."
 
 
-def test_options_that_are_left_out_stay_as_they_were(deployments: Deployments) -> None:
+def test_omitted_options_keep_their_values(deployments: Deployments) -> None:
     alarms = deployments.aws.deployment().stack("alarms")
     assert alarms.parameters()["AlarmEmail"] == "ops@example.com"
 
 
-def test_every_step_is_told_and_timed(deployments: Deployments) -> None:
+def test_every_step_is_reported_with_its_duration(deployments: Deployments) -> None:
     said = deployments.said[0]
     steps = [line.removesuffix(" …") for line in said if line.endswith(" …")]
     assert [step.split()[0] for step in steps] == [
@@ -109,7 +109,7 @@ def test_functions_know_the_base_url_after_the_very_first_deployment(
 
 
 @pytest.mark.parametrize("function", [API, JOBS, CHAT])
-def test_functions_have_what_the_account_made_for_them(
+def test_functions_have_the_variables_of_their_stage(
     deployments: Deployments, function: str
 ) -> None:
     wrapper = {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
@@ -134,7 +134,7 @@ def test_roles_are_pinned_to_region_and_account(deployments: Deployments) -> Non
     assert "${AWS::" not in text
 
 
-def test_the_edge_leads_to_the_api_and_knows_the_secret(deployments: Deployments) -> None:
+def test_edge_has_the_api_as_origin_and_the_secret(deployments: Deployments) -> None:
     given = deployments.aws.given("edge").split(";")
     assert given[:5] == [
         "dev",
@@ -146,7 +146,7 @@ def test_the_edge_leads_to_the_api_and_knows_the_secret(deployments: Deployments
     assert given[5].startswith("arn:aws:wafv2:us-east-1:")
 
 
-def test_operators_find_the_stage_and_no_secret(deployments: Deployments) -> None:
+def test_published_settings_contain_no_secret(deployments: Deployments) -> None:
     assert published_settings.published(deployments.aws.account, "dev") == {
         "TABLE_PREFIX": "workspace",
         "OBJECT_STORE": f"s3://{BUCKET}",
@@ -161,7 +161,7 @@ class TestGateway:
         found = client.get_gateway_responses(restApiId=deployments.first["apiId"])["items"]
         return {each["responseType"]: each for each in found}
 
-    def test_answers_with_the_envelope_whatever_fails(self, answers: dict[str, Any]) -> None:
+    def test_gateway_errors_have_the_envelope(self, answers: dict[str, Any]) -> None:
         assert {"MISSING_AUTHENTICATION_TOKEN", "DEFAULT_4XX", "DEFAULT_5XX"} <= answers.keys()
         for answer in answers.values():
             envelope = json.loads(answer["responseTemplates"]["application/json"])
@@ -171,28 +171,28 @@ class TestGateway:
             assert data["status"] is False
             assert data["requestId"] == "$context.requestId"
 
-    def test_shows_no_message_of_its_own(self, answers: dict[str, Any]) -> None:
+    def test_gateway_errors_omit_api_gateways_messages(self, answers: dict[str, Any]) -> None:
         """One of API Gateway's own messages contains the Authorization header."""
         assert "error.message" not in json.dumps(answers)
 
-    def test_lets_pages_of_any_origin_read_its_refusals(self, answers: dict[str, Any]) -> None:
+    def test_gateway_errors_are_readable_from_any_origin(self, answers: dict[str, Any]) -> None:
         for answer in answers.values():
             headers = answer["responseParameters"]
             assert headers["gatewayresponse.header.Access-Control-Allow-Origin"] == "'*'"
             assert headers["gatewayresponse.header.X-Request-Id"] == "context.requestId"
 
-    def test_knows_no_path_but_ours(self, answers: dict[str, Any]) -> None:
+    def test_gateway_answers_404_for_unknown_paths(self, answers: dict[str, Any]) -> None:
         for kind in ("MISSING_AUTHENTICATION_TOKEN", "INVALID_SIGNATURE"):
             assert answers[kind]["statusCode"] == "404"
         assert (
             "statusCode" not in answers["DEFAULT_5XX"]
         )  # 500, 502, 503 and 504 stay what they are
 
-    def test_says_when_to_come_again(self, answers: dict[str, Any]) -> None:
+    def test_throttled_requests_get_retry_after(self, answers: dict[str, Any]) -> None:
         headers = answers["THROTTLED"]["responseParameters"]
         assert headers["gatewayresponse.header.Retry-After"] == "'1'"
 
-    def test_throttles_the_stage_which_has_the_newest_deployment(
+    def test_stage_is_throttled_and_has_the_newest_deployment(
         self, deployments: Deployments
     ) -> None:
         client, api = deployments.aws.client("apigateway"), deployments.first["apiId"]
@@ -200,13 +200,13 @@ class TestGateway:
         limits = stage["methodSettings"]["*/*"]
         assert limits["throttlingRateLimit"] == gateway.RATE
         assert limits["throttlingBurstLimit"] == gateway.BURST
-        deployments = client.get_deployments(restApiId=api)["items"]
-        described = {each["id"]: each.get("description") for each in deployments}
+        stored = client.get_deployments(restApiId=api)["items"]
+        described = {each["id"]: each.get("description") for each in stored}
         assert described[stage["deploymentId"]] == deployments.second["release"]
 
 
 class TestReleases:
-    def test_are_named_by_their_commits(self, deployments: Deployments) -> None:
+    def test_releases_are_named_by_their_commits(self, deployments: Deployments) -> None:
         assert deployments.first["release"].endswith(f"Z-{deployments.commits[0]}")
         assert deployments.second["release"].endswith(f"Z-{deployments.commits[1]}")
         listed = releases.listed(deployments.store)
@@ -217,12 +217,12 @@ class TestReleases:
         assert releases.current(deployments.store) == deployments.second["release"]
         assert not any(each.dirty for each in listed)
 
-    def test_hold_the_zip_that_the_functions_have(self, deployments: Deployments) -> None:
+    def test_release_contains_the_zip_of_the_functions(self, deployments: Deployments) -> None:
         zipped = deployments.store.get(f"releases/{deployments.second['release']}/deployment.zip")
         assert zipped
         assert all(deployments.aws.code_of(function) == zipped[0] for function in (API, JOBS, CHAT))
 
-    def test_hold_no_secret(self, deployments: Deployments) -> None:
+    def test_releases_contain_no_secret(self, deployments: Deployments) -> None:
         kept = b""
         for release in (deployments.first, deployments.second):
             found = deployments.store.get(f"releases/{release['release']}/project.tar.gz")
@@ -240,7 +240,7 @@ def test_the_lock_is_free_again(deployments: Deployments) -> None:
     assert deployments.store.get("state/lock.json") is None
 
 
-def test_nothing_lies_around_that_others_could_read(deployments: Deployments) -> None:
+def test_files_with_secrets_are_readable_by_their_owner_only(deployments: Deployments) -> None:
     folder = deployments.checkout / "build" / "project-dev" / ".chalice"
     assert deployments.secret("edge-secret") in (folder / "config.json").read_text()
     assert folder.stat().st_mode & 0o077 == 0

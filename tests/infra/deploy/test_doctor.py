@@ -29,23 +29,23 @@ def root(tmp_path: Path) -> Path:
 
 
 class TestMachine:
-    def test_a_clean_checkout_is_fine(self, root: Path) -> None:
+    def test_clean_checkout_passes(self, root: Path) -> None:
         subprocess.run(["git", "-C", str(root), "add", "--all"], check=True)
         who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
         commit = ["git", "-C", str(root), *who, "commit", "-q", "-m", "More"]
         subprocess.run(commit, check=True)
         assert [finding.ok for finding in doctor.examine_machine("dev", root)] == [True] * 3
 
-    def test_changes_in_no_commit_are_noted(self, root: Path) -> None:
+    def test_uncommitted_changes_are_noted(self, root: Path) -> None:
         found = doctor.git(root)
         assert (found.ok, "--allow-dirty" in found.text) == (None, True)
 
-    def test_no_checkout(self, tmp_path: Path) -> None:
+    def test_folder_without_git_fails(self, tmp_path: Path) -> None:
         found = doctor.git(tmp_path)
         assert found.ok is False
         assert "Install git and clone the project" in found.text
 
-    def test_a_bootstrap_that_may_not_be_run(self, root: Path) -> None:
+    def test_bootstrap_that_is_not_executable_fails(self, root: Path) -> None:
         (root / doctor.BOOTSTRAP).chmod(0o644)
         found = doctor.bootstrap(root)
         assert found.ok is False
@@ -53,19 +53,21 @@ class TestMachine:
         with pytest.raises(click.ClickException, match="stream_bootstrap may not be run"):
             doctor.require(doctor.examine_machine("dev", root))
 
-    def test_a_stage_that_there_is_not(self, root: Path) -> None:
+    def test_unknown_stage_fails(self, root: Path) -> None:
         found = doctor.known_stage("prd", root)
         assert found.ok is False
         assert 'No stage "prd"' in found.text
 
-    def test_no_python_to_package_with(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_missing_python_for_packaging_fails(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(package, "_candidates", lambda _: iter(["/none"]))
         for found in (doctor.python(root), doctor.wheels("dev", root)):
             assert found.ok is False
             assert "Packaging needs a Python from 3.12" in found.text
 
     @pytest.mark.parametrize(("pip", "ok"), [("26.2", True), ("26.3", False), ("", False)])
-    def test_a_pip_that_chalice_does_not_take(
+    def test_unsupported_version_of_pip_fails(
         self, root: Path, monkeypatch: pytest.MonkeyPatch, pip: str, ok: bool
     ) -> None:
         here = package.Python(sys.executable, (3, 13))
@@ -89,7 +91,7 @@ class TestMachine:
             ("NewConnectionError: no route", "The package index does not answer."),
         ],
     )
-    def test_what_has_no_wheel(
+    def test_requirement_without_a_wheel_fails(
         self,
         root: Path,
         monkeypatch: pytest.MonkeyPatch,
@@ -157,18 +159,18 @@ def examined(**clients: Client) -> dict[str, Finding]:
 
 
 class TestAccount:
-    def test_that_has_everything(self) -> None:
+    def test_complete_account_passes(self) -> None:
         assert {finding.ok for finding in examined().values()} == {True}
 
-    def test_whose_bucket_is_somebody_elses(self) -> None:
+    def test_bucket_of_another_account_fails(self) -> None:
         found = examined(s3=Client(head_bucket="403"))["bucket"]
         assert found.ok is False
         assert "workspace-dev-123456789012-eu-central-1 is another account's" in found.text
 
-    def test_whose_bucket_is_there_already(self) -> None:
+    def test_own_existing_bucket_passes(self) -> None:
         assert examined(s3=Client(head_bucket={}))["bucket"].ok is True
 
-    def test_that_may_run_too_little_at_once(self) -> None:
+    def test_low_concurrency_limit_is_noted(self) -> None:
         found = examined(**{"lambda": concurrency(10)})["concurrency"]
         assert found.ok is None
         assert "Only 10 functions may run at once" in found.text
@@ -177,20 +179,20 @@ class TestAccount:
     @pytest.mark.parametrize(
         "bedrock", [availability(region="NOT_AVAILABLE"), availability(status="NOT_AUTHORIZED")]
     )
-    def test_that_has_no_access_to_the_model(self, bedrock: Client) -> None:
+    def test_missing_access_to_the_model_is_noted(self, bedrock: Client) -> None:
         found = examined(bedrock=bedrock)["models"]
         assert found.ok is None
         assert "Bedrock does not serve amazon.nova-lite-v1:0" in found.text
         assert "playground" in found.text
 
-    def test_that_may_not_be_asked(self) -> None:
+    def test_missing_permission_for_a_check_is_noted(self) -> None:
         denied = Client(get_foundation_model_availability="AccessDeniedException")
         found = examined(bedrock=denied)["models"]
         assert found.ok is None
         assert "Could not be found out: These credentials may not call" in found.text
 
 
-def test_a_deployment_goes_on_with_notes_and_not_with_faults() -> None:
+def test_deployment_continues_with_notes_and_stops_with_faults() -> None:
     notes = [Finding("a", ok=True, text="A."), Finding("b", ok=None, text="B.")]
     doctor.require(iter(notes))
     faults = [Finding(name.lower(), ok=False, text=f"{name}.") for name in "CD"]
@@ -206,7 +208,7 @@ def without_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_aws")
-def test_without_credentials_the_machine_is_examined_all_the_same(
+def test_machine_is_examined_without_credentials(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "wheels", lambda *_: Finding("wheels", ok=True, text=""))

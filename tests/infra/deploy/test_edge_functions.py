@@ -28,20 +28,20 @@ def asked(function: str, uri: str = "/", host: str = "shop.sites.example", **hea
 
 @pytest.mark.parametrize("function", CODE)
 class TestEach:
-    def test_tells_the_host_and_the_viewer(self, function: str) -> None:
+    def test_function_adds_host_and_viewer_headers(self, function: str) -> None:
         headers = asked(function)["headers"]
         assert headers[edge.HOST_HEADER] == {"value": "shop.sites.example"}
         assert headers[edge.VIEWER_HEADER] == {"value": VIEWER}
 
-    def test_believes_no_viewer_who_says_it_first(self, function: str) -> None:
+    def test_function_overwrites_headers_sent_by_the_viewer(self, function: str) -> None:
         lie = {"value": "evil", "multiValue": [{"value": "evil"}, {"value": "worse"}]}
         headers = asked(function, x_forwarded_host=lie, x_viewer_address=lie)["headers"]
         assert "evil" not in str(headers)
 
-    def test_touches_no_read_only_header(self, function: str) -> None:
+    def test_function_changes_no_read_only_header(self, function: str) -> None:
         assert asked(function)["headers"]["host"] == {"value": "shop.sites.example"}
 
-    def test_is_small_enough(self, function: str) -> None:
+    def test_function_fits_the_size_limit(self, function: str) -> None:
         assert len(CODE[function].encode()) < 10_000  # CloudFront quotas
 
 
@@ -71,7 +71,7 @@ def test_a_sites_path_is_one_page_of_its_own_site(uri: str, page: str) -> None:
 @pytest.mark.parametrize(
     "host", ["SHOP.sites.example", "shop.evil.example", "shop.a.sites.example"]
 )
-def test_the_site_is_the_hosts_first_label_and_the_service_compares_the_whole(host: str) -> None:
+def test_site_is_the_first_label_of_the_host(host: str) -> None:
     told = asked("SitesFunction", "/about", host)
     assert told["uri"] == "/s/shop/about"
     assert told["headers"][edge.HOST_HEADER] == {"value": host.lower()}

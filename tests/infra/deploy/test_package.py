@@ -91,7 +91,7 @@ class TestZipCheck:
     def test_refuses_a_zip_without_the_application(self, tmp_path: Path, name: str) -> None:
         assert faults_of(tmp_path, without=name) == [f"{name} is missing."]
 
-    def test_refuses_a_program_that_may_not_be_run(self, tmp_path: Path) -> None:
+    def test_refuses_a_program_that_is_not_executable(self, tmp_path: Path) -> None:
         (fault,) = faults_of(tmp_path, rights=0o644)
         assert fault.startswith("stream_bootstrap may not be run")
 
@@ -105,7 +105,9 @@ class TestZipCheck:
             ".env",
         ],
     )
-    def test_refuses_what_belongs_to_the_checkout(self, tmp_path: Path, name: str) -> None:
+    def test_refuses_files_that_belong_to_the_checkout_only(
+        self, tmp_path: Path, name: str
+    ) -> None:
         (fault,) = faults_of(tmp_path, **{name: ""})
         assert fault.startswith(f"{name.partition('/')[0]} is in the zip")
 
@@ -164,12 +166,12 @@ class TestZipCheck:
         (fault,) = faults_of(tmp_path, **{CORE: bytes(foreign)})
         assert fault.startswith(f"{CORE} is compiled for ")
 
-    def test_refuses_a_library_that_is_nowhere(self, tmp_path: Path) -> None:
+    def test_refuses_a_missing_shared_library(self, tmp_path: Path) -> None:
         linked = shared_object().replace(b"libc.so.6\0", b"libq.so.6\0")
         (fault,) = faults_of(tmp_path, **{CORE: linked})
         assert fault == f"{CORE} needs libq.so.6, which neither Lambda nor the zip has."
 
-    def test_passes_a_library_that_the_zip_brings(self, tmp_path: Path) -> None:
+    def test_passes_a_shared_library_in_the_zip(self, tmp_path: Path) -> None:
         linked = shared_object().replace(b"libc.so.6\0", b"libq.so.6\0")
         bundled = {CORE: linked, "pydantic_core.libs/libq.so.6": shared_object()}
         assert faults_of(tmp_path, **bundled) == []
@@ -181,7 +183,7 @@ class TestZipCheck:
         assert fault == f"{CORE} needs glibc 2.99; Lambda has 2.34."
 
     @pytest.mark.parametrize("limit", ["MAX_ZIP", "MAX_UNPACKED"])
-    def test_refuses_what_is_too_large(
+    def test_refuses_a_zip_that_is_too_large(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
     ) -> None:
         monkeypatch.setattr(zipcheck, limit, 1000)
@@ -203,7 +205,7 @@ def script(path: Path, text: str) -> str:
 
 
 class TestFindPython:
-    def test_takes_the_first_that_runs_and_fits(
+    def test_finds_the_first_python_that_runs_and_fits(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         broken = script(tmp_path / "shim", "echo 'pyenv: python3.12: command not found'; exit 127")
@@ -213,7 +215,7 @@ class TestFindPython:
         monkeypatch.setattr(package, "_candidates", lambda _: iter(choice))
         assert package.find_python() == package.Python(fitting, (3, 12))
 
-    def test_says_what_it_tried(self, tmp_path: Path) -> None:
+    def test_missing_python_error_names_the_candidates(self, tmp_path: Path) -> None:
         old = script(tmp_path / "old", "echo 3 11")
         with pytest.raises(package.PackageError) as refused:
             package.find_python(old)
@@ -226,7 +228,7 @@ class TestBuild:
         with pytest.raises(click.ClickException, match='No stage "prd"'):
             package.build("prd", tmp_path)
 
-    def test_copies_only_what_git_knows_and_the_service_needs(self, tmp_path: Path) -> None:
+    def test_copies_only_tracked_files_that_the_service_needs(self, tmp_path: Path) -> None:
         root = tmp_path / "checkout"
         (root / "chalicelib" / "__pycache__").mkdir(parents=True)
         (root / "docs").mkdir()
@@ -247,14 +249,16 @@ class TestBuild:
         assert (copy / "chalicelib" / "a.py").stat().st_mode & 0o777 == 0o755
         assert (copy / "requirements.txt").read_text() == "-c constraints.txt\nboto3==1\n"
 
-    def test_refuses_a_wheel_that_chalice_only_warns_of(self, tmp_path: Path) -> None:
+    def test_refuses_an_incompatible_wheel_of_which_chalice_only_warns(
+        self, tmp_path: Path
+    ) -> None:
         warning = "Could not install dependencies:\nspam==1.0\neggs==2.0\nYou will have to build"
         (tmp_path / "chalice").write_text(f"print({warning!r})")
         python = package.Python(script(tmp_path / "python", f'exec {sys.executable} "$@"'), (3, 12))
         with pytest.raises(package.PackageError, match=r"No wheel .* for spam==1\.0, eggs==2\.0"):
             package._chalice_package(python, tmp_path, "dev", tmp_path / "out")
 
-    def test_says_that_the_network_is_missing(self, tmp_path: Path) -> None:
+    def test_reports_a_missing_network(self, tmp_path: Path) -> None:
         told = (
             "Failed to establish a new connection: [Errno -3] Temporary failure in name resolution"
         )
@@ -379,11 +383,11 @@ class TestTheZip:
         status, data = function.call("GET", "/api/health")
         assert (status, data["status"]) == (200, True)
 
-    def test_asks_for_a_key(self, function: Lambda) -> None:
+    def test_zip_requires_a_key(self, function: Lambda) -> None:
         status, data = function.call("GET", "/api/workspaces/list")
         assert (status, data["code"]) == (401, "unauthorized")
 
-    def test_imports_no_domain_before_it_is_asked_for(self, built: package.Package) -> None:
+    def test_zip_imports_no_domain_before_its_first_call(self, built: package.Package) -> None:
         with zipfile.ZipFile(built.zip) as archive, tempfile.TemporaryDirectory() as folder:
             archive.extractall(folder)
             with Lambda(Path(folder), built.python.path, on("http://127.0.0.1:9")) as function:
@@ -401,7 +405,7 @@ class TestTheZip:
         assert status == 200
         assert [w["name"] for w in data["workspaces"]] == ["Bakery"]
 
-    def test_keeps_a_site_and_its_html(self, function: Lambda, token: str) -> None:
+    def test_zip_stores_a_site_and_its_html(self, function: Lambda, token: str) -> None:
         status, made = function.call("POST", "/api/projects/create", {"title": "Пироги"}, token)
         assert status == 200, made
         site = made["project"]["id"]

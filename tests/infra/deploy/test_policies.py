@@ -75,21 +75,23 @@ def test_every_table_is_used_by_some_function(stage: str) -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 class TestPolicy:
-    def test_names_nothing_of_another_stage(self, stage: str, function: str) -> None:
+    def test_policy_names_no_resource_of_another_stage(self, stage: str, function: str) -> None:
         names = {r.rpartition(":")[2].partition("/")[2] for _, r in allowed(stage, function)}
         others = set(CONFIG["stages"]) - {stage}
         assert not [name for name in names if any(f"-{other}" in name for other in others)]
 
-    def test_lets_no_audit_record_be_changed_or_deleted(self, stage: str, function: str) -> None:
+    def test_policy_allows_no_change_of_audit_records(self, stage: str, function: str) -> None:
         audit = actions_on(stage, function, "audit")
         assert "dynamodb:PutItem" in audit
         assert audit <= {"dynamodb:PutItem", "dynamodb:Query"}
 
-    def test_lets_nothing_of_the_ledger_be_deleted(self, stage: str, function: str) -> None:
+    def test_policy_allows_no_deletion_from_the_ledger(self, stage: str, function: str) -> None:
         assert "dynamodb:PutItem" in actions_on(stage, "chat-stream", "ledger")
         assert "dynamodb:DeleteItem" not in actions_on(stage, function, "ledger")
 
-    def test_names_every_action_and_what_it_works_on(self, stage: str, function: str) -> None:
+    def test_policy_names_actions_and_resources_without_wildcards(
+        self, stage: str, function: str
+    ) -> None:
         objects, logs = f"arn:aws:s3:::workspace-{stage}-objects/", ":log-group:/aws/lambda/"
         for action, resource in allowed(stage, function):
             assert "*" not in action
@@ -99,7 +101,7 @@ class TestPolicy:
                 ours = logs in resource and resource.count("*") == 1 and resource.endswith(":*")
                 assert ours or action.startswith("xray:")
 
-    def test_leaves_alone_what_deployments_keep_in_the_bucket(
+    def test_policy_allows_no_access_to_objects_of_deployments(
         self, stage: str, function: str
     ) -> None:
         kept = (data_stack.RELEASES + "r1/deployment.zip", data_stack.STATE + "chalice.json")
@@ -108,7 +110,7 @@ class TestPolicy:
                 place = f"arn:aws:s3:::workspace-{stage}-objects/{key}"
                 assert not fnmatchcase(place, resource) or resource == "*"
 
-    def test_pins_region_and_account(self, stage: str, function: str) -> None:
+    def test_policy_names_region_and_account(self, stage: str, function: str) -> None:
         for statement in statements(stage, function):
             if "s3" in statement["Action"][0]:
                 condition = {"StringEquals": {"aws:ResourceAccount": "123456789012"}}
@@ -118,34 +120,34 @@ class TestPolicy:
             elif statement["Sid"] != "Traces":
                 assert all(":eu-central-1:123456789012:" in r for r in statement["Resource"])
 
-    def test_writes_only_the_functions_own_log(self, stage: str, function: str) -> None:
+    def test_policy_allows_only_the_functions_own_log(self, stage: str, function: str) -> None:
         name = f"workspace-api-{stage}" + ("" if function == policies.API else f"-{function}")
         groups = {r.split(":")[6] for a, r in allowed(stage, function) if a.startswith("logs:")}
         assert groups == {f"/aws/lambda/{name}"}
 
-    def test_fits_into_a_role(self, stage: str, function: str) -> None:
+    def test_policy_fits_the_size_limit_of_a_role(self, stage: str, function: str) -> None:
         """10,240 characters for all inline policies of a role (IAM quotas)."""
         assert len(json.dumps(policy(stage, function))) < 10_240
 
 
-def test_no_function_makes_log_groups(stage: str) -> None:
+def test_no_function_may_create_log_groups(stage: str) -> None:
     """The data stack creates log groups with a retention. Lambda would create them without one."""
     assert not [
         f for f in FUNCTIONS if ("logs:CreateLogGroup") in {a for a, _ in allowed(stage, f)}
     ]
 
 
-def test_scheduled_jobs_neither_write_nor_read_objects(stage: str) -> None:
+def test_scheduled_jobs_may_only_delete_objects(stage: str) -> None:
     objects = {a for a, _ in allowed(stage, "run-jobs") if a.startswith("s3:")}
     assert objects == {"s3:DeleteObject", "s3:ListBucket"}
 
 
-def test_only_what_asks_models_may(stage: str) -> None:
+def test_only_functions_that_call_models_may_call_bedrock(stage: str) -> None:
     asking = {f for f in FUNCTIONS if any(a.startswith("bedrock:") for a, _ in allowed(stage, f))}
     assert asking == {policies.API, "chat-stream"}
 
 
-def test_the_chat_has_no_objects(stage: str) -> None:
+def test_chat_function_has_no_rights_on_objects(stage: str) -> None:
     assert not [a for a, _ in allowed(stage, "chat-stream") if a.startswith("s3:")]
 
 
@@ -156,13 +158,13 @@ class TestWrite:
         stage_config.write(tmp_path, "prod", stage_config.StageFacts(), policies.Target())
         return tmp_path
 
-    def test_leaves_placeholders_until_the_place_is_known(self, project: Path) -> None:
+    def test_unknown_target_leaves_placeholders(self, project: Path) -> None:
         for function in FUNCTIONS:
             text = (project / ".chalice" / policies.file_name(function)).read_text()
             assert "arn:aws:dynamodb:${AWS::Region}:${AWS::AccountId}:table/workspace-prod-" in text
             assert json.loads(text)["Version"] == "2012-10-17"
 
-    def test_takes_region_and_account_once_they_are_known(self, project: Path) -> None:
+    def test_known_target_sets_region_and_account(self, project: Path) -> None:
         for file in policies.write(project, "prod", PLACE):
             text = file.read_text()
             assert "arn:aws:dynamodb:eu-central-1:123456789012:table/" in text

@@ -34,24 +34,26 @@ def functions_in(uses: dict[Use, str]) -> set[str]:
 
 
 class TestRecording:
-    def test_a_request_is_the_apis(self, api: Api, recorded: dict[Use, str]) -> None:
+    def test_requests_are_recorded_for_the_api(self, api: Api, recorded: dict[Use, str]) -> None:
         api.get("/api/workspaces/list")
         assert functions_in(recorded) == {API}
-        test = "tests/infra/deploy/test_policy_check.py::TestRecording::test_a_request_is_the_apis"
-        assert recorded[Use(API, READ)] == test
+        test = "TestRecording::test_requests_are_recorded_for_the_api"
+        assert recorded[Use(API, READ)] == f"tests/infra/deploy/test_policy_check.py::{test}"
 
-    def test_the_operators_calls_are_no_functions(
+    def test_operator_calls_are_recorded_for_no_function(
         self, owner: Owner, recorded: dict[Use, str]
     ) -> None:
         with entered(API):
             as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
         assert not recorded
 
-    def test_due_work_is_the_jobs(self, owner: Owner, recorded: dict[Use, str]) -> None:
+    def test_scheduled_jobs_are_recorded_for_the_job_function(
+        self, owner: Owner, recorded: dict[Use, str]
+    ) -> None:
         schedules.run_jobs()
         assert functions_in(recorded) == {JOBS}
 
-    def test_a_chat_is_its_functions_to_the_last_event(
+    def test_chat_is_recorded_for_its_function_to_the_last_event(
         self, owner: Owner, recorded: dict[Use, str]
     ) -> None:
         bot = new_bot(owner)
@@ -60,14 +62,16 @@ class TestRecording:
         assert functions_in(recorded) == {CHAT}
         assert Use(CHAT, Gateway(aws_calls.MODELS)) in recorded
 
-    def test_threads_that_a_function_starts_are_its_own(self, recorded: dict[Use, str]) -> None:
+    def test_threads_are_recorded_for_the_function_that_starts_them(
+        self, recorded: dict[Use, str]
+    ) -> None:
         with entered(API):
             reader = Thread(target=lambda: object_store().get("files/1/a.png"))
             reader.start()
         reader.join()
         assert set(recorded) == {Use(API, Gateway("objects.get", "files/-"))}
 
-    def test_objects_are_asked_for_by_what_is_alike_in_their_keys(
+    def test_objects_are_recorded_by_the_common_part_of_their_keys(
         self, recorded: dict[Use, str]
     ) -> None:
         with entered(JOBS):
@@ -75,7 +79,7 @@ class TestRecording:
         assert set(recorded) == {Use(JOBS, Gateway("objects.delete_under", "-/sites/-"))}
 
     @pytest.mark.usefixtures("database")
-    def test_a_signed_upload_needs_the_right_to_put_it(self, recorded: dict[Use, str]) -> None:
+    def test_presigned_upload_needs_the_right_to_put(self, recorded: dict[Use, str]) -> None:
         with entered(API):
             S3Store("bucket").upload_request("01M8/uploads/01M9", 5, 60)
         put = Right("s3:PutObject", "arn:aws:s3:::objects/{object}")
@@ -83,7 +87,7 @@ class TestRecording:
 
 
 class TestRights:
-    def test_of_a_transaction_are_those_of_its_parts(self) -> None:
+    def test_rights_of_a_transaction_are_those_of_its_actions(self) -> None:
         parts = ("Put", "Update", "Delete", "ConditionCheck")
         items = [{part: {"TableName": f"t-{part}"}} for part in parts]
         found = rights("dynamodb", "TransactWriteItems", {"TransactItems": items})
@@ -98,20 +102,20 @@ class TestRights:
             ("dynamodb:GetItem", TABLES + "t")
         }
 
-    def test_of_a_query_are_on_the_index_that_it_reads(self) -> None:
+    def test_rights_of_a_query_are_on_its_index(self) -> None:
         query = {"TableName": "t", "IndexName": "by_row"}
         assert [*rights("dynamodb", "Query", query)] == [
             ("dynamodb:Query", TABLES + "t/index/by_row")
         ]
 
-    def test_of_a_batch_are_on_every_table(self) -> None:
+    def test_rights_of_a_batch_are_on_every_table(self) -> None:
         batch = {"RequestItems": {"a": {}, "b": {}}}
         assert [*rights("dynamodb", "BatchGetItem", batch)] == [
             ("dynamodb:BatchGetItem", TABLES + "a"),
             ("dynamodb:BatchGetItem", TABLES + "b"),
         ]
 
-    def test_of_a_profile_include_the_model_it_leads_to(self) -> None:
+    def test_rights_of_an_inference_profile_include_its_model(self) -> None:
         found = rights("bedrock-runtime", "ConverseStream", {"modelId": "eu.amazon.nova"})
         assert {right.resource.rpartition(":")[2] for right in found} == {
             "inference-profile/eu.amazon.nova",
@@ -119,7 +123,7 @@ class TestRights:
         }
 
     @pytest.mark.parametrize("service", ["s3", "bedrock-runtime", "sqs"])
-    def test_of_what_nobody_has_asked_for_before_are_to_be_written_down(self, service: str) -> None:
+    def test_unsupported_operation_is_an_error(self, service: str) -> None:
         with pytest.raises(KeyError):
             list(rights(service, "SendMessage", {}))
 
@@ -132,30 +136,30 @@ def allowing(*grants: Right) -> list[dict[str, Any]]:
 
 
 class TestFaults:
-    def test_there_are_none_where_all_that_is_needed_is_allowed(self) -> None:
+    def test_no_fault_if_all_needed_rights_are_allowed(self) -> None:
         functions = {API: allowing(READ, WRITE)}
         uses = {Use(API, READ): TEST, Use(API, WRITE): TEST}
         assert [*faults(functions, uses, whole=True)] == []
 
     @pytest.mark.parametrize("whole", [True, False])
-    def test_name_what_is_needed_and_not_allowed(self, whole: bool) -> None:
+    def test_missing_right_is_a_fault(self, whole: bool) -> None:
         uses = {Use(API, READ): TEST, Use(API, WRITE): TEST}
         (fault,) = faults({API: allowing(READ)}, uses, whole=whole)
         assert f"{API} needs {WRITE.action} on {WRITE.resource}" in fault
         assert TEST in fault
 
-    def test_name_what_is_allowed_and_not_needed_once_all_is_known(self) -> None:
+    def test_unused_right_is_a_fault_of_a_whole_run(self) -> None:
         functions, uses = {API: allowing(READ, WRITE)}, {Use(API, READ): TEST}
         (fault,) = faults(functions, uses, whole=True)
         assert f"{API} may {WRITE.action} on {WRITE.resource}" in fault
         assert [*faults(functions, uses, whole=False)] == []
 
-    def test_are_each_functions_own(self) -> None:
+    def test_faults_are_found_per_function(self) -> None:
         functions = {API: allowing(READ), JOBS: allowing(WRITE)}
         found = [*faults(functions, {Use(API, WRITE): TEST}, whole=False)]
         assert [fault.split()[0] for fault in found] == [API]
 
-    def test_include_what_a_gateway_needs_for_the_function_that_asks_it(self) -> None:
+    def test_faults_include_rights_of_used_gateways(self) -> None:
         store = Right("s3:GetObject", "arn:aws:s3:::objects/{object}")
         uses = {
             Use(API, Gateway("objects.get", "files/-")): TEST,
@@ -168,11 +172,11 @@ class TestFaults:
         assert "needs s3:GetObject on arn:aws:s3:::objects/files/-" in needs
         assert "may s3:GetObject on arn:aws:s3:::objects/*/sites/*" in may
 
-    def test_leave_aside_what_lambda_does_itself(self) -> None:
+    def test_rights_that_lambda_itself_uses_are_no_faults(self) -> None:
         logs = allowing(Right("logs:PutLogEvents", "*"))[0] | {"Sid": "Logs"}
         assert [*faults({API: [logs]}, {}, whole=True)] == []
 
-    def test_are_found_in_policies_of_all_functions(self) -> None:
+    def test_policies_of_all_functions_are_checked(self) -> None:
         needless = {fault.split()[0] for fault in faults(generated(), {}, whole=True)}
         assert needless == {API, JOBS, CHAT}
 
@@ -191,7 +195,7 @@ def config(**options: Any) -> Any:
 
 
 class TestWholeRun:
-    def test_is_what_make_test_runs(self) -> None:
+    def test_make_test_is_a_whole_run(self) -> None:
         assert is_whole(config())
 
     @pytest.mark.parametrize(
@@ -206,7 +210,7 @@ class TestWholeRun:
         ],
         ids=str,
     )
-    def test_is_none_with_fewer_tests(self, options: dict[str, Any]) -> None:
+    def test_fewer_tests_are_no_whole_run(self, options: dict[str, Any]) -> None:
         assert not is_whole(config(**options))
 
 
@@ -231,7 +235,7 @@ class TestPolicyCheck:
 
         return end
 
-    def test_fails_a_run_in_which_a_function_needed_what_it_may_not(
+    def test_missing_right_fails_the_run(
         self, finish: Callable[..., tuple[int, list[str]]]
     ) -> None:
         audit = Right("dynamodb:DeleteItem", TABLES + "workspace-test-audit")
@@ -239,7 +243,7 @@ class TestPolicyCheck:
         assert status == pytest.ExitCode.TESTS_FAILED
         assert audit.resource in said
 
-    def test_fails_a_whole_run_in_which_rights_were_not_needed(
+    def test_unused_right_fails_a_whole_run(
         self, finish: Callable[..., tuple[int, list[str]]]
     ) -> None:
         status, said = finish({Use(API, READ): TEST, Use(API, Gateway("objects.get", "x")): TEST})
@@ -249,12 +253,12 @@ class TestPolicyCheck:
         )
         assert any(line.startswith(CHAT) for line in said)
 
-    def test_says_nothing_of_a_part_of_the_suite(
+    def test_unused_right_is_not_reported_for_a_part_of_the_suite(
         self, finish: Callable[..., tuple[int, list[str]]]
     ) -> None:
         assert finish({Use(API, READ): TEST}, run=config(keyword="bread")) == (0, [])
 
-    def test_says_nothing_of_rights_after_a_failure(
+    def test_unused_right_is_not_reported_after_a_failure(
         self, finish: Callable[..., tuple[int, list[str]]]
     ) -> None:
         failed = int(pytest.ExitCode.TESTS_FAILED)

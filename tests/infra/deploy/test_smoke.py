@@ -54,13 +54,13 @@ def url(server: LocalServer, monkeypatch: pytest.MonkeyPatch, database: None) ->
     reference._response.cache_clear()
 
 
-def test_passes_what_make_dev_serves(url: str) -> None:
+def test_local_stack_passes(url: str) -> None:
     checks = outcomes(Target(url))
     assert failed(checks) == {}
     assert {name for name, check in checks.items() if check.ok is None} == UNTRIED
 
 
-def test_lists_tools_and_asks_a_bot_if_it_may(url: str, new_owner: Callable[..., Owner]) -> None:
+def test_tools_and_a_bot_are_checked_with_a_key(url: str, new_owner: Callable[..., Owner]) -> None:
     owner = new_owner()
     bot = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "gpt-4o-mini"}
     agent = owner.api().post("/api/agents/create", bot)["agent"]["id"]
@@ -113,14 +113,14 @@ def broken(**how: Any) -> Iterator[str]:
 JSON = {"Content-Type": "application/json"}
 
 
-def test_another_site_fails_everything() -> None:
+def test_another_site_fails_every_check() -> None:
     with broken() as url:
         checks = outcomes(Target(url, key="k", agent="a", origins=(url,)))
     assert set(failed(checks)) == set(smoke.CHECKS)
     assert "expected JSON; came '200 text/html'" in checks["health"].why
 
 
-def test_nobody_there_fails_everything_without_a_traceback() -> None:
+def test_unreachable_url_fails_every_check_without_a_traceback() -> None:
     with broken() as url:
         pass
     checks = outcomes(Target(url, origins=(url,)))
@@ -130,7 +130,7 @@ def test_nobody_there_fails_everything_without_a_traceback() -> None:
     }
 
 
-def test_the_gateways_own_answers_fail() -> None:
+def test_default_answers_of_api_gateway_fail() -> None:
     """API Gateway's default answer, which contains the key, fails the check."""
     body = (
         b'{"message": "\'Bearer svc_live_0\' not a valid key=value pair in Authorization header"}'
@@ -156,7 +156,7 @@ def events(*kinds: str) -> list[bytes]:
 STREAM = {"Content-Type": "text/event-stream", "Access-Control-Allow-Origin": "*"}
 
 
-def test_a_stream_comes_piece_by_piece() -> None:
+def test_streamed_answer_passes() -> None:
     pieces = tuple(events("start", "chunk", "done"))
 
     def attempt(pause: float) -> bool:
@@ -178,7 +178,7 @@ def test_a_stream_comes_piece_by_piece() -> None:
     ],
     ids=["buffered", "cut off", "error", "empty", "no stream", "no CORS"],
 )
-def test_a_stream_that_is_none_fails(
+def test_answer_that_is_no_stream_fails(
     how: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
@@ -193,19 +193,17 @@ def test_a_stream_that_is_none_fails(
         assert says in failed(outcomes(Target(url, agent="a")))["chat: answer streams"]
 
 
-def test_an_origin_that_answers_anybody_fails(url: str) -> None:
+def test_origin_that_answers_without_the_secret_fails(url: str) -> None:
     assert "expected status 403" in failed(outcomes(Target(url, origins=(url,))))["origins refuse"]
 
 
-def test_an_origin_behind_the_edge_refuses(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_origin_that_requires_the_secret_passes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = replace(settings_module.settings(), edge_secret="of the edge")
     monkeypatch.setattr(edge, "settings", lambda: secret)
     assert outcomes(Target(url, origins=(url,)))["origins refuse"].ok
 
 
-def test_the_base_url_that_functions_know_must_be_the_one_that_is_asked(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_base_url_of_the_functions_must_match(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     reference._response.cache_clear()
     why = failed(outcomes(Target(url)))["openapi.json"]

@@ -49,30 +49,30 @@ def filled(value: Any, **known: str) -> Any:
 
 @pytest.mark.parametrize("stack", stacks.STACKS)
 class TestTemplate:
-    def test_fits_into_one_call(self, stack: str) -> None:
+    def test_template_fits_into_one_call(self, stack: str) -> None:
         assert len(stacks.template(stack).encode()) <= 51_200  # CloudFormation quotas
 
-    def test_takes_and_tells_what_is_documented(self, stack: str) -> None:
+    def test_template_has_the_documented_parameters_and_outputs(self, stack: str) -> None:
         about = (stacks.__doc__ or "").partition(f"``{stack}``  ")[2]
         about = re.split(r"\n(?:``|==)", about)[0]
         named = set(re.findall(r"\b[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+\b|\bStage\b|\bDomain\b", about))
         template = TEMPLATES[stack]
         assert named - {"NoEcho"} == {*template["Parameters"], *template["Outputs"]}
 
-    def test_is_named_and_placed(self, stack: str) -> None:
+    def test_template_has_a_name_and_a_region(self, stack: str) -> None:
         assert stacks.stack_name("dev", stack) == f"workspace-api-dev-{stack}"
         place = "us-east-1" if stack == "edge-global" else "eu-central-1"
         assert stacks.region_of(stack, "eu-central-1") == place
 
 
 @pytest.mark.parametrize("stack", ["data", "alarms"])
-def test_cfn_lint_doubts_nothing_of_those_that_are_made(stack: str) -> None:
+def test_generated_templates_pass_cfn_lint(stack: str) -> None:
     """``make check`` checks the templates that are files."""
     config = ManualArgs(regions=["eu-central-1"], include_checks=["I"])
     assert [str(each) for each in lint(stacks.template(stack), config=config)] == []
 
 
-def test_functions_are_called_as_chalice_calls_them() -> None:
+def test_function_names_match_chalices() -> None:
     assert CONFIG["app_name"] == APP
     assert [function_name("dev", each) for each in FUNCTIONS] == [
         "workspace-api-dev",
@@ -83,11 +83,11 @@ def test_functions_are_called_as_chalice_calls_them() -> None:
 
 @pytest.mark.filterwarnings("ignore:Tried to parse:UserWarning")  # moto knows no secrets there
 class TestData:
-    def test_all_of_it_outlives_its_stack(self) -> None:
+    def test_data_resources_are_retained(self) -> None:
         for name, resource in RESOURCES["data"].items():
             assert resource["DeletionPolicy"] == resource["UpdateReplacePolicy"] == "Retain", name
 
-    def test_each_table_is_the_one_that_the_service_makes(self, database: None) -> None:
+    def test_tables_match_those_that_the_service_creates(self, database: None) -> None:
         stage = {"ParameterKey": "Stage", "ParameterValue": settings().stage}
         with mock_aws():
             client = boto3.client("cloudformation", "us-west-2")
@@ -99,7 +99,7 @@ class TestData:
         names = [row.Meta.table_name for row in TABLES.values()]
         assert made == {name: described(connection().client, name) for name in names}
 
-    def test_each_table_forgets_what_the_service_lets_expire(self, database: None) -> None:
+    def test_tables_with_expiry_have_time_to_live(self, database: None) -> None:
         tables = of_type("data", "AWS::DynamoDB::Table")
         assert len(tables) == len(TABLES)
         for table in filled([*tables.values()], TablePrefix="workspace", Stage=settings().stage):
@@ -110,13 +110,13 @@ class TestData:
             assert declared.get("Enabled", False) == (expected["TimeToLiveStatus"] == "ENABLED")
 
     @pytest.mark.parametrize("name", TABLES)
-    def test_each_table_can_be_restored_and_not_be_deleted(self, name: str) -> None:
+    def test_tables_have_recovery_and_deletion_protection(self, name: str) -> None:
         table = of_type("data", "AWS::DynamoDB::Table")[f"{name.title()}Table"]
         assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
         assert table["DeletionProtectionEnabled"] is True
         assert table["BillingMode"] == "PAY_PER_REQUEST"
 
-    def test_a_second_deployment_touches_no_table(self) -> None:
+    def test_second_deployment_changes_no_table(self) -> None:
         stage = {"ParameterKey": "Stage", "ParameterValue": "again"}
         body = json.loads(stacks.template("data"))
         with mock_aws():
@@ -132,7 +132,7 @@ class TestData:
             kept = dynamodb.get_item(TableName="workspace-again-identity", Key=row)
         assert kept["Item"] == row
 
-    def test_the_bucket_is_nobodys_but_ours(self) -> None:
+    def test_bucket_is_private(self) -> None:
         (bucket,) = of_type("data", "AWS::S3::Bucket").values()
         assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
         assert len(bucket["PublicAccessBlockConfiguration"]) == 4
@@ -174,7 +174,7 @@ class TestLimits:
         assert [rule["Priority"] for rule in acl["Rules"]] == [*range(len(acl["Rules"]))]
         return {rule["Name"]: rule for rule in acl["Rules"]}
 
-    def test_a_refusal_is_in_the_envelope(self) -> None:
+    def test_refusal_of_the_web_acl_has_the_envelope(self) -> None:
         (acl,) = of_type("edge-global", "AWS::WAFv2::WebACL").values()
         (body,) = acl["CustomResponseBodies"].values()
         data = json.loads(body["Content"])["data"]
@@ -182,7 +182,7 @@ class TestLimits:
         assert data["message"]
 
     @pytest.mark.parametrize("name", ["Key", "Visitor", "Address"])
-    def test_refuses_what_is_too_much_in_a_minute_and_says_when_to_return(self, name: str) -> None:
+    def test_web_acl_limits_requests_per_minute_with_retry_after(self, name: str) -> None:
         rule = self.rules()[name]
         assert rule["Statement"]["RateBasedStatement"]["EvaluationWindowSec"] == 60
         response = rule["Action"]["Block"]["CustomResponse"]
@@ -190,12 +190,12 @@ class TestLimits:
         headers = {each["Name"]: each["Value"] for each in response["ResponseHeaders"]}
         assert headers == {"Retry-After": "60", "Access-Control-Allow-Origin": "*"}
 
-    def test_a_keys_requests_are_counted_wherever_they_come_from(self) -> None:
+    def test_requests_of_a_key_are_counted_across_addresses(self) -> None:
         statement = self.rules()["Key"]["Statement"]["RateBasedStatement"]
         (key,) = statement["CustomKeys"]
         assert key["Header"]["Name"] == "authorization"
 
-    def test_nothing_is_refused_for_what_a_body_says(self) -> None:
+    def test_web_acl_inspects_no_bodies(self) -> None:
         groups = [
             rule["Statement"]["ManagedRuleGroupStatement"]
             for rule in self.rules().values()
@@ -234,7 +234,7 @@ def behaviour(name: str, path: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 class TestDistribution:
-    def test_origins_know_it_by_the_secret(self, name: str) -> None:
+    def test_origins_receive_the_edge_secret(self, name: str) -> None:
         origins = DISTRIBUTIONS[name]["DistributionConfig"]["Origins"]
         for origin in origins:
             if origin["Id"] == "files":
@@ -246,26 +246,26 @@ class TestDistribution:
             assert origin["CustomOriginConfig"]["OriginProtocolPolicy"] == "https-only"
         assert {origin["Id"] for origin in origins} == {"api", "chat", "files"}
 
-    def test_no_header_of_ours_is_one_that_cloudfront_keeps_for_itself(self, name: str) -> None:
+    def test_custom_headers_are_not_reserved_by_cloudfront(self, name: str) -> None:
         forbidden = ("x-edge-", "x-amz-", "x-amzn-")
         for header in (edge.SECRET_HEADER, edge.VIEWER_HEADER, edge.HOST_HEADER):
             assert not header.startswith(forbidden)
 
-    def test_what_reaches_the_service_says_who_asked(self, name: str) -> None:
+    def test_every_behaviour_runs_the_viewer_request_function(self, name: str) -> None:
         for pattern, each in behaviours(name).items():
             if each["TargetOriginId"] == "files":
                 continue
             (function,) = each["FunctionAssociations"]
             assert function["EventType"] == "viewer-request", pattern
 
-    def test_no_error_is_kept(self, name: str) -> None:
+    def test_errors_are_not_cached(self, name: str) -> None:
         errors = DISTRIBUTIONS[name]["DistributionConfig"]["CustomErrorResponses"]
         assert {each["ErrorCode"] for each in errors} == {
             *(400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504)
         }
         assert all(each == each | {"ErrorCachingMinTTL": 0} for each in errors)
 
-    def test_it_speaks_todays_protocols(self, name: str) -> None:
+    def test_distribution_uses_current_protocols(self, name: str) -> None:
         config = DISTRIBUTIONS[name]["DistributionConfig"]
         assert (config["HttpVersion"], config["IPV6Enabled"]) == ("http2and3", True)
         assert "TLSv1.2_2021" in json.dumps(config["ViewerCertificate"])
@@ -302,7 +302,7 @@ class TestMainDistribution:
         assert found["OriginRequestPolicyId"] == SEND_ALL_BUT_HOST
         assert set(found["AllowedMethods"]) == ALL_METHODS
 
-    def test_each_page_of_ours_may_be_cached(self) -> None:
+    def test_pages_of_the_service_may_be_cached(self) -> None:
         caches = dict.fromkeys(("/blog", "/s/", "/api/docs"), "PagesCache")
         # The start page varies by what its client accepts, which no cache's key has.
         for path in [*(chalice_app.PAGES.keys() - {"/"}), chalice_app.WIDGET_PATH]:
@@ -312,7 +312,7 @@ class TestMainDistribution:
             assert found["CachePolicyId"] == {"Ref": expected}, path
             assert set(found["AllowedMethods"]) == ALL_METHODS, "what is refused is refused by us"
 
-    def test_pages_are_kept_a_minute_apart_by_host_query_and_language(self) -> None:
+    def test_pages_are_cached_for_a_minute_by_host_query_and_language(self) -> None:
         config = of_type("edge", "AWS::CloudFront::CachePolicy")["PagesCache"]["CachePolicyConfig"]
         assert (config["MinTTL"], config["DefaultTTL"], config["MaxTTL"]) == (0, 0, 60)
         key = config["ParametersInCacheKeyAndForwardedToOrigin"]
@@ -323,7 +323,7 @@ class TestMainDistribution:
         assert key["QueryStringsConfig"] == {"QueryStringBehavior": "all"}
         assert key["CookiesConfig"] == {"CookieBehavior": "none"}
 
-    def test_nothing_is_kept_that_does_not_say_so(self) -> None:
+    def test_answers_without_cache_control_are_not_cached(self) -> None:
         policies = of_type("edge", "AWS::CloudFront::CachePolicy").values()
         for each in (policy["CachePolicyConfig"] for policy in policies):
             assert (each["MinTTL"], each["DefaultTTL"]) == (0, 0)
@@ -334,7 +334,7 @@ class TestMainDistribution:
 
 
 class TestSitesDistribution:
-    def test_has_what_pages_call_and_nothing_of_the_console_or_of_keys(self) -> None:
+    def test_sites_distribution_serves_only_paths_that_pages_call(self) -> None:
         assert set(behaviours("SitesDistribution")) == {
             f"{chat_route.PATH}*",
             "/api/public/*",
@@ -348,7 +348,7 @@ class TestSitesDistribution:
         (function,) = behaviour("SitesDistribution", path)["FunctionAssociations"]
         assert function["FunctionARN"] == {"Fn::GetAtt": ["SitesFunction", "FunctionARN"]}
 
-    def test_all_else_is_a_page_of_the_hosts_site(self) -> None:
+    def test_other_paths_are_pages_of_the_hosts_site(self) -> None:
         found = behaviour("SitesDistribution", "/api/projects/list")
         (function,) = found["FunctionAssociations"]
         assert function["FunctionARN"] == {"Fn::GetAtt": ["SitesFunction", "FunctionARN"]}
@@ -380,7 +380,7 @@ class TestOrigins:
         expected = stored_files.headers("image/png")
         assert sent == {name: expected[name] for name in expected.keys() - kept_by_s3}
 
-    def test_of_the_bucket_only_files_are_read_and_only_by_the_distributions(self) -> None:
+    def test_distributions_may_read_only_files_of_the_bucket(self) -> None:
         (policy,) = of_type("edge", "AWS::S3::BucketPolicy").values()
         statements = {each["Sid"]: each for each in policy["PolicyDocument"]["Statement"]}
         read = statements["PublicFiles"]

@@ -38,13 +38,13 @@ def as_chalice_reads(stage: str, function: str, facts: StageFacts = DEPLOYED) ->
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 class TestEveryFunction:
-    def test_has_its_own_policy_and_is_traced(self, stage: str, function: str) -> None:
+    def test_every_function_has_its_own_policy_and_tracing(self, stage: str, function: str) -> None:
         config = as_chalice_reads(stage, function)
         assert config.iam_policy_file == policies.file_name(function)
         assert config.autogen_policy is False
         assert config.xray_enabled is True
 
-    def test_has_what_the_stage_is(self, stage: str, function: str) -> None:
+    def test_every_function_has_the_stages_variables(self, stage: str, function: str) -> None:
         variables = as_chalice_reads(stage, function).environment_variables
         wrapper = {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
         assert variables == {
@@ -61,7 +61,7 @@ class TestEveryFunction:
         }
 
 
-def test_each_function_has_the_time_that_its_work_takes(stage: str) -> None:
+def test_each_function_has_a_suitable_timeout(stage: str) -> None:
     limits = {name: as_chalice_reads(stage, name).lambda_timeout for name in FUNCTIONS}
     assert limits["api_handler"] == 29, "as long as API Gateway waits"
     # Work that begins just in time ends, and before another runner may take it (ADR 13).
@@ -70,7 +70,7 @@ def test_each_function_has_the_time_that_its_work_takes(stage: str) -> None:
     assert limits["chat-stream"] >= chat_answer.MODEL_SECONDS + 60
 
 
-def test_the_file_of_the_checkout_names_nothing_that_an_account_or_a_shell_decides(
+def test_checked_in_config_has_no_values_of_an_account_or_a_shell(
     stage: str,
 ) -> None:
     """``chalice local`` would replace a developer's own values by those in the file."""
@@ -79,7 +79,7 @@ def test_the_file_of_the_checkout_names_nothing_that_an_account_or_a_shell_decid
     assert set(stage_config.DEPLOYED) == EVERYWHERE
 
 
-def test_what_the_file_says_goes_before_what_every_stage_has(stage: str) -> None:
+def test_variables_in_the_config_override_defaults(stage: str) -> None:
     config = {**CHECKOUT, "environment_variables": {"LLM_MODEL": "claude-sonnet-4.5"}}
     variables = stage_config.environment(config, stage, StageFacts())
     assert variables["LLM_MODEL"] == "claude-sonnet-4.5"
@@ -94,24 +94,24 @@ def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str)
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_jobs_run_alone_where_the_account_can_reserve_that(allowed: bool) -> None:
+def test_jobs_have_reserved_concurrency_if_the_account_allows_it(allowed: bool) -> None:
     facts = StageFacts(reserve_jobs=allowed)
     reserved = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
     assert reserved == dict.fromkeys(FUNCTIONS) | {"run-jobs": 1 if allowed else None}
 
 
-def test_what_an_operator_keeps_from_running_stays_so() -> None:
+def test_stopped_functions_have_zero_concurrency() -> None:
     facts = StageFacts(reserve_jobs=True, stopped=frozenset({"api_handler", "run-jobs"}))
     reserved = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
     assert reserved == {"api_handler": 0, "run-jobs": 0, "chat-stream": None}
 
 
-def test_what_is_not_known_yet_is_left_out() -> None:
+def test_unknown_facts_are_omitted() -> None:
     variables = as_chalice_reads("prod", "api_handler", StageFacts()).environment_variables
     assert set(variables) == {"STAGE", "TABLE_PREFIX", "OBJECT_STORE", *EVERYWHERE}
 
 
-def test_an_operator_cannot_give_a_stage_the_name_of_another() -> None:
+def test_given_variables_cannot_replace_the_stages_own() -> None:
     facts = StageFacts(bucket="ours", variables={"STAGE": "prod", "OBJECT_STORE": "s3://theirs"})
     variables = as_chalice_reads("dev", "api_handler", facts).environment_variables
     assert (variables["STAGE"], variables["OBJECT_STORE"]) == ("dev", "s3://ours")
@@ -133,7 +133,7 @@ def test_either_architecture_may_be_chosen(chosen: str) -> None:
     ],
     ids=["stage", "architecture", "setting"],
 )
-def test_says_what_does_not_fit(stage: str, facts: StageFacts, said: str) -> None:
+def test_invalid_settings_are_named(stage: str, facts: StageFacts, said: str) -> None:
     with pytest.raises(click.ClickException, match=said):
         stage_config.generate(CHECKOUT, stage, facts)
 
@@ -143,7 +143,7 @@ def test_secrets_are_not_shown() -> None:
     assert "sk-1" not in repr(DEPLOYED)
 
 
-def test_writing_anew_forgets_what_was_written_before(tmp_path: Path) -> None:
+def test_writing_again_replaces_the_former_config(tmp_path: Path) -> None:
     (tmp_path / ".chalice").mkdir()
 
     def write(facts: StageFacts) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def session(data: Path) -> Session:
 
 
 class TestWhatIsLeftOut:
-    def test_services_and_languages_that_nothing_here_speaks_of(self) -> None:
+    def test_unused_services_and_languages_are_left_out(self) -> None:
         for name, used in {
             "botocore/data/dynamodb/2012-08-10/service-2.json.gz": True,
             "botocore/data/ec2/2016-11-15/service-2.json.gz": False,
@@ -56,7 +56,7 @@ class TestWhatIsLeftOut:
         }.items():
             assert unused.is_used(name) is used, name
 
-    def test_every_service_that_the_code_makes_a_client_of_stays(self) -> None:
+    def test_services_with_clients_in_the_code_are_kept(self) -> None:
         """PynamoDB creates the client of DynamoDB."""
         named = {"dynamodb"}
         for path in (ROOT / "chalicelib").rglob("*.py"):
@@ -70,7 +70,7 @@ class TestWhatIsLeftOut:
 
 
 class TestTrimmed:
-    def test_a_description_lacks_its_texts_and_nothing_else(self, trimmed: Path) -> None:
+    def test_trimmed_description_lacks_only_its_texts(self, trimmed: Path) -> None:
         for service in unused.SERVICES:
             for path in (trimmed / service).rglob("service-2.json.gz"):
                 whole = LIBRARIES / "botocore" / "data" / path.relative_to(trimmed)
@@ -78,13 +78,15 @@ class TestTrimmed:
                 assert path.stat().st_size < whole.stat().st_size / 2
 
     @pytest.mark.parametrize("service", sorted(unused.SERVICES))
-    def test_clients_call_the_same_place_in_every_region(self, trimmed: Path, service: str) -> None:
+    def test_clients_have_the_same_endpoint_in_every_region(
+        self, trimmed: Path, service: str
+    ) -> None:
         whole, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
         for region in REGIONS:
             assert place(brief, service, region) == place(whole, service, region)
 
     @pytest.mark.parametrize("service", sorted(unused.SERVICES))
-    def test_clients_send_the_same(self, trimmed: Path, service: str) -> None:
+    def test_clients_send_the_same_requests(self, trimmed: Path, service: str) -> None:
         whole, brief = session(LIBRARIES / "botocore" / "data"), session(trimmed)
         assert sent(brief, service) == sent(whole, service)
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("reload_settings")
 
 
 class TestCreateAccount:
-    def test_prints_the_account(self, operator: Operator) -> None:
+    def test_create_account_prints_the_account(self, operator: Operator) -> None:
         printed = operator.create_account("Ann.Lee@Example.com", name="Ann", role="admin")
         assert list(printed) == ["accountId", "email", "role"]
         assert (printed["email"], printed["role"]) == ("ann.lee@example.com", "admin")
@@ -26,15 +26,17 @@ class TestCreateAccount:
             "admin",
         )
 
-    def test_makes_a_user_unless_asked_otherwise(self, operator: Operator) -> None:
+    def test_create_account_creates_a_user_by_default(self, operator: Operator) -> None:
         assert operator.create_account("ann@example.com")["role"] == "user"
 
-    def test_takes_an_address_whose_letters_grow_when_folded(self, operator: Operator) -> None:
+    def test_create_account_accepts_an_address_that_grows_when_folded(
+        self, operator: Operator
+    ) -> None:
         email = "\ufdfa" * 64 + "@example.com"
         printed = operator.create_account(email)
         assert accounts.by_email(email).id == printed["accountId"]
 
-    def test_refuses_an_address_that_has_an_account(self, operator: Operator) -> None:
+    def test_create_account_refuses_an_address_in_use(self, operator: Operator) -> None:
         operator.create_account("ann@example.com")
         before = all_rows()
         line = operator.run_failing(
@@ -53,20 +55,20 @@ class TestCreateAccount:
             ("ann@example.com", "", "8 characters"),
         ],
     )
-    def test_refuses_a_malformed_address_or_a_short_password(
+    def test_create_account_refuses_a_malformed_address_or_a_short_password(
         self, email: str, password: str, says: str, operator: Operator
     ) -> None:
         line = operator.run_failing("create-account", "--email", email, "--password", password)
         assert says in line
         assert all_rows() == {}
 
-    def test_keeps_no_password(self, operator: Operator) -> None:
+    def test_create_account_stores_no_plain_password(self, operator: Operator) -> None:
         operator.run("create-account", "--email", "a@example.com", "--password", "pass-word-9")
         assert "pass-word-9" not in repr(all_rows())
 
 
 class TestCreateWorkspace:
-    def test_prints_the_workspace(self, operator: Operator) -> None:
+    def test_create_workspace_prints_the_workspace(self, operator: Operator) -> None:
         operator.create_account("ann@example.com")
         printed = operator.run(
             *("create-workspace", "--owner", "ann@example.com", "--name", "Пекарня"),
@@ -76,12 +78,14 @@ class TestCreateWorkspace:
         assert (printed["slug"], printed["plan"]) == ("pekarnya", "start")
         assert printed["timezone"] == "Asia/Yekaterinburg"
 
-    def test_is_on_business_in_moscow_unless_asked_otherwise(self, operator: Operator) -> None:
+    def test_create_workspace_defaults_to_business_and_moscow(self, operator: Operator) -> None:
         operator.create_account("ann@example.com")
         printed = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "x")
         assert (printed["plan"], printed["timezone"]) == ("business", "Europe/Moscow")
 
-    def test_two_of_one_name_get_two_slugs(self, operator: Operator, workspace: str) -> None:
+    def test_two_workspaces_of_one_name_get_different_slugs(
+        self, operator: Operator, workspace: str
+    ) -> None:
         printed = operator.run(
             "create-workspace", "--owner", "ann@example.com", "--name", "Пекарня"
         )
@@ -89,7 +93,7 @@ class TestCreateWorkspace:
         assert printed["workspaceId"] != workspace
 
     @pytest.mark.parametrize("plan", ["free", "start", "business", "enterprise"])
-    def test_takes_every_plan(self, plan: str, operator: Operator) -> None:
+    def test_create_workspace_accepts_every_plan(self, plan: str, operator: Operator) -> None:
         operator.create_account("ann@example.com")
         words = ("--owner", "ann@example.com", "--name", "x", "--plan", plan)
         assert operator.run("create-workspace", *words)["plan"] == plan
@@ -103,7 +107,7 @@ class TestCreateWorkspace:
             ("ann@example.com", "x", ("--timezone", "Mars/Base"), "Mars/Base"),
         ],
     )
-    def test_refuses_other_values(
+    def test_create_workspace_refuses_invalid_values(
         self, owner: str, name: str, more: tuple[str, ...], says: str, operator: Operator
     ) -> None:
         operator.create_account("ann@example.com")
@@ -114,7 +118,9 @@ class TestCreateWorkspace:
 
 
 class TestSetWorkspace:
-    def test_prints_the_workspace_as_it_is_now(self, operator: Operator, workspace: str) -> None:
+    def test_set_workspace_prints_the_changed_workspace(
+        self, operator: Operator, workspace: str
+    ) -> None:
         words = ("set-workspace", "--workspace", workspace)
         assert operator.run(*words, "--name", "Salon") == {
             "workspaceId": workspace,
@@ -128,7 +134,7 @@ class TestSetWorkspace:
         (name, *_) = [r for r in audit.latest(workspace) if r.operation == "set_workspace"][::-1]
         assert (name.actor, list(name.fields)) == ("operator", ["workspaceId", "name"])
 
-    def test_warns_that_resources_keep_their_zones(
+    def test_set_workspace_warns_that_resources_keep_their_zones(
         self, operator: Operator, workspace: str
     ) -> None:
         words = ("set-workspace", "--workspace", workspace, "--timezone", "Europe/Berlin")
@@ -146,18 +152,18 @@ class TestSetWorkspace:
             (("--name", "  "), "name"),
         ],
     )
-    def test_refuses_other_values_and_none_at_all(
+    def test_set_workspace_refuses_invalid_and_missing_values(
         self, words: tuple[str, ...], says: str, operator: Operator, workspace: str
     ) -> None:
         before = all_rows()
         assert says in operator.run_failing("set-workspace", "--workspace", workspace, *words)
         assert all_rows() == before
 
-    def test_refuses_an_unknown_workspace(self, operator: Operator) -> None:
+    def test_set_workspace_refuses_an_unknown_workspace(self, operator: Operator) -> None:
         words = ("set-workspace", "--workspace", "nowhere", "--country", "DE")
         assert "nowhere" in operator.run_failing(*words)
 
-    def test_a_salon_in_berlin_has_german_phones_and_days_from_then_on(
+    def test_set_workspace_changes_phones_and_days_from_then_on(
         self, operator: Operator, owner: Owner, time: Time
     ) -> None:
         api, phone = owner.api(), "0170 7654321"
@@ -183,7 +189,7 @@ class TestSetWorkspace:
 
 
 class TestAddMember:
-    def test_prints_the_membership(self, operator: Operator, workspace: str) -> None:
+    def test_add_member_prints_the_membership(self, operator: Operator, workspace: str) -> None:
         account = operator.create_account("bob@example.com")["accountId"]
         words = ("--workspace", workspace, "--email", "bob@example.com")
         assert operator.run("add-member", *words) == {
@@ -193,9 +199,7 @@ class TestAddMember:
         }
         assert operator.run("add-member", *words, "--role", "manager")["role"] == "manager"
 
-    def test_the_member_sees_the_workspace_among_its_own(
-        self, operator: Operator, workspace: str
-    ) -> None:
+    def test_added_member_sees_the_workspace(self, operator: Operator, workspace: str) -> None:
         operator.create_account("bob@example.com")
         own = operator.run("create-workspace", "--owner", "bob@example.com", "--name", "Bob's")
         api = Api(operator.create_key(own["workspaceId"])["token"])
@@ -217,7 +221,7 @@ class TestAddMember:
             ("bob@example.com", ("--role", "boss"), "boss"),
         ],
     )
-    def test_refuses_other_members_and_roles(
+    def test_add_member_refuses_unknown_members_and_roles(
         self, email: str, more: tuple[str, ...], says: str, operator: Operator, workspace: str
     ) -> None:
         operator.create_account("bob@example.com")
@@ -226,14 +230,14 @@ class TestAddMember:
         assert says in line
         assert all_rows() == before
 
-    def test_refuses_an_unknown_workspace(self, operator: Operator) -> None:
+    def test_add_member_refuses_an_unknown_workspace(self, operator: Operator) -> None:
         operator.create_account("bob@example.com")
         words = ("--workspace", "nowhere", "--email", "bob@example.com")
         assert "nowhere" in operator.run_failing("add-member", *words)
 
 
 class TestTransfer:
-    def test_a_workspace_goes_into_a_file_and_comes_out_of_it(
+    def test_workspace_is_exported_and_imported(
         self, operator: Operator, workspace: str, tmp_path: Path
     ) -> None:
         path = tmp_path / "bakery.jsonl.gz"
@@ -249,7 +253,7 @@ class TestTransfer:
 
 class TestSetPlan:
     @pytest.mark.parametrize("lower", ["free", "start"])
-    def test_takes_effect_on_the_next_request(
+    def test_set_plan_takes_effect_on_the_next_request(
         self, lower: str, operator: Operator, workspace: str
     ) -> None:
         keys = [operator.create_key(workspace) for _ in range(3)]
@@ -265,25 +269,29 @@ class TestSetPlan:
             for key in keys:
                 assert Api(key["token"]).get(LIST)["projects"] == []
 
-    def test_leaves_other_workspaces_alone(
+    def test_set_plan_leaves_other_workspaces_unchanged(
         self, operator: Operator, workspace: str, owner: Owner
     ) -> None:
         api = owner.api()
         operator.set_plan(workspace, "free")
         assert api.get(LIST)["projects"] == []
 
-    def test_does_not_bring_a_revoked_key_back(self, operator: Operator, workspace: str) -> None:
+    def test_set_plan_does_not_restore_a_revoked_key(
+        self, operator: Operator, workspace: str
+    ) -> None:
         key = operator.create_key(workspace)
         operator.run("revoke-key", "--key", key["keyId"])
         operator.set_plan(workspace, "enterprise")
         assert Api(key["token"]).refused("GET", LIST).status == 401
 
-    def test_is_audited_as_the_operators(self, operator: Operator, workspace: str) -> None:
+    def test_set_plan_is_audited_as_the_operators(self, operator: Operator, workspace: str) -> None:
         operator.set_plan(workspace, "free")
         (record,) = [r for r in audit.latest(workspace) if r.operation == "set_plan"]
         assert record.actor == "operator"
 
-    def test_refuses_other_plans_and_workspaces(self, operator: Operator, workspace: str) -> None:
+    def test_set_plan_refuses_unknown_plans_and_workspaces(
+        self, operator: Operator, workspace: str
+    ) -> None:
         before = all_rows()
         words = ("--workspace", workspace, "--plan", "gold")
         assert "gold" in operator.run_failing("set-plan", *words)
@@ -291,7 +299,7 @@ class TestSetPlan:
         assert "nowhere" in operator.run_failing("set-plan", *words)
         assert all_rows() == before
 
-    def test_works_however_many_keys_have_expired(
+    def test_set_plan_works_with_many_expired_keys(
         self, operator: Operator, workspace: str, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(transactions, "MAX_ITEMS", 20)
@@ -301,7 +309,7 @@ class TestSetPlan:
         operator.set_plan(workspace, "free")
         assert Api(live).refused("GET", LIST).data["code"] == "plan_required"
 
-    def test_reaches_a_key_that_is_made_at_the_same_moment(
+    def test_set_plan_reaches_a_key_created_concurrently(
         self, operator: Operator, workspace: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = api_keys.of_workspace
@@ -319,7 +327,7 @@ class TestSetPlan:
         assert Api(made[0]).refused("GET", LIST).data["code"] == "plan_required"
 
 
-def test_what_the_operator_makes_is_what_the_product_uses(
+def test_workspace_of_the_operator_works_like_any_other(
     operator: Operator, new_owner: Callable[..., Owner]
 ) -> None:
     """A workspace that the command line created and one that the tests created behave alike."""
@@ -334,7 +342,7 @@ def test_what_the_operator_makes_is_what_the_product_uses(
 class TestDemoBalance:
     """The balance that new workspaces receive in development, to try bots."""
 
-    def test_each_new_workspace_credits_its_owner_where_an_amount_is_set(
+    def test_new_workspace_credits_its_owner_if_an_amount_is_set(
         self,
         operator: Operator,
         reload_settings: Callable[[], None],

@@ -37,16 +37,14 @@ COMMANDS = (
 
 
 class TestOptions:
-    def test_are_required_unless_they_have_a_default_which_the_help_tells(
-        self, operator: Operator
-    ) -> None:
+    def test_options_are_required_or_have_a_default_in_the_help(self, operator: Operator) -> None:
         told = operator.invoke("create-workspace", "--help").stdout
         assert "[required]" in told.split("--account")[1].split("--name")[0]
         for name in ("--plan", "--timezone", "--country"):
             assert "[required]" not in told.split(name)[1].split("--")[0]
         assert "[default: Europe/Moscow]" in " ".join(told.split())
 
-    def test_every_operation_of_the_operator_alone_is_a_command_or_called_by_one(self) -> None:
+    def test_every_operator_only_operation_is_used_by_a_command(self) -> None:
         commands = operation_commands.commands()
         assert set(COMMANDS) - {"import-products", "export-products", "export", "import"} <= set(
             commands
@@ -72,7 +70,7 @@ class TestOptions:
             ((), {}),
         ],
     )
-    def test_none_is_null_and_what_is_not_given_is_omitted(
+    def test_omitted_options_are_not_sent_and_none_is_null(
         self,
         typed: tuple[str, ...],
         sent: dict[str, Any],
@@ -86,9 +84,7 @@ class TestOptions:
         operator.run("set-bot-limits", "--agent", "a", *typed)
         assert calls == [{"agentId": "a", **sent}]
 
-    def test_a_choice_that_is_none_is_refused_with_those_there_are(
-        self, operator: Operator
-    ) -> None:
+    def test_invalid_choice_is_refused_with_the_valid_ones(self, operator: Operator) -> None:
         line = operator.run_failing("set-plan", "--workspace", "x", "--plan", "gold")
         assert "'gold' is not one of 'free', 'start', 'business', 'enterprise'" in line
 
@@ -115,12 +111,12 @@ class TestEveryFailure:
             ("no-such-command",),
         ],
     )
-    def test_a_mistyped_call_is_one_line_too(
+    def test_mistyped_command_fails_with_one_line(
         self, words: tuple[str, ...], operator: Operator
     ) -> None:
         operator.run_failing(*words)
 
-    def test_a_crash_is_one_line_too(
+    def test_crash_fails_with_one_line(
         self, operator: Operator, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def crash(*_: object) -> None:
@@ -130,7 +126,7 @@ class TestEveryFailure:
         operator.run_failing("create-account", "--email", "a@b.de", "--password", "long enough")
 
     @pytest.mark.usefixtures("nowhere")
-    def test_no_local_database_is_said_in_one_line(self) -> None:
+    def test_missing_local_database_fails_with_one_line(self) -> None:
         line = Operator().run_failing("revoke-key", "--key", "x")
         assert "make dev" in line
         assert "--stage" in line

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("reload_settings")
 
 
 class TestSuspendAndResumeSite:
-    def test_print_the_status_and_the_next_list_shows_it(
+    def test_suspend_and_resume_print_the_status_that_lists_show(
         self, operator: Operator, owner: Owner
     ) -> None:
         api = owner.api()
@@ -36,7 +36,9 @@ class TestSuspendAndResumeSite:
             assert api.get(LIST)["projects"][0]["status"] == status
             assert counters.read(owner.workspace.id, "SITE")[f"status:{status}"] == 1
 
-    def test_refuse_an_unknown_or_deleted_site(self, operator: Operator, owner: Owner) -> None:
+    def test_suspend_and_resume_refuse_an_unknown_or_deleted_site(
+        self, operator: Operator, owner: Owner
+    ) -> None:
         api = owner.api()
         site = api.post("/api/projects/create", {"title": "x"})["project"]["id"]
         api.post("/api/projects/delete", {"id": site})
@@ -59,7 +61,7 @@ class TestAddFile:
     def words(workspace: str, path: Path, folder: str = "Бумаги") -> tuple[str, ...]:
         return "add-file", "--workspace", workspace, "--folder", folder, "--path", str(path)
 
-    def test_prints_the_file_as_the_list_shows_it(
+    def test_add_file_prints_the_file_as_the_list_shows_it(
         self, operator: Operator, workspace: str, paper: Path
     ) -> None:
         printed = operator.run(*self.words(workspace, paper))
@@ -73,7 +75,7 @@ class TestAddFile:
         assert entry.actor == "operator"
         assert f"file:{file['id']}" in entry.resources
 
-    def test_uses_the_folder_that_is_there(
+    def test_add_file_uses_an_existing_folder(
         self, operator: Operator, workspace: str, paper: Path
     ) -> None:
         first = operator.run(*self.words(workspace, paper))
@@ -81,14 +83,14 @@ class TestAddFile:
         assert first["folderId"] == again["folderId"]
 
     @pytest.mark.parametrize("folder", ["", "a/b", "x" * 101])
-    def test_refuses_a_folders_name_that_misleads(
+    def test_add_file_refuses_a_misleading_folder_name(
         self, folder: str, operator: Operator, workspace: str, paper: Path
     ) -> None:
         before = all_rows()
         assert "folder: expected" in operator.run_failing(*self.words(workspace, paper, folder))
         assert all_rows() == before
 
-    def test_keeps_to_the_quota(
+    def test_add_file_respects_the_quota(
         self, operator: Operator, workspace: str, paper: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", 5)
@@ -97,7 +99,7 @@ class TestAddFile:
         assert all_rows() == before
         assert kept() == objects
 
-    def test_refuses_what_is_no_file_or_too_large(
+    def test_add_file_refuses_a_missing_or_too_large_file(
         self, operator: Operator, workspace: str, tmp_path: Path
     ) -> None:
         empty, damaged, large = (tmp_path / name for name in ("empty", "damaged", "large"))
@@ -107,12 +109,12 @@ class TestAddFile:
         for path in (tmp_path, tmp_path / "none", empty, damaged, large):
             assert operator.run_failing(*self.words(workspace, path))
 
-    def test_refuses_a_workspace_that_is_not_there(self, operator: Operator, paper: Path) -> None:
+    def test_add_file_refuses_an_unknown_workspace(self, operator: Operator, paper: Path) -> None:
         assert "workspace" in operator.run_failing(*self.words(new_id(), paper)).lower()
 
 
 class TestEraseClient:
-    def test_prints_what_was_removed(self, operator: Operator, workspace: str) -> None:
+    def test_erase_client_prints_the_removed_data(self, operator: Operator, workspace: str) -> None:
         api = Api(operator.create_key(workspace)["token"])
         form = api.post("/api/forms/create", FORM)["form"]["id"]
         lead = submit(form, name="Ada", phone="8 (495) 123-45-67")
@@ -141,7 +143,7 @@ class TestEraseClient:
         assert entry.actor == "operator"
         assert "495" not in str(entry.attribute_values)
 
-    def test_says_whom_to_name(self, operator: Operator, workspace: str) -> None:
+    def test_erase_client_requires_a_client(self, operator: Operator, workspace: str) -> None:
         assert "client" in operator.run_failing("erase-client", "--workspace", workspace)
         words = ("erase-client", "--workspace", workspace, "--email", "nobody@example.com")
         assert "Nobody" in operator.run_failing(*words)
@@ -156,20 +158,20 @@ class TestMoney:
         words = ("--account", "ann@example.com", "--kopecks", str(kopecks), "--reason", "Paid")
         return operator.run(command, *words, "--idempotency-key", key)
 
-    def test_is_credited_once_a_key(self, operator: Operator) -> None:
+    def test_money_is_credited_once_per_key(self, operator: Operator) -> None:
         first = self.changes(operator, "credit", 500, "a")
         assert first == {"accountId": accounts.by_email("ann@example.com").id, "balance": 500}
         self.changes(operator, "credit", 1, "b")
         assert self.changes(operator, "credit", 500, "a") == first
 
-    def test_is_adjusted_but_never_below_zero(self, operator: Operator) -> None:
+    def test_balance_is_never_adjusted_below_zero(self, operator: Operator) -> None:
         self.changes(operator, "credit", 500, "a")
         assert self.changes(operator, "adjust", -200, "b")["balance"] == 300
         words = ("--account", "ann@example.com", "--kopecks", "-301", "--reason", "x")
         line = operator.run_failing("adjust", *words, "--idempotency-key", "c")
         assert "cannot fall below 0" in line
 
-    def test_is_printed_with_its_entries(self, operator: Operator) -> None:
+    def test_balance_is_printed_with_its_entries(self, operator: Operator) -> None:
         self.changes(operator, "credit", 500, "a")
         self.changes(operator, "adjust", 50, "b")
         assert operator.run("balance", "--account", "ann@example.com") == {
@@ -197,14 +199,14 @@ class TestBots:
         made: str = api.post("/api/agents/create", AGENT)["agent"]["id"]
         return made
 
-    def test_are_switched(self, operator: Operator, agent: str) -> None:
+    def test_bots_are_switched_on_and_off(self, operator: Operator, agent: str) -> None:
         printed = operator.run("set-bot", "--agent", agent, "--active", "false")
         assert printed == {"agentId": agent, "isActive": False, "isPrivate": False}
         printed = operator.run("set-bot", "--agent", agent, "--private", "true")
         assert printed == {"agentId": agent, "isActive": False, "isPrivate": True}
         assert "send at least one of" in operator.run_failing("set-bot", "--agent", agent)
 
-    def test_have_limits_that_none_lifts(self, operator: Operator, agent: str) -> None:
+    def test_limit_of_none_removes_a_bots_limit(self, operator: Operator, agent: str) -> None:
         words = ("--daily", "100", "--weekly", "0")
         printed = operator.run("set-bot-limits", "--agent", agent, *words)
         assert printed == {"agentId": agent, "daily": 100, "weekly": 0, "monthly": None}
@@ -218,7 +220,7 @@ class TestBots:
         result = operator.invoke("set-bot-limits", "--agent", agent, "--daily", "many")
         assert (result.exit_code, "many" in result.stderr) == (1, True)
 
-    def test_have_keys(self, operator: Operator, agent: str) -> None:
+    def test_keys_of_bots_are_created_and_revoked(self, operator: Operator, agent: str) -> None:
         made = operator.run("create-bot-key", "--agent", agent, "--name", "Site")
         assert made.keys() == {"keyId", "token"}
         assert bot_keys.is_key_of(agent, made["token"])
@@ -236,7 +238,5 @@ class TestBots:
             ("delete-bot-key", "--key", "x"),
         ],
     )
-    def test_that_there_are_none_of_are_not_found(
-        self, operator: Operator, words: tuple[str, ...]
-    ) -> None:
+    def test_unknown_bots_are_not_found(self, operator: Operator, words: tuple[str, ...]) -> None:
         assert "No bot has this id" in operator.run_failing(*words, "--agent", new_id())

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("reload_settings")
 
 
 class TestCreateKey:
-    def test_prints_a_token_that_works_and_nothing_more_than_it_may(
+    def test_create_key_prints_a_token_with_the_granted_scopes_only(
         self, operator: Operator, workspace: str
     ) -> None:
         printed = operator.create_key(workspace, "projects:read, pages:write,projects:read")
@@ -30,7 +30,7 @@ class TestCreateKey:
         answer = api.refused("POST", "/api/projects/create", {"title": "x"})
         assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
 
-    def test_shows_the_token_this_once_and_it_is_nowhere_else(
+    def test_token_is_shown_once_and_stored_nowhere(
         self, operator: Operator, workspace: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)
@@ -52,7 +52,9 @@ class TestCreateKey:
         assert one["token"] != two["token"]
         assert one["keyId"] != two["keyId"]
 
-    def test_takes_every_scope_and_both_patterns(self, operator: Operator, workspace: str) -> None:
+    def test_create_key_accepts_every_scope_and_both_patterns(
+        self, operator: Operator, workspace: str
+    ) -> None:
         areas = ("projects", "pages", "products", "services", "bookings", "crm", "files")
         scopes = [
             f"{area}:{right}" for area in (*areas, "agents", "blog") for right in ("read", "write")
@@ -74,7 +76,7 @@ class TestCreateKey:
             (" , ", "projects:read"),
         ],
     )
-    def test_refuses_what_is_no_scope_and_names_those_there_are(
+    def test_create_key_refuses_an_unknown_scope_and_names_the_valid_ones(
         self, scopes: str, says: str, operator: Operator, workspace: str
     ) -> None:
         before = all_rows()
@@ -84,7 +86,7 @@ class TestCreateKey:
         assert "*:read" in line
         assert all_rows() == before
 
-    def test_refuses_a_blank_name_and_an_unknown_workspace(
+    def test_create_key_refuses_a_blank_name_and_an_unknown_workspace(
         self, operator: Operator, workspace: str
     ) -> None:
         words = ("--name", " ", "--scopes", "*:read")
@@ -126,13 +128,13 @@ class TestCreateKey:
         assert all_rows() == before
 
     @pytest.mark.parametrize("expires", ["tomorrow", "", "31.01.2030", "2030-13-01"])
-    def test_refuses_an_expiry_that_is_no_moment(
+    def test_refuses_an_expiry_that_is_not_a_time(
         self, expires: str, operator: Operator, workspace: str
     ) -> None:
         words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
         assert "ISO 8601" in operator.run_failing("create-key", *words, "--expires", expires)
 
-    def test_refuses_an_expiry_that_no_calendar_holds(
+    def test_refuses_an_expiry_beyond_the_calendar(
         self, operator: Operator, workspace: str
     ) -> None:
         words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
@@ -155,14 +157,14 @@ class TestCreateKey:
         operator.run_failing(*words)
         assert len(api_keys.of_workspace(workspace)) == 52
 
-    def test_blog_scopes_may_be_granted_to_any_accounts_key(
+    def test_blog_scopes_may_be_granted_to_a_key_of_any_account(
         self, operator: Operator, workspace: str
     ) -> None:
         assert operator.create_key(workspace, "blog:read")["scopes"] == ["blog:read"]
 
 
 class TestRevokeKey:
-    def test_takes_effect_on_the_next_request(
+    def test_revoke_key_takes_effect_on_the_next_request(
         self, operator: Operator, workspace: str, time: Time
     ) -> None:
         key, other = operator.create_key(workspace), operator.create_key(workspace)
@@ -183,7 +185,7 @@ class TestRevokeKey:
         time.pass_by(hours=1)
         assert operator.run("revoke-key", "--key", key) == first
 
-    def test_refuses_an_unknown_key_even_by_its_token(
+    def test_revoke_key_refuses_an_unknown_key_and_a_token(
         self, operator: Operator, workspace: str
     ) -> None:
         key = operator.create_key(workspace)
@@ -193,13 +195,11 @@ class TestRevokeKey:
             )
         assert Api(key["token"]).get(LIST)["projects"] == []
 
-    def test_does_not_echo_a_token_given_by_mistake(
-        self, operator: Operator, workspace: str
-    ) -> None:
+    def test_revoke_key_does_not_echo_a_token(self, operator: Operator, workspace: str) -> None:
         token = operator.create_key(workspace)["token"]
         assert token not in operator.run_failing("revoke-key", "--key", token)
 
-    def test_making_and_revoking_are_audited(self, operator: Operator, workspace: str) -> None:
+    def test_creation_and_revocation_are_audited(self, operator: Operator, workspace: str) -> None:
         key = operator.create_key(workspace)["keyId"]
         operator.run("revoke-key", "--key", key)
         records = [(r.operation, r.resources[0], r.actor) for r in audit.latest(workspace)]
@@ -211,7 +211,7 @@ class TestRevokeKey:
 
 
 class TestListKeys:
-    def test_prints_them_newest_first_without_tokens(
+    def test_list_keys_is_newest_first_without_tokens(
         self, operator: Operator, workspace: str
     ) -> None:
         made = [operator.create_key(workspace) for _ in range(2)]
@@ -221,7 +221,7 @@ class TestListKeys:
         assert shown == {made[1]["keyId"]: "live", made[0]["keyId"]: "revoked"}
         assert not any(key["token"] in str(printed) for key in made)
 
-    def test_of_no_workspace_is_refused(self, operator: Operator) -> None:
+    def test_list_keys_refuses_an_unknown_workspace(self, operator: Operator) -> None:
         assert "No workspace has the id" in operator.run_failing(
             "list-keys", "--workspace", "nobody"
         )

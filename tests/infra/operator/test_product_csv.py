@@ -72,7 +72,7 @@ def test_amounts_are_read_exactly(text: str, unit: Any, amount: int) -> None:
         ("١٢", "rubles"),
     ],
 )
-def test_what_is_no_amount_is_refused(text: str, unit: Any) -> None:
+def test_invalid_amounts_are_refused(text: str, unit: Any) -> None:
     with pytest.raises(CellError, match="expected"):
         kopecks(text, unit)
 
@@ -103,7 +103,7 @@ CELLS = (
 @pytest.mark.parametrize("delimiter", [";", ",", "\t"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1251", "utf-16"])
 @pytest.mark.parametrize("header", [RUSSIAN.split(";"), ENGLISH.split(",")])
-def test_any_usual_table_is_read(delimiter: str, encoding: str, header: list[str]) -> None:
+def test_common_table_formats_are_read(delimiter: str, encoding: str, header: list[str]) -> None:
     out = io.StringIO()
     csv.writer(out, delimiter=delimiter).writerows([[*map(str.strip, header)], CELLS])
     table = read(out.getvalue().encode(encoding), "rubles")
@@ -111,13 +111,13 @@ def test_any_usual_table_is_read(delimiter: str, encoding: str, header: list[str
     assert (table.delimiter, table.ignored, table.rows[0].number) == (delimiter, [], 2)
 
 
-def test_the_order_and_number_of_columns_is_free_and_strange_ones_are_named() -> None:
+def test_columns_may_have_any_order_and_unknown_ones_are_named() -> None:
     table = read("цвет;ЦЕНА (руб.);  Артикул ;;кол-во\nred;7;x;;5\n".encode(), "rubles")
     assert dict(table.rows[0].item) == {"sku": "x", "price": 700, "stock": 5}
     assert table.ignored == ["цвет"]
 
 
-def test_empty_cells_are_left_out_and_empty_rows_passed_over() -> None:
+def test_empty_cells_are_omitted_and_empty_rows_skipped() -> None:
     table = read(b"\n;;\nsku;name;price\nA;;\n;;\n\nB;b;1\n", "kopecks")
     assert [(row.number, dict(row.item)) for row in table.rows] == [
         (4, {"sku": "A"}),
@@ -125,7 +125,7 @@ def test_empty_cells_are_left_out_and_empty_rows_passed_over() -> None:
     ]
 
 
-def test_images_may_stand_on_lines_of_their_own() -> None:
+def test_images_may_be_on_separate_lines() -> None:
     found = items('sku;фото\nA;"https://a.example/1,2.png\nhttps://a.example/3.png|"\n')
     assert [each["url"] for each in found[0]["images"]] == [
         "https://a.example/1,2.png",
@@ -149,7 +149,7 @@ def test_a_table_without_an_sku_or_with_two_columns_of_a_kind_is_refused(
         read(text.encode(), "rubles")
 
 
-def test_faults_are_told_row_by_row() -> None:
+def test_faults_are_reported_by_row() -> None:
     text = (
         "sku;price;stock;status\nA;dear;1;\n;1;1;\nB;1;half;\nC;1;1;gone\nD;1;1,5;\nE;1;1;;x\n"
         "F;1;1;;\nG;1;1\n"
@@ -173,7 +173,7 @@ def test_all_rows_of_one_sku_are_refused() -> None:
     ]
 
 
-def test_a_report_can_be_put_right_and_read_again() -> None:
+def test_a_corrected_report_can_be_read() -> None:
     table = read("артикул;цена;цвет\nA;dear;red\nB;1;blue\n".encode(), "rubles")
     (first, _) = table.rows
     raw = report(table, [(first, 'price: expected a number, received "dear"')])

@@ -75,7 +75,7 @@ def compared(api: Api) -> list[Any]:
     return sorted(found, key=lambda one: (one["sortOrder"], repr(one)))
 
 
-def test_writes_every_field_whole(
+def test_export_writes_every_field_completely(
     operator: Operator, owner: Owner, api: Api, table: Path, net: Internet
 ) -> None:
     serve_images(net)
@@ -113,7 +113,7 @@ def test_writes_every_field_whole(
     ]
 
 
-def test_images_go_along_to_another_workspace(
+def test_images_are_copied_to_another_workspace(
     operator: Operator, owner: Owner, api: Api, table: Path, net: Internet, new_owner: Any
 ) -> None:
     serve_images(net)
@@ -175,7 +175,7 @@ def test_a_report_of_refused_rows_is_read_as_the_table_is(
     assert (product["price"], product["description"]) == (7, " spaced ")
 
 
-def test_a_deleted_product_without_an_sku_comes_back_and_can_be_deleted_again(
+def test_deleted_product_without_an_sku_is_restored_and_can_be_deleted_again(
     operator: Operator, owner: Owner, api: Api, table: Path
 ) -> None:
     product = create(api)
@@ -186,7 +186,7 @@ def test_a_deleted_product_without_an_sku_comes_back_and_can_be_deleted_again(
         assert read(api, product)["name"] == "Loaf"
 
 
-def test_replaces_a_file_and_leaves_none_of_a_workspace_that_is_not_there(
+def test_export_replaces_a_file_and_writes_none_for_an_unknown_workspace(
     operator: Operator, owner: Owner, table: Path
 ) -> None:
     table.write_text("old")
@@ -246,7 +246,7 @@ PRODUCT = st.fixed_dictionaries(
         st.tuples(PRODUCT, st.lists(NAME, max_size=3), st.integers(-5, 5)), max_size=6
     )
 )
-def test_an_exported_table_changes_nothing_here_and_makes_equal_products_elsewhere(
+def test_exported_table_changes_nothing_here_and_creates_equal_products_elsewhere(
     products: list[Any], operator: Operator, new_owner: Any, table: Path
 ) -> None:
     owner, other = new_owner(), new_owner()

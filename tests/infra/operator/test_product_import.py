@@ -41,7 +41,7 @@ def reported(printed: Any) -> list[dict[str, str]]:
 
 
 class TestImportProducts:
-    def test_creates_and_updates_what_the_table_says(
+    def test_import_creates_and_updates_products(
         self, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
         bread = category(api, "Хлеб", parentId=category(api, "Выпечка"))
@@ -75,7 +75,7 @@ class TestImportProducts:
         after = listed(api)[0]
         assert after | {"updatedAt": ""} == first | {"price": 750, "updatedAt": ""}
 
-    def test_a_dry_run_changes_nothing_and_says_what_would_be(
+    def test_dry_run_changes_nothing_and_reports_the_outcome(
         self, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
         table.write_text("sku;name;price;category\nA;a;1;New / Deep\nB;b;x;New\nC;c;1;New\n")
@@ -117,7 +117,7 @@ class TestImportProducts:
         assert (printed["failed"], printed["categoriesCreated"]) == (1, 8)
         assert "5 levels" in reported(printed)[0]["reason"]
 
-    def test_what_the_service_refuses_is_reported_like_what_cannot_be_read(
+    def test_rows_that_the_service_refuses_are_reported(
         self, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
         table.write_text(
@@ -140,7 +140,7 @@ class TestImportProducts:
         again = operator.run(*words(owner, report))
         assert (again["created"], again["failed"]) == (1, 4)
 
-    def test_takes_images_and_says_which_it_could_not(
+    def test_import_fetches_images_and_reports_failures(
         self,
         operator: Operator,
         owner: Owner,
@@ -155,7 +155,7 @@ class TestImportProducts:
         assert "none.png" in result.stderr
         assert len(listed(api)[0]["images"]) == 1
 
-    def test_a_run_that_stops_says_where_and_goes_on_when_repeated(
+    def test_interrupted_import_reports_its_position_and_can_be_repeated(
         self,
         operator: Operator,
         owner: Owner,
@@ -180,7 +180,7 @@ class TestImportProducts:
         printed = operator.run(*words(owner, table))
         assert (printed["created"], printed["unchanged"], printed["failed"]) == (50, 100, 1)
 
-    def test_refuses_in_a_line_what_cannot_be_imported(
+    def test_unusable_table_is_refused_in_one_line(
         self, operator: Operator, owner: Owner, table: Path
     ) -> None:
         table.write_text("name\na\n")

@@ -41,7 +41,7 @@ load_all()
 
 class TestRoundTrip:
     @pytest.mark.store
-    def test_everything_is_as_it_was(
+    def test_imported_workspace_equals_the_exported_one(
         self, bakery: Furnished, file: Path, empty: Callable[[], None], tmp_path: Path
     ) -> None:
         workspace = bakery.workspace
@@ -63,7 +63,7 @@ class TestRoundTrip:
         run("export", "--workspace", workspace, "--out", str(again))
         assert read_whole(again) == read_whole(file)
 
-    def test_nothing_of_a_workspace_is_in_no_table_of_contents(
+    def test_every_row_of_a_workspace_is_exported_or_listed_as_excluded(
         self, bakery: Furnished, file: Path
     ) -> None:
         made = re.compile(r"COUNT#|CALENDAR#|USAGE|FILE#USE#|[A-Z_]+#(BY|TEXT|[a-z_]+_id)\b")
@@ -73,7 +73,7 @@ class TestRoundTrip:
             known = contents.noun_at(place) or contents.kind_at(place)
             assert known or made.match(at) or is_behind(key, bakery.workspace), (table, at)
 
-    def test_the_place_goes_on_with_it(
+    def test_imported_workspace_can_be_used(
         self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
@@ -97,7 +97,7 @@ class TestRoundTrip:
         as_operator("erase_client", workspaceId=workspace, email="zoe.ray@example.com")
         assert "zoe" not in json.dumps(all_rows(), default=str).lower()
 
-    def test_a_hold_lapses_and_a_dialog_ends_where_they_were_brought(
+    def test_imported_bookings_lapse_and_dialogs_expire(
         self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
@@ -112,7 +112,7 @@ class TestRoundTrip:
         gone = [key for key in kept() if f"{bakery.workspace}/sites" in key]
         assert len(gone) == 1, "the HTML of the deleted site went after 30 days"
 
-    def test_members_who_have_accounts_join(
+    def test_members_with_accounts_are_imported(
         self, bakery: Furnished, file: Path, empty: Callable[[], None]
     ) -> None:
         in_an_empty_place(empty, "new@example.com")
@@ -125,7 +125,7 @@ class TestRoundTrip:
         assert joined.role == "manager"
         assert api_keys.of_workspace(bakery.workspace) == []
 
-    def test_what_changes_during_an_export_is_taken_in_one_state(
+    def test_records_changed_during_the_export_are_exported_in_one_state(
         self,
         bakery: Furnished,
         empty: Callable[[], None],
@@ -164,7 +164,7 @@ class TestRoundTrip:
         lead = as_key(workspace, "get_lead", id=bakery.things.lead)["lead"]
         assert lead["data"]["message"] == long + "!"
 
-    def test_an_answer_under_way_ends_with_what_was_said(self) -> None:
+    def test_answer_in_progress_is_exported_with_its_text_so_far(self) -> None:
         message = {"content": {"S": "Hel"}, "status": {"S": "partial"}, "is_open": {"BOOL": True}}
         message["input_tokens"] = {"N": "5"}
         closed = contents.MESSAGES.clean(message)
@@ -175,9 +175,7 @@ class TestRoundTrip:
 
 class TestCopy:
     @pytest.mark.store
-    def test_lives_beside_the_original_with_ids_of_its_own(
-        self, bakery: Furnished, file: Path
-    ) -> None:
+    def test_copy_has_its_own_ids(self, bakery: Furnished, file: Path) -> None:
         before, stored = rows_of(bakery.workspace), objects()
         printed = run("import", str(file), "--ids", "new")
         copy = printed["workspaceId"]
@@ -205,7 +203,9 @@ class TestCopy:
         (url,) = re.findall(r'src="http://127.0.0.1:8000/([^"]+)"', page)
         assert object_store().get(url) is not None
 
-    def test_answers_as_the_original_does(self, bakery: Furnished, file: Path) -> None:
+    def test_copy_returns_the_same_data_as_the_original(
+        self, bakery: Furnished, file: Path
+    ) -> None:
         copy = run("import", str(file), "--ids", "new")["workspaceId"]
         ids = new_ids(bakery.workspace, copy)
         things = Things(**{name: ids(value) for name, value in vars(bakery.things).items()})
@@ -215,7 +215,7 @@ class TestCopy:
             del found["list_sites"], found["all sites"]  # the slug, and no domain
         assert _but_for_the_slug(answers) == _but_for_the_slug(wanted)
 
-    def test_forms_and_bots_of_both_take_visitors(self, bakery: Furnished, file: Path) -> None:
+    def test_forms_and_bots_work_in_original_and_copy(self, bakery: Furnished, file: Path) -> None:
         copy = run("import", str(file), "--ids", "new")["workspaceId"]
         ids = new_ids(bakery.workspace, copy)
         for form in (bakery.things.form, ids(bakery.things.form)):
@@ -224,7 +224,7 @@ class TestCopy:
             found = as_key(workspace, "list_leads", search="both")
             assert found["total"] == 1
 
-    def test_a_second_copy_is_another(self, bakery: Furnished, file: Path) -> None:
+    def test_second_copy_has_other_ids(self, bakery: Furnished, file: Path) -> None:
         copies = [run("import", str(file), "--ids", "new") for _ in range(2)]
         assert copies[0]["workspaceId"] != copies[1]["workspaceId"]
         assert copies[1]["slugsChanged"] == {"bakery": "bakery-3"}

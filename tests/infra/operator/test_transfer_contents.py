@@ -16,7 +16,7 @@ load_all()
 
 
 class TestContents:
-    def test_every_class_of_rows_is_taken_or_left_for_a_reason(self) -> None:
+    def test_every_class_of_rows_is_exported_or_excluded_with_a_reason(self) -> None:
         listed = set(LISTINGS) - set(contents.EXCLUDED)
         taken = {kind.row for kind in contents.EXPORTED}
         named = [listed, taken, set(contents.DERIVED), set(contents.EXCLUDED)]
@@ -25,12 +25,12 @@ class TestContents:
             assert sum(each in some for some in named) == 1, each.__qualname__
         assert set().union(*named) <= _row_classes()
 
-    def test_a_noun_that_is_new_is_taken_without_a_word(self) -> None:
+    def test_new_nouns_are_exported_automatically(self) -> None:
         left = {listing.noun for row, listing in LISTINGS.items() if row in contents.EXCLUDED}
         assert left == {"POST"}
         assert {each.noun for each in contents.nouns()} == set(NOUNS) - left
 
-    def test_every_kind_of_job_is_taken_or_left_for_a_reason(self) -> None:
+    def test_every_kind_of_job_is_exported_or_excluded_with_a_reason(self) -> None:
         assert set(contents.EXCLUDED_JOBS) <= set(JOB_HANDLERS)
         assert set(JOB_HANDLERS) - set(contents.EXCLUDED_JOBS) == {
             *("category-cascade", "site-cascade", "site-purge", "folder-cascade", "file-purge"),
@@ -50,7 +50,7 @@ def _row_classes() -> set[type[Row]]:
 
 
 class TestRewriting:
-    def test_new_ids_lie_in_the_order_of_the_old(self) -> None:
+    def test_new_ids_keep_the_order_of_the_old(self) -> None:
         old = sorted(f"01ARZ3NDEK{n:06d}{9999999999 - n:010d}" for n in range(1000))
         ids = NewIds(b"seed", set(old))
         new = [ids.of(each) for each in old]
@@ -59,7 +59,7 @@ class TestRewriting:
         assert not set(new) & set(old)
         assert all(ID.fullmatch(each) for each in new)
 
-    def test_an_id_is_found_where_letters_touch_it(self) -> None:
+    def test_id_next_to_letters_is_replaced(self) -> None:
         old = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
         ids = NewIds(b"seed", {old})
         new = ids.of(old)
@@ -82,7 +82,7 @@ class TestRewriting:
             (r'{"url":"{\"u\":\"http://a:8000/x\"}"}', r'{"url":"{\"u\":\"https://b/x\"}"}'),
         ],
     )
-    def test_addresses_of_the_platform_follow(self, old: str, new: str) -> None:
+    def test_urls_of_the_platform_are_rewritten(self, old: str, new: str) -> None:
         urls = UrlRewriting(
             UrlPrefixes("http://a:8000", ""), UrlPrefixes("https://b", "sites"), {"shop": "shop-2"}
         )

@@ -161,12 +161,12 @@ def _without_line(data: bytes, number: int) -> bytes:
 
 
 class TestRefusals:
-    def test_nothing_is_written_over(self, bakery: Furnished, file: Path) -> None:
+    def test_existing_workspace_is_not_overwritten(self, bakery: Furnished, file: Path) -> None:
         before = all_rows()
         assert "--ids new" in run_failing("import", str(file))
         assert all_rows() == before
 
-    def test_all_that_others_have_is_named(
+    def test_all_claims_of_other_workspaces_are_named(
         self, bakery: Furnished, file: Path, empty: Callable[[], None], api: Api, owner: Owner
     ) -> None:
         in_an_empty_place(empty, bakery.owner_email)
@@ -180,7 +180,7 @@ class TestRefusals:
         assert 'site slug "bakery"' in line
         assert (all_rows(), objects()) == (before, stored)
 
-    def test_another_stage_s_ids_are_refused_unless_one_says_what_of_them(
+    def test_file_of_another_stage_requires_the_ids_option(
         self,
         bakery: Furnished,
         file: Path,
@@ -261,14 +261,14 @@ class TestRefusals:
         assert "same sku" in run_failing("import", str(file))
         assert all_rows() == before
 
-    def test_ids_that_are_none_cannot_become_new(self, bakery: Furnished, file: Path) -> None:
+    def test_ids_of_another_format_cannot_be_replaced(self, bakery: Furnished, file: Path) -> None:
         change = changed(PRODUCTS, lambda line: line["item"].update(sk={"S": "seeded-1"}))
         file.write_bytes(change(file.read_bytes()))
         before = all_rows()
         assert "'seeded-1' is no id" in run_failing("import", str(file), "--ids", "new")
         assert all_rows() == before
 
-    def test_a_file_that_is_there_is_not_written_over(self, bakery: Furnished, file: Path) -> None:
+    def test_existing_file_is_not_overwritten(self, bakery: Furnished, file: Path) -> None:
         before = file.read_bytes()
         words = ("export", "--workspace", bakery.workspace, "--out", str(file))
         assert "there already" in run_failing(*words)
@@ -279,7 +279,7 @@ class TestRefusals:
         assert "No workspace" in run_failing("export", "--workspace", "x", "--out", str(path))
         assert list(tmp_path.iterdir()) == []
 
-    def test_an_interrupted_export_never_passes_for_whole(
+    def test_interrupted_export_is_refused_by_the_import(
         self, bakery: Furnished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def breaks(_: str) -> Any:

@@ -41,7 +41,7 @@ class TestInterrupted:
             *(("new", where) for where in ("late", "jobs")),
         ],
     )
-    def test_goes_on_and_ends_whole(
+    def test_interrupted_import_continues_and_completes(
         self,
         where: str,
         ids: str,
@@ -71,7 +71,7 @@ class TestInterrupted:
             assert len(comparable(rows_of(once), once)) == len(comparable(twice, workspace))
         assert not [key for key in all_rows() if "IMPORT#" in key]
 
-    def test_another_file_of_the_workspace_has_to_wait(
+    def test_import_of_another_file_is_refused_until_the_first_is_complete(
         self,
         bakery: Furnished,
         file: Path,
@@ -89,7 +89,7 @@ class TestInterrupted:
         assert all_rows() == before
         run("import", str(file))
 
-    def test_a_workspace_that_is_half_there_is_nobody_s(
+    def test_partly_imported_workspace_is_not_accessible(
         self,
         bakery: Furnished,
         file: Path,
@@ -106,7 +106,7 @@ class TestInterrupted:
             "create-key", "--workspace", bakery.workspace, "--name", "x", "--scopes", "*:read"
         )
 
-    def test_rows_that_dynamodb_leaves_over_are_sent_again(
+    def test_unprocessed_rows_are_sent_again(
         self,
         bakery: Furnished,
         file: Path,

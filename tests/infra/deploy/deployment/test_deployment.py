@@ -28,7 +28,7 @@ STEPS = (
 
 class TestKilled:
     @pytest.mark.parametrize("step", STEPS)
-    def test_before_any_step_it_is_finished_by_running_it_again(
+    def test_deployment_killed_before_any_step_is_completed_by_a_second_run(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store, step: str
     ) -> None:
         stopped = aws.deployment(checkout)
@@ -43,7 +43,7 @@ class TestKilled:
         assert is_whole(aws, store, deploy())
 
     @pytest.mark.parametrize("after", ["iam_role", "lambda_function", "rest_api"])
-    def test_in_the_midst_of_chalice_nothing_is_made_twice(
+    def test_deployment_killed_within_chalice_creates_nothing_twice(
         self, aws: Aws, chalice: QuickChalice, deploy: Deploy, store: Store, after: str
     ) -> None:
         chalice.dies_after = after
@@ -52,7 +52,7 @@ class TestKilled:
         chalice.dies_after = None
         assert is_whole(aws, store, deploy())
 
-    def test_by_a_signal_it_leaves_a_lock_that_this_machine_takes_over(
+    def test_lock_of_a_killed_deployment_is_taken_over_on_the_same_machine(
         self, aws: Aws, deploy: Deploy, store: Store
     ) -> None:
         result = deploy()
@@ -62,7 +62,7 @@ class TestKilled:
         assert deploy()["apiId"] == result["apiId"]
 
     @pytest.mark.parametrize("after", ["rest_api", "lambda_function", "iam_role"])
-    def test_while_it_is_destroyed_the_rest_goes_next_time(
+    def test_killed_destruction_is_completed_by_a_second_run(
         self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path, after: str
     ) -> None:
         deploy()
@@ -77,7 +77,7 @@ class TestKilled:
 
 
 class TestRefusals:
-    def test_nothing_is_deployed_that_is_in_no_commit(
+    def test_uncommitted_changes_are_not_deployed(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
     ) -> None:
         (checkout / "app.py").write_text("app = 3\n")
@@ -86,7 +86,7 @@ class TestRefusals:
         assert aws.client("cloudformation").list_stacks()["StackSummaries"] == []
         assert deploy(allow_dirty=True)["release"].endswith("-dirty")
 
-    def test_a_stage_stays_in_its_region(
+    def test_stage_cannot_change_its_region(
         self, aws: Aws, deploy: Deploy, checkout: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         deploy()
@@ -99,7 +99,7 @@ class TestRefusals:
             with pytest.raises(click.ClickException, match=f"Give --region {REGION}"):
                 call()
 
-    def test_what_was_never_deployed_cannot_be_rolled_back_or_destroyed(
+    def test_unknown_stage_cannot_be_rolled_back_or_destroyed(
         self, aws: Aws, chalice: QuickChalice, checkout: Path
     ) -> None:
         with pytest.raises(click.ClickException, match="dev is not deployed in eu-central-1"):
@@ -107,7 +107,7 @@ class TestRefusals:
         with pytest.raises(click.ClickException, match="Run make deploy STAGE=dev"):
             destroy(aws.deployment(checkout), break_lock=False, with_data=False)
 
-    def test_no_to_the_changes_leaves_nothing_behind(
+    def test_declined_changes_leave_nothing_behind(
         self, aws: Aws, chalice: QuickChalice, checkout: Path
     ) -> None:
         deployment = aws.deployment(checkout)
@@ -122,7 +122,7 @@ class TestRefusals:
         stacks = aws.client("cloudformation").describe_stacks()["Stacks"]
         assert stacks == []
 
-    def test_another_who_deploys_is_waited_for(
+    def test_concurrent_deployment_is_refused_while_the_lock_is_held(
         self, aws: Aws, deploy: Deploy, store: Store
     ) -> None:
         deploy()
@@ -135,7 +135,7 @@ class TestRefusals:
                 with pytest.raises(LockedError, match="has been deploying this stage since"):
                     call()
 
-    def test_no_step_begins_once_the_lock_was_taken_over(
+    def test_no_step_starts_after_the_lock_is_lost(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
     ) -> None:
         deploy()
@@ -157,7 +157,9 @@ class TestRefusals:
 
 
 class TestDomains:
-    def test_a_domain_is_the_base_url_from_the_start(self, aws: Aws, deploy: Deploy) -> None:
+    def test_domain_is_the_base_url_from_the_first_deployment(
+        self, aws: Aws, deploy: Deploy
+    ) -> None:
         result = deploy(domain="api.example.com", sites_domain="sites.example")
         assert result["baseUrl"] == "https://api.example.com"
         for function in (API, CHAT):
@@ -166,7 +168,7 @@ class TestDomains:
             assert about["Environment"]["Variables"]["SITES_DOMAIN"] == "sites.example"
         assert published_settings.published(aws.account, "dev")["SITES_DOMAIN"] == "sites.example"
 
-    def test_records_are_named_that_no_zone_of_ours_gets(self, deploy: Deploy) -> None:
+    def test_dns_records_to_create_by_hand_are_printed(self, deploy: Deploy) -> None:
         result = deploy(
             domain="api.example.com", sites_domain="sites.example", sites_hosted_zone="Z1"
         )
@@ -178,7 +180,7 @@ class TestDomains:
             "*.sites.example",
         ]
 
-    def test_one_that_was_killed_between_its_stacks_is_finished_whole(
+    def test_domain_change_killed_between_stacks_is_completed(
         self, aws: Aws, deploy: Deploy
     ) -> None:
         deploy()
@@ -189,7 +191,7 @@ class TestDomains:
             given = aws.deployment().stack(stack).parameters()
             assert (given["Domain"], given["HostedZoneId"]) == ("api.example.com", "Z1")
 
-    def test_an_empty_one_takes_it_away_again(self, aws: Aws, deploy: Deploy) -> None:
+    def test_empty_domain_option_removes_the_domain(self, aws: Aws, deploy: Deploy) -> None:
         deploy(domain="api.example.com", sites_domain="sites.example")
         assert deploy()["baseUrl"] == "https://api.example.com"
         assert deploy(domain="", sites_domain="")["baseUrl"] == "https://d1.cloudfront.example"
@@ -200,7 +202,7 @@ class TestDomains:
 
 
 class TestDestroy:
-    def test_leaves_the_data_and_says_so(
+    def test_destruction_keeps_the_data_and_reports_it(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
     ) -> None:
         deploy()
@@ -214,7 +216,7 @@ class TestDestroy:
         assert store.get_json("files/a") == "of a visitor"
         assert published_settings.published(aws.account, "dev") == {}
 
-    def test_what_comes_next_finds_the_data(
+    def test_deployment_after_a_destruction_finds_the_data(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
     ) -> None:
         deploy()
@@ -223,7 +225,7 @@ class TestDestroy:
         assert is_whole(aws, store, deploy())
         assert store.get_json("files/a") == "of a visitor"
 
-    def test_with_the_data_nothing_is_left_but_backups(
+    def test_destruction_with_data_leaves_only_backups(
         self, aws: Aws, deploy: Deploy, checkout: Path
     ) -> None:
         deploy()
@@ -238,7 +240,7 @@ class TestDestroy:
         backups = aws.client("dynamodb").list_backups()["BackupSummaries"]
         assert {each["BackupArn"] for each in backups} == set(left["backups"])
 
-    def test_what_was_deployed_by_hand_beside_it_stays(
+    def test_destruction_keeps_resources_deployed_by_hand(
         self, aws: Aws, deploy: Deploy, checkout: Path
     ) -> None:
         deploy()
@@ -247,9 +249,7 @@ class TestDestroy:
         assert aws.apis() == [other]
 
 
-def test_functions_that_are_kept_from_running_stay_so(
-    aws: Aws, deploy: Deploy, checkout: Path
-) -> None:
+def test_stopped_functions_stay_stopped(aws: Aws, deploy: Deploy, checkout: Path) -> None:
     assert deploy()["stopped"] == []
     functions = aws.client("lambda")
     every = (API, CHAT, "workspace-api-dev-run-jobs")
@@ -272,7 +272,7 @@ def test_functions_that_are_kept_from_running_stay_so(
     assert runs() == [None, None, 1]
 
 
-def test_what_a_newer_checkout_has_kept_stops_no_older_one(
+def test_older_checkout_ignores_unknown_stored_choices(
     aws: Aws, deploy: Deploy, checkout: Path, store: Store
 ) -> None:
     first = deploy(domain="api.example.com")
@@ -286,7 +286,7 @@ def test_what_a_newer_checkout_has_kept_stops_no_older_one(
     )
 
 
-def test_choices_that_an_earlier_version_kept_are_read(deploy: Deploy, store: Store) -> None:
+def test_choices_of_an_earlier_version_are_read(deploy: Deploy, store: Store) -> None:
     deploy()
     kept = {"domain": "api.example.com", "alarm_email": "a@example.com"}
     store.put_json("state/choices.json", kept)
@@ -295,14 +295,14 @@ def test_choices_that_an_earlier_version_kept_are_read(deploy: Deploy, store: St
     assert (choices.sites_domain, choices.table_prefix) == ("", "workspace")
 
 
-def test_a_state_that_was_lost_is_found_again(aws: Aws, deploy: Deploy, store: Store) -> None:
+def test_lost_state_is_restored_from_aws(aws: Aws, deploy: Deploy, store: Store) -> None:
     result = deploy()
     store.delete(chalice_state.KEY)
     assert deploy()["apiId"] == result["apiId"]
     assert aws.apis() == [result["apiId"]]
 
 
-def test_several_apis_of_one_function_are_for_people_to_sort_out(
+def test_several_apis_of_one_function_are_reported_as_an_error(
     aws: Aws, chalice: QuickChalice, deploy: Deploy, store: Store
 ) -> None:
     deploy()

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.slow
 
 
 class TestRestoredTables:
-    def test_have_the_functions_until_they_are_led_back(self, aws: Aws, deploy: Deploy) -> None:
+    def test_functions_use_restored_tables_until_switched_back(
+        self, aws: Aws, deploy: Deploy
+    ) -> None:
         deploy()
         restore(aws)
         deploy(table_prefix="restored")
@@ -32,9 +34,7 @@ class TestRestoredTables:
         deploy(table_prefix="workspace")
         assert (prefix(aws), allowed(aws)) == ("workspace", {"workspace"})
 
-    def test_have_them_also_after_a_deployment_that_was_killed(
-        self, aws: Aws, deploy: Deploy
-    ) -> None:
+    def test_killed_deployment_keeps_the_restored_tables(self, aws: Aws, deploy: Deploy) -> None:
         deploy()
         restore(aws)
         with killed_before(aws, "Stack workspace-api-dev-edge-global"):
@@ -43,7 +43,7 @@ class TestRestoredTables:
         deploy()
         assert (prefix(aws), allowed(aws)) == ("restored", {"restored"})
 
-    def test_have_them_again_after_a_destruction_that_leaves_and_names_them(
+    def test_destruction_keeps_and_names_restored_tables(
         self, aws: Aws, deploy: Deploy, checkout: Path
     ) -> None:
         deploy()
@@ -57,7 +57,9 @@ class TestRestoredTables:
         assert len(left["kept"]) == 6
         assert all(":Table restored-dev-" in each for each in left["kept"])
 
-    def test_become_as_safe_as_those_of_the_stack(self, aws: Aws, deploy: Deploy) -> None:
+    def test_restored_tables_get_the_protection_of_the_stacks_tables(
+        self, aws: Aws, deploy: Deploy
+    ) -> None:
         deploy()
         restore(aws)
         deploy(table_prefix="restored")
@@ -72,7 +74,7 @@ class TestRestoredTables:
         deploy()
         assert not [line for line in aws.said if line.startswith("  restored-dev-")]
 
-    def test_must_all_be_there(self, aws: Aws, deploy: Deploy) -> None:
+    def test_deployment_requires_all_restored_tables(self, aws: Aws, deploy: Deploy) -> None:
         deploy()
         restore(aws)
         aws.client("dynamodb").delete_table(TableName="restored-dev-audit")
@@ -82,7 +84,7 @@ class TestRestoredTables:
         deploy()
         assert prefix(aws) == "workspace"
 
-    def test_may_be_worked_with_by_releases_of_before_and_after(
+    def test_rollback_gets_rights_on_the_restored_tables(
         self, aws: Aws, deploy: Deploy, checkout: Path
     ) -> None:
         deploy()

@@ -21,7 +21,7 @@ def code(aws: Aws) -> bytes:
 
 
 class TestRollback:
-    def test_the_release_before_comes_back_with_what_is_known_now(
+    def test_rollback_deploys_the_previous_release_with_current_settings(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
     ) -> None:
         first = deploy()
@@ -43,7 +43,7 @@ class TestRollback:
         assert elsewhere.rollback(second["release"], break_lock=False, python=None) == second
         assert code(aws) != before
 
-    def test_after_a_rollback_the_next_deployment_folds_search_texts_again(
+    def test_deployment_after_a_rollback_refolds_search_texts(
         self, aws: Aws, deploy: Deploy, checkout: Path
     ) -> None:
         def jobs() -> int:
@@ -64,7 +64,7 @@ class TestRollback:
             deploy()
         assert jobs() == 2
 
-    def test_after_a_deployment_that_was_killed_it_is_the_one_that_ran(
+    def test_rollback_after_a_killed_deployment_restores_the_release_that_ran(
         self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path
     ) -> None:
         deploy()
@@ -83,7 +83,7 @@ class TestRollback:
         assert back["release"] == second
         assert code(aws) == before
 
-    def test_one_that_was_killed_is_finished_by_another(
+    def test_killed_rollback_is_completed_by_a_second_run(
         self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path
     ) -> None:
         releases = [deploy()["release"]]
@@ -97,7 +97,7 @@ class TestRollback:
         back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
         assert back["release"] == releases[1]
 
-    def test_a_release_is_found_by_its_commit(
+    def test_rollback_finds_a_release_by_its_commit(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
     ) -> None:
         first = deploy()
@@ -109,12 +109,14 @@ class TestRollback:
         with pytest.raises(click.ClickException, match='No release is "cafe"'):
             releases.find(store, "cafe")
 
-    def test_there_must_be_one_before(self, aws: Aws, deploy: Deploy, checkout: Path) -> None:
+    def test_rollback_requires_a_previous_release(
+        self, aws: Aws, deploy: Deploy, checkout: Path
+    ) -> None:
         deploy()
         with pytest.raises(click.ClickException, match="no release before the one that runs"):
             aws.deployment(checkout).rollback(None, break_lock=False, python=None)
 
-    def test_old_releases_go_but_never_the_one_that_runs(
+    def test_old_releases_are_deleted_except_the_running_one(
         self, deploy: Deploy, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         old = deploy()["release"]
