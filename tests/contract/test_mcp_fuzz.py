@@ -246,52 +246,52 @@ def check(answer: Answer, sent: bytes) -> None:
         assert answer.body == b""
         return
     assert answer.headers["Content-Type"] == "application/json"
-    told = read(answer.body)
-    if "data" in told:
+    received_json = read(answer.body)
+    if "data" in received_json:
         assert answer.status in {401, 403, 405, 413}
-        check_envelope(told)
+        check_envelope(received_json)
         return
-    assert told["jsonrpc"] == "2.0"
-    assert set(told) in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
-    assert told["id"] == expected_id(sent, told)
-    if "error" in told:
+    assert received_json["jsonrpc"] == "2.0"
+    assert set(received_json) in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
+    assert received_json["id"] == expected_id(sent, received_json)
+    if "error" in received_json:
         assert answer.status in {200, 400, 404}
-        assert len(answer.body) < LONGEST_FAILURE + len(json.dumps(told["id"]))
-        assert -32768 <= told["error"]["code"] <= -32000
-        assert told["error"]["message"]
+        assert len(answer.body) < LONGEST_FAILURE + len(json.dumps(received_json["id"]))
+        assert -32768 <= received_json["error"]["code"] <= -32000
+        assert received_json["error"]["message"]
         return
     assert answer.status == 200
-    if "isError" in told["result"]:
-        check_call(told["result"])
+    if "isError" in received_json["result"]:
+        check_call(received_json["result"])
 
 
-def expected_id(sent: bytes, told: dict[str, Any]) -> Any:
+def expected_id(sent: bytes, received_json: dict[str, Any]) -> Any:
     """Return the id that the answer must have: the request's, or null for a refused envelope."""
-    if told.get("error", {}).get("code") in {-32700, -32600}:
+    if received_json.get("error", {}).get("code") in {-32700, -32600}:
         return None
     return parse_json(sent)["id"]
 
 
-def check_envelope(told: dict[str, Any]) -> None:
+def check_envelope(received_json: dict[str, Any]) -> None:
     """Check a failure envelope."""
-    assert told["data"]["status"] is False
-    assert told["data"]["message"]
-    assert told["data"]["code"]
-    assert told["data"]["requestId"]
+    assert received_json["data"]["status"] is False
+    assert received_json["data"]["message"]
+    assert received_json["data"]["code"]
+    assert received_json["data"]["requestId"]
 
 
 def check_call(result: dict[str, Any]) -> None:
     """Check the result of a tool call: one text that contains the envelope."""
     (content,) = result["content"]
     assert content["type"] == "text"
-    told = read(content["text"])
+    received_json = read(content["text"])
     if result["isError"]:
-        check_envelope(told)
-        assert 400 <= told["httpStatus"] != 500, told
-        assert told["data"]["code"] != "internal_error"
+        check_envelope(received_json)
+        assert 400 <= received_json["httpStatus"] != 500, received_json
+        assert received_json["data"]["code"] != "internal_error"
         assert len(content["text"]) < LONGEST_FAILURE
     else:
-        assert told["data"]["status"] is True
+        assert received_json["data"]["status"] is True
 
 
 @every_era
@@ -383,10 +383,10 @@ def test_a_wrong_type_of_any_argument_is_named(operation: Operation, quick: Api)
             for value in values:
                 message = call_of(operation, {**usual, name: value}, modern=False)
                 result = json.loads(post(quick, written(message)).body)["result"]
-                told = json.loads(result["content"][0]["text"])
-                assert told.get("httpStatus") == 400, (name, value, told)
-                fields = [one["field"].partition(".")[0] for one in told["data"]["errors"]]
-                assert name in fields, (value, told)
+                received_json = json.loads(result["content"][0]["text"])
+                assert received_json.get("httpStatus") == 400, (name, value, received_json)
+                fields = [one["field"].partition(".")[0] for one in received_json["data"]["errors"]]
+                assert name in fields, (value, received_json)
 
 
 header_values = st.text(

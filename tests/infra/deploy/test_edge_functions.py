@@ -17,7 +17,9 @@ CODE = {
 VIEWER = "2001:db8::7"
 
 
-def asked(function: str, uri: str = "/", host: str = "shop.sites.example", **headers: Any) -> Any:
+def run_function(
+    function: str, uri: str = "/", host: str = "shop.sites.example", **headers: Any
+) -> Any:
     """Return the function's result for a request (CloudFront developer guide, event structure)."""
     sent = {"host": {"value": host}}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -29,24 +31,24 @@ def asked(function: str, uri: str = "/", host: str = "shop.sites.example", **hea
 @pytest.mark.parametrize("function", CODE)
 class TestEach:
     def test_function_adds_host_and_viewer_headers(self, function: str) -> None:
-        headers = asked(function)["headers"]
+        headers = run_function(function)["headers"]
         assert headers[edge.HOST_HEADER] == {"value": "shop.sites.example"}
         assert headers[edge.VIEWER_HEADER] == {"value": VIEWER}
 
     def test_function_overwrites_headers_sent_by_the_viewer(self, function: str) -> None:
         lie = {"value": "evil", "multiValue": [{"value": "evil"}, {"value": "worse"}]}
-        headers = asked(function, x_forwarded_host=lie, x_viewer_address=lie)["headers"]
+        headers = run_function(function, x_forwarded_host=lie, x_viewer_address=lie)["headers"]
         assert "evil" not in str(headers)
 
     def test_function_changes_no_read_only_header(self, function: str) -> None:
-        assert asked(function)["headers"]["host"] == {"value": "shop.sites.example"}
+        assert run_function(function)["headers"]["host"] == {"value": "shop.sites.example"}
 
     def test_function_fits_the_size_limit(self, function: str) -> None:
         assert len(CODE[function].encode()) < 10_000  # CloudFront quotas
 
 
 def test_the_service_keeps_its_paths() -> None:
-    assert asked("ViewerFunction", "/api/../x//y/")["uri"] == "/api/../x//y/"
+    assert run_function("ViewerFunction", "/api/../x//y/")["uri"] == "/api/../x//y/"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_the_service_keeps_its_paths() -> None:
     ],
 )
 def test_a_sites_path_is_one_page_of_its_own_site(uri: str, page: str) -> None:
-    assert asked("SitesFunction", uri)["uri"] == f"/s/shop{page}"
+    assert run_function("SitesFunction", uri)["uri"] == f"/s/shop{page}"
     assert "/s/{site}/{page}" in chalice_app.PAGES
 
 
@@ -72,6 +74,6 @@ def test_a_sites_path_is_one_page_of_its_own_site(uri: str, page: str) -> None:
     "host", ["SHOP.sites.example", "shop.evil.example", "shop.a.sites.example"]
 )
 def test_site_is_the_first_label_of_the_host(host: str) -> None:
-    told = asked("SitesFunction", "/about", host)
-    assert told["uri"] == "/s/shop/about"
-    assert told["headers"][edge.HOST_HEADER] == {"value": host.lower()}
+    returned = run_function("SitesFunction", "/about", host)
+    assert returned["uri"] == "/s/shop/about"
+    assert returned["headers"][edge.HOST_HEADER] == {"value": host.lower()}
