@@ -44,8 +44,7 @@ ID_LENGTH = 26
 ORPHAN = "file-orphan"
 ORPHAN_AFTER = timedelta(hours=1)
 """Age at which stored objects are checked for a file. An operation takes a minute at most."""
-REMOTE_IMAGES = "remote images"
-"""Name of the side effect that fetches a unit's images (``UnitOfWork.run_side_effect_once``)."""
+REMOTE_IMAGES = "remote images"  # Name of a unit's side effect, which fetches its images.
 _reencoding = Lock()
 """Lock around the re-encoding of one image, so that the deadline is checked after the wait."""
 
@@ -361,7 +360,6 @@ def _store_one(
 
 
 def _file_name(url: str) -> str:
-    """Return the file name at the end of a URL."""
     name = unquote(urlsplit(url).path.rpartition("/")[2])
     return "".join(filter(str.isprintable, name)).strip()[:100] or "image"
 
