@@ -198,7 +198,7 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     errors=(SlugTakenError,),
 )
 def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
-    """Create an active site without pages."""
+    """Create a site. It is active and has no pages."""
     if args.slug is not None:
         slug, on_conflict = _check_slug(args.slug), _slug_taken_error(args.slug)
     else:
