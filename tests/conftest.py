@@ -179,7 +179,7 @@ def database(_server: Callable[[], None]) -> Iterator[None]:
     """An empty database and an empty object store."""
     yield
     _server()
-    metrics.forget_values()
+    metrics.clear_value_cache()
     visitors.forget()
     for entry in OBJECTS.iterdir():
         if entry.is_dir():

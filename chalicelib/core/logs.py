@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line on stderr, without secrets or personal data."""
+"""Logs: one JSON object per line on stderr. Callers log no secrets and no personal data."""
 
 import json
 import logging
@@ -9,32 +9,38 @@ from typing import TextIO
 from chalicelib.core import clock
 from chalicelib.core.wire.schema import iso
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+}
 
 
 class JsonFormatter(logging.Formatter):
     """Writes a record with its ``extra`` fields; an exception becomes one text field."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the record as one line of JSON."""
         line: dict[str, object] = {
             "time": iso(clock.now()),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line.update((key, value) for key, value in vars(record).items() if key not in _STANDARD)
+        line.update(
+            (key, value) for key, value in vars(record).items() if key not in _STANDARD_ATTRIBUTES
+        )
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes to the current ``sys.stderr``, which tests and servers replace."""
+class _StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to the stream that ``sys.stderr`` is at that moment. Tests and servers replace it."""
 
     @property
     def stream(self) -> TextIO:
-        """The current stderr."""
+        """The current ``sys.stderr``."""
         return sys.stderr
 
     @stream.setter
@@ -54,16 +60,16 @@ def configure(
     level: int = logging.INFO,
     *,
     formatter: logging.Formatter | None = None,
-    more: Sequence[logging.Handler] = (),
+    extra_handlers: Sequence[logging.Handler] = (),
 ) -> None:
-    """Write every log record of this service to stderr as JSON, exactly once.
+    """Write every log record of this service to stderr as JSON. A second call replaces the first.
 
-    ``formatter`` replaces the JSON format of stderr. The handlers in ``more`` also receive all
-    records.
+    ``formatter`` replaces the JSON format of stderr. ``extra_handlers``
+    also receive all records.
     """
-    handler = _Stderr()
+    handler = _StderrHandler()
     handler.setFormatter(formatter or JsonFormatter())
     root = logging.getLogger(_ROOT)
-    root.handlers[:] = [handler, *more]
+    root.handlers[:] = [handler, *extra_handlers]
     root.setLevel(level)
     root.propagate = False

@@ -11,25 +11,29 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 
 MAX_ATTEMPTS = 12
-"""Attempts before conflicts become a 503. With the pauses, they take a few seconds at most."""
+"""Attempts before a conflict becomes a 503 error. With pauses, they take at most a few seconds."""
 FIRST_PAUSE = 0.01
+"""Longest first pause, in seconds. The bound doubles with each attempt."""
 LONGEST_PAUSE = 0.5
+"""Seconds."""
 HIGH_CONTENTION_SECONDS = 8.0
-MOST_ATTEMPTS_PAUSED = 8
-"""Pauses grow to at most this multiple of the lost attempt's duration under high contention.
+"""Duration of retries under high contention."""
+MAX_PAUSE_FACTOR = 8
+"""Longest pause under high contention, as a multiple of the failed attempt's duration.
 
 Pauses in proportion to the duration keep writers apart even if the database is slow. In a
-simulation, fifty writers of one row needed half the attempts and less time.
+simulation with fifty writers of one row, they halved the attempts and saved time.
 """
 
 T = TypeVar("T")
 
 
 class RetryPolicy(NamedTuple):
-    """How long to retry after conflicts: a number of attempts, seconds, or the deadline.
+    """Limits of the retries after conflicts.
 
-    Pauses take at most ``longest_pause`` seconds. They double each time or, with ``proportional``,
-    follow the duration of the attempt.
+    Retries stop after ``attempts`` attempts, after ``seconds``, or at the request's deadline. A
+    pause takes at most ``longest_pause`` seconds. This bound starts at ``FIRST_PAUSE`` and doubles
+    with each attempt. With ``proportional``, it depends on the attempt's duration instead.
     """
 
     attempts: int | None = MAX_ATTEMPTS
@@ -42,7 +46,7 @@ DEFAULT_RETRY_POLICY = RetryPolicy()
 
 
 def high_contention() -> RetryPolicy:
-    """Return the policy for rows with many concurrent writers, such as a popular day."""
+    """Return the policy for rows with many concurrent writers, such as a fully booked day."""
     return RetryPolicy(None, HIGH_CONTENTION_SECONDS, longest_pause=4.0, proportional=True)
 
 
@@ -53,37 +57,38 @@ sleep: Callable[[float], None] = time.sleep
 def retry_on_conflict(
     attempt: Callable[[], T], retry_policy: Callable[[], RetryPolicy] = lambda: DEFAULT_RETRY_POLICY
 ) -> T:
-    """Run an attempt that reads, decides and commits, until its commit succeeds.
+    """Call ``attempt``, which reads and commits, until its commit succeeds.
 
-    Pauses grow and are random (full jitter), so that writers spread out. ``retry_policy`` is called
-    after each attempt, because an attempt may find out how many writers there are.
+    Pauses are random and their bound grows (full jitter), so that writers spread out.
+    ``retry_policy`` is called after each attempt, because an attempt may detect many writers.
 
     Raises:
-        UnavailableError: every attempt met a conflict, or the request's time is up.
+        UnavailableError: every allowed attempt ended in a conflict, or the deadline passed.
     """
-    began = deadline.monotonic()
+    started = deadline.monotonic()
     for number in count():
-        begun = deadline.monotonic()
+        attempt_started = deadline.monotonic()
         try:
             return attempt()
         except ConcurrentUpdateError as error:
-            lost = error
-        how, now = retry_policy(), deadline.monotonic()
-        left = began + how.seconds - now
-        if deadline.passed() or left <= 0 or number + 1 == how.attempts:
+            conflict = error
+        policy, now = retry_policy(), deadline.monotonic()
+        left = started + policy.seconds - now
+        if deadline.passed() or left <= 0 or number + 1 == policy.attempts:
             break
         longest = FIRST_PAUSE * 2 ** min(number, 16)
-        if how.proportional:
-            longest = max(FIRST_PAUSE, min(MOST_ATTEMPTS_PAUSED, 2 ** (number + 1)) * (now - begun))
-        pause_up_to(min(longest, how.longest_pause, left))
-    raise UnavailableError from lost
+        if policy.proportional:
+            factor = min(MAX_PAUSE_FACTOR, 2 ** (number + 1))
+            longest = max(FIRST_PAUSE, factor * (now - attempt_started))
+        pause_up_to(min(longest, policy.longest_pause, left))
+    raise UnavailableError from conflict
 
 
 def backoff(number: int, longest_pause: float = LONGEST_PAUSE) -> None:
-    """Pause before a retry. The pause grows with the number of failures (full jitter)."""
+    """Pause before a retry. The longest possible pause grows with ``number`` (full jitter)."""
     pause_up_to(min(longest_pause, FIRST_PAUSE * 2 ** min(number, 16)))
 
 
 def pause_up_to(seconds: float) -> None:
     """Pause for a random time of at most ``seconds``, so that concurrent writers spread out."""
-    sleep(random.uniform(0, seconds))  # noqa: S311  jitter is no secret
+    sleep(random.uniform(0, seconds))  # noqa: S311  jitter needs no secure randomness

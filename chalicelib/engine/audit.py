@@ -1,6 +1,6 @@
-"""The audit log: one record per committed change, kept for 90 days.
+"""The audit log: one row per committed change, stored for 90 days.
 
-IAM policies also keep it append-only (ADR 17).
+This module only adds rows and reads them. IAM policies allow nothing else (ADR 17).
 """
 
 from collections.abc import Callable
@@ -16,16 +16,16 @@ from chalicelib.engine.listing.index_ranges import id_bounds
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import AuditTableRow, JsonAttribute
 
-KEPT = timedelta(days=90)
+RETENTION = timedelta(days=90)
 MAX_RESOURCES = 100
 MAX_SCANNED = 1000
-"""Changes that a filtered page reads at most, for about 125 read units."""
+"""Largest number of rows that a filtered page reads. They take about 125 read units."""
 
 
 class AuditRow(AuditTableRow):
-    """One change: actor, key, client IP, operation and the names of the changed fields.
+    """One change: who made it, with which operation, and the names of the changed fields.
 
-    ``resources`` are the changed resources, such as ``site:<id>``, at most a hundred.
+    ``resources`` are the changed resources, such as ``site:<id>``, at most ``MAX_RESOURCES``.
     """
 
     at = UTCDateTimeAttribute()
@@ -43,7 +43,7 @@ def _partition(workspace_id: str) -> str:
 
 
 def row(tenant: str, event: AuditEvent) -> AuditRow:
-    """Return the row of a change. The transaction of the change writes it."""
+    """Return the row of a change. The transaction that makes the change also writes the row."""
     now = clock.now()
     return AuditRow(
         _partition(event.workspace_id or tenant),
@@ -56,7 +56,7 @@ def row(tenant: str, event: AuditEvent) -> AuditRow:
         resources=list(event.resources[:MAX_RESOURCES]),
         fields=list(event.fields),
         request_id=event.request_id,
-        expires=now + KEPT,
+        expires=now + RETENTION,
     )
 
 
@@ -66,7 +66,10 @@ def latest(workspace_id: str, limit: int = 100) -> list[AuditRow]:
 
 
 class AuditPage(NamedTuple):
-    """Changes, newest first, and the id to continue before. It is None on the last page."""
+    """One page of changes, newest first.
+
+    ``before`` is the argument of ``page`` that returns the next page. It is None on the last page.
+    """
 
     rows: list[AuditRow]
     before: str | None
@@ -79,23 +82,24 @@ def page(  # noqa: PLR0913  the filters of a page
     before: str | None = None,
     first: datetime | None = None,
     last: datetime | None = None,
-    wanted: Callable[[str, str], bool] | None = None,
+    matches: Callable[[str, str], bool] | None = None,
 ) -> AuditPage:
     """Return a page of a workspace's changes, newest first.
 
-    ``before`` is the position that the previous page returned. ``first`` and ``last`` are
-    inclusive. ``wanted`` decides by the actor and the operation whether to include a change. With
-    it, a page may be short or empty although more changes follow. Expired changes are left out,
-    even if DynamoDB has not deleted them yet.
+    ``before`` is the value that the previous page returned. ``first`` and ``last`` are
+    inclusive. ``matches`` returns, for the actor and the operation, whether to include a change.
+    With it, a page may be short or empty although more changes follow. Expired changes are
+    left out, even if DynamoDB has not deleted them yet.
     """
-    oldest = clock.now() - KEPT
-    least, most = id_bounds((max(first or oldest, oldest), last))
-    top = min(each for each in (before, most and most + "~", "~") if each is not None)
-    if (least or "") > top:
+    oldest = clock.now() - RETENTION
+    lowest, highest = id_bounds((max(first or oldest, oldest), last))
+    # "~" sorts after every character of an id.
+    top = min(each for each in (before, highest and highest + "~", "~") if each is not None)
+    if (lowest or "") > top:
         return AuditPage([], None)
     items = Partition(_partition(workspace_id), Cost(), AuditRow).items(
-        limit + 2 if wanted is None else MAX_SCANNED + 1,  # the one before it, and one that follows
-        range_key_condition=AuditRow.sk.between(least, top),
+        limit + 2 if matches is None else MAX_SCANNED + 1,  # with ``before`` and one more row
+        range_key_condition=AuditRow.sk.between(lowest, top),
         scan_index_forward=False,
         consistent_read=True,
     )
@@ -105,7 +109,7 @@ def page(  # noqa: PLR0913  the filters of a page
         row_id = item["sk"]["S"]
         if row_id == before:
             continue
-        if wanted is None or wanted(item["actor"]["S"], item["operation"]["S"]):
+        if matches is None or matches(item["actor"]["S"], item["operation"]["S"]):
             if len(rows) == limit:
                 return AuditPage(rows, rows[-1].sk)
             rows.append(AuditRow.from_raw_data(item))

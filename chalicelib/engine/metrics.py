@@ -1,11 +1,13 @@
 """Daily counters for statistics, by subject and by value.
 
-A subject is a site, a bot or ``crm``. It has a few shard rows a day, each with one number per
-counter, so that an increment updates a single row. Values that visitors send, such as a page or a
-source, are counted by value. One row a day lists them in order of arrival, and the name of a
-counter contains the value's position in the list. The number of values of a dimension per day is
-limited; further ones count as ``other``. The position of a value never changes, so increments can
-be subtracted again (ADR 14).
+A subject is what the counters belong to: a site, a bot or ``crm``. A measure, such as ``views``, is
+counted in total and by the values of dimensions, such as each ``page``.
+
+A subject has ``SHARDS`` rows per day. Each holds all counters of the day, so an increment updates a
+single row, and their sums are the result. One more row per day lists the values of each dimension
+in order of arrival. The name of a counter contains the position of its value in that list. The
+position never changes, so increments can be subtracted again (ADR 14). The number of values of a
+dimension per day is limited. Further values are counted as ``other``.
 """
 
 import random
@@ -38,40 +40,43 @@ MAX_VALUES = 100
 MAX_VALUE_BYTES = 512
 OTHER = "other"
 _VALUES = "values"
-_ANYHOW = ConversationRow.pk.exists() | ConversationRow.pk.does_not_exist()
+_ALWAYS_TRUE = ConversationRow.pk.exists() | ConversationRow.pk.does_not_exist()
 
 
 class MetricsRow(ConversationRow):
-    """A shard of a subject's day, or the list of the day's values.
+    """A shard of a subject's counters of a day, or the lists of the day's values.
 
-    The attribute ``##<measure>`` is the total of a measure. ``<dimension>#<place>#<measure>`` is
-    the part for the value at that position of the list, or for ``other``.
+    The attribute ``##<measure>`` is the total of a measure. ``<dimension>#<position>#<measure>`` is
+    the part for the value at that position of the list. The position of other values is ``other``.
     """
 
 
 @dataclass(slots=True)
 class DayCounts:
-    """Totals by measure, and ``by[dimension][value]`` with the same measures. Zeros are absent."""
+    """Counts by measure: ``totals``, and for each value ``by_dimension[dimension][value]``.
+
+    A measure whose count is zero is absent.
+    """
 
     totals: Counter[str] = field(default_factory=Counter)
-    by: defaultdict[str, defaultdict[str, Counter[str]]] = field(
+    by_dimension: defaultdict[str, defaultdict[str, Counter[str]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(Counter))
     )
 
     def include(self, other: "DayCounts") -> None:
         """Add the counts of another day."""
         self.totals.update(other.totals)
-        for dimension, values in other.by.items():
+        for dimension, values in other.by_dimension.items():
             for value, measures in values.items():
-                self.by[dimension][value].update(measures)
+                self.by_dimension[dimension][value].update(measures)
 
 
 class Increments:
-    """Increments of an operation, to be staged in its unit of work or written at once."""
+    """Increments of one operation. ``stage`` adds them to a unit of work, ``write`` sends them."""
 
     def __init__(self, workspace_id: str) -> None:
         self._workspace_id = workspace_id
-        self._of: defaultdict[tuple[str, date], Counter[tuple[str, str, str]]] = defaultdict(
+        self._counts: defaultdict[tuple[str, date], Counter[tuple[str, str, str]]] = defaultdict(
             Counter
         )
         self._limits: dict[tuple[str, str], int] = {}
@@ -85,46 +90,47 @@ class Increments:
         max_values: int = MAX_VALUES,
         **values: str | None,
     ) -> None:
-        """Add to the measures of a subject, in total and for each given value.
+        """Add to the measures of a subject, in total and for each of ``values``.
 
-        Negative numbers subtract what was counted on that day. The first ``max_values`` different
-        values of a dimension are counted separately each day, by their first 512 bytes.
+        ``values`` are the values by dimension. Negative numbers subtract from the day's counts. The
+        first ``max_values`` different values of a dimension per day are counted separately. Only
+        the first ``MAX_VALUE_BYTES`` bytes of a value are kept.
         """
-        counts = self._of[subject, day]
+        counts = self._counts[subject, day]
         counts.update({("", "", measure): number for measure, number in measures.items()})
         for dimension, value in values.items():
             if value is not None:
                 self._limits[subject, dimension] = max_values
-                cut = value.encode(errors="replace")[:MAX_VALUE_BYTES].decode(errors="ignore")
+                truncated = value.encode(errors="replace")[:MAX_VALUE_BYTES].decode(errors="ignore")
                 for measure, number in measures.items():
-                    counts[dimension, cut, measure] += number
+                    counts[dimension, truncated, measure] += number
 
     def stage(self, unit: UnitOfWork) -> None:
-        """Stage all increments: one row of the transaction for each subject and day.
+        """Stage all increments. The transaction updates one row for each subject and day.
 
-        Call it once per unit, because a transaction cannot write a row twice.
+        Call it once per unit of work, because a transaction cannot write a row twice.
         """
         for row, actions in self._rows():
-            unit.update(row, actions, _ANYHOW)
+            unit.update(row, actions, _ALWAYS_TRUE)
 
     def write(self) -> None:
-        """Write all increments at once: one request for each subject and day.
+        """Write all increments now, in one request for each subject and day.
 
-        The result may be inexact: a request whose answer is lost is repeated, although it may have
-        been counted.
+        Counts may be too high: a request whose response is lost is sent again, even if the database
+        had counted it.
         """
         for row, actions in self._rows():
             retry_on_conflict(partial(_write, row, actions))
 
     def _rows(self) -> Iterator[tuple[MetricsRow, list[Action]]]:
-        for (subject, day), counts in self._of.items():
+        for (subject, day), counts in self._counts.items():
             pk = _partition(self._workspace_id, subject)
-            named: Counter[str] = Counter()
+            by_attribute: Counter[str] = Counter()
             for (dimension, value, measure), number in counts.items():
                 limit = self._limits.get((subject, dimension), MAX_VALUES)
-                place = _position(pk, day, dimension, value, limit) if dimension else ""
-                named[f"{dimension}#{place}#{measure}"] += number
-            actions: list[Action] = [Path([name]).add(n) for name, n in named.items() if n]
+                position = _position(pk, day, dimension, value, limit) if dimension else ""
+                by_attribute[f"{dimension}#{position}#{measure}"] += number
+            actions: list[Action] = [Path([name]).add(n) for name, n in by_attribute.items() if n]
             if actions:
                 shard = random.randrange(SHARDS)  # noqa: S311  load spreading, not a secret
                 yield MetricsRow(pk, f"{day}#{shard}"), actions
@@ -133,9 +139,9 @@ class Increments:
 def read(
     workspace_id: str, subject: str, first: date, last: date, cost: Cost | None = None
 ) -> dict[date, DayCounts]:
-    """Return the counts of each day from the first to the last, empty days included.
+    """Return the counts of each day from ``first`` to ``last``, including days without counts.
 
-    It takes one query as long as the rows fit into one megabyte.
+    One query is enough if the rows fit into one megabyte.
     """
     sums: Counter[tuple[str, str]] = Counter()
     lists: dict[str, dict[str, list[str]]] = {}
@@ -150,22 +156,22 @@ def read(
     days = {first + timedelta(n): DayCounts() for n in range((last - first).days + 1)}
     for (day, name), number in sums.items():
         if number:
-            dimension, place, measure = name.split("#", 2)
+            dimension, position, measure = name.split("#", 2)
             counts = days[date.fromisoformat(day)]
             if not dimension:
                 counts.totals[measure] = number
             else:
-                value = OTHER if place == OTHER else lists[day][dimension][int(place)]
-                counts.by[dimension][value][measure] = number
+                value = OTHER if position == OTHER else lists[day][dimension][int(position)]
+                counts.by_dimension[dimension][value][measure] = number
     return days
 
 
 def total(days: Iterable[DayCounts]) -> DayCounts:
     """Return the sum of several days."""
-    whole = DayCounts()
+    result = DayCounts()
     for counts in days:
-        whole.include(counts)
-    return whole
+        result.include(counts)
+    return result
 
 
 def _write(row: MetricsRow, actions: list[Action]) -> None:
@@ -179,54 +185,59 @@ def _write(row: MetricsRow, actions: list[Action]) -> None:
 
 
 @lru_cache(maxsize=128)
-def _known(pk: str, day: date) -> dict[str, list[str]]:  # noqa: ARG001  the cache's key
-    """Return the process's cached values of a day. Callers update it; lists only ever grow."""
+def _cached_values(pk: str, day: date) -> dict[str, list[str]]:  # noqa: ARG001  the cache's key
+    """Return the process's cached lists of a day's values. Callers update the dictionary."""
     return {}
 
 
-def forget_values() -> None:
+def clear_value_cache() -> None:
     """Clear the cached values of all days. For tests, which replace the tables."""
-    _known.cache_clear()
+    _cached_values.cache_clear()
 
 
 def _position(pk: str, day: date, dimension: str, value: str, limit: int) -> int | str:
-    """Return the position of a value in the day's list. Appends the value if there is room."""
+    """Return the position of a value in the day's list. Append a new value if the list is not full.
+
+    Return ``other`` if it is full. Lists only grow, so a cached position stays valid.
+    """
     if value == OTHER:
         return OTHER
-    known = _known(pk, day)
-    if not _is_decided(known, dimension, value, limit):
+    known = _cached_values(pk, day)
+    if not _position_is_known(known, dimension, value, limit):
         known.update(_read_values(pk, day))
-    if not _is_decided(known, dimension, value, limit):
+    if not _position_is_known(known, dimension, value, limit):
         known.update(_append(pk, day, dimension, value, limit))
     values = known[dimension]
     return values.index(value) if value in values else OTHER
 
 
-def _is_decided(known: Mapping[str, list[str]], dimension: str, value: str, limit: int) -> bool:
+def _position_is_known(
+    known: Mapping[str, list[str]], dimension: str, value: str, limit: int
+) -> bool:
     values = known.get(dimension, ())
     return value in values or len(values) >= limit
 
 
 def _append(pk: str, day: date, dimension: str, value: str, limit: int) -> dict[str, list[str]]:
-    """Append a value to a day's list, unless it is there or the list is full. Returns the lists."""
+    """Append a new value to a day's list, unless the list is full. Return the day's lists."""
     values = Path([dimension])
-    short: Condition = size(values) < limit  # type: ignore[no-untyped-call]  # PynamoDB's own
-    room = values.does_not_exist() | (short & ~values.contains(value))
-    longer = values.set((values | []).append([value]))
-    table = MetricsRow._get_connection()  # noqa: SLF001  as above
+    is_not_full: Condition = size(values) < limit  # type: ignore[no-untyped-call]  # PynamoDB's own
+    can_append = values.does_not_exist() | (is_not_full & ~values.contains(value))
+    append = values.set((values | []).append([value]))
+    table = MetricsRow._get_connection()  # noqa: SLF001  as in ``_write``
     try:
         answer = table.update_item(
-            pk, f"{day}#{_VALUES}", actions=[longer], condition=room, return_values="ALL_NEW"
+            pk, f"{day}#{_VALUES}", actions=[append], condition=can_append, return_values="ALL_NEW"
         )
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:
             raise_failure(error)
-        return _read_values(pk, day)  # another process was first
+        return _read_values(pk, day)  # full, or another process appended the value
     return _lists(answer["Attributes"])
 
 
 def _read_values(pk: str, day: date) -> dict[str, list[str]]:
-    table = MetricsRow._get_connection()  # noqa: SLF001  as above
+    table = MetricsRow._get_connection()  # noqa: SLF001  as in ``_write``
     with reaching():
         answer = table.get_item(pk, f"{day}#{_VALUES}", consistent_read=True)
     return _lists((answer or {}).get("Item", {}))

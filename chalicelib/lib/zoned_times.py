@@ -1,7 +1,8 @@
-"""Times in IANA zones: names of zones, and conversion from and to local times.
+"""Names of IANA time zones, and conversion between local times and moments.
 
-Ends of ranges are converted leniently, by ``clock.moment_of``. The start of a booking must be
-exact: a local time that a clock change skips or repeats is refused here.
+A moment is a point in time. The start of a booking must be one moment, so ``exact_moment`` refuses
+a local time that a clock change skips or repeats. For the bounds of a range, ``clock.moment_of``
+chooses a moment instead.
 """
 
 from collections.abc import Iterable
@@ -15,11 +16,11 @@ from chalicelib.lib.spans import Span
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 _NOT_PLACES = {"localtime", "Factory"}
-"""Names in zone databases that do not name a place."""
+"""Names in zone databases that are not those of a place."""
 
 
 class LocalTimeError(ValueError):
-    """A local time that matches no moment, or two. The message lists times to send instead."""
+    """A local time that matches no moment, or two. The message contains valid times to send."""
 
 
 class NonexistentTimeError(LocalTimeError):
@@ -31,7 +32,7 @@ class AmbiguousTimeError(LocalTimeError):
 
 
 class LocalTime(NamedTuple):
-    """The local time of a moment: ISO 8601 with the offset, and ``mon`` to ``sun``."""
+    """A local time as ISO 8601 with its UTC offset, and the weekday as ``mon`` to ``sun``."""
 
     text: str
     weekday: str
@@ -41,34 +42,35 @@ class LocalTime(NamedTuple):
 def zones() -> frozenset[str]:
     """Return the names of all zones in the pinned tzdata package, the same on every machine.
 
-    ``available_timezones`` is not used because it opens hundreds of files of the system.
+    ``zoneinfo.available_timezones`` is slower, because it opens hundreds of files.
     """
-    from importlib import resources  # noqa: PLC0415  few requests need it
+    from importlib import resources  # noqa: PLC0415  only some requests need it
 
     names = resources.files("tzdata").joinpath("zones").read_text("utf-8").split()
     return frozenset(names) - _NOT_PLACES
 
 
 def resolve_timezone(
-    given: str | None, resource: str | None, bound: Iterable[str], workspace: str
+    requested: str | None, resource: str | None, bound: Iterable[str], workspace: str
 ) -> str:
-    """Return the zone of input times that have no offset.
+    """Return the zone in which to read input times that have no offset.
 
-    The zone given in the request comes first, then the zone of the named resource, then the zone
-    that all bound resources share. The zone of the workspace is the last choice.
+    It is the first of these that exists: the zone that the request contains, the zone of the
+    requested resource, the zone that all resources bound to the service share, and the zone of the
+    workspace.
     """
     shared = set(bound)
-    return given or resource or (shared.pop() if len(shared) == 1 else workspace)
+    return requested or resource or (shared.pop() if len(shared) == 1 else workspace)
 
 
 def exact_moment(when: datetime, timezone: str) -> datetime:
-    """Return the moment, in UTC, of a time with an offset or of a local time in a zone.
+    """Return the moment, in UTC, of a time with an offset or of a local time in ``timezone``.
 
     Raises:
         NonexistentTimeError: a clock change skips this local time.
         AmbiguousTimeError: a clock change repeats this local time.
     """
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  only some requests need it
 
     if when.tzinfo:
         return when.astimezone(UTC)
@@ -89,7 +91,7 @@ def exact_moment(when: datetime, timezone: str) -> datetime:
 
 def local_time(moment: datetime, timezone: str) -> LocalTime:
     """Return the local time of a moment in a zone."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  only some requests need it
 
     local = moment.astimezone(ZoneInfo(timezone))
     return LocalTime(local.isoformat(timespec="seconds"), WEEKDAYS[local.weekday()])
@@ -104,5 +106,8 @@ def span_of_days(first: date, last: date, timezone: str) -> Span:
 
 
 def count_of_days(first: datetime, last: datetime, timezone: str) -> int:
-    """Return the number of local dates in a range. October in Berlin has 31, in 745 hours."""
+    """Return the number of local dates from ``first`` to ``last``, both included.
+
+    Hours do not determine the number, because a day of a clock change has 23 or 25 of them.
+    """
     return (clock.local_day(last, timezone) - clock.local_day(first, timezone)).days + 1

@@ -1,4 +1,4 @@
-"""Database of the benchmarks: DynamoDB Local, seeded once and kept in build/."""
+"""Database of the benchmarks: DynamoDB Local. Its records are created once and kept in build/."""
 
 import os
 import sys
@@ -16,8 +16,8 @@ from infra.local import dynamodb, workarounds
 from infra.local.seed import NOUNS
 from infra.local.stack import ENDPOINT, LOCAL_AWS
 
-PATIENCE_SECONDS = 60
-"""Read timeout. To describe a table, DynamoDB Local counts its rows, which can take long."""
+READ_TIMEOUT_SECONDS = 60
+"""Read timeout. DynamoDB Local counts the rows of a table to describe it, which can take long."""
 FOLDER = Path(__file__).parents[2] / "build" / "bench" / "data"
 
 
@@ -27,21 +27,24 @@ def workspace(count: int) -> str:
 
 
 @contextmanager
-def seeded(wanted: Mapping[str, Sequence[int]], *, in_memory: bool = False) -> Iterator[None]:
-    """Run a database with the wanted numbers of records during a ``with`` block.
+def seeded(
+    record_counts: Mapping[str, Sequence[int]], *, in_memory: bool = False
+) -> Iterator[None]:
+    """Run the database during a ``with`` block. Create records that are missing.
 
-    Missing records are seeded. With ``in_memory`` these are all records, every time. Scattered rows
-    such as look-ups are nevertheless written much faster to memory than to a large file.
+    ``record_counts`` are the numbers of records by noun; each number has a workspace of its own.
+    With ``in_memory``, nothing is kept and all records are created every time. That can still be
+    faster, because rows in many places, such as look-ups, are slow to write to a large file.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
-    connection.READ_SECONDS = PATIENCE_SECONDS
+    connection.READ_SECONDS = READ_TIMEOUT_SECONDS
     database = dynamodb.start(FOLDER, in_memory=in_memory)
     try:
         os.environ.update(LOCAL_AWS | {ENDPOINT: database.endpoint, "RATE_LIMIT_SCALE": "1000"})
         settings.cache_clear()
         tables.ensure_tables()
         workarounds.apply()
-        for noun, counts in wanted.items():
+        for noun, counts in record_counts.items():
             for count in counts:
                 _seed(noun, count)
         yield
@@ -54,7 +57,7 @@ def _seed(noun: str, count: int) -> None:
     if total == count:
         return
     if total:
-        msg = f"There are {total:,} {noun} in place of {count:,}: remove {FOLDER} and begin again"
+        msg = f"{noun}: expected {count:,} records, found {total:,}. Remove {FOLDER} and try again."
         raise click.ClickException(msg)
     label = f"seeding {count:,} {noun}"
     with click.progressbar(length=count, label=label, file=sys.stderr) as bar:

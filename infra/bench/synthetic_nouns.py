@@ -8,7 +8,7 @@ from pynamodb.attributes import ListAttribute, UnicodeAttribute, UTCDateTimeAttr
 
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import Record
 from infra.local.seed import FIRST_MADE_AT, NOUNS, WORDS
 
@@ -27,7 +27,7 @@ class AppointmentRow(Record):
     status = UnicodeAttribute()
 
 
-APPOINTMENTS = listed(
+APPOINTMENTS = register_listing(
     Listing(
         row=AppointmentRow,
         noun="APPOINTMENT",
@@ -51,7 +51,7 @@ class ContactRow(Record):
     submitted = UnicodeAttribute()
 
 
-CONTACTS = listed(
+CONTACTS = register_listing(
     Listing(
         row=ContactRow,
         noun="CONTACT",

@@ -39,7 +39,7 @@ def configure(path: Path) -> None:
     file = RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=1, encoding="utf-8")
     file.setFormatter(logs.JsonFormatter())
     short = on_terminal() and os.environ.get("LOG") != "json"
-    logs.configure(formatter=ShortFormatter() if short else None, more=[file])
+    logs.configure(formatter=ShortFormatter() if short else None, extra_handlers=[file])
 
 
 def on_terminal() -> bool:

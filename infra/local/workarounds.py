@@ -1,4 +1,4 @@
-"""Workarounds for differences between DynamoDB Local and DynamoDB, as botocore events."""
+"""Handlers of botocore events that work around differences between DynamoDB Local and DynamoDB."""
 
 from typing import Any
 
@@ -6,31 +6,32 @@ from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import ControlRow
 
 PAGE_ROWS = 500
+"""Largest number of rows in a page of a Query."""
 
 
 def apply() -> None:
-    """Register the workarounds on this process's connection. Call it once the endpoint is set."""
+    """Register the workarounds for this process. Call it after the endpoint is set."""
     client = connection().client
     events = client.meta.events
     control = ControlRow.Meta.table_name
 
     def wait_for_commit(**_: object) -> None:
-        """Delay the answer of a transaction until it is on disk.
+        """Read a row after a transaction, to wait until the transaction is on disk.
 
-        DynamoDB Local answers TransactWriteItems when SQLite's COMMIT is only queued. About one
-        kill in fifteen lost the last transaction that had been answered. The queue is processed in
-        order, so an answered read follows the commit. Plain writes commit before they are answered.
+        DynamoDB Local answers TransactWriteItems before SQLite commits. In about one of fifteen
+        kills of the process, the last answered transaction was lost. Reads and commits share a
+        queue, so the read is answered after the commit. Other writes commit before the answer.
         """
         key = {"pk": {"S": "BARRIER"}, "sk": {"S": "-"}}
         client.get_item(TableName=control, Key=key, ConsistentRead=True)
 
-    def end_pages_early(params: dict[str, Any], **_: object) -> None:
-        """Add a limit to each page of a Query.
+    def limit_page_rows(params: dict[str, Any], **_: object) -> None:
+        """Limit the rows of each page of a Query.
 
-        Without a limit, DynamoDB Local reads the rest of the partition for every page. That takes
-        ten seconds per page at 100,000 rows, instead of a third of a second.
+        Without a limit, DynamoDB Local reads the rest of the partition for every page. In a
+        partition of 100,000 rows, a page then takes ten seconds instead of a third of a second.
         """
         params.setdefault("Limit", PAGE_ROWS)
 
     events.register("after-call.dynamodb.TransactWriteItems", wait_for_commit)
-    events.register("provide-client-params.dynamodb.Query", end_pages_early)
+    events.register("provide-client-params.dynamodb.Query", limit_page_rows)

@@ -1,4 +1,8 @@
-"""The operator's commands: a table or a JSON object on stdout, messages on stderr, exit 0 or 1."""
+"""The operator's command line.
+
+A command prints a table or a JSON object to stdout and messages to stderr. Its exit code is 0, or
+1 if it failed.
+"""
 
 import json
 import os
@@ -23,14 +27,17 @@ def connect(stage: str | None, region: str | None = None) -> None:
         endpoint = os.environ.get("DYNAMODB_ENDPOINT")
         if endpoint is None:
             if not state.is_file():
-                msg = f"No local database: {state} is missing. Run make dev, or name a --stage."
+                msg = (
+                    f"No local database: {state} is missing. Run make dev, or choose a deployed "
+                    "stage with --stage."
+                )
                 raise click.ClickException(msg)
             endpoint = json.loads(state.read_text())["endpoint"]
         os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = endpoint
     os.environ.setdefault("OBJECT_STORE", f"file://{state.parent.absolute() / 'objects'}")
     if state.is_file() and (port := json.loads(state.read_text()).get("port")):
         os.environ.setdefault("PUBLIC_URL", f"http://127.0.0.1:{port}")
-    from infra.local.stack import DEMO_BALANCE, LOCAL_AWS, REAL_AWS  # noqa: PLC0415  the command line starts without it
+    from infra.local.stack import DEMO_BALANCE, LOCAL_AWS, REAL_AWS  # noqa: PLC0415  for a fast start
 
     os.environ.setdefault("DEMO_BALANCE", DEMO_BALANCE)
 
@@ -45,36 +52,36 @@ def _connect_to_deployed(stage: str, region: str | None) -> None:
     Raises:
         click.ClickException: the stage is not deployed, or is in another region.
     """
-    from infra.deploy.aws.account import sign_in  # noqa: PLC0415  the command line starts without boto3
+    from infra.deploy.aws.account import sign_in  # noqa: PLC0415  for a start without boto3
     from infra.deploy.published_settings import published  # noqa: PLC0415
 
     account = sign_in(region)
-    known = published(account, stage)
-    if not known:
+    variables = published(account, stage)
+    if not variables:
         msg = (
             f"The stage {stage} is not deployed in {account.region} of the account {account.id}. "
-            f"Give its --region, or run make deploy STAGE={stage}."
+            f"Set its --region, or run make deploy STAGE={stage}."
         )
         raise click.ClickException(msg)
-    os.environ.update(known, STAGE=stage, AWS_DEFAULT_REGION=account.region)
+    os.environ.update(variables, STAGE=stage, AWS_DEFAULT_REGION=account.region)
 
 
 class AdminCommands(OneLineErrors):
-    """The commands below, and one for each of the operator's operations."""
+    """The commands of this module, and a generated command for each operation of the operator."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         return sorted([*super().list_commands(ctx), *operation_commands.commands()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command. Operations are imported only if the command is generated from one."""
+        """Return a command. Operations are imported only for a generated command."""
         declared = super().get_command(ctx, cmd_name)
         return declared or operation_commands.commands().get(cmd_name)
 
 
 @click.group(cls=AdminCommands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--stage", help="A deployed stage; without it, the database of make dev.")
-@click.option("--region", help="The stage's. Default: that of the shell.")
+@click.option("--stage", help="A deployed stage. Default: the local data of make dev.")
+@click.option("--region", help="AWS region of the stage. Default: the region that the shell sets.")
 @click.pass_context
 def admin(ctx: click.Context, stage: str | None, region: str | None) -> None:
     """Manage accounts, workspaces, keys, money, bots, files, sites and products."""
@@ -83,18 +90,20 @@ def admin(ctx: click.Context, stage: str | None, region: str | None) -> None:
 
 @admin.command("import-products")
 @click.option("--workspace", required=True)
-@click.option("--csv", "path", type=FILE, required=True, help="UTF-8 or Windows-1251.")
+@click.option(
+    "--csv", "path", type=FILE, required=True, help="The table, in UTF-8 or Windows-1251."
+)
 @click.option(
     "--prices",
     type=click.Choice(["rubles", "kopecks"]),
-    help="Unit of the table's prices. A table of export-products states its own.",
+    help="Unit of the table's prices. Not needed for a file of export-products.",
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would happen.")
-@click.option("--create-categories", is_flag=True, help="Those that are missing, by their paths.")
+@click.option("--create-categories", is_flag=True, help="Create the categories that do not exist.")
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Where refused rows go as CSV; beside the table if omitted.",
+    help="CSV file to write refused rows to. Default: a file next to the table.",
 )
 @printing.AS_JSON
 @click.pass_context
@@ -111,21 +120,15 @@ def import_products(  # noqa: PLR0913  one for each option
 ) -> None:
     """Create or update products by SKU from a table; empty cells leave fields unchanged.
 
-    Columns have Russian or English headers: артикул
-    sku, название
-    name, цена
-    price, остаток
-    stock, штрихкод
-    barcode, категория
-    category (a name, or a path such as A
-    B), описание
-    description, изображения
-    images (URLs separated by |), статус
-    status. Refused rows are reported with the reason; once corrected, the report itself can be
-    imported. Safe to repeat. A table written by export-products is imported unchanged.
+    Headers are Russian or English: артикул or sku, название or name, цена or price, остаток or
+    stock, штрихкод or barcode, категория or category (a name, or a path such as A / B), описание
+    or description, изображения or images (URLs separated by |), статус or status.
+
+    Refused rows are written to a report with the reasons. Correct them there and import the
+    report. The command is safe to repeat. It also reads the tables that export-products writes.
     """
     ctx.obj()
-    from infra.operator import product_import  # noqa: PLC0415  the command line starts without it
+    from infra.operator import product_import  # noqa: PLC0415  for a fast start
 
     options = product_import.Options(
         prices=prices,
@@ -134,7 +137,7 @@ def import_products(  # noqa: PLR0913  one for each option
         create_categories=create_categories,
     )
     if options.report.resolve() == path.resolve():
-        msg = "The report would overwrite the table; name another --report."
+        msg = "The report would overwrite the table. Choose another file with --report."
         raise click.ClickException(msg)
     run = partial(call, workspace=workspace)
     printing.show(product_import.import_products(run, path, options), as_json=as_json)
@@ -147,19 +150,19 @@ def import_products(  # noqa: PLR0913  one for each option
     "path",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     required=True,
-    help="Where to write; a file that is there is replaced.",
+    help="File to write. An existing file is replaced.",
 )
 @click.pass_context
 def export_products(ctx: click.Context, *, workspace: str, path: Path) -> None:
-    """Write all products of a workspace to a table, for import-products.
+    """Write all products of a workspace to a CSV table that import-products reads.
 
-    Every field is complete. Importing the unchanged table into the same workspace changes nothing.
-    Importing it into another workspace creates equal products and, with --create-categories, their
-    categories. A product without an SKU is identified by its id. Prices are in kopecks, and images
-    are URLs.
+    No value is shortened. Importing the unchanged table into the same workspace changes nothing.
+    Importing it into another workspace creates the same products and, with --create-categories,
+    their categories. A product without an SKU is identified by its id. Prices are
+    in kopecks, and images are URLs.
     """
     ctx.obj()
-    from infra.operator import product_export  # noqa: PLC0415  the command line starts without it
+    from infra.operator import product_export  # noqa: PLC0415  for a fast start
 
     run = partial(call, workspace=workspace)
     printed = product_export.export_products(run, workspace, path)
@@ -173,19 +176,19 @@ def export_products(ctx: click.Context, *, workspace: str, path: Path) -> None:
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    help="A new file, such as bakery.zip; only you may read it.",
+    help="File to create, such as bakery.zip. Only your user can read it.",
 )
 @printing.AS_JSON
 @click.pass_context
 def export_workspace(ctx: click.Context, *, workspace: str, path: Path, as_json: bool) -> None:
-    """Write a complete workspace to a zip file, for import.
+    """Write a workspace to a zip file that the import command reads.
 
-    The file does not contain accounts, keys, money, audit log and blog. It contains unencrypted
-    personal data: protect it as you protect the database. The workspace stays in use during the
+    The file contains no accounts, keys, balances, audit log or blog. It contains unencrypted
+    personal data. Protect it as you protect the database. The workspace stays in use during the
     export, so the file is not a snapshot.
     """
     ctx.obj()
-    from infra.operator.transfer import export  # noqa: PLC0415  the command line starts without it
+    from infra.operator.transfer import export  # noqa: PLC0415  for a fast start
 
     printing.show(export.export(workspace, path), as_json=as_json)
 
@@ -196,12 +199,12 @@ def export_workspace(ctx: click.Context, *, workspace: str, path: Path, as_json:
     "--account",
     "--owner",
     "owner",
-    help="E-mail of the account to own it; that of its former owner if omitted.",
+    help="E-mail of the account that will own it. Default: the former owner's e-mail.",
 )
 @click.option(
     "--ids",
     type=click.Choice(["keep", "new"]),
-    help="new: a copy, beside the original. keep: needed for a file of another stage.",
+    help="new: import a copy with new ids. keep: keep the ids. Required for another stage's file.",
 )
 @printing.AS_JSON
 @click.pass_context
@@ -213,12 +216,12 @@ def import_workspace(
     ids: Any,  # noqa: ANN401  one of the choices
     as_json: bool,
 ) -> None:
-    """Create a workspace from a file that export wrote; safe to repeat after an interruption.
+    """Create a workspace from a file of the export command. Repeat it after an interruption.
 
-    Nothing is overwritten, and nothing is written before the whole file is checked. Members who
-    have an account here join; keys are not copied.
+    The whole file is checked before anything is written, and nothing is overwritten. Members who
+    have an account on this stage become members. API keys are not imported.
     """
     ctx.obj()
-    from infra.operator.transfer import importing  # noqa: PLC0415  the command line starts without it
+    from infra.operator.transfer import importing  # noqa: PLC0415  for a fast start
 
     printing.show(importing.import_workspace(path, owner=owner, ids=ids), as_json=as_json)

@@ -252,10 +252,10 @@ def _columns(names: Sequence[str]) -> dict[str, int]:
     """Return the index of each column, by field."""
     counted = Counter(_known(names))
     if "sku" not in counted:
-        msg = f"No column is an SKU (артикул, sku); there are: {', '.join(names) or 'none'}."
+        msg = f"No column has the header sku or артикул. Headers: {', '.join(names) or 'none'}."
         raise TableError(msg)
     if twice := [name for name, count in counted.items() if count > 1]:
-        msg = f"Several columns hold the {', '.join(twice)}; leave one of each."
+        msg = f"Several columns contain {', '.join(twice)}. Leave one of each."
         raise TableError(msg)
     return {HEADERS[_header(name)]: i for i, name in enumerate(names) if _header(name) in HEADERS}
 
@@ -267,7 +267,7 @@ def _row(
     given = {name: cells[i].strip() for name, i in columns.items() if i < len(cells)}
     item: dict[str, Any] = {name: text for name, text in given.items() if text}
     if any(cell.strip() for cell in cells[len(names) :]):
-        fault: str | None = f"{len(cells)} cells, but the header has {len(names)}"
+        fault: str | None = f"expected at most {len(names)} cells, received {len(cells)}"
         return Row(number, cells, item, fault)
     if "sku" not in item:
         return Row(number, cells, item, "sku: is required")
@@ -286,7 +286,7 @@ def _row(
 def _exported_row(number: int, cells: Sequence[str]) -> Row:
     """Read a row of an exported table. Empty cells are omitted, as in any table."""
     if len(cells) > len(EXPORT_COLUMNS):
-        fault = f"{len(cells)} cells, but the header has {len(EXPORT_COLUMNS)}"
+        fault = f"expected at most {len(EXPORT_COLUMNS)} cells, received {len(cells)}"
         return Row(number, cells, {}, fault)
     given = zip(_EXPORT_FIELDS, cells, strict=False)
     item: dict[str, Any] = {name: text for name, text in given if text and name}
@@ -305,7 +305,7 @@ def _exported_row(number: int, cells: Sequence[str]) -> Row:
 def _stock(text: str, _: Unit) -> int:
     pieces = number(text)
     if pieces != int(pieces):
-        msg = f'expected whole pieces, received "{text}"'
+        msg = f'expected a whole number, received "{text}"'
         raise CellError(msg)
     return int(pieces)
 
@@ -335,7 +335,12 @@ def _refuse_repeated(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         numbers.setdefault(line_fold(row.sku), []).append(row.number)
     return [
-        Row(row.number, row.cells, row.item, f"sku: also in row {_others(same, row.number)}")
+        Row(
+            row.number,
+            row.cells,
+            row.item,
+            f"sku: expected once in the table, also in rows {_others(same, row.number)}",
+        )
         if row.sku and len(same := numbers[line_fold(row.sku)]) > 1 and row.fault is None
         else row
         for row in rows

@@ -13,7 +13,7 @@ import click
 from chalicelib.core.errors import AppError
 from chalicelib.core.text import fold
 from chalicelib.core.wire import parsing
-from chalicelib.domains.catalog.operations.batches import MAX_AT_ONCE, OK
+from chalicelib.domains.catalog.operations.batches import MAX_BATCH_PRODUCTS, OK
 from chalicelib.domains.catalog.operations.upsert_items import ItemById, UpsertItem
 from infra.operator import product_csv
 from infra.operator.product_csv import CellError, Row, TableError, Unit
@@ -57,8 +57,8 @@ def import_products(call: Call, path: Path, options: Options) -> dict[str, Any]:
     run = _Run(call, _Categories(call, options), options.dry_run)
     rows, stopped = table.rows, None
     with click.progressbar(length=len(rows), label=path.name, file=sys.stderr) as bar:
-        for start in range(0, len(rows), MAX_AT_ONCE):
-            batch = rows[start : start + MAX_AT_ONCE]
+        for start in range(0, len(rows), MAX_BATCH_PRODUCTS):
+            batch = rows[start : start + MAX_BATCH_PRODUCTS]
             try:
                 run.send(batch)
             except AppError as error:

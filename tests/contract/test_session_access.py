@@ -1,4 +1,4 @@
-"""Console sessions: a person never reaches data outside the session's workspace."""
+"""Console sessions: a signed-in user reads and changes only the data of the session's workspace."""
 
 import json
 from collections.abc import Callable
@@ -33,41 +33,39 @@ def foreign_records(restore: Callable[..., World]) -> WorkspaceIds:
     return WorkspaceIds.in_workspace(other.workspace_id, other.things)
 
 
-def call_as_owner(
-    operation: Operation, own_records: WorkspaceIds, arguments: dict[str, Any]
-) -> Any:
-    """Call an operation as the owner of a workspace."""
+def call_as_owner(operation: Operation, ids: WorkspaceIds, arguments: dict[str, Any]) -> Any:
+    """Call an operation in a console session of the workspace's owner."""
     return in_console(
-        own_records.workspace_id,
+        ids.workspace_id,
         operation.name,
-        account_id=own_records.account_id,
+        account_id=ids.account_id,
         key=None,
         **arguments,
     )
 
 
-def refusal(
-    operation: Operation, own_records: WorkspaceIds, arguments: dict[str, Any]
+def failed_call(
+    operation: Operation, ids: WorkspaceIds, arguments: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """Make a call that must fail, and return the whole failure."""
+    """Make a call that must fail. Return the status, code, message and details of the error."""
     with pytest.raises(AppError) as caught:
-        call_as_owner(operation, own_records, arguments)
+        call_as_owner(operation, ids, arguments)
     error = caught.value
     return error.status, error.code, error.message, error.details
 
 
-def by_name(operations: list[Operation]) -> Any:
+def for_each(operations: list[Operation]) -> Any:
     return pytest.mark.parametrize("operation", operations, ids=lambda o: o.name)
 
 
-def test_every_operation_for_the_console_has_an_example() -> None:
+def test_every_console_operation_has_exactly_one_example() -> None:
     names = {operation.name for operation in REGISTRY.of(Audience.SESSION)}
-    shown = {operation.name for operation in REGISTRY if operation.example is not None}
-    assert SESSION_EXAMPLES.keys() == names - shown
+    with_example = {operation.name for operation in REGISTRY if operation.example is not None}
+    assert SESSION_EXAMPLES.keys() == names - with_example
 
 
-@by_name(session_operations())
-def test_every_example_works_in_the_persons_own_workspace(
+@for_each(session_operations())
+def test_every_example_works_in_the_users_own_workspace(
     operation: Operation, own_records: WorkspaceIds
 ) -> None:
     assert isinstance(
@@ -75,32 +73,34 @@ def test_every_example_works_in_the_persons_own_workspace(
     )
 
 
-@by_name(session_operations(naming=True))
-def test_another_workspaces_ids_are_answered_like_unknown_ids(
+@for_each(session_operations(with_ids=True))
+def test_ids_of_another_workspace_fail_like_unknown_ids(
     operation: Operation, own_records: WorkspaceIds, foreign_records: WorkspaceIds
 ) -> None:
     before = without_key_usage(all_rows())
-    foreign = refusal(operation, own_records, session_example(operation, foreign_records))
-    unknown = refusal(operation, own_records, session_example(operation, WorkspaceIds.unknown()))
+    foreign = failed_call(operation, own_records, session_example(operation, foreign_records))
+    unknown = failed_call(
+        operation, own_records, session_example(operation, WorkspaceIds.unknown())
+    )
     assert foreign == unknown
     assert foreign[:2] == (404, "not_found")
     assert without_key_usage(all_rows()) == before
 
 
-@by_name(session_operations(naming=False))
-def test_operations_without_an_id_show_and_change_nothing_of_another_workspace(
+@for_each(session_operations(with_ids=False))
+def test_operations_without_ids_neither_return_nor_change_data_of_another_workspace(
     operation: Operation, own_records: WorkspaceIds, foreign_records: WorkspaceIds
 ) -> None:
     arguments = session_example(operation, own_records)
     if "workspace_id" in operation.input.model_fields:
         arguments["workspaceId"] = foreign_records.workspace_id
     before = rows_of(foreign_records)
-    said = json.dumps(call_as_owner(operation, own_records, arguments))
-    assert not [thing for thing in foreign_records.ids if thing in said]
+    result = json.dumps(call_as_owner(operation, own_records, arguments))
+    assert not [record_id for record_id in foreign_records.ids if record_id in result]
     assert rows_of(foreign_records) == before
 
 
-def rows_of(own_records: WorkspaceIds) -> dict[str, Any]:
-    """Return the rows of a workspace and of its owner's account."""
-    whose = (own_records.workspace_id, own_records.account_id)
-    return {n: row for n, row in all_rows().items() if any(each in str(row) for each in whose)}
+def rows_of(ids: WorkspaceIds) -> dict[str, Any]:
+    """Return the rows that contain the id of a workspace or of its owner's account."""
+    owners = (ids.workspace_id, ids.account_id)
+    return {n: row for n, row in all_rows().items() if any(each in str(row) for each in owners)}

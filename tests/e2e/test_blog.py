@@ -14,7 +14,7 @@ from chalicelib.lib.markup import markdown
 from infra.local.demo.posts import POSTS
 from tests.conftest import Api, Owner
 from tests.e2e.conftest import markup_errors, save_screenshot
-from tests.factories.examples import written
+from tests.factories.examples import create_post
 
 CORPUS = Path(__file__).parent / "corpus" / "xss.txt"
 """The Big List of Naughty Strings, Script Injection (MIT; the licence is beside the file)."""
@@ -83,7 +83,7 @@ def test_no_script_in_a_post_runs(chunk: int, service: str, browser: Browser) ->
     for number, payload in enumerate(PAYLOADS[chunk::CHUNKS]):
         line = title_of(payload, 300)
         try:
-            written(
+            create_post(
                 title=line,
                 slug=f"p{number}",
                 description=line,
@@ -137,8 +137,10 @@ def blog(service: str) -> str:
     """A blog with the demo's posts."""
     for post in reversed(POSTS):
         values = {n: v for n, v in post._asdict().items() if n != "drawings"}
-        written(**values | {"tags": list(post.tags)})
-    written(title="Ж" * 300, slug="long", status="published", content="x" * 300, author="y" * 200)
+        create_post(**values | {"tags": list(post.tags)})
+    create_post(
+        title="Ж" * 300, slug="long", status="published", content="x" * 300, author="y" * 200
+    )
     return f"{service}/blog"
 
 

@@ -1,4 +1,4 @@
-"""The demo bakery's site in a browser: a visitor books a class, fills in the form and chats."""
+"""The site of the demo bakery in a browser: booking a class, submitting a form, and the chat."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def api(
     monkeypatch: pytest.MonkeyPatch,
     reload_settings: Callable[[], None],
 ) -> Api:
-    """The API through the demo's key, after the first start."""
+    """The API with the demo's key, after the demo was created."""
     monkeypatch.setenv("DEMO_BALANCE", "100000")
     reload_settings()
     return Api(seed(DataDir(tmp_path / "data")))
@@ -42,7 +42,7 @@ def home(api: Api) -> str:
     return url
 
 
-def follow(page: Page, name: str) -> None:
+def follow_menu_link(page: Page, name: str) -> None:
     page.get_by_role("navigation").get_by_role("link", name=name).click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
 
@@ -50,28 +50,28 @@ def follow(page: Page, name: str) -> None:
 def test_a_visitor_books_a_class_on_the_demo_site(api: Api, home: str, open_url: Opened) -> None:
     with open_url(home, **DESKTOP) as page:
         assert page.url == f"{home}/"
-        follow(page, "Мастер-классы")
+        follow_menu_link(page, "Мастер-классы")
         assert urlsplit(page.url).path == urlsplit(f"{home}/classes").path
         page.get_by_role("link", name="Выбрать время").nth(1).click()
-        book = page.locator(".book")
-        expect(book.get_by_label("Занятие")).to_contain_text(school.SERVICES[1].name)
-        expect(book.locator(".times label").first).to_be_visible()
-        book.locator(".days label").last.click()
-        book.locator(".times label").last.click()
-        book.get_by_label("Имя").fill("Ирина")
-        book.get_by_label("Телефон").fill("12")
-        book.get_by_role("button", name="Записаться").click()
-        expect(book.get_by_role("status")).to_contain_text("Проверьте телефон")
-        book.get_by_label("Телефон").fill("8 916 555-77-88")
-        book.get_by_role("button", name="Записаться").dblclick()
+        booking_form = page.locator(".book")
+        expect(booking_form.get_by_label("Занятие")).to_contain_text(school.SERVICES[1].name)
+        expect(booking_form.locator(".times label").first).to_be_visible()
+        booking_form.locator(".days label").last.click()
+        booking_form.locator(".times label").last.click()
+        booking_form.get_by_label("Имя").fill("Ирина")
+        booking_form.get_by_label("Телефон").fill("12")
+        booking_form.get_by_role("button", name="Записаться").click()
+        expect(booking_form.get_by_role("status")).to_contain_text("Проверьте телефон")
+        booking_form.get_by_label("Телефон").fill("8 916 555-77-88")
+        booking_form.get_by_role("button", name="Записаться").dblclick()
         expect(page.get_by_role("heading", name="Вы записаны!")).to_be_visible()
         save_screenshot(page, "demo-booked-desktop")
         calendar = page.get_by_role("link", name="Добавить в календарь").get_attribute("href")
         assert calendar
         assert page.request.get(calendar).text().startswith("BEGIN:VCALENDAR")
     booked = api.get("/api/bookings/list?size=100")["bookings"]
-    (made,) = [each for each in booked if each["client"]["name"] == "Ирина"]
-    assert made["serviceName"] == school.SERVICES[1].name
+    (booking,) = [each for each in booked if each["client"]["name"] == "Ирина"]
+    assert booking["serviceName"] == school.SERVICES[1].name
 
 
 def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
@@ -81,7 +81,7 @@ def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
         chatting(page, "Сколько стоит бородинский хлеб?")
         expect(last(page)).to_contain_text("195")
         page.keyboard.press("Escape")
-        follow(page, "Контакты")
+        follow_menu_link(page, "Контакты")
         page.clock.fast_forward(5_000)
         form = page.locator(".svc-form")
         form.get_by_label("Как к вам обращаться").fill("Ирина")
@@ -95,7 +95,7 @@ def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
 
 
 @pytest.mark.parametrize("screen", [PHONE, DESKTOP], ids=["phone", "desktop"])
-def test_every_page_of_the_demo_site_fits_and_is_accessible(
+def test_every_page_of_the_demo_site_fits_the_screen_and_is_accessible(
     api: Api, home: str, open_url: Opened, screen: dict[str, Any]
 ) -> None:
     (site,) = api.get("/api/projects/list")["projects"]
@@ -115,7 +115,7 @@ def test_every_page_of_the_demo_site_fits_and_is_accessible(
             save_screenshot(page, f"demo-{slug}-{screen['viewport']['width']}")
 
 
-def test_without_script_the_demo_site_explains_how_to_book(home: str, open_url: Opened) -> None:
+def test_without_javascript_the_demo_site_explains_how_to_book(home: str, open_url: Opened) -> None:
     with open_url(f"{home}/classes", java_script_enabled=False) as page:
         assert re.search("включите JavaScript или позвоните", page.content())
         expect(page.locator(".book")).to_be_hidden()

@@ -45,7 +45,7 @@ def one_day(workspace: str, day: date = DAY, subject: str = "site") -> metrics.D
 def plain(counts: metrics.DayCounts) -> tuple[dict[str, int], dict[str, dict[str, Any]]]:
     return dict(counts.totals), {
         dimension: {value: dict(measures) for value, measures in values.items()}
-        for dimension, values in counts.by.items()
+        for dimension, values in counts.by_dimension.items()
     }
 
 
@@ -109,14 +109,14 @@ class TestCounting:
     def test_any_text_may_be_a_value(self, value: str, workspace: str) -> None:
         for _ in range(2):
             count(workspace, {"views": 1}, page=value)
-        ((told, measures),) = one_day(workspace).by["page"].items()
+        ((told, measures),) = one_day(workspace).by_dimension["page"].items()
         assert measures == {"views": 2}
         assert told == value or len(told.encode()) <= metrics.MAX_VALUE_BYTES
 
     def test_values_with_the_same_first_512_bytes_count_as_one(self, workspace: str) -> None:
         count(workspace, {"views": 1}, page="x" * 512 + "a")
         count(workspace, {"views": 1}, page="x" * 512 + "b")
-        assert one_day(workspace).by["page"] == {"x" * 512: {"views": 2}}
+        assert one_day(workspace).by_dimension["page"] == {"x" * 512: {"views": 2}}
 
 
 class TestManyValues:
@@ -129,12 +129,12 @@ class TestManyValues:
             count(workspace, {"views": 1}, page="/129")
             count(workspace, {"views": 1}, page="/99")
         counts = one_day(workspace)
-        pages = counts.by["page"]
+        pages = counts.by_dimension["page"]
         assert len(pages) == metrics.MAX_VALUES + 1
         assert pages[OTHER] == {"views": 33}
         assert pages["/99"] == {"views": 4}
         assert sum(m["views"] for m in pages.values()) == counts.totals["views"] == 136
-        assert counts.by["referrer"] == {"one": {"views": 130}}
+        assert counts.by_dimension["referrer"] == {"one": {"views": 130}}
 
     @pytest.mark.slow
     @pytest.mark.slow
@@ -144,7 +144,7 @@ class TestManyValues:
             for number in range(start, start + 46):
                 increments.add("bot", DAY, {"opened": 1}, max_values=200, url=f"/{number}")
             increments.write()
-        urls = one_day(workspace, subject="bot").by["url"]
+        urls = one_day(workspace, subject="bot").by_dimension["url"]
         assert len(urls) == 201
         assert urls[OTHER] == {"opened": 30}
 
@@ -154,12 +154,12 @@ class TestManyValues:
                 count(workspace, {"views": 1}, day, max_values=2, page=f"/{day}/{number}")
         for day in (DAY, DAY + timedelta(1)):
             values = {f"/{day}/0", f"/{day}/1", OTHER}
-            assert one_day(workspace, day).by["page"].keys() == values
+            assert one_day(workspace, day).by_dimension["page"].keys() == values
 
     def test_a_count_made_as_other_is_decremented_from_other(self, workspace: str) -> None:
         for number in range(4):
             count(workspace, {"created": 1}, max_values=2, source=f"s{number}")
-        metrics.forget_values()  # as in another process
+        metrics.clear_value_cache()  # as in another process
         for number in range(4):
             count(workspace, {"created": -1}, max_values=2, source=f"s{number}")
         assert plain(one_day(workspace)) == ({}, {})
@@ -234,8 +234,8 @@ class TestConcurrency:
         run_concurrently(30, work)
         counts = one_day(workspace, subject="crm")
         assert counts.totals == {"created": 300, "status:new": 600, "status:completed": -300}
-        assert counts.by["page"] == {"/": counts.totals}
-        sources = counts.by["source"]
+        assert counts.by_dimension["page"] == {"/": counts.totals}
+        sources = counts.by_dimension["source"]
         assert len(sources) == self.LIMIT + 1
         added = Counter[str]()
         for measures in sources.values():
@@ -248,13 +248,13 @@ class TestConcurrency:
     def test_independent_processes_agree_on_the_positions_of_values(
         self, workspace: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(metrics, "_known", lru_cache(maxsize=0)(lambda *_: {}))
+        monkeypatch.setattr(metrics, "_cached_values", lru_cache(maxsize=0)(lambda *_: {}))
 
         def work(thread: int) -> None:
             count(workspace, {"views": 1}, max_values=8, page=f"/{thread % 12}")
 
         run_concurrently(24, work)
-        pages = one_day(workspace).by["page"]
+        pages = one_day(workspace).by_dimension["page"]
         assert len(pages) == 9
         assert pages.pop(OTHER) == {"views": 8}
         assert all(measures == {"views": 2} for measures in pages.values())
@@ -395,7 +395,7 @@ def test_statistics_equal_a_naive_recount(zone: str, leads: list[Any]) -> None:
     days = metrics.read(workspace, "site", date(2027, 3, 10), date(2027, 3, 18))
     for day, counts in days.items():
         found.update({(day, measure): n for measure, n in counts.totals.items()})
-        for source, measures in counts.by["source"].items():
+        for source, measures in counts.by_dimension["source"].items():
             found.update({(day, source, measure): n for measure, n in measures.items()})
     assert found == recount(histories, limit)
 

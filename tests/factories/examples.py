@@ -94,7 +94,7 @@ class Things:
         line = {"productId": product["id"], "quantity": 2}
         lead = submit(form, name="Ada", email=f"{new_id()}@example.com", items=[line])
         client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
-        post = written(title="How we bake", content="With *time*.")
+        post = create_post(title="How we bake", content="With *time*.")
         agent = api.post("/api/agents/create", AGENT)["agent"]["id"]
         workspace_id = AGENTS.workspace_of(agent)
         assert workspace_id
@@ -162,7 +162,7 @@ def submit(
     return lead
 
 
-def written(**values: Any) -> dict[str, Any]:
+def create_post(**values: Any) -> dict[str, Any]:
     """Write a post of the platform's blog as an ADMIN account, and return it."""
     admin = ApiKeyPrincipal(
         key_id="blog", account_id="writer", plan="business", role="admin", scopes=frozenset(Scope)

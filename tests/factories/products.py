@@ -10,7 +10,7 @@ from PIL import Image
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Api, Owner
-from tests.fakes.internet import Internet, Server, says
+from tests.fakes.internet import Internet, Server, http_response
 
 LIST, CREATE, UPDATE, DELETE, DUPLICATE, REORDER, BULK = (
     f"/api/products/{call}"
@@ -96,7 +96,7 @@ def make(owner: Owner, count: int, **fields: Any) -> list[str]:
 
 def serve_images(net: Internet) -> Server:
     """Serve ten images at ``AWAY``. Other paths there are not found."""
-    server = net.serve(AWAY, says(b"no", "404 Not Found"))
+    server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
     for number in range(10):
-        server.pages[f"/{number}.png"] = says(png(number), content_type="image/png")
+        server.pages[f"/{number}.png"] = http_response(png(number), content_type="image/png")
     return server

@@ -103,7 +103,7 @@ def uses_workspace_ids(operation: Operation) -> bool:
     return one != other
 
 
-def session_operations(*, naming: bool | None = None) -> list[Operation]:
+def session_operations(*, with_ids: bool | None = None) -> list[Operation]:
     """Return the operations for the console, either those that use ids or those that do not."""
     found = REGISTRY.of(Audience.SESSION)
-    return [o for o in found if naming is None or uses_workspace_ids(o) is naming]
+    return [o for o in found if with_ids is None or uses_workspace_ids(o) is with_ids]

@@ -132,7 +132,7 @@ def net(
     made.close()
 
 
-def says(body: bytes = b"hello", status: str = "200 OK", **headers: str) -> Answer:
+def http_response(body: bytes = b"hello", status: str = "200 OK", **headers: str) -> Answer:
     """Answer with a valid response."""
     headers = {"content_length": str(len(body))} | headers
     lines = [f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()]
@@ -146,7 +146,7 @@ def raw(data: bytes) -> Answer:
 
 def to(location: str, status: str = "302 Found") -> Answer:
     """Redirect to a URL."""
-    return says(b"", status, location=location)
+    return http_response(b"", status, location=location)
 
 
 def drip(begin: bytes, forever: bytes, pause: float = 0.02) -> Answer:

@@ -24,7 +24,7 @@ from tests.fakes.internet import (
     Internet,
     Server,
     flood,
-    says,
+    http_response,
     to,
 )
 from tests.support.patience import PATIENCE
@@ -72,7 +72,7 @@ class TestResolving:
     def test_the_checked_address_is_used_even_if_the_next_lookup_differs(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        net.serve(HTTP, says(b"outside"))
+        net.serve(HTTP, http_response(b"outside"))
         answers = iter([[PUBLIC], ["127.0.0.1"], ["127.0.0.1"]])
         asked = []
 
@@ -96,7 +96,7 @@ class TestResolving:
         assert net.connections == [(PUBLIC, 80)]
 
     def test_the_next_address_is_tried_if_one_does_not_connect(self, net: Internet) -> None:
-        net.serve(HTTP, says())
+        net.serve(HTTP, http_response())
         net.names["files.example.com"] = ["8.8.8.8", "2606:4700::1111", PUBLIC]
         assert fetch.fetch(HTTP, allow_http=True).body == b"hello"
         assert net.connections == [("8.8.8.8", 80), ("2606:4700::1111", 80), (PUBLIC, 80)]
@@ -132,8 +132,8 @@ class TestResolving:
         assert net.lookups == ["dead.example.com"]
 
     def test_an_ip_address_is_not_looked_up(self, net: Internet) -> None:
-        net.serve(f"http://{PUBLIC}", says())
-        net.serve("http://[2606:4700::1111]", says(b"six"), address="2606:4700::1111")
+        net.serve(f"http://{PUBLIC}", http_response())
+        net.serve("http://[2606:4700::1111]", http_response(b"six"), address="2606:4700::1111")
         assert fetch.fetch(f"http://{PUBLIC}", allow_http=True).body == b"hello"
         assert fetch.fetch("http://[2606:4700:0::1111]", allow_http=True).body == b"six"
         assert net.lookups == []
@@ -155,7 +155,7 @@ class TestResolving:
             fetch.fetch(HTTPS, within=1.5)
 
     def test_only_the_given_address_is_connected_to(self) -> None:
-        server = Server(says())
+        server = Server(http_response())
         with fetch.connect(("127.0.0.1", server.port), 1.0) as sock:
             assert sock.getpeername() == ("127.0.0.1", server.port)
         server.close()
@@ -163,7 +163,7 @@ class TestResolving:
 
 class TestRequest:
     def test_a_request_has_the_urls_host_and_no_data_of_the_service(self, net: Internet) -> None:
-        server = net.serve(HTTP, says())
+        server = net.serve(HTTP, http_response())
         fetch.fetch(HTTP + "/a b?c=ё#d", allow_http=True, accept="image/*")
         agent = f"Workspace-Automation-API/{VERSION} (+http://127.0.0.1:8000)"
         assert server.requests[0].split("\r\n") == [
@@ -188,23 +188,23 @@ class TestRequest:
     def test_a_request_names_a_non_default_port(
         self, url: str, address: str, host: str, net: Internet
     ) -> None:
-        server = net.serve(url, says(), address=address)
+        server = net.serve(url, http_response(), address=address)
         fetch.fetch(url, allow_http=True)
         assert f"\r\nHost: {host}\r\n" in server.requests[0]
 
     def test_tls_names_the_host_and_checks_its_certificate(self, net: Internet) -> None:
-        server = net.serve(HTTPS, says(b"secret"))
+        server = net.serve(HTTPS, http_response(b"secret"))
         assert fetch.fetch(HTTPS).body == b"secret"
         assert server.names == ["files.example.com"]
         assert "Host: files.example.com\r\n" in server.requests[0]
 
     def test_the_certificate_of_an_ip_address_is_checked(self, net: Internet) -> None:
-        server = net.serve(f"https://{PUBLIC}", says())
+        server = net.serve(f"https://{PUBLIC}", http_response())
         assert fetch.fetch(f"https://{PUBLIC}").body == b"hello"
         assert server.names == [None]
 
     def test_a_host_in_another_script_is_named_in_punycode(self, net: Internet) -> None:
-        server = net.serve("https://xn--e1afmkfd.xn--p1ai", says())
+        server = net.serve("https://xn--e1afmkfd.xn--p1ai", http_response())
         assert fetch.fetch("https://Пример.рф./").url == "https://xn--e1afmkfd.xn--p1ai/"
         assert server.names == ["xn--e1afmkfd.xn--p1ai"]
 
@@ -212,7 +212,7 @@ class TestRequest:
     def test_no_request_is_sent_to_a_server_with_another_hosts_certificate(
         self, other: str, net: Internet
     ) -> None:
-        server = net.serve(HTTPS, says(), certified=other)
+        server = net.serve(HTTPS, http_response(), certified=other)
         with pytest.raises(UpstreamError, match="no valid certificate"):
             fetch.fetch(HTTPS)
         assert server.requests == []
@@ -221,7 +221,7 @@ class TestRequest:
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.undo()
-        server = net.serve(HTTPS, says())
+        server = net.serve(HTTPS, http_response())
         monkeypatch.setattr(fetch, "connect", net.connect)
         monkeypatch.setattr(dns, "lookup_addresses", net.lookup)
         with pytest.raises(UpstreamError, match="no valid certificate"):
@@ -248,7 +248,7 @@ class TestRequest:
             monkeypatch.setenv(name.upper(), "http://127.0.0.1:9")
         monkeypatch.setenv("HOME", str(tmp_path))
         (tmp_path / ".netrc").write_text("default login me password secret")
-        server = net.serve(HTTPS, says())
+        server = net.serve(HTTPS, http_response())
         assert fetch.fetch(HTTPS).body == b"hello"
         assert net.connections == [(PUBLIC, 443)]
         assert "uthorization" not in server.requests[0]
@@ -259,7 +259,7 @@ class TestRequest:
         def answer(body: bytes) -> Answer:
             def when_all_are_here(sock: socket.socket) -> None:
                 together.wait()
-                says(body)(sock)
+                http_response(body)(sock)
 
             return when_all_are_here
 
@@ -275,7 +275,9 @@ class TestRequest:
 class TestRedirects:
     def test_three_redirects_are_followed(self, net: Internet) -> None:
         first = net.serve(HTTP, to("/b", "301 Moved"), to(HTTPS + "/c", "308 Moved"))
-        then = net.serve(HTTPS, to("//Files.example.com:443/d?e", "303 See"), says(b"there"))
+        then = net.serve(
+            HTTPS, to("//Files.example.com:443/d?e", "303 See"), http_response(b"there")
+        )
         found = fetch.fetch(HTTP + "/a", allow_http=True)
         assert (found.url, found.body) == (HTTPS + "/d?e", b"there")
         assert (first.paths, then.paths) == (["/a", "/b"], ["/c", "/d?e"])
@@ -290,7 +292,7 @@ class TestRedirects:
 
     def test_redirects_stay_on_https_unless_the_caller_allows_http(self, net: Internet) -> None:
         net.serve(HTTPS, to(HTTP))
-        net.serve(HTTP, says())
+        net.serve(HTTP, http_response())
         with pytest.raises(RefusedUrlError, match=r"redirects to a URL that is refused: .*http:"):
             fetch.fetch(HTTPS)
         assert net.connections == [(PUBLIC, 443)]
@@ -307,13 +309,13 @@ class TestRedirects:
         assert len(net.connections) == 1
 
     def test_a_redirect_without_a_location_is_refused(self, net: Internet) -> None:
-        net.serve(HTTP, says(b"", "302 Found"))
+        net.serve(HTTP, http_response(b"", "302 Found"))
         with pytest.raises(UpstreamError, match="leads nowhere"):
             fetch.fetch(HTTP, allow_http=True)
 
     def test_redirects_send_no_cookies_and_no_referer(self, net: Internet) -> None:
-        answer = says(b"", "302 Found", location="/b", set_cookie="a=b; Path=/")
-        server = net.serve(HTTP, answer, says())
+        answer = http_response(b"", "302 Found", location="/b", set_cookie="a=b; Path=/")
+        server = net.serve(HTTP, answer, http_response())
         fetch.fetch(HTTP, allow_http=True)
         assert server.requests[0] == server.requests[1].replace("GET /b ", "GET / ")
 
@@ -331,7 +333,7 @@ class TestRedirects:
     def test_a_redirect_cannot_inject_a_header(
         self, location: str, path: str, net: Internet
     ) -> None:
-        server = net.serve(HTTP, to(location), says())
+        server = net.serve(HTTP, to(location), http_response())
         fetch.fetch(HTTP, allow_http=True)
         assert server.paths == ["/", path]
         assert "\r\nX-Injected" not in server.requests[1]
@@ -339,7 +341,7 @@ class TestRedirects:
 
     def test_bodies_of_redirects_are_not_read(self, net: Internet) -> None:
         begin = b"HTTP/1.1 302 Found\r\nLocation: /b\r\n\r\n"
-        net.serve(HTTP, flood(begin, bytes(MB)), says())
+        net.serve(HTTP, flood(begin, bytes(MB)), http_response())
         assert fetch.fetch(HTTP, allow_http=True).body == b"hello"
 
 

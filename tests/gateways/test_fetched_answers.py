@@ -27,9 +27,9 @@ from tests.fakes.internet import (
     Internet,
     drip,
     flood,
+    http_response,
     raw,
     reset,
-    says,
     silence,
     to,
 )
@@ -42,7 +42,7 @@ class TestAnswer:
     def test_an_answer_has_the_final_url_the_declared_type_and_the_body(
         self, declared: str, net: Internet
     ) -> None:
-        net.serve(HTTP, to("/b?c"), says(b"\x89PNG", content_type=declared))
+        net.serve(HTTP, to("/b?c"), http_response(b"\x89PNG", content_type=declared))
         found = fetch.fetch(HTTP, allow_http=True)
         assert found == fetch.Fetched(HTTP + "/b?c", declared, b"\x89PNG")
 
@@ -64,19 +64,19 @@ class TestAnswer:
         ],
     )
     def test_a_compressed_answer_is_unpacked(self, packed: bytes, net: Internet) -> None:
-        net.serve(HTTP, says(packed, content_encoding="GZIP"))
+        net.serve(HTTP, http_response(packed, content_encoding="GZIP"))
         assert fetch.fetch(HTTP, allow_http=True).body == b"hello " * 50_000
 
     @pytest.mark.parametrize("status", ["204 No Content", "200 OK"])
     def test_an_answer_may_be_empty(self, status: str, net: Internet) -> None:
-        net.serve(HTTP, says(b"", status, content_encoding="gzip"))
+        net.serve(HTTP, http_response(b"", status, content_encoding="gzip"))
         assert fetch.fetch(HTTP, allow_http=True).body == b""
 
     @pytest.mark.parametrize(
         "status", ["404 Not Found", "403 No", "500 Oops", "304 Not Modified", "300 Choose", "999 ?"]
     )
     def test_an_error_status_is_a_failure_that_names_it(self, status: str, net: Internet) -> None:
-        net.serve(HTTP, says(b"<html>", status))
+        net.serve(HTTP, http_response(b"<html>", status))
         with pytest.raises(UpstreamError, match=f"answered with status {status[:3]}"):
             fetch.fetch(HTTP, allow_http=True)
 
@@ -91,15 +91,15 @@ class TestAnswer:
             raw(b"HTTP/1.1 200 " + b"x" * 70_000),
             raw(b"HTTP/1.1 200 OK\r\nA: " + b"x" * 70_000),
             raw(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n"),
-            says(b"short", content_length="500"),
+            http_response(b"short", content_length="500"),
             raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel"),
             raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello"),
             raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"),
             raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n"),
-            says(b"not gzip", content_encoding="gzip"),
-            says(gzip.compress(b"hello" * 99)[:-9], content_encoding="gzip"),
-            says(gzip.compress(b"hello")[:-8] + bytes(8), content_encoding="gzip"),
-            says(gzip.compress(b"hello")[:10] + b"\xff" * 9, content_encoding="gzip"),
+            http_response(b"not gzip", content_encoding="gzip"),
+            http_response(gzip.compress(b"hello" * 99)[:-9], content_encoding="gzip"),
+            http_response(gzip.compress(b"hello")[:-8] + bytes(8), content_encoding="gzip"),
+            http_response(gzip.compress(b"hello")[:10] + b"\xff" * 9, content_encoding="gzip"),
         ],
     )
     def test_a_malformed_answer_is_a_failure_without_a_librarys_message(
@@ -114,20 +114,20 @@ class TestAnswer:
 
     @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "identity, gzip"])
     def test_an_unrequested_encoding_is_a_failure(self, encoding: str, net: Internet) -> None:
-        net.serve(HTTP, says(zlib.compress(bytes(1000)), content_encoding=encoding))
+        net.serve(HTTP, http_response(zlib.compress(bytes(1000)), content_encoding=encoding))
         with pytest.raises(UpstreamError, match="expected gzip or none"):
             fetch.fetch(HTTP, allow_http=True)
 
     @pytest.mark.parametrize(
         "answer",
         [
-            says(),
-            says(gzip.compress(b"hello"), content_encoding="gzip"),
+            http_response(),
+            http_response(gzip.compress(b"hello"), content_encoding="gzip"),
             to("/again"),
-            says(b"", "404 Not Found"),
-            says(bytes(2 * MB)),
-            says(bytes(2 * MB), content_length="0x"),
-            says(b"", content_length="5"),
+            http_response(b"", "404 Not Found"),
+            http_response(bytes(2 * MB)),
+            http_response(bytes(2 * MB), content_length="0x"),
+            http_response(b"", content_length="5"),
             raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
             raw(b"SSH-2.0-x\r\n"),
             reset,
@@ -217,7 +217,7 @@ def bomb(megabytes: int) -> bytes:
 
 
 ENDLESS: dict[str, Callable[[], Answer]] = {
-    "bomb": lambda: says(bomb(300), content_encoding="gzip"),
+    "bomb": lambda: http_response(bomb(300), content_encoding="gzip"),
     "endless body": lambda: flood(OK + b"\r\n", bytes(MB)),
     "endless chunks": lambda: flood(CHUNKED, b"100000\r\n" + bytes(MB) + b"\r\n"),
     "tiny chunks": lambda: flood(CHUNKED, b"1\r\n.\r\n" * 10_000),
@@ -243,7 +243,7 @@ def peak_of(work: Callable[[], object]) -> int:
 class TestSize:
     def test_an_answer_of_exactly_the_limit_is_read_into_memory_once(self, net: Internet) -> None:
         body = bytes(10 * MB)
-        net.serve(HTTP, says(body))
+        net.serve(HTTP, http_response(body))
         found: list[bytes] = []
         peak = peak_of(lambda: found.append(fetch.fetch(HTTP, allow_http=True).body))
         assert found == [body]
@@ -253,7 +253,7 @@ class TestSize:
     def test_the_limit_is_exact_to_the_byte(self, packed: bool, net: Internet) -> None:
         def serve(body: bytes) -> Answer:
             if packed:
-                return says(gzip.compress(body), content_encoding="gzip")
+                return http_response(gzip.compress(body), content_encoding="gzip")
             return raw(OK + b"\r\n" + body)
 
         net.serve(HTTP, serve(b"x" * 1000), serve(b"x" * 1001))
@@ -262,7 +262,7 @@ class TestSize:
             fetch.fetch(HTTP, allow_http=True, max_bytes=1000)
 
     def test_a_declared_size_over_the_limit_is_refused_before_reading(self, net: Internet) -> None:
-        net.serve(HTTP, says(b"", content_length=str(10 * MB + 1)))
+        net.serve(HTTP, http_response(b"", content_length=str(10 * MB + 1)))
         with pytest.raises(TooLargeError, match="expected at most 10 MB; there is more"):
             fetch.fetch(HTTP, allow_http=True)
 
@@ -357,7 +357,7 @@ class TestTime:
     def test_the_total_time_includes_name_lookups(
         self, net: Internet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        net.serve(HTTP, says())
+        net.serve(HTTP, http_response())
         now = [100.0]
 
         def slowly(host: str, within: float) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from chalicelib.core.wire.schema import NULL_COUNTS, Partial, Wire, wire_name
+from chalicelib.core.wire.schema import NULL_IS_A_VALUE, Partial, Wire, wire_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ def fields_of(model: type[Wire]) -> Mapping[str, WireField]:
     return {
         wire_name(model, name): WireField(
             _nested(info.annotation),
-            _null_counts(model, info),
+            _null_is_a_value(model, info),
             frozenset(_kinds(info.annotation)),
         )
         for name, info in model.model_fields.items()
     }
 
 
-def _null_counts(model: type[Wire], info: FieldInfo) -> bool:
-    if info.is_required() or NULL_COUNTS in info.metadata:
+def _null_is_a_value(model: type[Wire], info: FieldInfo) -> bool:
+    if info.is_required() or NULL_IS_A_VALUE in info.metadata:
         return True
     return issubclass(model, Partial) and NoneType in get_args(info.annotation)
 

@@ -13,7 +13,7 @@ from pydantic.json_schema import (
 from pydantic_core import core_schema
 
 from chalicelib.core.wire.fields import fields_of
-from chalicelib.core.wire.schema import DOCUMENT, Patch, Wire, wire_name
+from chalicelib.core.wire.schema import OPENAPI_ONLY, Patch, Wire, wire_name
 
 NULL = {"type": "null"}
 REF = "#/components/schemas/"
@@ -167,7 +167,7 @@ def _tidy(
     if "anyOf" in node:
         node = _merge_nullable(node, definitions, document=document)
     if document:
-        node = {**node, **node.get(DOCUMENT, {})}
+        node = {**node, **node.get(OPENAPI_ONLY, {})}
     if "const" in node and not document:  # several AI clients support only enumerations
         node = {("enum" if key == "const" else key): value for key, value in node.items()}
         node["enum"] = [node["enum"]]
@@ -178,7 +178,7 @@ def _tidy(
             else _tidy(value, definitions, document=document)
         )
         for key, value in node.items()
-        if key not in {"$defs", "title", DOCUMENT}
+        if key not in {"$defs", "title", OPENAPI_ONLY}
         and not (key == "default" and any(value is each for each in omitted_defaults))
     }
 

@@ -1,4 +1,7 @@
-"""Wire models and field types: camelCase in JSON, snake_case in Python, all fields described."""
+"""Base classes and field types of the models for inputs and outputs of operations.
+
+Names are camelCase in JSON and snake_case in Python. Every field has a description.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -46,45 +49,44 @@ class Wire(BaseModel):
     )
 
     REJECTED_FIELDS: ClassVar[Mapping[str, str]] = {}
-    """Wire names that callers may try here, with advice on what to send instead.
+    """Wire names that callers may send by mistake, with advice on what to send instead.
 
-    They are refused rather than ignored.
+    These fields are refused. Other unknown fields are ignored.
     """
 
     EXACTLY_ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    """Groups of optional fields. The validator ``exactly_one`` requires exactly one of each
-    group."""
+    """Groups of optional fields. ``exactly_one`` requires exactly one field of each group."""
     AT_LEAST_ONE_OF: ClassVar[tuple[str, ...]] = ()
-    """Optional fields. The validator ``has_one`` requires at least one of them."""
+    """Optional fields, of which a call needs at least one. ``has_at_least_one`` checks it."""
 
     @classmethod
     def from_row(cls, stored: Mapping[str, Any], **computed: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of stored and computed values. Missing fields are null."""
-        return cls.model_validate({**_null_fields(cls), **stored, **computed})
+        """Return a model of stored and computed values. Missing fields are null."""
+        return cls.model_validate({**_nulls_by_field(cls), **stored, **computed})
 
-    def provided(self, *except_for: str) -> dict[str, Any]:
-        """Return the fields that the caller sent, by Python name, without ``except_for``."""
+    def provided(self, *excluded: str) -> dict[str, Any]:
+        """Return the fields that the caller sent, by Python name, without ``excluded``."""
         return {
             name: getattr(self, name)
             for name in type(self).model_fields
-            if name in self.model_fields_set and name not in except_for
+            if name in self.model_fields_set and name not in excluded
         }
 
 
 @cache
-def _null_fields(model: type[Wire]) -> Mapping[str, None]:
+def _nulls_by_field(model: type[Wire]) -> Mapping[str, None]:
     return dict.fromkeys(model.model_fields)
 
 
 class Partial(Wire):
-    """Changes to a record. An omitted field stays; ``null`` clears a field that can be null."""
+    """Changes to a record. ``null`` clears a field that allows it. Omitted fields are unchanged."""
 
 
 class Patch(Partial):
-    """A partial update. It must change at least one field."""
+    """Changes to a record that must contain at least one change."""
 
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"id", "if_version"})
-    """Fields that select the record or set a condition, rather than change it."""
+    """Fields that select the record or set a condition. They change nothing."""
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -108,10 +110,11 @@ class Patch(Partial):
 P = TypeVar("P", bound=Partial)
 
 
-def fields_as_in(model: type[Wire]) -> Callable[[type[P]], type[P]]:
-    """Copy the field descriptions of a partial update from the model of a new record (ADR 44).
+def copy_descriptions_from(model: type[Wire]) -> Callable[[type[P]], type[P]]:
+    """Decorate a partial update with the descriptions in the model of a new record (ADR 44).
 
-    Fields declared by ``optional()`` without a description receive it.
+    A field declared by ``optional()`` without a description gets that of the field of the same
+    name in ``model``.
 
     Raises:
         TypeError: the model has no field of the same name and type.
@@ -122,7 +125,10 @@ def fields_as_in(model: type[Wire]) -> Callable[[type[P]], type[P]]:
             if field.description is None:
                 source = model.model_fields.get(name)
                 if source is None or not _same_type(source, field):
-                    msg = f"{partial.__name__}.{name} is no field of this type in {model.__name__}"
+                    msg = (
+                        f"{partial.__name__}.{name} has no field of the same name and type in "
+                        f"{model.__name__}"
+                    )
                     raise TypeError(msg)
                 field.description = source.description
         return partial
@@ -135,7 +141,7 @@ def _same_type(one: FieldInfo, other: FieldInfo) -> bool:
 
 
 def exactly_one(model: Wire) -> None:
-    """Require one field of each group of ``EXACTLY_ONE_OF``. For validators of models."""
+    """Require one field of each group of ``EXACTLY_ONE_OF``. Model validators call it."""
     for names in model.EXACTLY_ONE_OF:
         if sum(getattr(model, name) is not None for name in names) != 1:
             wire_names = [wire_name(type(model), name) for name in names]
@@ -146,13 +152,13 @@ def exactly_one(model: Wire) -> None:
             )
 
 
-def has_one(model: Wire) -> bool:
-    """Whether a field of ``AT_LEAST_ONE_OF`` is given and not empty. For validators of models."""
+def has_at_least_one(model: Wire) -> bool:
+    """Whether a field of ``AT_LEAST_ONE_OF`` has a value that is not empty."""
     return any(getattr(model, name) for name in model.AT_LEAST_ONE_OF)
 
 
-def in_order(model: Wire, lower: str, upper: str) -> None:
-    """Require that one optional bound is not above another. For validators of models."""
+def require_ordered_bounds(model: Wire, lower: str, upper: str) -> None:
+    """Require that a lower bound is not above the upper one. Either bound may be missing."""
     low, high = getattr(model, lower), getattr(model, upper)
     if low is not None and high is not None and low > high:
         low, high = (wire_name(type(model), name) for name in (lower, upper))
@@ -161,32 +167,32 @@ def in_order(model: Wire, lower: str, upper: str) -> None:
 
 
 def optional(description: str | None = None) -> Any:  # noqa: ANN401  the default of a field of any type
-    """Declare an optional field. ``null`` means its omission, too.
+    """Declare an optional field. ``null`` has the same effect as omitting the field.
 
-    In a ``Partial``, ``null`` instead clears a field whose type admits it. A field marked
-    ``NULL_COUNTS`` treats ``null`` as a value. Omit the description only in a model under
-    ``fields_as_in``.
+    There are two exceptions. In a ``Partial``, ``null`` clears a field whose type includes None.
+    In a field marked ``NULL_IS_A_VALUE``, ``null`` is a value. Pass no description only in a model
+    that is decorated with ``copy_descriptions_from``.
     """
     return Field(default=None, description=description)
 
 
-NULL_COUNTS: Final = "null counts"
-"""Marks, in ``Annotated``, an optional field whose ``null`` differs from an omission.
+NULL_IS_A_VALUE: Final = "null counts"
+"""A mark, in ``Annotated``, of an optional field in which ``null`` is validated like any value.
 
-``null`` is validated like any value. It is refused where only an omission has an effect.
+A field whose type does not include None refuses ``null``.
 """
 
 
-DOCUMENT = "x-document"
-"""A keyword in a field's JSON Schema that holds keywords for the OpenAPI document only.
+OPENAPI_ONLY = "x-document"
+"""A keyword in a field's JSON Schema. It contains keywords for the OpenAPI document only.
 
-Tool schemas omit them: some AI clients refuse unknown keywords, and each one adds bytes to every
-list of the tools.
+Tool schemas omit these keywords, because some AI clients refuse unknown ones. They would also make
+every list of the tools longer.
 """
 
 
 class NoInput(Wire):
-    """The input of an operation that takes none."""
+    """Empty input, for an operation without arguments."""
 
 
 # Field types. The schemas publish every bound.
@@ -196,7 +202,7 @@ Id = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ID)]
 
 
 def printable(text: str) -> str:
-    """Refuse text that a list could not show, or would show as something else."""
+    """Refuse control characters, bidirectional controls, and text without a visible character."""
     if CONTROL.search(text):
         raise PydanticCustomError("control_characters", "expected no control characters")
     if BIDI_CONTROL.search(text):
@@ -219,7 +225,7 @@ SearchText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=
 
 @dataclass(frozen=True, slots=True)
 class Pattern(GroupedMetadata):
-    """A text pattern, for ``Annotated``. Errors state ``expected`` instead of the pattern.
+    """A regular expression, for ``Annotated``. Errors contain ``expected`` instead of the pattern.
 
     The JSON Schema publishes the pattern with anchors at both ends.
     """
@@ -228,7 +234,7 @@ class Pattern(GroupedMetadata):
     expected: str
 
     def __iter__(self) -> Iterator[object]:
-        """Yield the check and the keyword of the JSON Schema."""
+        """Yield the validator and the JSON Schema keyword."""
         yield AfterValidator(self._check)
         yield Field(json_schema_extra={"pattern": f"^{self.pattern}$"})
 
@@ -240,17 +246,17 @@ class Pattern(GroupedMetadata):
 
 @dataclass(frozen=True, slots=True)
 class Unique(GroupedMetadata):
-    """A list of texts without repeats, for ``Annotated``. Errors state ``expected``.
+    """A list without duplicate texts, for ``Annotated``. Errors contain ``expected``.
 
-    Items of other types, such as invalid items of a batch, are not compared.
+    Items that are not texts, such as invalid items of a batch, are not compared.
     """
 
     expected: str
 
     def __iter__(self) -> Iterator[object]:
-        """Yield the check and the keyword of the JSON Schema."""
+        """Yield the validator and the JSON Schema keyword."""
         yield AfterValidator(self._check)
-        yield Field(json_schema_extra={DOCUMENT: {"uniqueItems": True}})
+        yield Field(json_schema_extra={OPENAPI_ONLY: {"uniqueItems": True}})
 
     def _check(self, items: list[Any]) -> list[Any]:
         texts = [item for item in items if isinstance(item, str)]
@@ -284,13 +290,17 @@ MAX_KOPECKS = 10**11
 
 
 def _in_kopecks(value: object) -> object:
-    """Refuse a value that is not an integer of kopecks. The error converts amounts in rubles.
+    """Refuse a value that is not an integer of kopecks.
+
+    If the value looks like rubles, the error contains the amount in kopecks.
 
     Raises:
         PydanticCustomError: the value is not an integer, or not from 0 to ``MAX_KOPECKS``.
     """
     if not isinstance(value, int) or isinstance(value, bool):
-        raise PydanticCustomError("kopecks", "expected an integer of kopecks", _advice(value))
+        raise PydanticCustomError(
+            "kopecks", "expected an integer of kopecks", _kopecks_advice(value)
+        )
     if value < 0:
         raise PydanticCustomError("kopecks", "expected kopecks of at least 0")
     if value > MAX_KOPECKS:
@@ -299,8 +309,8 @@ def _in_kopecks(value: object) -> object:
     return value
 
 
-def _advice(value: object) -> dict[str, str]:
-    """Return advice on how to send an amount in kopecks if the value looks like rubles."""
+def _kopecks_advice(value: object) -> dict[str, str]:
+    """Return advice to send kopecks. It is empty if the value does not look like rubles."""
     if not isinstance(value, float | str):
         return {}
     text = str(value).strip()

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from chalicelib.core.wire.schema import DOCUMENT
+from chalicelib.core.wire.schema import OPENAPI_ONLY
 
 
 def _moment(value: object) -> object:
@@ -30,7 +30,7 @@ Moment = Annotated[datetime, BeforeValidator(_moment)]
 _YEARS = range(1971, 3000)
 """Years that callers may send. Ids can represent them in every time zone."""
 _IN_YEARS = {
-    DOCUMENT: {
+    OPENAPI_ONLY: {
         "pattern": "^(19(7[1-9]|[89][0-9])|2[0-9]{3})",
         "x-pattern-name": "from 1971 to 2999",
     }

@@ -1,4 +1,8 @@
-"""The registry of nouns: the listing of each, by its row class and by its name."""
+"""Registry of the listings, by row class and by noun.
+
+A noun is the name of a kind of record, such as ``PRODUCT``. Its listing declares how records of the
+kind are indexed, sorted and searched.
+"""
 
 from typing import Any, TypeVar
 
@@ -9,15 +13,15 @@ from chalicelib.engine.tables import Record, Row
 R = TypeVar("R", bound=Record)
 
 LISTINGS: dict[type[Row], Listing[Any]] = {}
-"""The listing of each noun's row class. Nouns register theirs with ``listed``."""
+"""Listings by row class. ``register_listing`` adds them."""
 NOUNS: Declarations[Listing[Any]] = Declarations(manifest().nouns)
-"""Listings by noun. All names are known, even if their modules are not imported yet."""
+"""Listings by noun. Reading one imports the module that declares it, if necessary."""
 
 
-def listed(listing: Listing[R]) -> Listing[R]:
-    """Register a noun's listing, so that units of work index and count its records.
+def register_listing(listing: Listing[R]) -> Listing[R]:
+    """Register a listing and return it. Units of work then index and count its records.
 
-    Call it in the module of the row class.
+    Call it in the module that defines the row class.
     """
     NOUNS.declare(listing.noun, listing, listing.row.__module__)
     LISTINGS[listing.row] = listing

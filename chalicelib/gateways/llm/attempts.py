@@ -1,4 +1,4 @@
-"""Retries, deadline and cancellation of a stream, shared by the adapters of all providers.
+"""Retries and the deadline of a model's stream, shared by the adapters of all providers.
 
 A failure before the first token is retried. A later failure is not, because the caller has already
 received text.
@@ -14,10 +14,10 @@ from chalicelib.core.deadline import Deadline
 from chalicelib.gateways.llm import Event, ModelError
 from chalicelib.gateways.llm.cancellation import Cancellation
 
-PAUSES = (0.5, 1.5)
-"""Seconds before the second and the third attempt, with a jitter of up to half."""
-LONGEST_PAUSE = 5.0
-"""Seconds. There is no retry if the provider requests a longer wait."""
+LONGEST_PAUSES = (0.5, 1.5)
+"""Longest pauses before the second and the third attempt, in seconds. The shortest are half."""
+MAX_RETRY_AFTER = 5.0
+"""Seconds. An attempt is not repeated if the provider requests a longer wait."""
 
 Stream = Generator[Event, None, None]
 
@@ -30,10 +30,10 @@ def stream(
     """Yield the events of an attempt. Retry an attempt that fails before its first event.
 
     Raises:
-        ModelError: the error of the last attempt, or ``cancelled`` if the stream was cancelled.
+        ModelError: the error of the last attempt, or one of kind ``cancelled``.
     """
     cancellation = callers_cancellation or Cancellation()
-    for pause in (*PAUSES, None):
+    for pause in (*LONGEST_PAUSES, None):
         started = False
         try:
             _raise_if_cancelled(cancellation)
@@ -66,20 +66,20 @@ def _cancelled(*, before_first_token: bool) -> ModelError:
 
 
 def _retry_delay(error: ModelError, pause: float | None, deadline: Deadline) -> float | None:
-    """Return the seconds to wait before the next attempt, or None if there should be none."""
+    """Return the seconds to wait before the next attempt, or None to stop."""
     if pause is None or not error.before_first_token:
         return None
     if error.kind not in {"unavailable", "rate_limited"}:
         return None
     wait = max(random.uniform(pause / 2, pause), error.retry_after or 0)  # noqa: S311  jitter needs no secure randomness
-    return wait if wait <= LONGEST_PAUSE and wait < deadline.left() else None
+    return wait if wait <= MAX_RETRY_AFTER and wait < deadline.left() else None
 
 
 @contextmanager
 def enforce_deadline(deadline: Deadline, cancellation: Cancellation) -> Iterator[None]:
-    """Shut the connections at the deadline, even while a read waits for the next byte.
+    """Close the connections at the deadline, even while a read waits for data.
 
-    The timeout of a socket is not enough, because it starts again with every byte received.
+    A socket's timeout is not enough, because it starts again whenever data arrives.
     """
     timer = Timer(deadline.left(), cancellation.shut)
     timer.daemon = True

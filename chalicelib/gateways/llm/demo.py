@@ -113,7 +113,7 @@ def _answer(messages: Sequence[Message]) -> str:
         ]
         return "\n".join([_LIST[in_russian], *lines])
     prompts = [message.content for message in parsed.rest if message.role == "system"]
-    sentences = [fact for prompt in prompts for fact in stated_facts.sentences(prompt)]
+    sentences = [fact for prompt in prompts for fact in stated_facts.factual_sentences(prompt)]
     texts = sentences + [f"{offer.name} {offer.description}" for offer in parsed.offers]
     relevant = extracts.most_relevant(question, texts)
     facts = [index for index in relevant if index < len(sentences)][:MAX_SENTENCES]

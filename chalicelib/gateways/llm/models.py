@@ -1,8 +1,8 @@
-"""Catalogue of models: name -> provider, the provider's id, prices and limits.
+"""Catalogue of models: the provider, the provider's id, prices and limits of each public name.
 
 Bots use public names such as ``claude-sonnet-4.5``. A name outside the catalogue is sent unchanged
-to the first provider, at the highest price in the catalogue. A new model is therefore usable at
-once, and in all likelihood not sold below its cost.
+to the first provider, at the highest price in the catalogue. Bots can therefore use a new model at
+once, at a price that probably covers its cost.
 """
 
 import re
@@ -16,17 +16,17 @@ from chalicelib.core.text import fold
 from chalicelib.gateways.llm import model_tariffs as tariffs
 
 UNKNOWN_CONTEXT = 32_000
-"""Tokens that a model outside the catalogue is assumed to accept, its answer included."""
+"""Tokens that a model outside the catalogue is assumed to accept, including its answer."""
 MAX_SIMILAR_NAMES = 3
 
 
 class ModelSpec(NamedTuple):
     """Provider, prices and limits of a model.
 
-    ``name`` is the name set in the bot, ``provider_id`` the id that the provider uses. Prices are
-    in micro-kopecks per token. ``context_tokens`` limits input and answer together,
-    ``max_output_tokens`` limits the answer. ``known`` is whether the model is in the catalogue; if
-    not, prices and limits are defaults. ``by_profile`` is whether Bedrock serves the model only
+    ``name`` is the name set in the bot. ``provider_id`` is the id that the provider uses. Prices
+    are in micro-kopecks per token. ``context_tokens`` limits input and answer together, and
+    ``max_output_tokens`` limits the answer. ``known`` is true for a model of the catalogue; others
+    have default prices and limits. ``requires_profile`` is true if Bedrock serves the model only
     through an inference profile.
     """
 
@@ -38,14 +38,13 @@ class ModelSpec(NamedTuple):
     context_tokens: int
     max_output_tokens: int
     known: bool = True
-    by_profile: bool = False
+    requires_profile: bool = False
 
 
 def _specs(
-    provider: Provider, rows: Iterable[tariffs.Row], *, by_profile: bool = False
+    provider: Provider, rows: Iterable[tariffs.Row], *, requires_profile: bool = False
 ) -> Iterable[ModelSpec]:
-    for name, id_, *numbers in rows:
-        input_price, output_price, context, longest = numbers
+    for name, id_, input_price, output_price, context, max_output in rows:
         yield ModelSpec(
             name,
             provider,
@@ -53,22 +52,22 @@ def _specs(
             input_price,
             output_price,
             context,
-            longest,
-            by_profile=by_profile,
+            max_output,
+            requires_profile=requires_profile,
         )
 
 
 CATALOGUE: Mapping[str, ModelSpec] = {
     spec.name: spec
     for specs in (
-        _specs("bedrock", tariffs.BEDROCK_BY_PROFILE, by_profile=True),
+        _specs("bedrock", tariffs.BEDROCK_BY_PROFILE, requires_profile=True),
         _specs("bedrock", tariffs.BEDROCK),
         _specs("openai", tariffs.OPENAI),
         _specs("demo", tariffs.DEMO),
     )
     for spec in specs
 }
-"""Public name -> known model."""
+"""Known models by public name."""
 DEFAULT_INPUT_PRICE = max(spec.input_price for spec in CATALOGUE.values())
 DEFAULT_OUTPUT_PRICE = max(spec.output_price for spec in CATALOGUE.values())
 """Prices of an unknown model: those of the most expensive known one."""
@@ -81,26 +80,27 @@ def resolve(
     *,
     unknown_output: int = UNKNOWN_OUTPUT,
 ) -> ModelSpec:
-    """Return the model of a name, given the configured providers.
+    """Return the model that serves a name with the configured providers.
 
     Args:
         name: the name set in a bot.
         providers: the configured providers. The first one serves unknown models. If ``demo`` is the
-            only one, it serves every name at the price of that name; else only ``demo`` itself.
-        profile: the inference profile, such as ``eu``, for models of Bedrock that need one. A
+            only one, it serves all models, at their own prices. Otherwise it serves only the model
+            ``demo``.
+        profile: the inference profile, such as ``eu``, for Bedrock models that require one. A
             profile at the beginning of ``name`` takes precedence.
         unknown_output: longest answer, in tokens, of a model outside the catalogue.
 
     Raises:
-        NotConfiguredError: there is no provider, or the model's provider is not configured, or the
-            name is an ARN, which could give access to other resources of the AWS account.
+        NotConfiguredError: no provider is configured, or the model's provider is not configured, or
+            the name is an ARN. An ARN could give access to other resources of the AWS account.
     """
     if not providers:
-        raise NotConfiguredError("Bots are switched off: the operator sets LLM_PROVIDER.")
+        raise NotConfiguredError("Bots are switched off. The operator can set LLM_PROVIDER.")
     spec = find(name)
     if spec is None:
         if is_arn(name):
-            raise NotConfiguredError("The bot's model is an ARN; name the model itself.")
+            raise NotConfiguredError("The bot's model is an ARN. Use the name of a model instead.")
         spec = ModelSpec(
             name,
             providers[0],
@@ -113,22 +113,24 @@ def resolve(
         )
     spec = spec._replace(name=name)
     if tuple(providers) == ("demo",):
-        return spec._replace(provider="demo", provider_id="demo", by_profile=False)
+        return spec._replace(provider="demo", provider_id="demo", requires_profile=False)
     if spec.provider not in (*providers, "demo"):
         msg = (
-            f"The bot's model is one of {spec.provider}, which is not set up here: choose another "
-            "model, or the operator adds it to LLM_PROVIDER."
+            f"The provider of the bot's model, {spec.provider}, is not configured. Choose another "
+            "model, or ask the operator to add the provider to LLM_PROVIDER."
         )
         raise NotConfiguredError(msg)
     if _PROFILE.match(name) and spec.provider == "bedrock":
         return spec._replace(provider_id=name.strip())
-    if spec.by_profile and profile:
+    if spec.requires_profile and profile:
         return spec._replace(provider_id=f"{profile}.{spec.provider_id}")
     return spec
 
 
 def find(name: str) -> ModelSpec | None:
-    """Return the known model with a name or a provider's id, or None. Spelling does not matter.
+    """Return the known model with a name or a provider's id, or None.
+
+    Case, and which of spaces, dots, hyphens and underscores separates words, do not matter.
 
     ``Claude Sonnet 4.5``, ``claude-sonnet-4-5`` and the id on Bedrock find the same model.
     """
@@ -136,7 +138,7 @@ def find(name: str) -> ModelSpec | None:
 
 
 def similar_names(name: str) -> list[str]:
-    """Return known names similar to an unknown one, the most similar first."""
+    """Return the known names that are similar to an unknown name, the most similar first."""
     keys = {_key(known): known for known in CATALOGUE}
     return [
         keys[key] for key in get_close_matches(_key(name), keys, n=MAX_SIMILAR_NAMES, cutoff=0.6)

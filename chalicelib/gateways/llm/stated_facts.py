@@ -145,7 +145,7 @@ _BEHAVIOUR = re.compile(
 """Words of headings above instructions, in addition to those of ``_INSTRUCTIVE``."""
 
 
-def sentences(prompt: str) -> list[str]:
+def factual_sentences(prompt: str) -> list[str]:
     """Return the sentences and list items of a prompt that state facts, in their order.
 
     List items below a line that ends with a colon are kept or left out together with it. A section

@@ -1,4 +1,4 @@
-"""The blog's public pages: index, posts, feed and sitemap. They work without script."""
+"""The blog's public pages: index, posts, feed, sitemap and robots.txt. They need no JavaScript."""
 
 import re
 from datetime import timedelta
@@ -19,26 +19,27 @@ from chalicelib.transports.web.texts import Language
 POSTS_PER_PAGE = 10
 FEED_POSTS = 30
 OTHER_POSTS = 3
+"""Number of other posts that a post or an error page links to."""
 SITEMAP_URLS = 50_000
 """Largest number of URLs in a sitemap (sitemaps.org)."""
 TAGS_SHOWN = 16
 UPDATED_AFTER = timedelta(days=1)
-"""A post that was changed later than this after its publication shows the date of the change."""
+"""A post shows the date of its last change if it changed more than a day after publication."""
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold (XML 1.0, 2.2)."""
-_CACHED_LONGER = "public, max-age=600"
+_CACHED_TEN_MINUTES = "public, max-age=600"
 
 
 @render.failures_as_pages
 def index(request: HttpRequest) -> HttpResponse:
-    """Show a page of the published posts, latest first; with a tag, only the posts that have it."""
+    """Show a page of the published posts, latest first. The query may set ``page`` and ``tag``."""
     number, tag = _page_number(request), _query_value(request, "tag") or None
     if number is None:
-        return _missing(request)
+        return _not_found(request)
     found = reading.published(number, POSTS_PER_PAGE, tag)
-    count = max(1, -(-found.total // POSTS_PER_PAGE))
-    if number > count:
-        return _missing(request)
+    page_count = max(1, -(-found.total // POSTS_PER_PAGE))
+    if number > page_count:
+        return _not_found(request)
 
     def path(page: int) -> str:
         parameters: dict[str, Any] = {"tag": tag} if tag else {}
@@ -53,7 +54,7 @@ def index(request: HttpRequest) -> HttpResponse:
         thumbnails=reading.thumbnails(found.records),
         total=found.total,
         number=number,
-        count=count,
+        count=page_count,
         tag=tag,
         tags_shown=list(tags)[:TAGS_SHOWN] if found.total else [],
         path=path,
@@ -66,12 +67,12 @@ def post(request: HttpRequest) -> HttpResponse:
     """Show a published post. A former slug redirects to the current one."""
     found = reading.find(request.path["slug"])
     if found is None:
-        return _missing(request)
+        return _not_found(request)
     if isinstance(found, reading.Moved):
         headers = {"Location": f"/blog/{quote(found.slug)}", "Cache-Control": render.CACHED}
         return HttpResponse(301, b"", headers)
     row, content = found
-    from markupsafe import Markup  # noqa: PLC0415  pages only
+    from markupsafe import Markup  # noqa: PLC0415  only posts need it
 
     return render.page(
         request,
@@ -80,7 +81,7 @@ def post(request: HttpRequest) -> HttpResponse:
         text=Markup(markdown.to_html(content)),  # noqa: S704  sanitised (``lib.markup.markdown``)
         post_lang=texts.language_of(f"{row.title} {content[:2000]}"),
         updated=row.published_at + UPDATED_AFTER < row.updated_at,
-        others=_others(row.id),
+        others=_other_posts(row.id),
         language_of=_language,
     )
 
@@ -97,30 +98,33 @@ def sitemap(_request: HttpRequest) -> HttpResponse:
     """Return the sitemap with the URLs of the blog and its posts (sitemaps.org)."""
     rows = islice(posts.every_published(), SITEMAP_URLS - 1)
     return _xml(
-        render.document("en", "blog/sitemap.xml", posts=rows), "application/xml", _CACHED_LONGER
+        render.document("en", "blog/sitemap.xml", posts=rows),
+        "application/xml",
+        _CACHED_TEN_MINUTES,
     )
 
 
 def robots(_request: HttpRequest) -> HttpResponse:
-    """Return ``robots.txt`` with the sitemap's URL (RFC 9309: the longest matching path wins)."""
+    """Return ``robots.txt`` with the sitemap's URL (RFC 9309)."""
+    # The longest matching path has priority, so /api/docs is allowed.
     lines = ("User-agent: *", "Disallow: /api/", "Allow: /api/docs", "Disallow: /console", "")
     body = "\n".join([*lines, f"Sitemap: {settings().public_url}/sitemap.xml", ""]).encode()
-    headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _CACHED_LONGER}
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _CACHED_TEN_MINUTES}
     return HttpResponse(200, body, {**headers, "ETag": etag(body)})
 
 
-def _missing(request: HttpRequest) -> HttpResponse:
+def _not_found(request: HttpRequest) -> HttpResponse:
     return render.page(
         request,
         "blog/missing.html",
         404,
         cached=False,
-        others=_others(),
+        others=_other_posts(),
         language_of=_language,
     )
 
 
-def _others(excluded_id: str = "") -> list[PostRow]:
+def _other_posts(excluded_id: str = "") -> list[PostRow]:
     latest = reading.published(1, OTHER_POSTS + 1).records
     return [row for row in latest if row.id != excluded_id][:OTHER_POSTS]
 
@@ -130,7 +134,7 @@ def _language(row: PostRow) -> Language:
 
 
 def _page_number(request: HttpRequest) -> int | None:
-    """Return the requested page's number; None if it is not a valid number."""
+    """Return the requested page number, or None if it is not a valid number."""
     text = _query_value(request, "page") or "1"
     return int(text) if re.fullmatch("[1-9][0-9]{0,8}", text, re.ASCII) else None
 
@@ -140,13 +144,13 @@ def _query_value(request: HttpRequest, name: str) -> str:
     return values[-1]
 
 
-def _xml(text: str, kind: str, caching: str, **headers: str) -> HttpResponse:
+def _xml(text: str, media_type: str, cache_control: str, **headers: str) -> HttpResponse:
     body = _NOT_XML.sub("", text).encode()
-    sent = {
-        "Content-Type": f"{kind}; charset=utf-8",
-        "Cache-Control": caching,
+    all_headers = {
+        "Content-Type": f"{media_type}; charset=utf-8",
+        "Cache-Control": cache_control,
         "ETag": etag(body),
         "X-Content-Type-Options": "nosniff",
         **headers,
     }
-    return HttpResponse(200, body, sent)
+    return HttpResponse(200, body, all_headers)

@@ -1,4 +1,8 @@
-"""Customers' sites: pages as their authors wrote them, isolated from the platform's own."""
+"""Serve the pages of customers' sites unchanged.
+
+Their scripts cannot read cookies of the platform's own pages: a site has its own host, or its pages
+are sandboxed.
+"""
 
 from urllib.parse import quote, urlencode
 
@@ -10,7 +14,10 @@ from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, eta
 from chalicelib.transports.web import render
 
 SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
-"""For pages on the platform's own host: their scripts get an opaque origin without cookies."""
+"""Content security policy of pages on the platform's own host.
+
+It gives their scripts an opaque origin, which has no cookies.
+"""
 
 _NOTICES: dict[State, tuple[str, str, str]] = {
     "no site": ("file-question", "not_found", "site_not_found"),
@@ -24,7 +31,7 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
 
 @render.failures_as_pages
 def page(request: HttpRequest) -> HttpResponse:
-    """Show a page of a site, or a notice with the reason if it cannot be shown."""
+    """Return a page of a site, or a notice that explains why the page cannot be shown."""
     slug = request.path["site"]
     domain = settings().sites_domain
     if domain and edge.host(request.headers) != f"{slug}.{domain}":
@@ -48,7 +55,10 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def _moved(request: HttpRequest, path: str) -> HttpResponse:
-    """Redirect to the path that relative links need: only the home page's ends with a slash."""
+    """Redirect to the path of the page with or without a final slash.
+
+    Relative links work only if the home page's path ends with a slash and no other path does.
+    """
     query = urlencode(request.query, doseq=True, quote_via=quote)
     location = quote(path) + (f"?{query}" if query else "")
     return HttpResponse(301, b"", {"Location": location, "Cache-Control": render.CACHED})

@@ -67,7 +67,7 @@ class Writer:
             ClickException: the file exists already, or cannot be written.
         """
         if self.path.exists():
-            msg = f"{self.path} is there already. Name another file."
+            msg = f"{self.path} already exists. Choose another file."
             raise click.ClickException(msg)
         self._part = self.path.with_name(f"{self.path.name}.part")
         try:

@@ -155,8 +155,8 @@ def _check_free(found: ExportFile) -> None:
         pass
     else:
         msg = (
-            f"The workspace {found.workspace_id} is there already, and nothing is written over. "
-            "--ids new imports the file as a copy beside it."
+            f"The workspace {found.workspace_id} already exists and is not overwritten. "
+            "To import the file as a copy, add --ids new."
         )
         raise click.ClickException(msg)
     own = Claim(workspaces.SLUG_CLAIM, _slug(found), found.workspace_id)

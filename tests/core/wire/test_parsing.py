@@ -10,7 +10,7 @@ from pydantic import Field
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.parsing import from_query, parse, unknown_fields
 from chalicelib.core.wire.schema import (
-    NULL_COUNTS,
+    NULL_IS_A_VALUE,
     Id,
     Kopecks,
     Patch,
@@ -89,8 +89,8 @@ class OrderQuery(Wire):
 class Moved(Wire):
     """A move. A null parent differs from an omitted one."""
 
-    to: Annotated[Id | None, NULL_COUNTS] = optional("Where to; null is the root.")
-    flag: Annotated[bool, NULL_COUNTS] = optional("Flips if omitted.")
+    to: Annotated[Id | None, NULL_IS_A_VALUE] = optional("Where to; null is the root.")
+    flag: Annotated[bool, NULL_IS_A_VALUE] = optional("Flips if omitted.")
     slug: Slug | None = optional("Slug.")
 
 
@@ -350,7 +350,7 @@ class Filled(Wire):
     status: Literal["new", "old"] = Field(default="new", description="Status.")
     min_price: Kopecks | None = optional("Least price.")
     ids: list[Id] | None = optional("Ids.")
-    to: Annotated[Id | None, NULL_COUNTS] = optional("Where to; null is the root.")
+    to: Annotated[Id | None, NULL_IS_A_VALUE] = optional("Where to; null is the root.")
     visitor: Visitor | None = optional("Who.")
     visits: list[Moved] = Field(default=[], description="Moves.")
 

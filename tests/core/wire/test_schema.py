@@ -3,7 +3,15 @@
 import pytest
 from pydantic import Field, ValidationError
 
-from chalicelib.core.wire.schema import Id, Kopecks, Patch, Title, Wire, fields_as_in, optional
+from chalicelib.core.wire.schema import (
+    Id,
+    Kopecks,
+    Patch,
+    Title,
+    Wire,
+    copy_descriptions_from,
+    optional,
+)
 
 
 class Create(Wire):
@@ -14,7 +22,7 @@ class Create(Wire):
     note: str | None = optional("Note.")
 
 
-@fields_as_in(Create)
+@copy_descriptions_from(Create)
 class Change(Patch):
     """Changes to a record."""
 
@@ -43,12 +51,14 @@ class TestFieldsAsIn:
         class Other(Patch):
             price: int = optional()
 
-        with pytest.raises(TypeError, match=r"Other.price is no field of this type in Create"):
-            fields_as_in(Create)(Other)
+        with pytest.raises(
+            TypeError, match=r"Other.price has no field of the same name and type in Create"
+        ):
+            copy_descriptions_from(Create)(Other)
 
     def test_a_field_that_is_missing_in_the_other_model_is_refused(self) -> None:
         class Other(Patch):
             weight: Kopecks = optional()
 
         with pytest.raises(TypeError, match=r"Other.weight"):
-            fields_as_in(Create)(Other)
+            copy_descriptions_from(Create)(Other)

@@ -17,7 +17,7 @@ from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows, run_concurrently
 from tests.factories.files import photo
 from tests.factories.products import png
-from tests.fakes.internet import Internet, says
+from tests.fakes.internet import Internet, http_response
 
 CREATE = "/api/admin/blog/create"
 LIST = "/api/admin/blog/list"
@@ -260,8 +260,8 @@ def covers() -> list[str]:
 class TestCovers:
     @pytest.fixture
     def away(self, net: Internet) -> str:
-        server = net.serve(AWAY, says(b"no", "404 Not Found"))
-        server.pages = {f"/{n}.png": says(png(n)) for n in (1, 2)}
+        server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
+        server.pages = {f"/{n}.png": http_response(png(n)) for n in (1, 2)}
         return AWAY
 
     def test_covers_are_copied_to_the_platform(
@@ -326,11 +326,11 @@ class TestCovers:
     def test_a_linked_cover_becomes_a_copy_once_it_can_be_fetched(
         self, api: Api, write: Any, net: Internet
     ) -> None:
-        server = net.serve(AWAY, says(b"no", "404 Not Found"))
+        server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
         url = f"{AWAY}/1.png"
         post = write(coverImage=url)
         assert post["coverImage"] == url
-        server.pages["/1.png"] = says(png(1))
+        server.pages["/1.png"] = http_response(png(1))
         answer = change(api, post, coverImage=url)
         assert [answer["post"]["coverImage"]] == covers()
         assert "warnings" not in answer

@@ -17,7 +17,7 @@ from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.engine import jobs
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.services import make_resource, make_service, store_booking
-from tests.fakes.internet import Internet, says
+from tests.fakes.internet import Internet, http_response
 from tests.support.effort import slow_but_for
 
 LIST, CREATE, UPDATE, DELETE = (
@@ -29,10 +29,10 @@ AWAY = "https://images.example.com"
 @pytest.fixture
 def image(net: Internet) -> str:
     """The URL of an image on another host."""
-    server = net.serve(AWAY, says(b"no", "404 Not Found"))
+    server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
     body = io.BytesIO()
     Image.new("RGB", (9, 8)).save(body, "PNG")
-    server.pages["/1.png"] = says(body.getvalue(), content_type="image/png")
+    server.pages["/1.png"] = http_response(body.getvalue(), content_type="image/png")
     return f"{AWAY}/1.png"
 
 

@@ -14,7 +14,7 @@ from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Api, Owner, Time, as_operator, run_concurrently
 from tests.factories.examples import AGENT
 from tests.factories.services import make_resource, make_service, store_booking
-from tests.fakes.internet import Internet, says
+from tests.fakes.internet import Internet, http_response
 from tests.fakes.openverse import FakeOpenverse
 
 LIST, CREATE, UPDATE, DELETE = (
@@ -26,11 +26,11 @@ AWAY = "https://images.example.com"
 @pytest.fixture
 def images(net: Internet) -> list[str]:
     """The URLs of ten images on another host."""
-    server = net.serve(AWAY, says(b"no", "404 Not Found"))
+    server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
     for number in range(10):
         body = io.BytesIO()
         Image.new("RGB", (8 + number, 8)).save(body, "PNG")
-        server.pages[f"/{number}.png"] = says(body.getvalue(), content_type="image/png")
+        server.pages[f"/{number}.png"] = http_response(body.getvalue(), content_type="image/png")
     return [f"{AWAY}/{number}.png" for number in range(10)]
 
 

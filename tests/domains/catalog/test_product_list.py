@@ -1,4 +1,4 @@
-"""Lists of products: sorting, filters, pages and cut descriptions."""
+"""Lists of products: sorting, filters, pages and truncated descriptions."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -23,7 +23,7 @@ from tests.factories.products import (
 
 
 class TestListProducts:
-    def test_the_list_sorts_by_own_order_creation_price_or_name(self, api: Api) -> None:
+    def test_the_list_sorts_by_sort_order_creation_price_or_name(self, api: Api) -> None:
         for name, price in (("Ёлка", 300), ("ель", 100), ("Дуб", 200)):
             create(api, name, price)
         assert names(api) == "Ёлка ель Дуб"
@@ -40,7 +40,7 @@ class TestListProducts:
         assert names(api, q="-1") == "Ёлка Oak"
         assert names(api, q="nothing") == ""
 
-    def test_the_order_may_be_reversed(self, api: Api) -> None:
+    def test_the_sort_can_be_descending(self, api: Api) -> None:
         for name, price in (("A", 300), ("C", 100), ("B", 200)):
             create(api, name, price)
         assert names(api, sortDir="desc") == "B C A"
@@ -58,7 +58,7 @@ class TestListProducts:
         assert names(api, minPrice=100, maxPrice=100) == "100"
         assert names(api, minPrice=1, maxPrice=200, q="19", sortDir="desc") == "199"
 
-    def test_filters_find_an_sku_or_a_barcode(self, api: Api) -> None:
+    def test_the_list_filters_by_sku_and_barcode(self, api: Api) -> None:
         bread = category(api)
         create(api, "A", sku="Ёж-1", barcode=EAN, categoryId=bread)
         create(api, "B", sku="Ёж-10", barcode="0" + EAN, status="inactive", price=7)
@@ -80,8 +80,8 @@ class TestListProducts:
         bakery = category(api, "Bakery")
         bread, cakes = category(api, parentId=bakery), category(api, "Cakes", parentId=bakery)
         rye = category(api, "Rye", parentId=bread)
-        for name, place in zip("ABCDE", (rye, bakery, None, cakes, bread), strict=True):
-            create(api, name, categoryId=place)
+        for name, category_id in zip("ABCDE", (rye, bakery, None, cakes, bread), strict=True):
+            create(api, name, categoryId=category_id)
         assert names(api, categoryId=bakery) == "B"
         assert names(api, categoryId=bakery, subcategories="true") == "A B D E"
         assert names(api, categoryId=bread, subcategories="true", sortDir="desc") == "E A"
@@ -133,11 +133,11 @@ class TestListProducts:
             *("barcode=4006381333932", "barcode=x"),
         ],
     )
-    def test_an_unknown_value_is_refused(self, query: str, api: Api) -> None:
+    def test_the_list_refuses_invalid_parameters(self, query: str, api: Api) -> None:
         assert api.refused("GET", f"{LIST}?{query}").status == 400
 
-    def test_long_descriptions_are_cut_with_a_warning(self, api: Api) -> None:
-        whole = create(api, description="ж" * 20_000)
+    def test_long_descriptions_are_truncated_with_a_warning(self, api: Api) -> None:
+        long = create(api, description="ж" * 20_000)
         short = create(api, description="ж" * 500)
         found = api.get(LIST)
         assert [len(p["description"]) for p in found["products"]] == [500, 500]
@@ -147,8 +147,8 @@ class TestListProducts:
         assert warning.startswith("The description of 1 product(s) is cut to 500 characters; ")
         assert [p["descriptionTruncated"] for p in found["products"]] == [True, False]
         assert "descriptions=full" in warning
-        assert read(api, whole) == whole
-        assert whole["descriptionTruncated"] is False
+        assert read(api, long) == long
+        assert long["descriptionTruncated"] is False
 
     def test_full_descriptions_are_listed_on_request_in_pages_of_at_most_twenty(
         self, api: Api, owner: Owner
@@ -173,8 +173,8 @@ class TestListProducts:
         short = api.get(f"{LIST}?descriptions=short&size=100")["products"]
         assert {p["descriptionTruncated"] for p in short} == {True}
 
-    def test_writing_a_listed_product_back_loses_no_description(self, api: Api) -> None:
-        whole = create(api, sku="A", description="ж" * 6007)
+    def test_a_truncated_description_from_the_list_is_refused_by_updates(self, api: Api) -> None:
+        long = create(api, sku="A", description="ж" * 6007)
         short = create(api, sku="B", description="ж" * 500)
         shown = [{k: p[k] for k in ("sku", "description")} | {"price": 7} for p in listed(api)]
         answer = api.post("/api/products/upsert", {"items": shown})
@@ -182,20 +182,22 @@ class TestListProducts:
         assert (refused["status"], done["status"]) == (400, 200)
         assert refused["message"].startswith("description: expected the whole value, received what")
         assert "leave the field out to keep it" in refused["message"]
-        assert (read(api, whole)["description"], read(api, whole)["price"]) == ("ж" * 6007, 100)
+        assert (read(api, long)["description"], read(api, long)["price"]) == ("ж" * 6007, 100)
         assert read(api, short)["price"] == 7
-        error = refused_field(api, UPDATE, {"id": whole["id"], **shown[0]})
+        error = refused_field(api, UPDATE, {"id": long["id"], **shown[0]})
         assert error["field"] == "description"
         dry = api.post("/api/products/upsert", {"items": shown, "dryRun": True})
         assert [each["status"] for each in dry["results"]] == [400, 200]
 
     @pytest.mark.parametrize("text", ["ж" * 499, "ж" * 500, "ж" * 498 + "…", "ё" * 499 + "…", "…"])
-    def test_a_new_description_that_only_looks_cut_replaces_a_long_one(
+    def test_a_new_description_that_only_looks_truncated_replaces_a_long_one(
         self, text: str, api: Api
     ) -> None:
         product = create(api, description="ж" * 6007)
         assert update(api, product, description=text)["description"] == text
 
-    def test_a_hundred_long_products_fit_one_answer(self, api: Api, owner: Owner) -> None:
+    def test_a_hundred_products_with_long_values_fit_into_one_response(
+        self, api: Api, owner: Owner
+    ) -> None:
         make(owner, 100, name="Ж" * 255, description="ж" * 20_000)
         assert len(listed(api)) == 100

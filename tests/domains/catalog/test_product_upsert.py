@@ -30,7 +30,7 @@ from tests.factories.products import (
     refused_field,
     update,
 )
-from tests.fakes.internet import Internet, Server, says
+from tests.fakes.internet import Internet, Server, http_response
 
 UPSERT = "/api/products/upsert"
 
@@ -379,9 +379,9 @@ class TestImages:
     ) -> None:
         from tests.factories.products import png
 
-        server = net.serve(AWAY, says(b"no", "404 Not Found"))
+        server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
         for number in range(3):
-            server.pages[f"/{number}.png"] = says(png(number), content_type="image/png")
+            server.pages[f"/{number}.png"] = http_response(png(number), content_type="image/png")
         upsert(api, item("A", images=[{"url": f"{AWAY}/0.png"}]))
         kept = listed(api)[0]["images"]
         monkeypatch.setattr(deadline, "REQUEST_SECONDS", module.COMMIT_SECONDS)

@@ -13,7 +13,7 @@ from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.files import DELETE, kept, upload, used
 from tests.factories.products import png
-from tests.fakes.internet import Internet, says
+from tests.fakes.internet import Internet, http_response
 
 AWAY = "https://images.example.com"
 
@@ -180,7 +180,7 @@ class TestProducts:
         assert [one["fileId"] for one in copy["images"]] == [stays["id"]]
 
     def test_imported_images_are_in_use_at_once(self, api: Api, net: Internet) -> None:
-        net.serve(AWAY, says(png(), content_type="image/png"))
+        net.serve(AWAY, http_response(png(), content_type="image/png"))
         body = {"name": "Roll", "price": 1, "images": [{"url": f"{AWAY}/1.png"}]}
         made = api.post("/api/products/create", body)["product"]
         assert used_by(api, {"id": made["images"][0]["fileId"]}) == [("product", "Roll")]
@@ -224,8 +224,10 @@ class TestPages:
     def test_an_imported_page_uses_its_images(
         self, count: int, api: Api, net: Internet, owner: Owner
     ) -> None:
-        server = net.serve(AWAY, says(b"no", "404 Not Found"))
-        server.pages = {f"/{n}.png": says(png(), content_type="image/png") for n in range(count)}
+        server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
+        server.pages = {
+            f"/{n}.png": http_response(png(), content_type="image/png") for n in range(count)
+        }
         site = api.post("/api/projects/create", {"title": "Bakery"})["project"]
         html = "".join(f"<img src='{AWAY}/{number}.png'>" for number in range(count))
         body = {"projectId": site["id"], "html": html, "title": "About"}

@@ -26,7 +26,7 @@ from chalicelib.gateways.object_store import object_store
 from tests.conftest import Owner
 from tests.factories.files import kept, photo
 from tests.factories.products import png
-from tests.fakes.internet import Answer, Internet, Server, says
+from tests.fakes.internet import Answer, Internet, Server, http_response
 from tests.support.patience import FOR_EVER, PATIENCE
 
 AWAY = "https://images.example.com"
@@ -35,7 +35,7 @@ AWAY = "https://images.example.com"
 @pytest.fixture
 def away(net: Internet) -> Server:
     """A fake image host."""
-    return net.serve(AWAY, says(b"no", "404 Not Found"))
+    return net.serve(AWAY, http_response(b"no", "404 Not Found"))
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def commit(ctx: Context) -> None:
 
 
 def test_images_become_files_in_the_order_of_their_urls(away: Server, ctx: Context) -> None:
-    away.pages = {f"/{n}.png": says(png(n)) for n in range(3)}
+    away.pages = {f"/{n}.png": http_response(png(n)) for n in range(3)}
     urls = [f"{AWAY}/{n}.png" for n in (2, 0, 1, 0)]
     found = rehost(ctx, urls, "products")
     commit(ctx)
@@ -76,7 +76,7 @@ def test_the_folder_is_made_once_and_found_by_its_folded_name(
     unit = UnitOfWork(ctx.workspace_id, "before")
     unit.create(made)
     unit.commit()
-    away.pages = {"/a.png": says(png())}
+    away.pages = {"/a.png": http_response(png())}
     rehost(ctx, [f"{AWAY}/a.png"], "products")
     commit(ctx)
     assert [folder.id for folder in files.folders(ctx.workspace_id)] == [made.id]
@@ -90,7 +90,7 @@ def test_no_folder_is_created_without_images(away: Server, ctx: Context) -> None
 
 
 def test_a_failed_image_is_a_warning_and_leaves_no_gap(away: Server, ctx: Context) -> None:
-    away.pages = {"/a.png": says(png())}
+    away.pages = {"/a.png": http_response(png())}
     urls = [f"{AWAY}/none.png", f"{AWAY}/a.png", "http://images.example.com/a.png", "no url"]
     found = rehost(ctx, urls, "products")
     commit(ctx)
@@ -102,7 +102,7 @@ def test_a_failed_image_is_a_warning_and_leaves_no_gap(away: Server, ctx: Contex
 
 
 def test_metadata_is_removed_and_a_thumbnail_created(away: Server, ctx: Context) -> None:
-    away.pages = {"/me.jpg": says(photo())}
+    away.pages = {"/me.jpg": http_response(photo())}
     (one,) = rehost(ctx, [f"{AWAY}/me.jpg"], "products")
     commit(ctx)
     assert isinstance(one, ImportedImage)
@@ -117,7 +117,7 @@ def test_metadata_is_removed_and_a_thumbnail_created(away: Server, ctx: Context)
 
 
 def test_a_file_is_named_after_its_url(away: Server, ctx: Context) -> None:
-    away.pages = {"/%D0%81%D0%B6%00.png": says(png()), "/": says(png(1))}
+    away.pages = {"/%D0%81%D0%B6%00.png": http_response(png()), "/": http_response(png(1))}
     found, _ = import_images(ctx, [f"{AWAY}/%D0%81%D0%B6%00.png", f"{AWAY}/"], "products")
     commit(ctx)
     rows = [
@@ -140,7 +140,7 @@ def test_eight_images_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
             together.wait()
             with lock:
                 now -= 1
-            says(body)(sock)
+            http_response(body)(sock)
 
         return answer
 
@@ -169,7 +169,7 @@ def test_the_time_limit_includes_the_wait_for_conversion(
     monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
     monkeypatch.setattr(fetch, "fetch", counted)
     monkeypatch.setattr(images, "sanitize", slow)
-    away.pages = {f"/{n}.png": says(png(n)) for n in range(6)}
+    away.pages = {f"/{n}.png": http_response(png(n)) for n in range(6)}
     found, _ = import_images(
         ctx, [f"{AWAY}/{n}.png" for n in range(6)], "products", within=FOR_EVER
     )
@@ -179,7 +179,7 @@ def test_the_time_limit_includes_the_wait_for_conversion(
 
 def test_an_operation_that_fails_leaves_no_object(away: Server, ctx: Context) -> None:
     before = kept()
-    away.pages = {"/a.png": says(png())}
+    away.pages = {"/a.png": http_response(png())}
     rehost(ctx, [f"{AWAY}/a.png"], "products")
     assert kept() != before
     ctx.unit.undo()

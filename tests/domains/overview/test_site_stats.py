@@ -289,7 +289,7 @@ def worlds(api: Api, owner: Owner) -> Callable[[], tuple[Api, str, str, list[str
     """Return a function that creates a site with four pages and a form, for each example."""
 
     def make() -> tuple[Api, str, str, list[str], str]:
-        metrics.forget_values()
+        metrics.clear_value_cache()
         site = api.post("/api/projects/create", {"title": "S"})["project"]["id"]
         pages = [
             api.post("/api/pages/create", {"projectId": site, "title": f"P{n}"})["page"]["id"]

@@ -10,14 +10,14 @@ from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.listing import queries
 from chalicelib.engine.listing.query import Query, ResultPage
 
-SMALL = 6
+SMALL_ROWS = 6
 WORKSPACE = "w"
 
 
 @pytest.fixture(autouse=True)
 def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator[None]:
     """Use both plans, and all their variants, with only a few rows."""
-    monkeypatch.setattr(queries, "SMALL_ROWS", SMALL)
+    monkeypatch.setattr(queries, "SMALL_ROWS", SMALL_ROWS)
     monkeypatch.setattr(queries, "CONSISTENT_ROWS", 12)
     monkeypatch.setattr(queries, "FETCHED_SKIP", 3)
     monkeypatch.setattr(queries, "ROWS_A_RECORD", 2)
@@ -29,7 +29,7 @@ def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator
     object.__setattr__(PRODUCTS, "inline_bytes", before)
 
 
-BEGUN = datetime(2027, 1, 1, tzinfo=UTC)
+START_TIME = datetime(2027, 1, 1, tzinfo=UTC)
 
 
 def page(sort: str = "sortOrder", **asked: Any) -> ResultPage[ProductRow]:

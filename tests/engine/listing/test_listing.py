@@ -25,7 +25,7 @@ from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 from infra.local.seed import FIRST_MADE_AT, seed
 from tests.conftest import run_concurrently
-from tests.engine.listing.conftest import BEGUN, SMALL, WORKSPACE, page
+from tests.engine.listing.conftest import SMALL_ROWS, START_TIME, WORKSPACE, page
 
 pytestmark = pytest.mark.store
 
@@ -71,7 +71,7 @@ class TestPlans:
             ({"sort": "price", "ranges": {"price": (1, None)}}, "index scan"),
             ({"sort": "name", "ranges": {"price": (1, 2)}}, "range scan"),
             ({"sort": "name", "ranges": {"price": (1, None)}}, "full scan"),
-            ({"sort": "createdAt", "ranges": {"created_at": (BEGUN, None)}}, "index scan"),
+            ({"sort": "createdAt", "ranges": {"created_at": (START_TIME, None)}}, "index scan"),
             ({"sort": "sortOrder", "filters": {"category_id": "c"}}, "full scan"),
             ({"sort": "price", "ranges": {"price": (None, None)}}, "index scan"),
             ({"sort": "price", "search": "product"}, "full scan"),
@@ -81,11 +81,11 @@ class TestPlans:
     def test_a_large_collection_is_read_along_an_index_that_fits(
         self, asked: dict[str, Any], plan: str
     ) -> None:
-        Shop().add(SMALL + 1)
+        Shop().add(SMALL_ROWS + 1)
         assert page(**asked).plan == plan
 
     def test_a_small_collection_is_read_by_a_full_scan(self) -> None:
-        Shop().add(SMALL)
+        Shop().add(SMALL_ROWS)
         assert page().plan == "full scan"
 
     @pytest.mark.parametrize("sort", ["createdAt", "name"])
@@ -94,17 +94,17 @@ class TestPlans:
         self, sort: str, filters: dict[str, str]
     ) -> None:
         shop = Shop()
-        with clock.using(lambda: BEGUN):
+        with clock.using(lambda: START_TIME):
             shop.add(2, category_id="c")
-        with clock.using(lambda: BEGUN + timedelta(days=1)):
+        with clock.using(lambda: START_TIME + timedelta(days=1)):
             shop.add(3, category_id="c")
-        bounds = (BEGUN + timedelta(hours=1), None)
+        bounds = (START_TIME + timedelta(hours=1), None)
         found = page(sort, filters=filters, ranges={"created_at": bounds})
         assert (found.plan, found.total) == ("full scan", 3)
         assert {record.id for record in found.records} == set(shop.ids[2:])
 
     def test_a_range_filter_compares_long_texts_to_their_end(self) -> None:
-        shop = Shop().add(SMALL + 6, price=9)
+        shop = Shop().add(SMALL_ROWS + 6, price=9)
         shop.add(1, price=1, name="long " * 30 + "needle", sku=None)
         shop.add(1, price=1, name="short", sku=None)
         found = page(sort="name", search="NEEDLE", ranges={"price": (1, 2)})
@@ -138,7 +138,7 @@ class TestPlans:
     def test_the_chosen_plan_is_logged_with_its_cost(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
-        Shop().add(SMALL + 1)
+        Shop().add(SMALL_ROWS + 1)
         with caplog.at_level("DEBUG", logger="chalicelib.engine.listing.listing"):
             page()
         said = caplog.records[-1].__dict__
@@ -146,21 +146,24 @@ class TestPlans:
         assert said["units"] > 0
 
     def test_a_page_far_beyond_the_end_costs_one_round_trip(self) -> None:
-        Shop().add(SMALL + 1)
+        Shop().add(SMALL_ROWS + 1)
         found = page(page=10**9, size=100)
-        assert (found.records, found.total, found.cost.round_trips) == ([], SMALL + 1, 1)
+        assert (found.records, found.total, found.cost.round_trips) == ([], SMALL_ROWS + 1, 1)
 
     def test_several_categories_cost_their_own_rows_and_the_page(self) -> None:
-        shop = Shop().add(SMALL + 1, category_id="a").add(SMALL, category_id="b").add(3)
+        shop = Shop().add(SMALL_ROWS + 1, category_id="a").add(SMALL_ROWS, category_id="b").add(3)
         some: dict[str, Any] = {"filters": {"category_id": {"a", "b", "none"}}}
         first = page("price", size=2, **some)
         assert first.plan == "index scan"
         assert [product.price for product in first.records] == [0, 0]
         last = page("price", size=2, page=7, descending=True, **some)
-        assert ([product.price for product in last.records], last.total) == ([0], 2 * SMALL + 1)
+        assert ([product.price for product in last.records], last.total) == (
+            [0],
+            2 * SMALL_ROWS + 1,
+        )
         assert page("price", search="product", **some).plan == "full scan"
         everywhere = page("createdAt", filters={"category_id": {"a", "b"}}, size=100)
-        assert [product.id for product in everywhere.records] == shop.ids[: 2 * SMALL + 1]
+        assert [product.id for product in everywhere.records] == shop.ids[: 2 * SMALL_ROWS + 1]
 
     def test_many_small_categories_are_filtered_from_the_whole_collection(
         self, monkeypatch: pytest.MonkeyPatch
@@ -176,7 +179,7 @@ class TestPlans:
         assert [p.id for p in merged.records] == [p.id for p in found.records]
 
     def test_a_lookup_reads_its_row_and_the_record(self) -> None:
-        Shop().add(SMALL + 1)
+        Shop().add(SMALL_ROWS + 1)
         Shop().add(1, sku="Ёж-1", status="inactive")
         found = page(lookups={"sku": "еЖ-1"})
         assert (found.plan, found.total, found.cost.round_trips) == ("look-up", 1, 2)

@@ -1,4 +1,8 @@
-"""The list engine, compared with a naive model: the same pages, totals and orders by both plans."""
+"""Compare lists of products with a simple model in Python.
+
+The list engine must return the pages, totals and sort order of the model, whether it scans an
+index or all rows.
+"""
 
 import contextlib
 import itertools
@@ -19,17 +23,17 @@ from chalicelib.engine.connection import connection
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.unit import UnitOfWork
-from tests.engine.listing.conftest import BEGUN, SMALL
+from tests.engine.listing.conftest import SMALL_ROWS, START_TIME
 from tests.support.effort import examples
 
 pytestmark = pytest.mark.store
 
 
 @contextlib.contextmanager
-def pages_of(rows: int | None) -> Iterator[None]:
-    """End every page of a Query after this many rows, as DynamoDB does after a megabyte.
+def limit_query_pages(rows: int | None) -> Iterator[None]:
+    """End every page of a DynamoDB Query after ``rows`` rows, as DynamoDB does after a megabyte.
 
-    Like a ``Limit``, the number counts rows before they are filtered.
+    Rows are counted before DynamoDB filters them. ``None`` sets no limit.
     """
     if rows is None:
         yield
@@ -51,7 +55,7 @@ NAMES = st.one_of(
     st.text("abЁеß 1", min_size=1, max_size=12).filter(str.strip),
     st.builds(lambda head, end: head * 30 + end, st.sampled_from("aё饼"), st.sampled_from("xyz")),
 )
-VALUES = {
+PRODUCT_FIELDS = {
     "name": NAMES,
     "price": st.one_of(st.integers(0, 3), st.integers(0, 10**11)),
     "sku": st.one_of(st.none(), st.text("AB-1", min_size=1, max_size=4)),
@@ -60,18 +64,20 @@ VALUES = {
     "sort_order": st.one_of(st.integers(-3, 3), st.integers(-(10**15), 10**15)),
 }
 PAGE_ROWS = st.sampled_from([None, None, 2, 5])
-MOMENTS = st.one_of(st.none(), st.integers(0, 20).map(lambda n: BEGUN + timedelta(milliseconds=n)))
-BOUNDS = st.one_of(st.none(), st.integers(0, 4))
+CREATION_BOUNDS = st.one_of(
+    st.none(), st.integers(0, 20).map(lambda n: START_TIME + timedelta(milliseconds=n))
+)
+PRICE_BOUNDS = st.one_of(st.none(), st.integers(0, 4))
 
 
 def model_key(sort: str, product: dict[str, Any]) -> tuple[Any, ...]:
     name = fold(product["name"]).replace("\t", " ")
-    by = {"createdAt": (), "sortOrder": product["sort_order"], "price": product["price"]}
-    return (by.get(sort, name), product["id"])
+    sort_values = {"createdAt": (), "sortOrder": product["sort_order"], "price": product["price"]}
+    return (sort_values.get(sort, name), product["id"])
 
 
 def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
-    """Return the ids of all matching products in order, which the pages must equal together."""
+    """Return the ids of all matching products in order. All pages together must list these ids."""
     found = [p for p in products if query.ids is None or p["id"] in query.ids]
     for name, wanted in query.filters.items():
         if wanted is not None:
@@ -81,13 +87,13 @@ def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
         if wanted is not None:
             found = [p for p in found if fold(p[name] or "") == fold(wanted)]
     times = query.ranges.get("created_at", (None, None))
-    found = [p for p in found if times[0] is None or p["made"] >= times[0]]
-    found = [p for p in found if times[1] is None or p["made"] <= times[1]]
-    for name, (least, most) in query.ranges.items():
+    found = [p for p in found if times[0] is None or p["created_at"] >= times[0]]
+    found = [p for p in found if times[1] is None or p["created_at"] <= times[1]]
+    for name, (lowest, highest) in query.ranges.items():
         if name == "created_at":
             continue
-        found = [p for p in found if least is None or p[name] >= least]
-        found = [p for p in found if most is None or p[name] <= most]
+        found = [p for p in found if lowest is None or p[name] >= lowest]
+        found = [p for p in found if highest is None or p[name] <= highest]
     if query.search:
         wanted = fold(query.search)
         texts = {p["id"]: [fold(p["name"]), fold(p["sku"] or "")] for p in found}
@@ -96,20 +102,20 @@ def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
     return [p["id"] for p in found]
 
 
-PAGES = {
+PAGE_PARAMETERS = {
     "size": st.integers(1, 5),
     "sort": st.sampled_from(list(PRODUCTS.sorts)),
     "descending": st.booleans(),
 }
-ANY = st.builds(
+ANY_QUERY = st.builds(
     partial(Query, page=1),
-    **PAGES,
+    **PAGE_PARAMETERS,
     filters=st.fixed_dictionaries(
         {},
         optional={
             "status": st.sampled_from([None, "active", "inactive", "unknown"]),
-            "category_id": st.sampled_from(["c1", "c2", "of another"])
-            | st.sets(st.sampled_from(["c1", "c2", "c3", "of another"])),
+            "category_id": st.sampled_from(["c1", "c2", "foreign"])
+            | st.sets(st.sampled_from(["c1", "c2", "c3", "foreign"])),
         },
     ),
     lookups=st.fixed_dictionaries(
@@ -117,42 +123,45 @@ ANY = st.builds(
     ),
     ranges=st.fixed_dictionaries(
         {},
-        optional={"price": st.tuples(BOUNDS, BOUNDS), "created_at": st.tuples(MOMENTS, MOMENTS)},
+        optional={
+            "price": st.tuples(PRICE_BOUNDS, PRICE_BOUNDS),
+            "created_at": st.tuples(CREATION_BOUNDS, CREATION_BOUNDS),
+        },
     ),
     search=st.sampled_from([None, "", "ЕЛ", "ss", "a", "B-", "zz", "1", "y", "a\tb"]),
 )
-ORDERED = (
-    st.builds(partial(Query, page=1), **PAGES)
+INDEXED_QUERY = (
+    st.builds(partial(Query, page=1), **PAGE_PARAMETERS)
     | st.builds(
         partial(Query, page=1, sort="price"),
-        size=PAGES["size"],
-        descending=PAGES["descending"],
+        size=PAGE_PARAMETERS["size"],
+        descending=PAGE_PARAMETERS["descending"],
         ranges=st.fixed_dictionaries(
             {"price": st.tuples(st.integers(0, 2), st.integers(2, 10**10))}
         ),
     )
     | st.builds(
         partial(Query, page=1, sort="sortOrder"),
-        size=PAGES["size"],
-        descending=PAGES["descending"],
+        size=PAGE_PARAMETERS["size"],
+        descending=PAGE_PARAMETERS["descending"],
         filters=st.fixed_dictionaries(
             {"status": st.sampled_from(["active", "inactive", "unknown"])}
         ),
     )
 )
-OF_CATEGORIES = st.builds(
+CATEGORIES_QUERY = st.builds(
     partial(Query, page=1),
-    **PAGES,
+    **PAGE_PARAMETERS,
     filters=st.fixed_dictionaries(
         {"category_id": st.sets(st.sampled_from(["c1", "c2", "c3"]))},
         optional={"status": st.sampled_from(["active", "inactive"])},
     ),
-    ranges=st.just({}) | st.fixed_dictionaries({"price": st.tuples(BOUNDS, BOUNDS)}),
+    ranges=st.just({}) | st.fixed_dictionaries({"price": st.tuples(PRICE_BOUNDS, PRICE_BOUNDS)}),
 )
 
 
-class ListsLikeTheModel(RuleBasedStateMachine):
-    """Random writes, followed by random lists that are read page by page to beyond the end."""
+class ProductListMachine(RuleBasedStateMachine):
+    """Makes random writes and compares random lists with the model, past the last page too."""
 
     numbers = itertools.count()
 
@@ -160,36 +169,36 @@ class ListsLikeTheModel(RuleBasedStateMachine):
         super().__init__()
         self.workspace = f"w{next(self.numbers)}"
         self.model: dict[str, dict[str, Any]] = {}
-        self.moment = BEGUN
+        self.moment = START_TIME
         self._time = clock.using(lambda: self.moment)
         self._time.__enter__()
 
     def teardown(self) -> None:
         self._time.__exit__(None, None, None)
 
-    @initialize(made=st.lists(st.fixed_dictionaries(VALUES), min_size=5, max_size=9))
-    def begin(self, made: list[dict[str, Any]]) -> None:
+    @initialize(made=st.lists(st.fixed_dictionaries(PRODUCT_FIELDS), min_size=5, max_size=9))
+    def create_first_products(self, made: list[dict[str, Any]]) -> None:
         self.create(made)
 
-    @rule(made=st.lists(st.fixed_dictionaries(VALUES), min_size=3, max_size=8))
+    @rule(made=st.lists(st.fixed_dictionaries(PRODUCT_FIELDS), min_size=3, max_size=8))
     def create(self, made: list[dict[str, Any]]) -> None:
         unit = UnitOfWork(self.workspace, "test")
-        for values in map(self._with_an_sku_of_its_own, made):
+        for values in map(self._with_unique_sku, made):
             self.moment += timedelta(milliseconds=1)
             product = PRODUCTS.new(self.workspace, **values)
             unit.create(product)
-            self.model[product.id] = {"id": product.id, "made": self.moment, **values}
+            self.model[product.id] = {"id": product.id, "created_at": self.moment, **values}
         unit.commit()
 
-    def _with_an_sku_of_its_own(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _with_unique_sku(self, values: dict[str, Any]) -> dict[str, Any]:
         sku = values.get("sku")
         return values | ({"sku": f"{sku}{next(self.numbers)}"} if sku else {})
 
-    @rule(data=st.data(), values=st.fixed_dictionaries({}, optional=VALUES))
+    @rule(data=st.data(), values=st.fixed_dictionaries({}, optional=PRODUCT_FIELDS))
     def update(self, data: st.DataObject, values: dict[str, Any]) -> None:
         if self.model:
             record_id = data.draw(st.sampled_from(sorted(self.model)))
-            values = self._with_an_sku_of_its_own(values)
+            values = self._with_unique_sku(values)
             unit = UnitOfWork(self.workspace, "test")
             product = PRODUCTS.find(self.workspace, record_id)
             for name, value in values.items():
@@ -209,35 +218,37 @@ class ListsLikeTheModel(RuleBasedStateMachine):
         unit.commit()
         del self.model[record_id]
 
-    @rule(queries=st.lists(ANY, min_size=2, max_size=3), rows=PAGE_ROWS)
-    def any_list_agrees(self, queries: list[Query], rows: int | None) -> None:
+    @rule(queries=st.lists(ANY_QUERY, min_size=2, max_size=3), rows=PAGE_ROWS)
+    def any_list_matches_the_model(self, queries: list[Query], rows: int | None) -> None:
         for query in queries:
-            self._agrees(query, rows)
+            self._compare(query, rows)
 
-    @rule(query=ANY, data=st.data())
-    def lists_of_chosen_records_agree(self, query: Query, data: st.DataObject) -> None:
-        chosen = data.draw(st.sets(st.sampled_from([*sorted(self.model), "of another"])))
-        assert self._agrees(replace(query, ids=chosen), None) <= {"look-up", "range scan"}
+    @rule(query=ANY_QUERY, data=st.data())
+    def lists_of_given_ids_match_the_model(self, query: Query, data: st.DataObject) -> None:
+        chosen = data.draw(st.sets(st.sampled_from([*sorted(self.model), "foreign"])))
+        assert self._compare(replace(query, ids=chosen), None) <= {"look-up", "range scan"}
 
-    @rule(queries=st.lists(OF_CATEGORIES, min_size=2, max_size=3), rows=PAGE_ROWS)
-    def lists_of_several_categories_agree(self, queries: list[Query], rows: int | None) -> None:
-        for query in queries:
-            self._agrees(query, rows)
-
-    @rule(queries=st.lists(ORDERED, min_size=2, max_size=3), rows=PAGE_ROWS)
-    def ordered_lists_agree_and_large_ones_are_walked(
+    @rule(queries=st.lists(CATEGORIES_QUERY, min_size=2, max_size=3), rows=PAGE_ROWS)
+    def lists_of_several_categories_match_the_model(
         self, queries: list[Query], rows: int | None
     ) -> None:
         for query in queries:
-            plans = self._agrees(query, rows)
-            assert plans == {"index scan" if len(self.model) > SMALL else "full scan"}
+            self._compare(query, rows)
 
-    def _agrees(self, query: Query, rows: int | None) -> set[str]:
-        """Compare the first page, the last, one in between and one beyond. Return the plans."""
+    @rule(queries=st.lists(INDEXED_QUERY, min_size=2, max_size=3), rows=PAGE_ROWS)
+    def lists_that_an_index_covers_match_the_model_and_large_ones_use_it(
+        self, queries: list[Query], rows: int | None
+    ) -> None:
+        for query in queries:
+            plans = self._compare(query, rows)
+            assert plans == {"index scan" if len(self.model) > SMALL_ROWS else "full scan"}
+
+    def _compare(self, query: Query, rows: int | None) -> set[str]:
+        """Compare the first page, a middle one and one past the last. Return the query plans."""
         expected = model_list(list(self.model.values()), query)
         last = max(1, -(-len(expected) // query.size))
         plans = set()
-        with pages_of(rows):
+        with limit_query_pages(rows):
             for number in {1, (1 + last) // 2, last + 1}:
                 page = PRODUCTS.page(self.workspace, replace(query, page=number))
                 start = (number - 1) * query.size
@@ -247,7 +258,7 @@ class ListsLikeTheModel(RuleBasedStateMachine):
         return plans
 
     @invariant()
-    def counters_agree(self) -> None:
+    def counters_match_the_model(self) -> None:
         statuses = [p["status"] for p in self.model.values()]
         categories = [p["category_id"] for p in self.model.values()]
         expected = {"total": len(self.model)} | {
@@ -260,10 +271,10 @@ class ListsLikeTheModel(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(1800)
-def test_every_page_total_order_filter_and_search_agrees_with_the_model() -> None:
+def test_every_page_total_sort_filter_and_search_matches_the_model() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
     run_state_machine_as_test(
-        ListsLikeTheModel,
+        ProductListMachine,
         settings=examples(20, stateful_step_count=10),
     )

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.core.logs import JsonFormatter
 from chalicelib.gateways.llm import ModelError, ProviderUsage, attempts
-from chalicelib.gateways.llm.attempts import LONGEST_PAUSE
+from chalicelib.gateways.llm.attempts import MAX_RETRY_AFTER
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.llm.openai import OpenAiModel
@@ -79,14 +79,14 @@ class TestFailure:
         openai.answers = [openai_api.refusing(429, b"", "Retry-After: 4"), openai_api.saying("x")]
         speak(model(openai))
         assert pauses == [4]
-        openai.answers = [openai_api.refusing(429, b"", f"Retry-After: {int(LONGEST_PAUSE) + 1}")]
+        openai.answers = [openai_api.refusing(429, b"", f"Retry-After: {int(MAX_RETRY_AFTER) + 1}")]
         error = fail(model(openai))[1]
-        assert (error.retry_after, len(pauses)) == (LONGEST_PAUSE + 1, 1)
+        assert (error.retry_after, len(pauses)) == (MAX_RETRY_AFTER + 1, 1)
 
     def test_a_retry_delay_beyond_the_deadline_is_not_waited_for(
         self, openai: OpenAiApi, pauses: list[float], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(attempts, "LONGEST_PAUSE", FOR_EVER)
+        monkeypatch.setattr(attempts, "MAX_RETRY_AFTER", FOR_EVER)
         wait = f"Retry-After: {PATIENCE + 1:.0f}"
         openai.answers = [openai_api.refusing(429, b"", wait)]
         assert fail(model(openai), seconds=PATIENCE)[1].kind == "rate_limited"
@@ -262,7 +262,7 @@ class TestCancellationFromAnotherThread:
         openai: OpenAiApi,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(attempts, "LONGEST_PAUSE", FOR_EVER)
+        monkeypatch.setattr(attempts, "MAX_RETRY_AFTER", FOR_EVER)
         openai.answers = [answer]
         cancellation = Cancellation()
         said: list[str | ProviderUsage] = []

@@ -1,8 +1,8 @@
-"""The facts in a system prompt that the embedded model may quote."""
+"""Selection of the facts in a system prompt that the demo model may quote to visitors."""
 
 import pytest
 
-from chalicelib.gateways.llm.stated_facts import sentences
+from chalicelib.gateways.llm.stated_facts import factual_sentences
 
 INSTRUCTIONS = """\
 You are Bun, a helpful assistant of the bakery.
@@ -102,37 +102,41 @@ The bakery was founded in 2010.
 
 
 @pytest.mark.parametrize("sentence", INSTRUCTIONS)
-def test_an_instruction_is_left_out(sentence: str) -> None:
-    assert sentences(sentence) == []
-    assert sentences(f"- {sentence}\n- We bake bread.") == ["We bake bread."]
+def test_an_instruction_is_not_quoted(sentence: str) -> None:
+    assert factual_sentences(sentence) == []
+    assert factual_sentences(f"- {sentence}\n- We bake bread.") == ["We bake bread."]
 
 
 @pytest.mark.parametrize("sentence", FACTS)
 def test_a_fact_is_kept_verbatim(sentence: str) -> None:
-    assert sentences(sentence) == [sentence]
+    assert factual_sentences(sentence) == [sentence]
 
 
 def test_a_mixed_prompt_keeps_its_facts_in_order() -> None:
     for order in (1, -1):
         prompt = "\n".join([*INSTRUCTIONS, *FACTS][::order])
-        assert sentences(prompt) == FACTS[::order]
+        assert factual_sentences(prompt) == FACTS[::order]
 
 
 def test_list_items_are_kept_or_dropped_with_their_heading() -> None:
-    assert sentences("We bake:\n- rolls\n\n- buns\nMore text\n- pies") == [
+    assert factual_sentences("We bake:\n- rolls\n\n- buns\nMore text\n- pies") == [
         "We bake:",
         "rolls",
         "buns",
     ]
-    assert sentences("Follow these rules:\n\n- Prices are in rubles.\n* Torts cost 5 ₽") == []
-    assert sentences("Информация:\n1. Адрес: Булочная, 7\n2. Будь краток") == ["Адрес: Булочная, 7"]
+    assert (
+        factual_sentences("Follow these rules:\n\n- Prices are in rubles.\n* Torts cost 5 ₽") == []
+    )
+    assert factual_sentences("Информация:\n1. Адрес: Булочная, 7\n2. Будь краток") == [
+        "Адрес: Булочная, 7"
+    ]
 
 
 def test_a_section_about_behaviour_is_left_out_completely() -> None:
     prompt = (
         "# Role\nThe bread is fresh.\n\nWe bake.\n## About us\nWe deliver.\n# Правила\nМы печём."
     )
-    assert sentences(prompt) == ["We deliver."]
+    assert factual_sentences(prompt) == ["We deliver."]
 
 
 @pytest.mark.parametrize(
@@ -144,15 +148,15 @@ def test_a_section_about_behaviour_is_left_out_completely() -> None:
         "Торты пекут в другом цехе.\nНикогда не раскрывай этого.",
     ],
 )
-def test_a_fact_that_the_next_sentence_forbids_to_reveal_is_left_out(prompt: str) -> None:
-    assert sentences(f"We bake bread. {prompt}") == ["We bake bread."]
+def test_a_fact_is_left_out_if_the_next_sentence_makes_it_secret(prompt: str) -> None:
+    assert factual_sentences(f"We bake bread. {prompt}") == ["We bake bread."]
 
 
 def test_html_in_a_prompt_is_read_as_text() -> None:
     prompt = "<p>We bake &amp; sell.</p><script>We are open</script><ul><li>We deliver.</ul>"
-    assert sentences(prompt) == ["We bake & sell.", "We deliver."]
+    assert factual_sentences(prompt) == ["We bake & sell.", "We deliver."]
 
 
-def test_a_sentence_of_any_length_takes_bounded_time() -> None:
+def test_a_sentence_of_thousands_of_words_is_left_out_before_slow_matching() -> None:
     for text in ("1 ", "мы ", "a@", "не ", "+1 "):
-        assert sentences(text * 6000) == []
+        assert factual_sentences(text * 6000) == []

@@ -1,4 +1,4 @@
-"""The ids in the examples of the local stack's API reference."""
+"""The ids in the examples of the API reference: of the demo records, or placeholders."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.conftest import Api
 
 @pytest.fixture
 def ids() -> Iterator[dict[str, str]]:
-    """Use ids instead of placeholders, as local development does with the demo's ids."""
+    """Set the ids that replace placeholders. The local stack sets them to the demo's ids."""
     reference.EXAMPLE_IDS.update({"PRODUCT_ID": "01PRODUCT", "CATEGORY_ID": "01CATEGORY"})
     reference._document.cache_clear()
     yield reference.EXAMPLE_IDS
@@ -19,7 +19,7 @@ def ids() -> Iterator[dict[str, str]]:
     reference._document.cache_clear()
 
 
-def test_examples_show_the_ids_of_the_demo_if_they_are_known(ids: dict[str, str]) -> None:
+def test_examples_contain_the_ids_of_the_demo_if_they_are_set(ids: dict[str, str]) -> None:
     text = Api(None).call("GET", "/api/openapi.json").body.decode()
     assert not [word for word in ids if f'"{word}"' in text]
     body = json.loads(text)["paths"]["/api/products/reorder"]["post"]["requestBody"]
@@ -29,5 +29,5 @@ def test_examples_show_the_ids_of_the_demo_if_they_are_known(ids: dict[str, str]
     }
 
 
-def test_examples_show_placeholders_if_no_ids_are_known() -> None:
+def test_examples_contain_placeholders_if_no_ids_are_set() -> None:
     assert '"PRODUCT_ID"' in Api(None).call("GET", "/api/openapi.json").body.decode()

@@ -1,4 +1,7 @@
-"""The operator's command line: one JSON object on stdout, one line on stderr if it fails."""
+"""The operator's command line.
+
+A successful command prints one JSON object to stdout. A failed one prints one line to stderr.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +14,7 @@ from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.operator import LIST, Operator, seed_keys
 
 pytestmark = pytest.mark.usefixtures("reload_settings")
-"""Commands that connect to a stage change the environment of this process."""
+"""The fixture restores the environment, which commands change to connect to a stage."""
 
 
 class TestCreateAccount:
@@ -29,14 +32,14 @@ class TestCreateAccount:
     def test_create_account_creates_a_user_by_default(self, operator: Operator) -> None:
         assert operator.create_account("ann@example.com")["role"] == "user"
 
-    def test_create_account_accepts_an_address_that_grows_when_folded(
+    def test_create_account_accepts_an_email_that_case_folding_lengthens(
         self, operator: Operator
     ) -> None:
         email = "\ufdfa" * 64 + "@example.com"
         printed = operator.create_account(email)
         assert accounts.by_email(email).id == printed["accountId"]
 
-    def test_create_account_refuses_an_address_in_use(self, operator: Operator) -> None:
+    def test_create_account_refuses_an_email_in_use(self, operator: Operator) -> None:
         operator.create_account("ann@example.com")
         before = all_rows()
         line = operator.run_failing(
@@ -46,7 +49,7 @@ class TestCreateAccount:
         assert all_rows() == before
 
     @pytest.mark.parametrize(
-        ("email", "password", "says"),
+        ("email", "password", "expected"),
         [
             ("ann", "long enough", "email"),
             ("ann@", "long enough", "email"),
@@ -55,11 +58,11 @@ class TestCreateAccount:
             ("ann@example.com", "", "8 characters"),
         ],
     )
-    def test_create_account_refuses_a_malformed_address_or_a_short_password(
-        self, email: str, password: str, says: str, operator: Operator
+    def test_create_account_refuses_a_malformed_email_or_a_short_password(
+        self, email: str, password: str, expected: str, operator: Operator
     ) -> None:
         line = operator.run_failing("create-account", "--email", email, "--password", password)
-        assert says in line
+        assert expected in line
         assert all_rows() == {}
 
     def test_create_account_stores_no_plain_password(self, operator: Operator) -> None:
@@ -83,7 +86,7 @@ class TestCreateWorkspace:
         printed = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "x")
         assert (printed["plan"], printed["timezone"]) == ("business", "Europe/Moscow")
 
-    def test_two_workspaces_of_one_name_get_different_slugs(
+    def test_two_workspaces_with_the_same_name_get_different_slugs(
         self, operator: Operator, workspace: str
     ) -> None:
         printed = operator.run(
@@ -99,7 +102,7 @@ class TestCreateWorkspace:
         assert operator.run("create-workspace", *words)["plan"] == plan
 
     @pytest.mark.parametrize(
-        ("owner", "name", "more", "says"),
+        ("owner", "name", "more", "expected"),
         [
             ("nobody@example.com", "x", (), "nobody@example.com"),
             ("ann@example.com", "  ", (), "name"),
@@ -108,12 +111,12 @@ class TestCreateWorkspace:
         ],
     )
     def test_create_workspace_refuses_invalid_values(
-        self, owner: str, name: str, more: tuple[str, ...], says: str, operator: Operator
+        self, owner: str, name: str, more: tuple[str, ...], expected: str, operator: Operator
     ) -> None:
         operator.create_account("ann@example.com")
         before = all_rows()
         line = operator.run_failing("create-workspace", "--owner", owner, "--name", name, *more)
-        assert says in line
+        assert expected in line
         assert all_rows() == before
 
 
@@ -131,10 +134,10 @@ class TestSetWorkspace:
         printed = operator.run(*words, "--timezone", "Europe/Berlin", "--country", "DE")
         assert list(printed) == ["workspaceId", "name", "timezone", "country"]
         assert list(printed.values()) == [workspace, "Salon", "Europe/Berlin", "DE"]
-        (name, *_) = [r for r in audit.latest(workspace) if r.operation == "set_workspace"][::-1]
-        assert (name.actor, list(name.fields)) == ("operator", ["workspaceId", "name"])
+        events = [r for r in audit.latest(workspace) if r.operation == "set_workspace"]
+        assert (events[-1].actor, list(events[-1].fields)) == ("operator", ["workspaceId", "name"])
 
-    def test_set_workspace_warns_that_resources_keep_their_zones(
+    def test_set_workspace_warns_that_resources_keep_their_time_zones(
         self, operator: Operator, workspace: str
     ) -> None:
         words = ("set-workspace", "--workspace", workspace, "--timezone", "Europe/Berlin")
@@ -142,7 +145,7 @@ class TestSetWorkspace:
         assert operator.invoke(*words).stderr == ""
 
     @pytest.mark.parametrize(
-        ("words", "says"),
+        ("words", "expected"),
         [
             ((), "send at least one of name, timezone, country"),
             (("--timezone", "Mars/Base"), "Mars/Base"),
@@ -153,17 +156,17 @@ class TestSetWorkspace:
         ],
     )
     def test_set_workspace_refuses_invalid_and_missing_values(
-        self, words: tuple[str, ...], says: str, operator: Operator, workspace: str
+        self, words: tuple[str, ...], expected: str, operator: Operator, workspace: str
     ) -> None:
         before = all_rows()
-        assert says in operator.run_failing("set-workspace", "--workspace", workspace, *words)
+        assert expected in operator.run_failing("set-workspace", "--workspace", workspace, *words)
         assert all_rows() == before
 
     def test_set_workspace_refuses_an_unknown_workspace(self, operator: Operator) -> None:
         words = ("set-workspace", "--workspace", "nowhere", "--country", "DE")
         assert "nowhere" in operator.run_failing(*words)
 
-    def test_set_workspace_changes_phones_and_days_from_then_on(
+    def test_set_workspace_affects_later_phone_numbers_and_the_days_of_statistics(
         self, operator: Operator, owner: Owner, time: Time
     ) -> None:
         api, phone = owner.api(), "0170 7654321"
@@ -213,7 +216,7 @@ class TestAddMember:
             assert shown == {own["workspaceId"]: ("owner", True), workspace: (role, False)}
 
     @pytest.mark.parametrize(
-        ("email", "more", "says"),
+        ("email", "more", "expected"),
         [
             ("nobody@example.com", (), "nobody@example.com"),
             ("ann@example.com", (), "owns"),
@@ -222,12 +225,12 @@ class TestAddMember:
         ],
     )
     def test_add_member_refuses_unknown_members_and_roles(
-        self, email: str, more: tuple[str, ...], says: str, operator: Operator, workspace: str
+        self, email: str, more: tuple[str, ...], expected: str, operator: Operator, workspace: str
     ) -> None:
         operator.create_account("bob@example.com")
         before = all_rows()
         line = operator.run_failing("add-member", "--workspace", workspace, "--email", email, *more)
-        assert says in line
+        assert expected in line
         assert all_rows() == before
 
     def test_add_member_refuses_an_unknown_workspace(self, operator: Operator) -> None:
@@ -240,7 +243,7 @@ class TestTransfer:
     def test_workspace_is_exported_and_imported(
         self, operator: Operator, workspace: str, tmp_path: Path
     ) -> None:
-        path = tmp_path / "bakery.jsonl.gz"
+        path = tmp_path / "bakery.zip"
         exported = operator.run("export", "--workspace", workspace, "--out", str(path))
         assert (exported["workspaceId"], exported["file"]) == (workspace, str(path))
         imported = operator.run("import", str(path), "--ids", "new")
@@ -248,7 +251,7 @@ class TestTransfer:
         assert imported["slug"].endswith("-2")
         again = operator.invoke("import", str(path))
         assert (again.exit_code, again.stdout) == (1, "")
-        assert "is there already" in again.stderr
+        assert "already exists" in again.stderr
 
 
 class TestSetPlan:
@@ -261,9 +264,9 @@ class TestSetPlan:
         keys.append(operator.create_key(workspace))
         for key in keys:
             for path in (LIST, "/api/workspaces/list"):
-                answer = Api(key["token"]).refused("GET", path)
-                assert (answer.status, answer.data["code"]) == (403, "plan_required")
-                assert lower in answer.data["message"]
+                response = Api(key["token"]).refused("GET", path)
+                assert (response.status, response.data["code"]) == (403, "plan_required")
+                assert lower in response.data["message"]
         for plan in ("enterprise", "business"):
             operator.set_plan(workspace, plan)
             for key in keys:
@@ -284,7 +287,9 @@ class TestSetPlan:
         operator.set_plan(workspace, "enterprise")
         assert Api(key["token"]).refused("GET", LIST).status == 401
 
-    def test_set_plan_is_audited_as_the_operators(self, operator: Operator, workspace: str) -> None:
+    def test_set_plan_is_audited_with_the_operator_as_actor(
+        self, operator: Operator, workspace: str
+    ) -> None:
         operator.set_plan(workspace, "free")
         (record,) = [r for r in audit.latest(workspace) if r.operation == "set_plan"]
         assert record.actor == "operator"
@@ -309,7 +314,7 @@ class TestSetPlan:
         operator.set_plan(workspace, "free")
         assert Api(live).refused("GET", LIST).data["code"] == "plan_required"
 
-    def test_set_plan_reaches_a_key_created_concurrently(
+    def test_set_plan_applies_to_a_key_created_concurrently(
         self, operator: Operator, workspace: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = api_keys.of_workspace
@@ -318,7 +323,7 @@ class TestSetPlan:
         def of_workspace(workspace_id: str) -> list[api_keys.ApiKeyRow]:
             keys = real(workspace_id)
             if not made:
-                made.append("")
+                made.append("")  # create_key also lists the keys
                 made[0] = operator.create_key(workspace)["token"]
             return keys
 
@@ -327,16 +332,17 @@ class TestSetPlan:
         assert Api(made[0]).refused("GET", LIST).data["code"] == "plan_required"
 
 
-def test_workspace_of_the_operator_works_like_any_other(
+def test_list_of_workspaces_has_the_same_fields_for_one_that_the_operator_created(
     operator: Operator, new_owner: Callable[..., Owner]
 ) -> None:
-    """A workspace that the command line created and one that the tests created behave alike."""
     operator.create_account("ann@example.com")
     made = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "Workspace")
-    one = Api(operator.create_key(made["workspaceId"])["token"])
-    two = new_owner().api()
-    shapes = [set(api.get("/api/workspaces/list")["workspaces"][0]) for api in (one, two)]
-    assert shapes[0] == shapes[1]
+    by_operator = Api(operator.create_key(made["workspaceId"])["token"])
+    by_tests = new_owner().api()
+    first, second = (
+        set(api.get("/api/workspaces/list")["workspaces"][0]) for api in (by_operator, by_tests)
+    )
+    assert first == second
 
 
 class TestDemoBalance:

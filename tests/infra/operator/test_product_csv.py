@@ -1,4 +1,4 @@
-"""Products in a CSV: headers, encodings, delimiters, prices, and the report of refused rows."""
+"""Products in a CSV file: headers, encodings, delimiters, prices, and reports of refused rows."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ from infra.operator.product_csv import (
     report,
 )
 
-NBSP, THIN, NARROW = "\u00a0", "\u2009", "\u202f"
+NBSP, THIN_SPACE, NARROW_NBSP = "\u00a0", "\u2009", "\u202f"
 
 
 def items(text: str, unit: Any = "rubles") -> list[Any]:
@@ -35,8 +35,8 @@ def faults(text: str, unit: Any = "rubles") -> list[str | None]:
     ("text", "unit", "amount"),
     [
         ("1 299,90 ₽", "rubles", 129_990),
-        (f"1{NBSP}299,90{NARROW}руб.", "rubles", 129_990),
-        (f"1{THIN}299.9 р.", "rubles", 129_990),
+        (f"1{NBSP}299,90{NARROW_NBSP}руб.", "rubles", 129_990),
+        (f"1{THIN_SPACE}299.9 р.", "rubles", 129_990),
         ("1,299.90", "rubles", 129_990),
         ("1.299,90", "rubles", 129_990),
         ("1'299.90", "rubles", 129_990),
@@ -60,7 +60,7 @@ def test_amounts_are_read_exactly(text: str, unit: Any, amount: int) -> None:
 @pytest.mark.parametrize(
     ("text", "unit"),
     [
-        ("1,299", "rubles"),  # thousands, or a tenth of a kopeck: nobody can tell
+        ("1,299", "rubles"),  # ambiguous: 1299 rubles, or 1.299
         ("0.001", "rubles"),
         ("12.5", "kopecks"),
         ("", "rubles"),
@@ -111,7 +111,7 @@ def test_common_table_formats_are_read(delimiter: str, encoding: str, header: li
     assert (table.delimiter, table.ignored, table.rows[0].number) == (delimiter, [], 2)
 
 
-def test_columns_may_have_any_order_and_unknown_ones_are_named() -> None:
+def test_columns_may_have_any_order_and_unknown_ones_are_reported() -> None:
     table = read("цвет;ЦЕНА (руб.);  Артикул ;;кол-во\nred;7;x;;5\n".encode(), "rubles")
     assert dict(table.rows[0].item) == {"sku": "x", "price": 700, "stock": 5}
     assert table.ignored == ["цвет"]
@@ -134,18 +134,18 @@ def test_images_may_be_on_separate_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
-        ("", "No column is an SKU"),
+        ("", "No column has the header"),
         ("name;price\na;1\n", "name, price"),
-        ("sku;Артикул\na;b\n", "Several columns hold the sku"),
-        ("sku;цена;price\na;1;2\n", "the price"),
+        ("sku;Артикул\na;b\n", "Several columns contain sku"),
+        ("sku;цена;price\na;1;2\n", "contain price"),
     ],
 )
-def test_a_table_without_an_sku_or_with_two_columns_of_a_kind_is_refused(
-    text: str, says: str
+def test_a_table_without_an_sku_column_or_with_two_columns_of_one_field_is_refused(
+    text: str, expected: str
 ) -> None:
-    with pytest.raises(TableError, match=says):
+    with pytest.raises(TableError, match=expected):
         read(text.encode(), "rubles")
 
 
@@ -154,26 +154,26 @@ def test_faults_are_reported_by_row() -> None:
         "sku;price;stock;status\nA;dear;1;\n;1;1;\nB;1;half;\nC;1;1;gone\nD;1;1,5;\nE;1;1;;x\n"
         "F;1;1;;\nG;1;1\n"
     )
-    said = faults(text)
-    assert said[0] == 'price: expected a number, received "dear"'
-    assert said[1] == "sku: is required"
-    assert said[2] == 'stock: expected a number, received "half"'
-    assert said[3] == 'status: expected active or inactive, received "gone"'
-    assert said[4] == 'stock: expected whole pieces, received "1,5"'
-    assert said[5] == "5 cells, but the header has 4"
-    assert said[6:] == [None, None]
+    found = faults(text)
+    assert found[0] == 'price: expected a number, received "dear"'
+    assert found[1] == "sku: is required"
+    assert found[2] == 'stock: expected a number, received "half"'
+    assert found[3] == 'status: expected active or inactive, received "gone"'
+    assert found[4] == 'stock: expected a whole number, received "1,5"'
+    assert found[5] == "expected at most 4 cells, received 5"
+    assert found[6:] == [None, None]
 
 
-def test_all_rows_of_one_sku_are_refused() -> None:
+def test_all_rows_that_share_an_sku_are_refused() -> None:
     assert faults("sku;price\nЁж;1\nB;1\nеЖ;2\nёж;3\n") == [
-        "sku: also in row 4, 5",
+        "sku: expected once in the table, also in rows 4, 5",
         None,
-        "sku: also in row 2, 5",
-        "sku: also in row 2, 4",
+        "sku: expected once in the table, also in rows 2, 5",
+        "sku: expected once in the table, also in rows 2, 4",
     ]
 
 
-def test_a_corrected_report_can_be_read() -> None:
+def test_a_corrected_report_can_be_imported() -> None:
     table = read("артикул;цена;цвет\nA;dear;red\nB;1;blue\n".encode(), "rubles")
     (first, _) = table.rows
     raw = report(table, [(first, 'price: expected a number, received "dear"')])
@@ -184,11 +184,11 @@ def test_a_corrected_report_can_be_read() -> None:
     assert [dict(row.item) for row in again.rows] == [{"sku": "A", "price": 500}]
 
 
-def test_a_row_without_an_sku_has_an_empty_one() -> None:
+def test_the_sku_of_a_row_is_empty_if_the_row_has_none() -> None:
     assert Row(2, []).sku == ""
 
 
-def test_an_exported_table_has_every_field_of_a_product() -> None:
+def test_an_exported_table_has_a_column_for_every_field_of_a_product() -> None:
     columns = {to_camel(name.partition(" (")[0].replace(" ", "_")) for name in EXPORT_COLUMNS}
     fields = {wire_name(ProductOut, name) for name in ProductOut.model_fields}
     assert columns - {"category"} == fields - {"descriptionTruncated"}

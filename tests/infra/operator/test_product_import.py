@@ -184,7 +184,7 @@ class TestImportProducts:
         self, operator: Operator, owner: Owner, table: Path
     ) -> None:
         table.write_text("name\na\n")
-        assert "SKU" in operator.run_failing(*words(owner, table))
+        assert "header sku" in operator.run_failing(*words(owner, table))
         table.write_text("sku\na\n")
         assert "--prices" in operator.run_failing(*words(owner, table)[:-2])
         assert "overwrite" in operator.run_failing(*words(owner, table, "--report", str(table)))

@@ -10,8 +10,8 @@ from tests.transports.conftest import LocalServer
 
 
 def get(path: str, method: str = "GET", **headers: str) -> Answer:
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Api(None).call(method, path, headers=sent)
+    with_hyphens = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Api(None).call(method, path, headers=with_hyphens)
 
 
 PAGES = ["/api/docs", "/api/docs/errors", "/api/docs/products", "/api/docs/search.json"]
@@ -30,7 +30,7 @@ def test_pages_need_no_key_and_are_cached_for_a_minute(path: str) -> None:
     assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD")
 
 
-def test_a_page_runs_only_the_services_script() -> None:
+def test_a_page_loads_only_the_script_of_the_reference() -> None:
     answer = get("/api/docs/products")
     policy = answer.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -43,14 +43,14 @@ def test_a_page_runs_only_the_services_script() -> None:
     assert not re.search(r'\son\w+=|style="', html)
 
 
-def test_only_lists_are_in_the_table_of_page_sizes() -> None:
+def test_the_table_of_page_sizes_contains_only_lists() -> None:
     page = get("/api/docs/conventions").body.decode()
     sizes = page.partition('id="lists-and-pages"')[2].partition("<h2")[0]
     assert "/api/products/list" in sizes
     assert "uploads/create" not in sizes
 
 
-def test_an_unknown_section_is_a_page_with_a_link_back() -> None:
+def test_an_unknown_section_is_a_404_page_with_a_link_to_the_reference() -> None:
     for path in ("/api/docs/none", "/api/docs/..", "/api/docs/start", "/api/docs/%3Cb%3E"):
         answer = get(path)
         assert answer.status == 404, path
@@ -59,42 +59,42 @@ def test_an_unknown_section_is_a_page_with_a_link_back() -> None:
 
 
 class TestSearch:
-    def found(self, query: str) -> list[str]:
+    def search(self, query: str) -> list[str]:
         html = get(f"/api/docs?q={query}").body.decode()
         return re.findall(r'<li><a href="([^"]+)">', html.partition("<main")[2])
 
     def test_operations_are_found_by_title_tool_path_and_field(self) -> None:
-        assert self.found("create+a+product")[0] == "/api/docs/products#create_product"
-        assert self.found("SVC_FIND_LEAD") == ["/api/docs/crm#find_lead"]
-        assert "/api/docs/pages#save_page_html" in self.found("save-html")
-        assert "/api/docs/products#update_product" in self.found("stockDelta")
+        assert self.search("create+a+product")[0] == "/api/docs/products#create_product"
+        assert self.search("SVC_FIND_LEAD") == ["/api/docs/crm#find_lead"]
+        assert "/api/docs/pages#save_page_html" in self.search("save-html")
+        assert "/api/docs/products#update_product" in self.search("stockDelta")
 
-    def test_guides_records_and_codes_are_found(self) -> None:
-        assert "/api/docs/conventions#idempotency" in self.found("idempotency")
-        assert "/api/docs/errors#all-codes" in self.found("slug_taken")
-        assert any(url.endswith("#Product") for url in self.found("product"))
+    def test_guides_record_types_and_error_codes_are_found(self) -> None:
+        assert "/api/docs/conventions#idempotency" in self.search("idempotency")
+        assert "/api/docs/errors#all-codes" in self.search("slug_taken")
+        assert any(url.endswith("#Product") for url in self.search("product"))
 
     def test_values_of_enumerations_are_found(self) -> None:
-        (found,) = {url.partition("#")[2] for url in self.found("fully_booked")}
-        assert found == "NoSlotReason"
+        (anchor,) = {url.partition("#")[2] for url in self.search("fully_booked")}
+        assert anchor == "NoSlotReason"
         assert b"<code>fully_booked</code>" in get("/api/docs/bookings").body
 
     @pytest.mark.parametrize("word", ["bearer", "kopecks", "cors", "oauth"])
-    def test_texts_of_guides_are_found(self, word: str) -> None:
-        for found in self.found(word):
-            path, _, anchor = found.partition("#")
+    def test_a_word_in_the_text_of_a_guide_is_found(self, word: str) -> None:
+        for url in self.search(word):
+            path, _, anchor = url.partition("#")
             page = get(path).body.decode()
             if anchor in page and word.lower() in page.lower():
                 return
-        pytest.fail(f"nothing that says {word} is found")
+        pytest.fail(f"no result for {word} contains the word")
 
     def test_the_number_of_results_is_shown(self) -> None:
         html = get("/api/docs?q=a").body.decode()
         (count,) = re.findall(r"(\d+) for “a”; the first 40 are shown", html)
-        assert int(count) > len(self.found("a")) == 40
+        assert int(count) > len(self.search("a")) == 40
 
-    def test_every_word_must_match(self) -> None:
-        assert self.found("product+zeppelin") == []
+    def test_a_result_contains_every_word_of_the_query(self) -> None:
+        assert self.search("product+zeppelin") == []
 
     @pytest.mark.parametrize(
         "query",
@@ -107,7 +107,7 @@ class TestSearch:
             "x" * 5000,
         ],
     )
-    def test_the_query_is_shown_as_text(self, query: str) -> None:
+    def test_markup_in_the_query_is_escaped(self, query: str) -> None:
         answer = get(f"/api/docs?q={query}")
         assert answer.status == 200
         html = answer.body.decode()
@@ -125,7 +125,7 @@ class TestSearch:
         for path in ("/api/docs?q=", "/api/docs?q=%20%20"):
             assert get(path).body == get("/api/docs").body
 
-    def test_the_script_gets_the_same_entries(self) -> None:
+    def test_the_search_index_of_the_script_contains_operations(self) -> None:
         entries = json.loads(get("/api/docs/search.json").body)
         assert ["Create a product", "POST /api/products/create · svc_create_product"] in [
             entry[:2] for entry in entries
@@ -133,14 +133,16 @@ class TestSearch:
         assert all(len(entry) == 4 for entry in entries)
 
 
-def test_the_frame_is_in_the_readers_language_with_a_note_that_the_text_is_english() -> None:
+def test_the_page_frame_is_in_the_readers_language_and_the_guide_is_marked_as_english() -> None:
     html = get("/api/docs", accept_language="ru").body.decode()
     assert '<html lang="ru">' in html
     assert "Поиск по справочнику" in html
     assert '<div class="guide" lang="en">' in html
 
 
-def test_an_unknown_path_of_the_api_refers_to_the_reference(local_server: LocalServer) -> None:
+def test_the_error_for_an_unknown_api_path_contains_the_url_of_the_reference(
+    local_server: LocalServer,
+) -> None:
     reply = local_server.request(b"GET /api/nothing HTTP/1.1\r\nHost: x\r\n\r\n")
     assert reply.status == 404
     assert "/api/docs" in reply.data["message"]

@@ -11,16 +11,16 @@ import pytest
 from chalicelib.core.settings import settings
 from chalicelib.transports.web import assets
 from tests.conftest import Answer, Api, Time
-from tests.factories.examples import written
+from tests.factories.examples import create_post
 from tests.factories.files import photo
-from tests.fakes.internet import Internet, says
+from tests.fakes.internet import Internet, http_response
 
 BASE = settings().public_url
 
 
 def get(path: str, method: str = "GET", **headers: str) -> Answer:
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Api(None).call(method, path, headers=sent)
+    with_hyphens = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Api(None).call(method, path, headers=with_hyphens)
 
 
 def page(path: str, status: int = 200, **headers: str) -> str:
@@ -33,13 +33,15 @@ def page(path: str, status: int = 200, **headers: str) -> str:
 @pytest.fixture
 def publish(database: None) -> Callable[..., dict[str, Any]]:
     def make(title: str = "Bread", **fields: Any) -> dict[str, Any]:
-        return written(title=title, **{"status": "published"} | fields)
+        return create_post(title=title, **{"status": "published"} | fields)
 
     return make
 
 
 class TestPost:
-    def test_a_post_has_metadata_for_readers_and_programs(self, publish: Any, time: Time) -> None:
+    def test_a_post_has_metadata_for_search_engines_and_previews(
+        self, publish: Any, time: Time
+    ) -> None:
         publish(
             "Хлеб & <соль>",
             slug="bread",
@@ -88,7 +90,7 @@ class TestPost:
         )
         assert "script-src" not in policy
 
-    def test_a_post_edited_a_day_later_shows_the_date(
+    def test_a_post_edited_days_after_publication_shows_the_date_of_the_edit(
         self, publish: Any, time: Time, api: Api
     ) -> None:
         post = publish()
@@ -97,15 +99,17 @@ class TestPost:
         api.call("PUT", f"/api/admin/blog/{post['id']}", {"content": "new"})
         assert "Updated 18 January 2027" in page("/blog/bread")
 
-    def test_a_former_slug_redirects_to_the_post(self, publish: Any, api: Api) -> None:
+    def test_a_former_slug_redirects_to_the_current_one(self, publish: Any, api: Api) -> None:
         post = publish(slug="one")
         api.call("PUT", f"/api/admin/blog/{post['id']}", {"slug": "two"})
         answer = get("/blog/one")
         assert (answer.status, answer.headers["Location"]) == (301, "/blog/two")
 
-    def test_an_unpublished_or_unknown_post_is_a_helpful_page(self, publish: Any) -> None:
+    def test_an_unpublished_or_unknown_post_is_a_404_page_with_links_to_others(
+        self, publish: Any
+    ) -> None:
         publish("Shown")
-        written(title="Hidden")
+        create_post(title="Hidden")
         for path in ("/blog/none", "/blog/hidden", "/blog/%D1%8F", "/blog/list", "/blog?page=2"):
             html = page(path, 404, accept_language="ru")
             assert "<h1>Такой страницы нет</h1>" in html
@@ -138,7 +142,7 @@ class TestIndex:
         assert "6 posts" in tagged
         assert "No post has this tag." in page("/blog?tag=%3Cb%3E")
 
-    def test_a_cover_is_loaded_in_the_size_it_is_shown_in(self, api: Api) -> None:
+    def test_a_cover_has_a_thumbnail_for_small_sizes(self, api: Api) -> None:
         content = base64.b64encode(photo(size=(800, 400))).decode()
         file = api.post("/api/files/upload", {"name": "a.jpg", "content": content})["file"]
         body = {"title": "Bread", "status": "published", "coverImage": file["url"]}
@@ -152,10 +156,10 @@ class TestIndex:
         assert f'<meta property="og:image" content="{cover}">' in html
         assert f'src="{cover}" alt="" width="800" height="400" fetchpriority="high"' in html
 
-    def test_a_cover_that_was_not_copied_is_shown_from_its_own_url(
+    def test_a_cover_that_could_not_be_imported_is_shown_from_its_original_url(
         self, api: Api, net: Internet
     ) -> None:
-        net.serve("https://images.example.com", says(b"no", "404 Not Found"))
+        net.serve("https://images.example.com", http_response(b"no", "404 Not Found"))
         url = 'https://images.example.com/a.png?x=1&y="<b>'
         body = {"title": "Bread", "status": "published", "coverImage": url}
         api.post("/api/admin/blog/create", body)
@@ -173,17 +177,17 @@ class TestIndex:
         assert listed["coverImage"] == url
 
     @pytest.mark.parametrize("number", ["0", "-1", "x", "1e3", "99999999999", "٣"])
-    def test_a_page_that_does_not_exist_is_not_found(self, number: str, database: None) -> None:
+    def test_an_invalid_page_number_is_not_found(self, number: str, database: None) -> None:
         page(f"/blog?page={number}", 404)
 
 
 class TestFeeds:
     def test_the_feed_is_rss_with_the_latest_posts(self, publish: Any, time: Time) -> None:
         publish("A & <b> \U0001f35e", description="d", tags=["t"], author="Ada")
-        written(title="Draft")
+        create_post(title="Draft")
         answer = get("/blog/rss.xml", accept_language="ru")
         assert answer.headers["Content-Type"] == "application/rss+xml; charset=utf-8"
-        channel = ET.fromstring(answer.body)[0]  # noqa: S314  our own
+        channel = ET.fromstring(answer.body)[0]  # noqa: S314  generated here
         (item,) = channel.findall("item")
         assert item.findtext("title") == "A & <b> \U0001f35e"
         assert item.findtext("link") == f"{BASE}/blog/a-b-bread"
@@ -195,20 +199,22 @@ class TestFeeds:
 
     def test_characters_that_xml_cannot_contain_are_left_out(self, publish: Any) -> None:
         publish("Odd", content="a\x0bb\x00c \ufffe")
-        ET.fromstring(get("/blog/rss.xml").body)  # noqa: S314  our own
+        ET.fromstring(get("/blog/rss.xml").body)  # noqa: S314  generated here
 
     def test_the_sitemap_lists_published_posts(self, publish: Any) -> None:
         publish("One")
         publish("Two")
-        written(title="Draft")
-        root = ET.fromstring(get("/sitemap.xml").body)  # noqa: S314  our own
+        create_post(title="Draft")
+        root = ET.fromstring(get("/sitemap.xml").body)  # noqa: S314  generated here
         found = [url[0].text for url in root]
         assert found == [f"{BASE}/blog", f"{BASE}/blog/two", f"{BASE}/blog/one"]
         assert f"Sitemap: {BASE}/sitemap.xml" in get("/robots.txt").body.decode()
 
 
 class TestAssets:
-    def test_a_style_sheet_is_cached_for_good_under_its_hash(self, database: None) -> None:
+    def test_a_style_sheet_is_cached_for_a_year_under_its_current_hash(
+        self, database: None
+    ) -> None:
         path = assets.style_url("blog")
         assert f'<link rel="stylesheet" href="{path}">' in page("/blog")
         answer = get(path)
@@ -220,10 +226,14 @@ class TestAssets:
         for path in ("/assets/x.css", "/assets/none.000000000000.css", "/assets/..%2Fblog.py"):
             assert get(path).status == 404
 
-    def test_style_sheets_have_at_most_twelve_kilobytes_and_keep_the_licence(self) -> None:
+    def test_style_sheets_have_at_most_twelve_kilobytes_besides_normalize_css_and_its_licence(
+        self,
+    ) -> None:
         vendored = (assets._FOLDER / "static" / "normalize.css").read_bytes()
-        reset = len(assets.style_sheet("plain")) - len(assets.minified("tokens", "base"))
-        assert all(len(assets.style_sheet(n)) - reset <= 12_288 for n in assets.STYLE_SHEETS)
+        normalize_size = len(assets.style_sheet("plain")) - len(assets.minified("tokens", "base"))
+        assert all(
+            len(assets.style_sheet(n)) - normalize_size <= 12_288 for n in assets.STYLE_SHEETS
+        )
         assert b"MIT" in vendored
         assert b"MIT" in assets.style_sheet("blog")
         for name in assets.STYLE_SHEETS:
@@ -236,12 +246,14 @@ class TestAssets:
             assert "script" not in svg
 
 
-def test_a_page_accepts_the_methods_it_lists(database: None) -> None:
+def test_a_page_refuses_a_post_request_and_lists_its_methods(database: None) -> None:
     answer = Api(None).refused("POST", "/blog", {})
     assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
 
 
-def test_a_failure_is_shown_as_a_page(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+def test_a_failure_is_shown_as_an_html_page_with_the_request_id(
+    monkeypatch: pytest.MonkeyPatch, database: None
+) -> None:
     from chalicelib.core.errors import UnavailableError
     from chalicelib.domains.blog.operations import reading
 

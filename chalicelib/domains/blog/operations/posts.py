@@ -23,7 +23,7 @@ from chalicelib.core.wire.schema import (
     Slug,
     Timestamp,
     Wire,
-    fields_as_in,
+    copy_descriptions_from,
     optional,
     printable,
 )
@@ -161,7 +161,7 @@ class PostCreate(Wire):
     cover_image: CoverUrl | None = optional("https URL; copied.")
 
 
-@fields_as_in(PostCreate)
+@copy_descriptions_from(PostCreate)
 class PostPatch(Patch):
     """Changes to a post."""
 

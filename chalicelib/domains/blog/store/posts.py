@@ -18,7 +18,7 @@ from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import SORT_KEY, Lookup
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork, in_batches
@@ -61,7 +61,7 @@ class PostRow(Record):
         return self.cover.url if self.cover else self.cover_link
 
 
-POSTS = listed(
+POSTS = register_listing(
     Listing(
         row=PostRow,
         noun="POST",

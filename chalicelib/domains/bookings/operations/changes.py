@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_one, optional
+from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_at_least_one, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking, calendars
 from chalicelib.domains.bookings.flows.booking import BookingChange, BookingRequest
@@ -41,7 +41,7 @@ class BookingContact(Wire):
 
     @model_validator(mode="after")
     def _require_phone_or_email(self) -> Self:
-        if not has_one(self):
+        if not has_at_least_one(self):
             raise PydanticCustomError("contact", "expected phone, email or both")
         return self
 
@@ -95,7 +95,7 @@ class BookingReschedule(BookingMoveTo):
 
     @model_validator(mode="after")
     def _require_new_place(self) -> Self:
-        if not has_one(self):
+        if not has_at_least_one(self):
             raise PydanticCustomError("nowhere", "expected startAt, resourceId or both")
         return self
 

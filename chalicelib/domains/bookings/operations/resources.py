@@ -25,7 +25,7 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
-    fields_as_in,
+    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.bookings.flows import binding
@@ -131,7 +131,7 @@ class ResourceCreate(Wire):
     service_ids: ServiceIds | None = optional("Services to bind to it.")
 
 
-@fields_as_in(ResourceCreate)
+@copy_descriptions_from(ResourceCreate)
 class ResourcePatch(Patch):
     """Changes to a resource."""
 

@@ -25,9 +25,9 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
-    fields_as_in,
-    in_order,
+    copy_descriptions_from,
     optional,
+    require_ordered_bounds,
 )
 from chalicelib.domains.bookings.flows import binding
 from chalicelib.domains.bookings.store import bookings, services
@@ -124,7 +124,7 @@ class ServiceListQuery(Wire):
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
-        in_order(self, "min_price", "max_price")
+        require_ordered_bounds(self, "min_price", "max_price")
         return self
 
 
@@ -164,7 +164,7 @@ class ServiceCreate(Wire):
     unverified_per_hour: Unverified = Field(default=20, description="Visitors' bookings.")
 
 
-@fields_as_in(ServiceCreate)
+@copy_descriptions_from(ServiceCreate)
 class ServicePatch(Patch):
     """Changes to a service."""
 

@@ -23,7 +23,7 @@ from chalicelib.engine.listing.index_entries import BY_ROW, group, partition_of
 from chalicelib.engine.listing.index_ranges import IndexRange, key_bounds
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import PARALLEL_PARTITIONS, Cost, Partition
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
@@ -95,7 +95,7 @@ class BookingRow(Record):
         )
 
 
-BOOKINGS = listed(
+BOOKINGS = register_listing(
     Listing(
         row=BookingRow,
         noun="BOOKING",

@@ -24,7 +24,7 @@ from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
@@ -46,7 +46,7 @@ class ResourceRow(Record):
     sort_order = NumberAttribute()
 
 
-RESOURCES = listed(
+RESOURCES = register_listing(
     Listing(
         row=ResourceRow,
         noun="RESOURCE",

@@ -16,7 +16,7 @@ from chalicelib.engine.listing import lookups, ordering
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import BY_ROW, NAME_BYTES, token_values
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import Record
 
@@ -65,7 +65,7 @@ class ServiceRow(Record):
         )
 
 
-SERVICES = listed(
+SERVICES = register_listing(
     Listing(
         row=ServiceRow,
         noun="SERVICE",

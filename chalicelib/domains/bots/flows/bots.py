@@ -9,8 +9,8 @@ def active_bot(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRow
     """Return an active bot and its workspace, whose owner pays for it.
 
     Raises:
-        NotFoundError: there is no such bot, it is switched off, or the owner of its workspace is
-            disabled. The error is the same in all cases.
+        NotFoundError: the bot does not exist, it is switched off, or the account of the
+            workspace's owner is disabled. The error is the same in all cases.
     """
     agent = AGENTS.found_for_visitor(AGENTS.find(workspace_id, agent_id))
     if not agent.is_active:

@@ -17,7 +17,7 @@ from chalicelib.core.wire.schema import (
     Patch,
     Timestamp,
     Wire,
-    fields_as_in,
+    copy_descriptions_from,
     optional,
     printable,
 )
@@ -139,7 +139,7 @@ class AgentCreate(Wire):
     )
 
 
-@fields_as_in(AgentCreate)
+@copy_descriptions_from(AgentCreate)
 class AgentPatch(Patch):
     """Changes to a bot."""
 

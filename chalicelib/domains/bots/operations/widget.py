@@ -1,4 +1,4 @@
-"""Receive events of a bot's widget."""
+"""The operation that a bot's widget calls when a visit reaches a new stage."""
 
 from datetime import timedelta
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ from chalicelib.lib.sources import without_query
 
 EVENTS = Limit(
     "widget",
-    "events a minute of a bot's widget",
+    "events per minute of a bot's widget",
     60,
     timedelta(minutes=1),
     within=lambda args: args.agent_id,
@@ -28,28 +28,28 @@ EVENTS = Limit(
 
 
 class WidgetEvent(Wire):
-    """An event: a visit has reached a stage."""
+    """A visit of a bot's widget has reached a stage."""
 
     agent_id: Id = Field(description="Bot id.")
     visit_id: Id = Field(description="Random id that the page generates for its browser tab.")
     stage: Literal["loaded", "opened", "started", "engaged"] = Field(
-        description="Stage that the visit reached. The server counts leads."
+        description="Stage that the visit has reached. The server itself counts leads."
     )
     page_url: Annotated[str, StringConstraints(max_length=8192)] | None = optional(
-        "URL of the page; its query is dropped."
+        "URL of the page. Its query is not stored."
     )
     project_id: Id | None = optional("Site id.")
 
 
 class WidgetEventResult(Wire):
-    """Result of an event."""
+    """Whether an event was counted."""
 
-    counted: bool = Field(description="False if the visit had reached that stage before.")
+    counted: bool = Field(description="False if the visit had already reached the stage.")
 
 
 @operation(
     rest="POST /api/public/widget-event",
-    title="Report a visit of a widget",
+    title="Report a stage of a widget visit",
     audience=(Audience.PUBLIC,),
     resolve=lambda args: AGENTS.found_for_visitor(AGENTS.workspace_of(args.agent_id)),
     limit=EVENTS,
@@ -63,9 +63,10 @@ class WidgetEventResult(Wire):
     },
 )
 def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
-    """Count that a visit has reached a stage. Each visit counts once per stage, on its first day.
+    """Count a visit that has reached a stage.
 
-    Earlier stages that were not reported are counted too.
+    A visit is counted once for each stage, on the day of its first event. Earlier stages that were
+    not reported are counted too.
     """
     agent, workspace = bots.active_bot(ctx.workspace_id, args.agent_id)
     if args.project_id:

@@ -6,7 +6,7 @@ from pynamodb.attributes import BooleanAttribute, ListAttribute, UnicodeAttribut
 
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import Record
 
 LOCK = "agents"
@@ -28,7 +28,7 @@ class AgentRow(Record):
     allowed_origins: ListAttribute[Any] = ListAttribute(default=list)
 
 
-AGENTS = listed(
+AGENTS = register_listing(
     Listing(
         row=AgentRow,
         noun="AGENT",

@@ -1,6 +1,7 @@
-"""Daily counters of a bot and of its widget's visits, for statistics.
+"""Names of the daily counters of a bot and of its widget, and a function that counts.
 
-The channel ``test`` has a separate subject, which totals exclude.
+A subject is what counters belong to (``engine.metrics``). Dialogs on the channel ``test`` have a
+separate subject, so the statistics of a bot exclude them.
 """
 
 from collections.abc import Mapping
@@ -19,36 +20,37 @@ OUTPUT_TOKENS = "outputTokens"
 ERRORS = "errors"
 REJECTED_LIMIT = "rejectedLimit"
 REJECTED_BALANCE = "rejectedBalance"
-FIRST_TOKEN_MS = "firstTokenMs"  # noqa: S105  no password
+FIRST_TOKEN_MS = "firstTokenMs"  # noqa: S105  not a password
+"""Sum of the milliseconds from a message to the first token of its answer."""
 FIRST_TOKENS = "firstTokens"
-"""Number of answers in the sum ``FIRST_TOKEN_MS``."""
+"""Number of answers that ``FIRST_TOKEN_MS`` adds up."""
 CHANNEL = "channel"
 
 Stage = Literal["loaded", "opened", "started", "engaged", "lead"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
-"""Stages of a widget visit, in order. A visit passes through all earlier stages."""
+"""Stages of a widget visit, in order. A visit in a stage has passed all earlier stages."""
 PAGE = "page"
 MAX_PAGES = 200
 """Maximum number of distinct page URLs that a widget counts per day."""
 
 
 def subject(agent_id: str, *, test: bool = False) -> str:
-    """Return the subject of a bot's counters, or of its trials on the channel ``test``."""
+    """Return the subject of a bot's counters, or of those for the channel ``test``."""
     return f"bot:{agent_id}:test" if test else f"bot:{agent_id}"
 
 
 def widget_subject(agent_id: str, project_id: str | None = None) -> str:
-    """Return the subject of a widget's funnel, for all sites or for one."""
+    """Return the subject of the visits of a bot's widget, on all sites or on one."""
     return f"bot:{agent_id}:widget" + (f":{project_id}" if project_id else "")
 
 
 def count(
     counts: Increments, agent_id: str, channel: str, day: date, measures: Mapping[str, int]
 ) -> None:
-    """Count events of a bot on a channel."""
+    """Add to the measures of a bot. Started dialogs are also counted for the workspace."""
     if channel == TEST:
         counts.add(subject(agent_id, test=True), day, measures)
     else:
         counts.add(subject(agent_id), day, measures, channel=channel)
-        begun = {workspace_metrics.DIALOGS: measures.get(DIALOGS, 0)}
-        counts.add(workspace_metrics.SUBJECT, day, begun)
+        started = {workspace_metrics.DIALOGS: measures.get(DIALOGS, 0)}
+        counts.add(workspace_metrics.SUBJECT, day, started)

@@ -10,7 +10,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Wire, has_one, optional
+from chalicelib.core.wire.schema import Wire, has_at_least_one, optional
 from chalicelib.domains.catalog.flows import barcodes, drafting
 from chalicelib.domains.catalog.flows.drafting import CardName, DraftOut, Language, Prompt
 from chalicelib.domains.catalog.operations.products import ProductOut
@@ -76,7 +76,7 @@ class ProductDraftRequest(Wire):
 
     @model_validator(mode="after")
     def _has_input(self) -> Self:
-        if not has_one(self):
+        if not has_at_least_one(self):
             raise PydanticCustomError("empty", "send at least one of name, barcode, prompt")
         return self
 

@@ -1,4 +1,7 @@
-"""Changes of many products in one call: several transactions, an outcome for each product."""
+"""Changes of many products in one call.
+
+The call runs several transactions and returns an outcome for each product.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self, TypeVar
@@ -12,9 +15,10 @@ from chalicelib.core.wire.schema import Wire
 from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork
 
-MAX_AT_ONCE = 100
-"""Limit of products in one call."""
+MAX_BATCH_PRODUCTS = 100
+"""Largest number of products in one call."""
 OK = 200
+"""Status of an outcome that succeeded."""
 
 W = TypeVar("W", bound=Wire)
 
@@ -25,7 +29,7 @@ class _Outcome(Protocol):
 
 
 class BatchSummary(Wire):
-    """Number of products that succeeded and failed."""
+    """Numbers of products whose change succeeded or failed."""
 
     ok: int = Field(description="Products with status 200.")
     failed: int = Field(description="Products with another status.")
@@ -37,10 +41,13 @@ class BatchSummary(Wire):
         return cls(ok=ok, failed=len(outcomes) - ok)
 
 
-def in_order(results: Mapping[int, W], naming: Naming) -> list[W]:
-    """Return outcomes in the order of the items. ``naming`` adapts the messages to the caller."""
+def in_item_order(results: Mapping[int, W], naming: Naming) -> list[W]:
+    """Return outcomes, by the position of their item, in the order of the items.
+
+    ``naming`` adapts the names in messages to the caller.
+    """
     return [
-        outcome.model_copy(update={"message": naming(outcome.message)})  # type: ignore[attr-defined]  # each has one
+        outcome.model_copy(update={"message": naming(outcome.message)})  # type: ignore[attr-defined]  # every outcome has a message
         for _, outcome in sorted(results.items())
     ]
 
@@ -48,23 +55,28 @@ def in_order(results: Mapping[int, W], naming: Naming) -> list[W]:
 def commit_outcomes(
     unit: UnitOfWork,
     name: str,
-    kind: type[W],
+    outcome_type: type[W],
     stage: Callable[[UnitOfWork], list[W]],
     failed: Callable[[AppError], list[W]],
 ) -> list[W]:
-    """Change some products in a transaction of their own, and return their outcomes.
+    """Change some products in a separate transaction, and return their outcomes.
 
-    If the database is unavailable, or a category is deleted meanwhile, every product of the
-    transaction fails. Two errors are raised instead. If the transaction may have committed, the
-    outcome is unknown. If the caller can repeat the call, a repetition can still succeed, and a
-    stored answer would report these products as failed for good.
+    ``stage`` stages the changes and returns the outcomes. If the transaction fails because the
+    database is unavailable or a category was deleted, ``failed`` returns the outcomes.
+
+    Raises:
+        OutcomeUnknownError: the transaction may have committed.
+        UnavailableError: the database is unavailable, and the call has an idempotency key. The
+            caller can repeat it. Stored outcomes would prevent a repeated call from succeeding.
     """
 
-    def staged(part: UnitOfWork) -> bytes:
+    def stage_part(part: UnitOfWork) -> bytes:
         return to_json([outcome.model_dump() for outcome in stage(part)])
 
     try:
-        return [kind(**outcome) for outcome in from_json(unit.commit_batch(name, staged))]
+        return [
+            outcome_type(**outcome) for outcome in from_json(unit.commit_batch(name, stage_part))
+        ]
     except OutcomeUnknownError:
         raise
     except (UnavailableError, NotFoundError) as error:

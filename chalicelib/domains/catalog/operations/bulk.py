@@ -16,13 +16,13 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
-from chalicelib.core.wire.schema import MAX_ID, MAX_KOPECKS, NULL_COUNTS, Id, Kopecks, Wire
+from chalicelib.core.wire.schema import MAX_ID, MAX_KOPECKS, NULL_IS_A_VALUE, Id, Kopecks, Wire
 from chalicelib.domains.catalog.operations.batches import (
-    MAX_AT_ONCE,
+    MAX_BATCH_PRODUCTS,
     OK,
     BatchSummary,
     commit_outcomes,
-    in_order,
+    in_item_order,
 )
 from chalicelib.domains.catalog.operations.order import UNIQUE_IDS
 from chalicelib.domains.catalog.operations.products import (
@@ -38,7 +38,7 @@ PRODUCTS_PER_TRANSACTION = 15
 """Products in one transaction. A deleted product takes five of the transaction's hundred items."""
 
 
-Value = Annotated[Any, NULL_COUNTS, WithJsonSchema({"type": ["number", "string", "null"]})]
+Value = Annotated[Any, NULL_IS_A_VALUE, WithJsonSchema({"type": ["number", "string", "null"]})]
 
 
 class BulkProducts(Wire):
@@ -46,7 +46,7 @@ class BulkProducts(Wire):
 
     ids: Annotated[
         list[Annotated[Id | InvalidItem, FailsAlone(Id, "id")]],
-        Field(min_length=1, max_length=MAX_AT_ONCE),
+        Field(min_length=1, max_length=MAX_BATCH_PRODUCTS),
         UNIQUE_IDS,
     ] = Field(description="Product ids.")
     action: Literal[
@@ -181,7 +181,7 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
                 lambda error, ids=ids: [_failed(each, error) for each in ids],  # type: ignore[misc]
             )
         results.update(zip(numbers, outcomes, strict=True))
-    ordered = in_order(results, ctx.naming)
+    ordered = in_item_order(results, ctx.naming)
     return BulkResult(results=ordered, summary=BatchSummary.of(ordered))
 
 

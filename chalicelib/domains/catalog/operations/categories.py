@@ -28,7 +28,7 @@ from chalicelib.core.wire.schema import (
     SortOrder,
     Title,
     Wire,
-    fields_as_in,
+    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.catalog.store import categories
@@ -99,7 +99,7 @@ class CategoryCreate(Wire):
     sort_order: SortOrder | None = optional("Last if omitted.")
 
 
-@fields_as_in(CategoryCreate)
+@copy_descriptions_from(CategoryCreate)
 class CategoryPatch(Patch):
     """Changes to a category."""
 

@@ -30,10 +30,10 @@ from chalicelib.core.wire.schema import (
     SortOrder,
     Timestamp,
     Wire,
-    fields_as_in,
-    in_order,
+    copy_descriptions_from,
     optional,
     printable,
+    require_ordered_bounds,
 )
 from chalicelib.domains.catalog.flows import stock
 from chalicelib.domains.catalog.flows.stock import MAX_STOCK
@@ -129,7 +129,7 @@ class ProductListQuery(Wire):
 
     @model_validator(mode="after")
     def _check_price_range(self) -> Self:
-        in_order(self, "min_price", "max_price")
+        require_ordered_bounds(self, "min_price", "max_price")
         return self
 
 
@@ -160,7 +160,7 @@ class ProductCreate(Wire):
     status: Status = Field(default="active", description="inactive hides it.")
 
 
-@fields_as_in(ProductCreate)
+@copy_descriptions_from(ProductCreate)
 class ProductPatch(Patch):
     """Changes to a product."""
 

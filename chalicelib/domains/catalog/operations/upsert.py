@@ -23,11 +23,11 @@ from chalicelib.core.wire import batch_items
 from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.catalog.operations.batches import (
-    MAX_AT_ONCE,
+    MAX_BATCH_PRODUCTS,
     OK,
     BatchSummary,
     commit_outcomes,
-    in_order,
+    in_item_order,
 )
 from chalicelib.domains.catalog.operations.products import to_attributes
 from chalicelib.domains.catalog.operations.upsert_items import (
@@ -67,7 +67,7 @@ class ProductUpsert(Wire):
 
     items: Annotated[
         list[Annotated[UpsertItem | InvalidItem, FailsAlone(UpsertItem)]],
-        Field(min_length=1, max_length=MAX_AT_ONCE),
+        Field(min_length=1, max_length=MAX_BATCH_PRODUCTS),
     ] = Field(description="Products; each SKU once. An invalid one fails alone.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
@@ -77,7 +77,7 @@ class UpsertById(Wire):
 
     items: Annotated[
         list[Annotated[ItemById | InvalidItem, FailsAlone(ItemById)]],
-        Field(min_length=1, max_length=MAX_AT_ONCE),
+        Field(min_length=1, max_length=MAX_BATCH_PRODUCTS),
     ] = Field(description="Products; each id once. An invalid one fails alone.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
@@ -168,7 +168,7 @@ def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool)
         batch = [unique[number] for number in numbers]
         outcomes = _dry_run_outcomes(ctx, batch) if dry_run else _commit(ctx, name, batch, images)
         results.update(zip(numbers, outcomes, strict=True))
-    ordered = in_order(results, ctx.naming)
+    ordered = in_item_order(results, ctx.naming)
     return UpsertResult(results=ordered, summary=BatchSummary.of(ordered))
 
 

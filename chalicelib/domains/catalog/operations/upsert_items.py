@@ -12,7 +12,7 @@ from chalicelib.core.wire.schema import (
     Partial,
     Pattern,
     SortOrder,
-    fields_as_in,
+    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.catalog.operations.products import (
@@ -28,7 +28,7 @@ from chalicelib.domains.catalog.operations.products import (
 from chalicelib.domains.files.flows.images import Images
 
 
-@fields_as_in(ProductPatch)
+@copy_descriptions_from(ProductPatch)
 class ProductItem(Partial):
     """Values of a product. Omitted fields stay as they are."""
 

@@ -8,7 +8,7 @@ from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
-from chalicelib.engine.listing.registry import listed, listing_of
+from chalicelib.engine.listing.registry import listing_of, register_listing
 from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import trees
@@ -27,7 +27,7 @@ class CategoryRow(Record):
     sort_order = NumberAttribute()
 
 
-CATEGORIES = listed(
+CATEGORIES = register_listing(
     Listing(
         row=CategoryRow,
         noun="CATEGORY",

@@ -19,7 +19,7 @@ from chalicelib.engine.listing.index_entries import EntryRow, partition_of
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.ordering import SortPosition
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes
@@ -78,7 +78,7 @@ class ProductRow(Record):
         return UNTRACKED if self.stock is None else int(self.stock)
 
 
-PRODUCTS = listed(
+PRODUCTS = register_listing(
     Listing(
         row=ProductRow,
         noun="PRODUCT",

@@ -138,7 +138,7 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     """Count a bot's dialogs, messages, leads and tokens, over up to 366 days."""
     days, whole = _counted(ctx, args, bot_metrics.subject(args.agent_id))
     _, trials = _counted(ctx, args, bot_metrics.subject(args.agent_id, test=True))
-    totals, channels = whole.totals, whole.by[bot_metrics.CHANNEL]
+    totals, channels = whole.totals, whole.by_dimension[bot_metrics.CHANNEL]
     answers = totals[bot_metrics.FIRST_TOKENS]
     return AgentStats(
         dialogs=totals[bot_metrics.DIALOGS],
@@ -175,7 +175,7 @@ def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
     subject = bot_metrics.widget_subject(args.agent_id, args.project_id)
     _, whole = _counted(ctx, args, subject)
     loaded = whole.totals[STAGES[0]]
-    pages = whole.by[bot_metrics.PAGE]
+    pages = whole.by_dimension[bot_metrics.PAGE]
     most_first = sorted(
         pages, key=lambda url: (url == OTHER, *(-pages[url][stage] for stage in STAGES), url)
     )

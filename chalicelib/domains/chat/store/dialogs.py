@@ -19,7 +19,7 @@ from chalicelib.core.text import cut_bytes
 from chalicelib.domains.contacts.store.named_contacts import NAMED
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
 
@@ -62,7 +62,7 @@ class DialogRow(Record):
         return number
 
 
-DIALOGS = listed(
+DIALOGS = register_listing(
     Listing(
         row=DialogRow,
         noun="DIALOG",

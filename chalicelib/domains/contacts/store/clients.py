@@ -19,7 +19,7 @@ from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
@@ -46,7 +46,7 @@ class ClientRow(Record):
     last_activity = UTCDateTimeAttribute()
 
 
-CLIENTS = listed(
+CLIENTS = register_listing(
     Listing(
         row=ClientRow,
         noun="CLIENT",

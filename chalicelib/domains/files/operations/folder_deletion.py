@@ -13,7 +13,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import fold
 from chalicelib.core.unit import AuditEvent
-from chalicelib.core.wire.schema import NULL_COUNTS, DeletedResult, Id, Wire, optional
+from chalicelib.core.wire.schema import NULL_IS_A_VALUE, DeletedResult, Id, Wire, optional
 from chalicelib.domains.files.operations.folders import (
     MAX_DEPTH,
     FolderForest,
@@ -39,7 +39,7 @@ class FolderDelete(Wire):
     """Arguments of a folder's deletion, with the new place of its content."""
 
     id: Id = Field(description="Folder id.")
-    move_to: Annotated[Id | None, NULL_COUNTS] = optional(
+    move_to: Annotated[Id | None, NULL_IS_A_VALUE] = optional(
         "Folder that its files and folders move to; null is the root. Without it, only an empty "
         "folder is deleted."
     )

@@ -11,7 +11,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, CycleError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Patch, Title, Wire, fields_as_in, optional
+from chalicelib.core.wire.schema import Id, Patch, Title, Wire, copy_descriptions_from, optional
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
 from chalicelib.engine import locks
@@ -75,7 +75,7 @@ class FolderResult(Wire):
     folder: FolderOut = Field(description="The folder.")
 
 
-@fields_as_in(FolderCreate)
+@copy_descriptions_from(FolderCreate)
 class FolderPatch(Patch):
     """Changes to a folder."""
 

@@ -13,7 +13,7 @@ from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
@@ -49,7 +49,7 @@ class FileRow(Record):
         return self.folder_id or ROOT
 
 
-FILES = listed(
+FILES = register_listing(
     Listing(
         row=FileRow,
         noun=FILE,
@@ -83,7 +83,7 @@ class FolderRow(Record):
     parent_id = UnicodeAttribute(null=True)
 
 
-FOLDERS = listed(
+FOLDERS = register_listing(
     Listing(
         row=FolderRow,
         noun="FOLDER",

@@ -168,7 +168,7 @@ def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
         before=args.before,
         first=clock.moment_of(args.from_, zone) if args.from_ else None,
         last=clock.moment_of(args.to, zone, end=True) if args.to else None,
-        wanted=_entry_filter(args, areas),
+        matches=_entry_filter(args, areas),
     )
     actors = {row.actor for row in found.rows}
     known = _Names(

@@ -20,7 +20,7 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
-    fields_as_in,
+    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.identity.flows.zones import Timezone
@@ -141,7 +141,7 @@ class WorkspaceCreated(Wire):
     timezone: str = Field(description="IANA name of its time zone.")
 
 
-@fields_as_in(WorkspaceCreate)
+@copy_descriptions_from(WorkspaceCreate)
 class WorkspacePatch(Patch):
     """Changes to a workspace."""
 

@@ -1,4 +1,4 @@
-"""Number of leads that a plan includes. A lead beyond it is marked, but never refused."""
+"""Quota of leads per 30 days that a plan includes. Further leads are marked, but never refused."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from chalicelib.engine.unit import UnitOfWork
 
 
 def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
-    """Count a new lead towards the plan, once per unit. Return whether it exceeds the plan.
+    """Count a new lead, once per unit of work. Return whether the plan does not include it.
 
     Raises:
         UnavailableError: the database cannot be reached.
@@ -19,11 +19,11 @@ def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
     included = LEADS_A_MONTH[workspace.plan]
     quota = Limit("leads", "leads in thirty days", included, timedelta(days=30))
 
-    def is_exceeded() -> bool:
+    def count_lead() -> bool:
         try:
             limits.take(quota, workspace.id)
         except RateLimitedError:
             return True
         return False
 
-    return unit.run_side_effect_once("leads", is_exceeded)
+    return unit.run_side_effect_once("leads", count_lead)

@@ -89,7 +89,7 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
     created, completed = whole.totals[crm_metrics.CREATED], whole.totals["completed"]
     sources = {
         source: measures[crm_metrics.CREATED]
-        for source, measures in whole.by[crm_metrics.SOURCE].items()
+        for source, measures in whole.by_dimension[crm_metrics.SOURCE].items()
     }
     most_first = sorted(sources.items(), key=lambda source: (-source[1], source[0]))
     return CrmStats(

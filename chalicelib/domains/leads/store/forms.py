@@ -7,7 +7,7 @@ from pynamodb.attributes import UnicodeAttribute
 from chalicelib.domains.leads.rules.form_fields import FieldSpec, language
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import JsonAttribute, Record
 
 
@@ -41,7 +41,7 @@ class FormRow(Record):
         return language(self.title, [spec.label for spec in self.specs])
 
 
-FORMS = listed(
+FORMS = register_listing(
     Listing(
         row=FormRow,
         noun="FORM",

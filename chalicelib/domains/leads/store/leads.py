@@ -18,7 +18,7 @@ from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record, Row
 from chalicelib.engine.unit import UnitOfWork
@@ -111,7 +111,7 @@ def texts_in(value: Any) -> Iterator[str]:  # noqa: ANN401  JSON
             yield from texts_in(list(value.values()))
 
 
-LEADS = listed(
+LEADS = register_listing(
     Listing(
         row=LeadRow,
         noun="LEAD",

@@ -127,7 +127,8 @@ def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
 
 def _ranked(period_counts: DayCounts, dimension: str) -> list[tuple[str, int]]:
     views = {
-        value: counts[site_visits.VIEWS] for value, counts in period_counts.by[dimension].items()
+        value: counts[site_visits.VIEWS]
+        for value, counts in period_counts.by_dimension[dimension].items()
     }
     return sorted(views.items(), key=lambda one: (-one[1], one[0]))[:MAX_ROWS]
 

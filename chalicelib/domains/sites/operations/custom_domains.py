@@ -101,12 +101,12 @@ def _request_domain(ctx: Context, name: str) -> DomainMap:
 
 def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
     """Look up the TXT record in the DNS, and set the status of the binding by the result."""
-    host = hostnames.proof_host(domain.name)
+    host = hostnames.txt_record_name(domain.name)
     found = ctx.unit.run_side_effect_once("txt", lambda: _lookup_txt(host))
     domain.checked_at = clock.now()
     if found is None:
         ctx.warn(f"The DNS did not answer for {host}; the status is unchanged. Try again later.")
-    elif hostnames.proof(domain.token) in found:
+    elif hostnames.txt_record_value(domain.token) in found:
         _claim_domain(ctx, site, domain.name, found)
         domain.status = ACTIVE
     elif domain.status != PENDING:
@@ -123,11 +123,11 @@ def _claim_domain(ctx: Context, site: SiteRow, name: str, found: frozenset[str])
         ctx.unit.create(domain_claim(ctx.workspace_id, name, site.id))
     elif claim.target != site.id:
         holder = SITES.find(claim.workspace_id or "", claim.target)
-        if holder and holder.domain and hostnames.proof(holder.domain.token) in found:
+        if holder and holder.domain and hostnames.txt_record_value(holder.domain.token) in found:
             msg = (
                 f"Another site has proven that it owns {name}, and its record is still there."
                 f" Unbind the domain from that site, or remove the other TXT record from"
-                f" {hostnames.proof_host(name)}; then call again."
+                f" {hostnames.txt_record_name(name)}; then call again."
             )
             raise DomainTakenError(msg)
         take_over_domain(ctx.unit, claim, holder, site.id)

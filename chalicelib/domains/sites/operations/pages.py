@@ -22,7 +22,7 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
-    fields_as_in,
+    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.sites.flows.page_objects import MAX_HTML_BYTES, read_html, too_large
@@ -144,7 +144,7 @@ class PageCreate(Wire):
     slug: Slug | None = optional("Made from the title if omitted.")
 
 
-@fields_as_in(PageCreate)
+@copy_descriptions_from(PageCreate)
 class PagePatch(Patch):
     """Changes to a page's metadata."""
 

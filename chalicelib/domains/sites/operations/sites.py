@@ -13,7 +13,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
-    NULL_COUNTS,
+    NULL_IS_A_VALUE,
     Id,
     PageNumber,
     Pagination,
@@ -23,7 +23,7 @@ from chalicelib.core.wire.schema import (
     Timestamp,
     Title,
     Wire,
-    fields_as_in,
+    copy_descriptions_from,
     optional,
 )
 from chalicelib.domains.sites.rules import hostnames
@@ -63,7 +63,9 @@ class DomainOut(Wire):
     def of(cls, domain: DomainMap) -> Self:
         """Return the wire form of a stored binding."""
         proof = DnsRecord(
-            type="TXT", host=hostnames.proof_host(domain.name), value=hostnames.proof(domain.token)
+            type="TXT",
+            host=hostnames.txt_record_name(domain.name),
+            value=hostnames.txt_record_value(domain.token),
         )
         return cls.from_row(domain.attribute_values, records=[proof])
 
@@ -127,7 +129,7 @@ class SiteCreate(Wire):
     slug: Slug | None = optional("Made from the title if omitted.")
 
 
-@fields_as_in(SiteCreate)
+@copy_descriptions_from(SiteCreate)
 class SitePatch(Patch):
     """Changes to a site."""
 
@@ -142,7 +144,9 @@ class SiteStats(Wire):
     """Switch for counting a site's visits."""
 
     id: Id = Field(description="Site id.")
-    enabled: Annotated[bool, NULL_COUNTS] = optional("Toggles if omitted; a retry toggles again.")
+    enabled: Annotated[bool, NULL_IS_A_VALUE] = optional(
+        "Toggles if omitted; a retry toggles again."
+    )
 
 
 class SiteStatsResult(Wire):

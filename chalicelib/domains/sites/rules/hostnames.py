@@ -1,4 +1,4 @@
-"""Validation of host names for custom domains."""
+"""Custom domains: validation of host names, and the TXT record that proves ownership."""
 
 from functools import cache
 from ipaddress import ip_address
@@ -6,12 +6,12 @@ from typing import Any
 
 MAX_LENGTH = 253
 """Longest host name in the DNS (RFC 1035, section 2.3.4)."""
-_NOT_IN_A_NAME = frozenset("/:@?#*%\\ \t\r\n")
+_FORBIDDEN_CHARACTERS = frozenset("/:@?#*%\\ \t\r\n")
 
 
 @cache
 def _public_suffixes() -> Any:  # noqa: ANN401  the library has no types
-    from publicsuffixlist import PublicSuffixList  # noqa: PLC0415  a tenth of a second to load
+    from publicsuffixlist import PublicSuffixList  # noqa: PLC0415  loading takes a tenth of a second
 
     return PublicSuffixList()
 
@@ -23,10 +23,10 @@ def normalize(name: str, own_host: str) -> str:
         ValueError: the name is not a plain host name (a URL, port, path, wildcard or IP address),
             is invalid, is a public suffix such as co.uk, or belongs to this platform.
     """
-    import idna  # noqa: PLC0415  its tables load only when a domain is bound
+    import idna  # noqa: PLC0415  large tables, needed only to set a domain
 
     name = name.strip().rstrip(".")
-    if _NOT_IN_A_NAME & set(name):
+    if _FORBIDDEN_CHARACTERS & set(name):
         raise ValueError("expected a bare host name, without scheme, port, path or wildcard")
     if _is_address(name):
         raise ValueError("expected a host name, not an IP address")
@@ -45,7 +45,7 @@ def normalize(name: str, own_host: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """Return whether browsers would treat a name as an IP address: its last label is a number."""
+    """Whether browsers read a name as an IP address. They do if its last label is a number."""
     try:
         ip_address(name)
     except ValueError:
@@ -54,11 +54,11 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def proof_host(domain: str) -> str:
+def txt_record_name(domain: str) -> str:
     """Return the host name of the TXT record that proves ownership of a domain."""
     return f"_svc-verify.{domain}"
 
 
-def proof(token: str) -> str:
-    """Return the expected content of the TXT record."""
+def txt_record_value(token: str) -> str:
+    """Return the value of the TXT record that proves ownership of a domain."""
     return f"svc-verify={token}"

@@ -13,7 +13,7 @@ from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing.index_entries import IndexEntry, entries, group, under
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Cost, Key, Partition, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
@@ -83,7 +83,7 @@ class PageRow(Record):
         return (not self.is_home, self.sort_order, self.id)
 
 
-PAGES = listed(
+PAGES = register_listing(
     Listing(
         row=PageRow,
         noun="PAGE",

@@ -19,7 +19,7 @@ from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
-from chalicelib.engine.listing.registry import listed
+from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork
 
@@ -86,7 +86,7 @@ class SiteRow(Record):
         return site_urls.site_url(self.slug, settings().public_url, settings().sites_domain)
 
 
-SITES = listed(
+SITES = register_listing(
     Listing(
         row=SiteRow,
         noun="SITE",

@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.core import retry
 from chalicelib.gateways import llm
-from tests.domains.catalog.ai_fill.helpers import KEY, says
+from tests.domains.catalog.ai_fill.helpers import KEY, model_response
 from tests.fakes import openai_api
 from tests.fakes.openai_api import OpenAiApi
 
@@ -27,6 +27,6 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiApi]:
         )
         monkeypatch.setattr(llm, "settings", lambda: chosen)
         llm._provider.cache_clear()
-        server.answers = [says()]
+        server.answers = [model_response()]
         yield server
         llm._provider.cache_clear()

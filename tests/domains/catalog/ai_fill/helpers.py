@@ -12,7 +12,7 @@ KEY = "sk-test-0123456789abcdef"
 CARD = {"name": "Bread", "description": "It is baked daily.", "categoryId": None, "tags": ["rye"]}
 
 
-def says(**changed: Any) -> Answering:
+def model_response(**changed: Any) -> Answering:
     """Answer with the usual card, with some fields changed."""
     return openai_api.saying(json.dumps({**CARD, **changed}))
 

@@ -10,7 +10,14 @@ from chalicelib.gateways import barcodes as barcode_gateway
 from chalicelib.gateways import llm
 from chalicelib.gateways import photos as photo_gateway
 from tests.conftest import Api, Owner, all_rows
-from tests.domains.catalog.ai_fill.helpers import KEY, category, fill, refused, request, says
+from tests.domains.catalog.ai_fill.helpers import (
+    KEY,
+    category,
+    fill,
+    model_response,
+    refused,
+    request,
+)
 from tests.fakes import openai_api
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella
 from tests.fakes.openai_api import Answering, OpenAiApi
@@ -107,7 +114,10 @@ class TestModel:
     def test_a_service_draft_has_a_typical_length(self, model: OpenAiApi, api: Api) -> None:
         hair = category(api, "Haircuts", kind="service")
         bread = category(api, "Bread")
-        model.answers = [says(categoryId=hair, durationMin=45), says(categoryId=bread)]
+        model.answers = [
+            model_response(categoryId=hair, durationMin=45),
+            model_response(categoryId=bread),
+        ]
         first, second = (
             api.post("/api/services/ai-fill", {"name": "Cut"})["draft"] for _ in range(2)
         )
@@ -126,20 +136,22 @@ class TestModel:
         api = new_owner().api()
         own = category(api, "Bread")
         service = category(api, "Haircuts", kind="service")
-        model.answers = [says(categoryId=id_) for id_ in (theirs, service, "Bread", 17, own)]
+        model.answers = [
+            model_response(categoryId=id_) for id_ in (theirs, service, "Bread", 17, own)
+        ]
         drafts = [fill(api)["draft"] for _ in range(5)]
         assert [draft["categoryId"] for draft in drafts] == [None, None, None, None, own]
         assert [draft["categoryName"] for draft in drafts] == [None, None, None, None, "Bread"]
 
     def test_the_draft_has_no_price_stock_or_sku(self, model: OpenAiApi, api: Api) -> None:
-        model.answers = [says(price=1, stock=2, sku="X-1", images=["https://x.example/"])]
+        model.answers = [model_response(price=1, stock=2, sku="X-1", images=["https://x.example/"])]
         draft = fill(api)["draft"]
         assert set(draft) == {"name", "description", "categoryId", "categoryName", "tags", "sku"}
         assert draft["sku"] is None
 
     def test_the_models_texts_are_cleaned_and_cut(self, model: OpenAiApi, api: Api) -> None:
         model.answers = [
-            says(
+            model_response(
                 name="<b>Bread</b>\n" + "a" * 300,
                 description="<script>x</script>Fresh\x00.",
                 tags=["rye", "RYE", "", "t" * 51, *map(str, range(30))],

@@ -12,7 +12,7 @@ from chalicelib.domains.catalog.flows import drafting
 from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Api, Owner, Time, run_concurrently
-from tests.domains.catalog.ai_fill.helpers import PATH, fill, refused, says
+from tests.domains.catalog.ai_fill.helpers import PATH, fill, model_response, refused
 from tests.fakes import openai_api
 from tests.fakes.open_facts import NUTELLA, OpenFacts
 from tests.fakes.openai_api import OpenAiApi
@@ -110,7 +110,7 @@ class TestCap:
         self, cap: Callable[[int], None], model: OpenAiApi, api: Api
     ) -> None:
         cap(1)
-        model.answers = [openai_api.saying("no"), says()]
+        model.answers = [openai_api.saying("no"), model_response()]
         assert refused(api).status == 502
         assert refused(api).status == 429
 

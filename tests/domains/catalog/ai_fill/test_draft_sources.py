@@ -7,7 +7,7 @@ import pytest
 from chalicelib.gateways import photos as photo_gateway
 from tests import fakes
 from tests.conftest import Api
-from tests.domains.catalog.ai_fill.helpers import category, fill, refused, request, says
+from tests.domains.catalog.ai_fill.helpers import category, fill, model_response, refused, request
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella
 from tests.fakes.openai_api import OpenAiApi
 from tests.fakes.openverse import FakeOpenverse
@@ -113,7 +113,7 @@ class TestPhotos:
         api: Api,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        model.answers = [says(name="b" * 255, categoryId=category(api, "Bakery"))]
+        model.answers = [model_response(name="b" * 255, categoryId=category(api, "Bakery"))]
         answer, nothing = openverse.answer, {"result_count": 0, "page_count": 0, "results": []}
         monkeypatch.setattr(
             openverse,

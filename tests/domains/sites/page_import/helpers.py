@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.conftest import Api
-from tests.fakes.internet import Answer, says
+from tests.fakes.internet import Answer, http_response
 
 IMPORT = "/api/pages/import-html"
 AWAY = "http://old.example.com"
@@ -12,7 +12,7 @@ MIB = 2**20
 
 
 def page(html: str) -> Answer:
-    return says(html.encode(), content_type=HTML)
+    return http_response(html.encode(), content_type=HTML)
 
 
 def take(api: Api, site: str, **more: Any) -> Any:

@@ -19,7 +19,7 @@ from tests.conftest import Api, Owner, Time
 from tests.domains.sites.page_import.helpers import AWAY, IMPORT, MIB, html_of, images, page, take
 from tests.factories.files import kept
 from tests.factories.products import png
-from tests.fakes.internet import Server, says
+from tests.fakes.internet import Server, http_response
 
 SAVE = "/api/pages/save-html"
 
@@ -29,7 +29,7 @@ class TestFailures:
         self, away: Server, api: Api, owner: Owner, site: str
     ) -> None:
         take(api, site, html="<p>", slug="taken")
-        away.pages = {"/a.png": says(png())}
+        away.pages = {"/a.png": http_response(png())}
         before = kept()
         body = {"projectId": site, "html": images(f"{AWAY}/a.png"), "slug": "taken"}
         assert api.refused("POST", IMPORT, body).status == 409
@@ -40,7 +40,7 @@ class TestFailures:
     def test_a_retry_after_a_conflict_fetches_nothing_again(
         self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
+        away.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
         commit, lost = UnitOfWork.commit, []
         before = kept()
 
@@ -69,7 +69,10 @@ class TestFailures:
         place = {"projectId": site}
         if again:
             place = {"pageId": take(api, site, html="<p>before")["page"]["id"]}
-        away.pages = {"/": page("<title>T</title>" + images("a.png")), "/a.png": says(png())}
+        away.pages = {
+            "/": page("<title>T</title>" + images("a.png")),
+            "/a.png": http_response(png()),
+        }
         commit, left = UnitOfWork.commit, [MIB + size for size in room]
         before = kept()
 

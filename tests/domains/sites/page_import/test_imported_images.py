@@ -16,7 +16,7 @@ from tests.domains.sites.page_import.helpers import AWAY, MIB, html_of, images, 
 from tests.factories.files import kept, listed, upload
 from tests.factories.products import png
 from tests.factories.urls import INSIDE
-from tests.fakes.internet import Internet, Server, reset, says, silence, to
+from tests.fakes.internet import Internet, Server, http_response, reset, silence, to
 
 
 def reasons(answer: Any) -> dict[str, str]:
@@ -31,7 +31,7 @@ class TestDeadHosts:
         self, scheme: str, away: Server, net: Internet, api: Api, site: str
     ) -> None:
         net.names["dead.example.com"] = ["8.8.8.8"]
-        away.pages = {f"/{n}.png": says(png(n)) for n in range(5)}
+        away.pages = {f"/{n}.png": http_response(png(n)) for n in range(5)}
         dead = [f"{scheme}://dead.example.com/{n}.png" for n in range(45)]
         gone = [f"http://gone.example.com/{n}.png" for n in range(5)]
         alive = [f"{AWAY}/{n}.png" for n in range(5)]
@@ -55,14 +55,14 @@ class TestDeadHosts:
     def test_a_host_with_failing_tls_is_tried_once(
         self, net: Internet, api: Api, site: str
     ) -> None:
-        net.serve("https://bad.example.com", says(png()), certified="other.example.com")
+        net.serve("https://bad.example.com", http_response(png()), certified="other.example.com")
         take(api, site, html=images(*(f"https://bad.example.com/{n}.png" for n in range(20))))
         assert len(net.connections) == 1
 
     def test_a_host_that_lacks_an_image_or_breaks_off_is_not_dead(
         self, away: Server, api: Api, site: str
     ) -> None:
-        away.pages = {"/cut.png": reset, "/good.png": says(png())}
+        away.pages = {"/cut.png": reset, "/good.png": http_response(png())}
         bad = [f"{AWAY}/none.png", f"{AWAY}/cut.png"]
         answer = take(api, site, html=images(*bad, f"{AWAY}/good.png"))
         assert answer["imported"]["images"] == 1
@@ -74,7 +74,7 @@ class TestDeadHosts:
         net.names["late.example.com"] = ["8.8.8.8"]
         html = images("http://late.example.com/a.png")
         assert take(api, site, html=html)["imported"]["images"] == 0
-        net.serve("http://late.example.com", says(png()), address="8.8.8.8")
+        net.serve("http://late.example.com", http_response(png()), address="8.8.8.8")
         assert take(api, site, html=html)["imported"]["images"] == 1
 
 
@@ -82,7 +82,7 @@ class TestImages:
     def test_images_become_files_and_the_page_shows_them(
         self, away: Server, api: Api, site: str
     ) -> None:
-        away.pages = {f"/img/{n}.png": says(png(n)) for n in range(20)}
+        away.pages = {f"/img/{n}.png": http_response(png(n)) for n in range(20)}
         away.pages["/"] = page(
             f"<title>Хлеб</title>{images(*(f'/img/{n}.png' for n in range(18)))}"
             '<div style="background:url(img/18.png)"></div><img srcset="img/19.png 2x">'
@@ -102,7 +102,7 @@ class TestImages:
     def test_images_are_imported_through_the_tool_too(
         self, away: Server, api: Api, site: str
     ) -> None:
-        away.pages = {f"/{n}.png": says(png(n)) for n in range(20)}
+        away.pages = {f"/{n}.png": http_response(png(n)) for n in range(20)}
         away.pages["/"] = page(images(*(f"{n}.png" for n in range(20))))
         call = {
             "jsonrpc": "2.0",
@@ -121,7 +121,7 @@ class TestImages:
     def test_at_most_fifty_images_are_imported_and_the_rest_listed(
         self, away: Server, api: Api, site: str
     ) -> None:
-        away.pages = {f"/{n}.png": says(png(n)) for n in range(60)}
+        away.pages = {f"/{n}.png": http_response(png(n)) for n in range(60)}
         away.pages["/"] = page(images(*(f"{n}.png" for n in range(60))))
         answer = take(api, site, url=AWAY)
         assert answer["imported"]["images"] == 50
@@ -137,9 +137,9 @@ class TestImages:
     ) -> None:
         net.names |= INSIDE
         away.pages = {
-            "/good.png": says(png()),
-            "/svg.png": says(b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
-            "/cut.png": says(png()[:40]),
+            "/good.png": http_response(png()),
+            "/svg.png": http_response(b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
+            "/cut.png": http_response(png()[:40]),
             "/page.png": page("<html>"),
         }
         bad = {
@@ -161,7 +161,7 @@ class TestImages:
             assert url in html_of(api, answer)
 
     def test_each_image_is_fetched_once(self, away: Server, api: Api, site: str) -> None:
-        away.pages = {"/a.png": says(png())}
+        away.pages = {"/a.png": http_response(png())}
         answer = take(api, site, html=images(*[f"{AWAY}/a.png"] * 3, f"{AWAY}/a.png#x"))
         assert away.paths == ["/a.png"]
         assert answer["imported"]["images"] == 1
@@ -197,7 +197,7 @@ class TestImages:
         self, away: Server, api: Api, owner: Owner, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = kept()
-        away.pages = {f"/{n}.png": says(png(n)) for n in range(8)}
+        away.pages = {f"/{n}.png": http_response(png(n)) for n in range(8)}
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", MIB + 2500)
         answer = take(api, site, html=images(*(f"{AWAY}/{n}.png" for n in range(8))))
         count = answer["imported"]["images"]
@@ -210,7 +210,7 @@ class TestImages:
         self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rehosting, "SECONDS", 0.6)
-        away.pages = {"/good.png": says(png()), "/slow.png": silence}
+        away.pages = {"/good.png": http_response(png()), "/slow.png": silence}
         answer = take(api, site, html=images(f"{AWAY}/slow.png", f"{AWAY}/good.png"))
         assert answer["imported"]["images"] == 1
         assert "too slow" in reasons(answer)[f"{AWAY}/slow.png"]
@@ -219,7 +219,7 @@ class TestImages:
         self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rehosting, "SECONDS", 0.0)
-        away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
+        away.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
         answer = take(api, site, url=AWAY)
         assert reasons(answer) == {f"{AWAY}/a.png": "the time for all images was over"}
         assert away.paths == ["/"]
@@ -235,7 +235,7 @@ class TestImages:
             put(self, key, *rest)
 
         monkeypatch.setattr(FolderStore, "put", fail)
-        away.pages = {"/good.png": says(png()), "/bad.png": says(png(1))}
+        away.pages = {"/good.png": http_response(png()), "/bad.png": http_response(png(1))}
         answer = take(api, site, html=images(f"{AWAY}/bad.png", f"{AWAY}/good.png"))
         assert answer["imported"]["images"] == 1
         assert "stored" in reasons(answer)[f"{AWAY}/bad.png"]

@@ -13,7 +13,7 @@ from tests.factories.files import kept
 from tests.factories.pages import rows_of
 from tests.factories.products import png
 from tests.factories.urls import HOSTILE, INSIDE
-from tests.fakes.internet import Internet, Server, says, to
+from tests.fakes.internet import Internet, Server, http_response, to
 
 
 class TestPage:
@@ -42,7 +42,7 @@ class TestPage:
 
     def test_a_page_is_read_in_its_own_encoding(self, away: Server, api: Api, site: str) -> None:
         body = "<title>Пекарня</title>".encode("cp1251")
-        away.pages = {"/": says(body, content_type="text/html; charset=windows-1251")}
+        away.pages = {"/": http_response(body, content_type="text/html; charset=windows-1251")}
         assert take(api, site, url=AWAY)["page"]["title"] == "Пекарня"
 
     def test_the_given_title_and_slug_are_used(self, api: Api, site: str) -> None:
@@ -183,7 +183,7 @@ class TestPage:
     def test_a_target_without_room_is_refused_before_anything_is_fetched(
         self, place: str, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        away.pages = {"/": page(images("a.png")), "/a.png": says(png())}
+        away.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
         if place == "full":
             monkeypatch.setattr(records, "MAX_PAGES", 1)
             take(api, site, html="<p>")
@@ -195,7 +195,7 @@ class TestPage:
     def test_html_and_images_share_one_fetch_limit(
         self, away: Server, api: Api, owner: Owner, site: str
     ) -> None:
-        away.pages = {"/a.png": says(png())}
+        away.pages = {"/a.png": http_response(png())}
         made = take(api, site, html="<p>" + images(f"{AWAY}/a.png"))["page"]
         (file,) = rows_of(owner, "FILE")
         (row,) = rows_of(owner, "PAGE")
@@ -207,7 +207,7 @@ class TestPage:
         self, source: str, away: Server, api: Api, site: str
     ) -> None:
         html = images("a.png") + "<a href=b>" * 60_000
-        away.pages = {"/": page(html), "/a.png": says(png())}
+        away.pages = {"/": page(html), "/a.png": http_response(png())}
         given = {"html": html, "baseUrl": AWAY} if source == "html" else {"url": AWAY}
         answer = api.refused("POST", IMPORT, {"projectId": site, **given})
         grown = len(images(f"{AWAY}/a.png") + f'<a href="{AWAY}/b">' * 60_000)
@@ -220,7 +220,7 @@ class TestPage:
     def test_a_page_that_image_urls_grow_over_a_mebibyte_is_413(
         self, times: int, net: Internet, api: Api, site: str
     ) -> None:
-        net.serve("http://b.co", says(png()))
+        net.serve("http://b.co", http_response(png()))
         before = kept()
         body = {"projectId": site, "html": "<style>" + "url(http://b.co)" * times}
         answer = api.refused("POST", IMPORT, body)
@@ -244,7 +244,7 @@ class TestPage:
     def test_content_that_is_not_a_web_page_is_415(
         self, body: bytes, kind: str, away: Server, api: Api, site: str
     ) -> None:
-        away.pages = {"/": says(body, content_type=kind)}
+        away.pages = {"/": http_response(body, content_type=kind)}
         answer = api.refused("POST", IMPORT, {"projectId": site, "url": AWAY})
         assert (answer.status, answer.data["code"]) == (415, "unsupported_media_type")
 
@@ -284,7 +284,7 @@ class TestRelativeUrls:
     def test_relative_urls_are_resolved_against_the_given_base_url(
         self, away: Server, api: Api, site: str
     ) -> None:
-        away.pages = {"/shop/a.png": says(png())}
+        away.pages = {"/shop/a.png": http_response(png())}
         html = '<a href="/menu"><img src="a.png"><meta http-equiv=refresh content="5; url=next">'
         answer = take(api, site, html=html, baseUrl=f"{AWAY}/shop/index.html")
         shown = html_of(api, answer)
@@ -299,7 +299,7 @@ class TestRelativeUrls:
         assert html_of(api, answer) == '<a href="http://localhost:3000/sub/x">'
 
     def test_urls_without_a_scheme_get_https(self, net: Internet, api: Api, site: str) -> None:
-        cdn = net.serve("https://cdn.example.com", says(png()))
+        cdn = net.serve("https://cdn.example.com", http_response(png()))
         answer = take(api, site, html='<img src="//cdn.example.com/a.png"><a href="//b.example/">')
         assert (cdn.paths, answer["imported"]["images"]) == (["/a.png"], 1)
         assert 'href="https://b.example/"' in html_of(api, answer)
