@@ -271,7 +271,7 @@ class TestRefusals:
     def test_existing_file_is_not_overwritten(self, bakery: Furnished, file: Path) -> None:
         before = file.read_bytes()
         words = ("export", "--workspace", bakery.workspace, "--out", str(file))
-        assert "there already" in run_failing(*words)
+        assert "already exists" in run_failing(*words)
         assert file.read_bytes() == before
 
     def test_an_unknown_workspace_leaves_no_file(self, connected: None, tmp_path: Path) -> None:
