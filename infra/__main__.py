@@ -20,7 +20,7 @@ def main() -> None:
 
 @main.command()
 def dev() -> None:
-    """Run everything on one base URL, with a persistent database (make dev)."""
+    """Run the whole service locally, on one base URL and with a persistent database (make dev)."""
     try:
         local.dev()
     except SetupError as error:
@@ -33,7 +33,12 @@ def dev() -> None:
 @click.option(
     "--count", type=click.IntRange(1, 10**6), required=True, help="Total number of records."
 )
-@click.option("--seed", "number", default=1, help="The same number creates the same records.")
+@click.option(
+    "--seed",
+    "number",
+    default=1,
+    help="Seed of the generator. The same seed creates the same records.",
+)
 @click.option("--workspace", help="Workspace id; without it, the demo workspace of make dev.")
 def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
     """Fill a workspace of the local database with generated records, to try large lists.
@@ -41,26 +46,26 @@ def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
     To continue after an interruption, run the same command again.
     """
     connect(None)
-    from infra.local.seed import NOUNS  # noqa: PLC0415  other commands start without the store
-    from infra.local.seed import seed as write  # noqa: PLC0415
+    from infra.local.seed import NOUNS  # noqa: PLC0415  only this command loads the store
+    from infra.local.seed import seed as create_records  # noqa: PLC0415
 
     if noun not in NOUNS:
-        msg = f'Unknown noun "{noun}"; there are {", ".join(NOUNS)}.'
+        msg = f'--noun: expected {" or ".join(NOUNS)}, received "{noun}".'
         raise click.ClickException(msg)
     target = workspace or LocalStack.from_environment().data.demo.get("workspaceId")
     if not target:
-        msg = "There is no demo workspace. Run make dev, or name a --workspace."
+        msg = "There is no demo workspace. Run make dev, or add --workspace ID."
         raise click.ClickException(msg)
     with click.progressbar(length=count, label=f"{noun} in {target}", file=sys.stderr) as bar:
-        for done in write(target, noun, count, number):
+        for done in create_records(target, noun, count, number):
             bar.update(done)
     click.echo(json.dumps({"workspaceId": target, "noun": noun, "count": count, "seed": number}))
 
 
 @main.command("reference")
 def reference() -> None:
-    """Write docs/reference.md (make reference records the answers first)."""
-    from chalicelib.core.operations import load_all  # noqa: PLC0415  other commands start without
+    """Write docs/reference.md from recorded responses (make reference records them first)."""
+    from chalicelib.core.operations import load_all  # noqa: PLC0415  only this command needs it
 
     load_all()
     from infra.local.reference import write  # noqa: PLC0415  as above

@@ -232,14 +232,14 @@ class _Call:
             return self._replay(record, idempotency.find(tenant, record))
         except Exception:
             stored = idempotency.find(tenant, record)
-            if stored is None or stored.is_mark:
+            if stored is None or stored.is_pending:
                 if marks:
                     idempotency.clear_in_progress(tenant, record, owner=self.request_id)
                 raise
             return self._replay(record, stored)
 
     def _replay(self, record: IdempotencyRecord, stored: IdempotencyRecord | None) -> Reply:
-        found = record.answered(stored)
+        found = record.require_answer(stored)
         body = found.body
         if found.object_key is not None and (body := object_store().get(found.object_key)) is None:
             raise UnavailableError
@@ -266,7 +266,7 @@ class _Call:
         key, store = f"{unit.tenant}/answers/{self.request_id}.json", object_store()
         unit.on_failure(lambda: store.delete(key))
         store.put(key, body, "application/json")
-        expiry = clock.now() + idempotency.KEPT + timedelta(hours=1)
+        expiry = clock.now() + idempotency.RETENTION + timedelta(hours=1)
         unit.create(jobs.row(ANSWER_EXPIRED, unit.tenant, {"key": key}, expiry))
         return replace(record, object_key=key)
 

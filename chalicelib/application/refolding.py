@@ -1,7 +1,8 @@
-"""Refolding of search texts and look-ups after the folding rule has changed (ADR 42).
+"""Recompute folded search texts and look-up keys after the folding rule has changed (ADR 42).
 
-A job processes the records of a workspace noun by noun, in slices. Processing a slice again, or by
-two runners at once, changes nothing more.
+Folding makes texts comparable: it removes case and other differences (``core.text``). A job
+processes the records of a workspace noun by noun, in slices. Processing a slice again, or by two
+runners at once, changes nothing more.
 """
 
 import logging
@@ -40,10 +41,10 @@ def job(workspace_id: str, due: datetime, noun: str = "", after: str = "") -> Jo
 
     Args:
         workspace_id: the workspace.
-        due: when the first job of the workspace is due. A slice has the same key whenever it is
-            scheduled, so processing a slice again adds no second job.
-        noun: the noun to start at; all nouns if omitted. The job covers the nouns after it, too.
-        after: the last record of the noun that is finished.
+        due: when the first job of the workspace is due. Later jobs of the workspace get the same
+            time, so that scheduling a slice again replaces its job instead of adding another.
+        noun: the noun to start at. The job also covers the nouns after it. Default: all nouns.
+        after: id of the last processed record of the noun.
     """
     payload = {"noun": noun, "after": after, "due": due.isoformat()}
     return jobs.row(REFOLD, workspace_id, payload, due, job_id=f"{workspace_id}-{noun}-{after}")
@@ -51,7 +52,10 @@ def job(workspace_id: str, due: datetime, noun: str = "", after: str = "") -> Jo
 
 @job_handler(REFOLD)
 def refold(task: Job) -> None:
-    """Fold the texts of a workspace's records again. Schedules a job for the rest."""
+    """Fold the texts of a workspace's records again.
+
+    After ``SECONDS``, schedule another job for the remaining records.
+    """
     end = monotonic() + SECONDS
     noun, after = task.payload["noun"] or min(NOUNS), task.payload["after"]
     while following := _fold_slice(task.workspace_id, noun, after):
@@ -63,7 +67,10 @@ def refold(task: Job) -> None:
 
 
 def _fold_slice(workspace_id: str, noun: str, after: str) -> tuple[str, str] | None:
-    """Fold a slice of a noun's records. Returns the noun and record to continue after, if any."""
+    """Fold a slice of a noun's records again.
+
+    Returns the noun and the record after which to continue, or None at the end.
+    """
     listing = listing_of(noun)
     found = listing.after(workspace_id, after, SLICE)
     for record in found:
@@ -86,53 +93,55 @@ def _fold_again(unit: UnitOfWork, listing: Listing[Any], record_id: str) -> None
     if listing.complete:
         (record,) = listing.complete(unit.tenant, [record])
     listing.set_index_keys(record)
-    claims, gone = _moved_claims(unit.tenant, listing, record)
+    missing, obsolete = _unique_row_changes(unit.tenant, listing, record)
     displaced = [each.displaced for each in listing.lookups if each.displaced]
     actions = record.changes({*ENTRY_ATTRIBUTES, *displaced})
+    # ``x`` marks a search text that is too long for the index entry and has a row of its own.
     if record.x is None and "x" in (record.stored or {}):
-        gone.append(TextRow(texts_partition(unit.tenant, listing.noun), record.id))
+        obsolete.append(TextRow(texts_partition(unit.tenant, listing.noun), record.id))
     written = (TextRow, EntryRow) if actions else TextRow
     sides = listing.side_rows(unit.tenant, record).values()
     rows = [side.row for side in sides if isinstance(side.row, written)]
     unchanged = type(record).version == record.version
     if actions:
         unit.update(ContentRow(record.pk, record.sk), actions, unchanged)
-    elif rows or claims or gone:
+    elif rows or missing or obsolete:
         unit.require(record, unchanged)
-    for row in claims:
+    for row in missing:
         unit.create(row)
     for row in rows:
         unit.save(row)
-    for row in gone:
+    for row in obsolete:
         unit.delete(row)
 
 
-def _moved_claims(
+def _unique_row_changes(
     workspace_id: str, listing: Listing[Any], record: Record
 ) -> tuple[list[Row], list[Row]]:
-    """Return the unique values' missing rows, and the rows under former keys.
+    """Return the rows to create and the rows to delete for a record's unique values.
 
-    If another record has a value already, this record stores its own in the look-up's
-    ``displaced`` attribute.
+    Each unique value has a row. Its key contains the folded value, so a new folding rule can change
+    the key. If another record already has that key, no row is created. The record then keeps its
+    value in the look-up's ``displaced`` attribute.
     """
-    lacking: list[Row] = []
-    gone: list[Row] = []
+    missing: list[Row] = []
+    obsolete: list[Row] = []
     for lookup in listing.lookups:
         change = lookups.key_change(lookup, workspace_id, listing.noun, record)
         if change is None:
             continue
-        held = {row.pk: row.target for row in change.existing()}
-        if held.get(change.former.pk) == record.id:
-            gone.append(change.former)
-        match held.get(change.current.pk):
+        holders = {row.pk: row.target for row in change.existing()}
+        if holders.get(change.former.pk) == record.id:
+            obsolete.append(change.former)
+        match holders.get(change.current.pk):
             case None:
-                lacking.append(change.current)
+                missing.append(change.current)
             case record.id:
                 pass
             case other if lookup.displaced:
                 setattr(record, lookup.displaced, lookup.value(record))
                 log.warning(
-                    "a unique value is another record's now",
+                    "a unique value now belongs to another record",
                     extra={"noun": listing.noun, "record": record.id, "holder": other},
                 )
-    return lacking, gone
+    return missing, obsolete

@@ -19,7 +19,7 @@ class AuditEvent:
     resources: tuple[str, ...] = ()
     """Changed resources beyond the records that the unit writes, such as ``key:<id>``."""
     workspace_id: str = ""
-    """The workspace whose audit log gets the event, if not the tenant of the changed rows."""
+    """The workspace whose audit log gets the event. Default: the owner of the changed rows."""
 
     @classmethod
     def by_job(cls, kind: str) -> Self:
@@ -32,6 +32,8 @@ class IdempotencyRecord:
     """The answer to a call under an idempotency key, kept for 24 hours.
 
     ``scope`` is the principal and the operation that the caller's ``key`` belongs to.
+    ``fingerprint`` is a hash of the arguments. ``body`` and ``object_key`` are both None while the
+    first call is running.
     """
 
     scope: str
@@ -39,33 +41,30 @@ class IdempotencyRecord:
     fingerprint: str
     body: bytes | None = None
     object_key: str | None = None
-    """The key of the object that holds the answer, if it is too large for ``body``.
-
-    Both are None while the first call is running.
-    """
+    """The key of the object that holds the answer, if it is too large for ``body``."""
 
     @property
-    def is_mark(self) -> bool:
-        """Whether the record has no answer: the call is still running, or crashed."""
+    def is_pending(self) -> bool:
+        """Whether the record has no answer yet. The call is still running, or it crashed."""
         return self.body is None and self.object_key is None
 
-    def part(self, name: str) -> Self:
+    def for_part(self, name: str) -> Self:
         """Return the record for a part of the call that is committed separately."""
         return replace(self, scope=f"{self.scope}#{name}")
 
-    def answered(self, stored: "IdempotencyRecord | None") -> "IdempotencyRecord":
-        """Return the stored record for this key, for a call with the same arguments.
+    def require_answer(self, stored: "IdempotencyRecord | None") -> "IdempotencyRecord":
+        """Return ``stored``, the record found for this key, if it has the answer to this call.
 
         Raises:
             IdempotencyMismatchError: the key was used with other arguments.
-            InProgressError: the first call is still running.
+            InProgressError: the first call is still running, or no record was found.
         """
         if stored is not None and stored.fingerprint != self.fingerprint:
             msg = (
                 "This idempotency key was used with other arguments. Use a new key for a new call."
             )
             raise IdempotencyMismatchError(msg)
-        if stored is None or stored.is_mark:
+        if stored is None or stored.is_pending:
             msg = (
                 "A call with this idempotency key is still running. Repeat it later for the answer."
             )

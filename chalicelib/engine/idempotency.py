@@ -19,7 +19,7 @@ from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
 from chalicelib.engine.tables import ControlRow
 
-KEPT = timedelta(hours=24)
+RETENTION = timedelta(hours=24)
 IN_PROGRESS_FOR = timedelta(minutes=2)
 """Lifetime of a mark after a crash. It exceeds the longest Lambda run behind API Gateway."""
 
@@ -46,7 +46,7 @@ def _partition(tenant: str, record: IdempotencyRecord) -> str:
 
 
 def row(
-    tenant: str, record: IdempotencyRecord, *, owner: str, kept: timedelta = KEPT
+    tenant: str, record: IdempotencyRecord, *, owner: str, kept: timedelta = RETENTION
 ) -> IdempotencyRow:
     """Return the row of an answer or of a mark."""
     return IdempotencyRow(

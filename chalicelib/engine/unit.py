@@ -193,18 +193,18 @@ class UnitOfWork:
         If so, the caller can skip preparations. ``commit_batch`` returns the outcome in either
         case.
         """
-        record = self._record and self._record.part(name)
+        record = self._record and self._record.for_part(name)
         stored = record and idempotency.find(self.tenant, record)
         if record is None or stored is None:
             return False
-        body = record.answered(stored).body or b""
+        body = record.require_answer(stored).body or b""
         self.run_side_effect_once(name, lambda: body)
         return True
 
     def _commit_batch(
         self, name: str, stage: "Callable[[UnitOfWork], bytes]", audited_in: str
     ) -> bytes:
-        record = self._record and self._record.part(name)
+        record = self._record and self._record.for_part(name)
         event = self._event or AuditEvent.by_job(name)
         event = replace(event, workspace_id=audited_in or event.workspace_id)
 
@@ -219,7 +219,7 @@ class UnitOfWork:
         except IdempotencyKeyExistsError:
             if record is None:
                 raise
-            stored = record.answered(idempotency.find(self.tenant, record))
+            stored = record.require_answer(idempotency.find(self.tenant, record))
             return stored.body or b""
 
     @property

@@ -273,7 +273,7 @@ def _addresses(parsed: PublicUrl, deadline: _Deadline) -> list[str]:
         RefusedUrlError: at least one address is not public.
         UpstreamError: the host does not exist.
     """
-    if parsed.is_address:
+    if parsed.is_ip_address:
         found = [parsed.host]
     else:
         found = dns.lookup_addresses(parsed.host, deadline.left(dns.TIMEOUT_SECONDS))

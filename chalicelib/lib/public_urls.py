@@ -1,4 +1,4 @@
-"""URLs on the public internet that the service may fetch for users, and the forms it accepts."""
+"""Check the URLs that users submit. The service fetches only URLs on the public internet."""
 
 import re
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -12,21 +12,21 @@ PORTS: Final = {"http": 80, "https": 443}
 _URL = re.compile(r"(?is)([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?")
 _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*)(?::([0-9]{0,5}))?", re.ASCII)
 _HOST = re.compile(r"(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]{1,63}")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-"""A last label that makes browsers and resolvers read a host as an IPv4 address (WHATWG URL)."""
+_IPV4_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
+"""Matches the last label of a host that browsers read as an IPv4 address (WHATWG URL)."""
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
 _SAFE_IN_TARGET = "!$%&'()*+,-./:;=?@[]_~"
 
 _GLOBAL_UNICAST = ip_network("2000::/3")
-"""The part of IPv6 that is assigned to networks.
+"""The IPv6 block from which public networks get their addresses.
 
-Outside of it are loopback, link-local, unique local, site-local and multicast addresses, and those
-that carry an IPv4 address: mapped, compatible and NAT64 addresses.
+It excludes loopback, link-local, unique local, site-local and multicast addresses. It also excludes
+addresses that contain an IPv4 address: mapped, compatible and NAT64 addresses.
 """
 _NOT_PUBLIC = tuple(
     ip_network(block)
     for block in (
-        # Networks that ipaddress treats as global in some Python version
+        # Networks that ipaddress treats as global in some versions of Python
         "168.63.129.16/32",  # the platform agent of Azure, reachable from every virtual machine
         "192.0.0.0/24",  # protocol assignments (RFC 6890); metadata service of Oracle Cloud
         "192.88.99.0/24",  # relays into 6to4 (RFC 7526)
@@ -41,10 +41,11 @@ _ISATAP = 0x5EFE
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is on the public internet and does not pass through a translator.
+    """Return whether an IP address is on the public internet.
 
     Source: the IANA registries of special-purpose addresses (RFC 6890), as in ``ipaddress``. This
-    check is stricter: no form of IPv6 that carries an IPv4 address is public.
+    check is stricter: an IPv6 address that contains an IPv4 address is never public, because a
+    translator or tunnel may forward it to a private network.
     """
     ip = ip_address(address)
     if isinstance(ip, IPv6Address) and (ip not in _GLOBAL_UNICAST or _is_isatap(ip)):
@@ -70,7 +71,7 @@ class PublicUrl(NamedTuple):
     target: str
 
     @property
-    def is_address(self) -> bool:
+    def is_ip_address(self) -> bool:
         """Whether the host is an IP address."""
         return _is_ip(self.host)
 
@@ -88,16 +89,16 @@ class PublicUrl(NamedTuple):
 def parse(url: str, *, allow_http: bool = False) -> PublicUrl:
     """Return the parts of a URL that may be fetched. The fragment is dropped.
 
-    Resolvers interpret unusual forms of a host differently, so they are refused. A host is a full
-    host name, four decimal numbers, or an IPv6 address in brackets. The caller still has to resolve
-    a host name and check its addresses.
+    The host must be a full host name, an IPv4 address in four decimal numbers, or an IPv6 address
+    in brackets. Unusual forms are refused, because resolvers interpret them differently. The caller
+    still has to resolve a host name and check its IP addresses.
 
     Raises:
         ValueError: the URL may not be fetched. The message names the expected form.
     """
     url = url.strip(" \t\r\n")
     if len(url) > MAX_LENGTH:
-        msg = f"expected at most {MAX_LENGTH} characters; these are {len(url)}"
+        msg = f"expected at most {MAX_LENGTH} characters, received {len(url)}"
         raise ValueError(msg)
     if _FORBIDDEN.search(url):
         raise ValueError("expected a URL without backslashes, line breaks and control characters")
@@ -108,7 +109,8 @@ def parse(url: str, *, allow_http: bool = False) -> PublicUrl:
         raise ValueError(msg)
     scheme, authority, path, query = match[1].lower(), match[2], match[3], match[4] or ""
     if scheme not in PORTS or (scheme == "http" and not allow_http):
-        msg = f"expected a URL that begins with {schemes}; this one begins with {scheme[:20]}:"
+        received = f"received one that begins with {scheme[:20]}:"
+        msg = f"expected a URL that begins with {schemes}, {received}"
         raise ValueError(msg)
     host, port = _host_and_port(authority, PORTS[scheme])
     return PublicUrl(scheme, host, port, quote((path or "/") + query, safe=_SAFE_IN_TARGET))
@@ -121,10 +123,10 @@ def _host_and_port(authority: str, default_port: int) -> tuple[str, int]:
         raise ValueError("expected a host name, such as www.example.com, after the two slashes")
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
-        raise ValueError("expected a host name and, at most, a port after the two slashes")
+        raise ValueError("expected a host name, optionally with a port, after the two slashes")
     port = int(match[2] or default_port)
     if port not in PORTS.values():
-        msg = f"expected port 80 or 443; this one is {port}"
+        msg = f"expected port 80 or 443, received {port}"
         raise ValueError(msg)
     return _host(match[1]), port
 
@@ -135,7 +137,7 @@ def _host(name: str) -> str:
             raise ValueError("expected an IPv6 address, without a zone, between the brackets")
         return str(ip_address(name[1:-1]))
     host = _ascii(name.lower()).removesuffix(".")
-    if _NUMBER.fullmatch(host.rpartition(".")[2]):
+    if _IPV4_LABEL.fullmatch(host.rpartition(".")[2]):
         if not _is_ip(host):
             raise ValueError("expected an IPv4 address as four decimal numbers, such as 192.0.2.1")
         return host
@@ -152,7 +154,9 @@ def _ascii(name: str) -> str:
     try:
         return idna.encode(name, uts46=True, std3_rules=True).decode()
     except idna.IDNAError:
-        raise ValueError("expected a valid host name; this one is none in any script") from None
+        raise ValueError(
+            "expected a valid host name; this one is not a valid international name"
+        ) from None
 
 
 def _is_ip(text: str) -> bool:

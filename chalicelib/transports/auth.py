@@ -1,4 +1,7 @@
-"""Authenticates a request: an API key, in one consistent read, or a visitor."""
+"""Identify the caller of a request: the holder of an API key, or a visitor.
+
+Authenticating an API key needs one strongly consistent read.
+"""
 
 from collections.abc import Mapping
 from datetime import date
@@ -33,15 +36,15 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
     """Return the principal of an API key. Names in ``headers`` are lower-case.
 
     Raises:
-        UnauthorizedError: the key is missing, malformed, unknown, revoked or expired. All cases but
-            the first have the same answer.
+        UnauthorizedError: the header is missing or malformed, or the key is unknown, revoked or
+            expired. The message does not reveal which of the last three is the case.
     """
     key = api_keys.authenticate(bearer_token(headers))
     if key is None:
         msg = "This API key is not valid: mistyped, revoked or expired. Create one in the console."
         raise UnauthorizedError(msg)
     api_keys.touch(key)
-    stored = key.attribute_values  # PynamoDB's attributes are ten times slower.
+    stored = key.attribute_values  # PynamoDB's attribute access is ten times slower.
     return ApiKeyPrincipal(
         workspace_id=stored["workspace_id"],
         account_id=stored["account_id"],
@@ -54,7 +57,7 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
 
 
 def identify(operation: Operation, request: HttpRequest) -> Principal:
-    """Return the caller of an operation's route: a visitor if it is public, else the key's holder.
+    """Return the caller of an operation: a visitor if it is public, else the key's principal.
 
     Raises:
         UnauthorizedError: as ``authenticate`` does.
@@ -65,8 +68,8 @@ def identify(operation: Operation, request: HttpRequest) -> Principal:
 
 
 def visitor(request: HttpRequest, day: date | None = None) -> VisitorPrincipal:
-    """Return a visitor, identified by a hash of the client IP. The IP itself goes no further.
+    """Return a visitor, identified by a hash of the client IP. The result does not contain the IP.
 
-    The hash changes every day: at midnight UTC, or with ``day`` where that is given.
+    The hash differs from day to day. ``day`` is the current day in UTC if omitted.
     """
     return VisitorPrincipal(visitor=visitors.visitor_hash(request.client_ip, day))

@@ -11,7 +11,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import load_all
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.domains.bookings.store.calendar_days import Days
+from chalicelib.domains.bookings.store.calendar_days import CalendarDays
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.unit import run_unit
 from infra.bench import database
@@ -114,7 +114,7 @@ def _fill(workspace: str, resource: str, number: int) -> None:
         ]
 
         def stage(unit: Any, entries: list[BusyEntry] = entries) -> None:  # noqa: ANN401  a unit
-            days = Days(workspace, [(resource, entry.buffered) for entry in entries])
+            days = CalendarDays(workspace, [(resource, entry.buffered) for entry in entries])
             for entry in entries:
                 days.add(resource, entry)
             days.stage(unit)

@@ -1,4 +1,4 @@
-"""CPU time of the slot search. The rules read no database, so nothing else is measured."""
+"""Benchmark of the slot search. It measures only CPU time, because the rules read no database."""
 
 import json
 from datetime import UTC, datetime
@@ -18,35 +18,35 @@ HOURS = [Interval("09:00", "13:00"), Interval("14:00", "21:00")]
 
 
 def section() -> str:
-    """Measure and return this section of the page."""
+    """Measure the slot search, and return the section for docs/benchmarks.md."""
     query = Query(MONDAY, MONDAY + DAYS * DAY - 1, MONDAY - DAY)
     calendars = [_calendar(str(number)) for number in range(10)]
     rows = []
     json_ms = cpu_ms(lambda: json.loads(json.dumps(calendars[0].busy)))
     for count in (1, 10):
-        some = calendars[:count]
-        milliseconds = cpu_ms(lambda some=some: union(SERVICE, some, query))  # type: ignore[misc]
-        found = len(union(SERVICE, some, query).slots)
+        searched = calendars[:count]
+        milliseconds = cpu_ms(lambda searched=searched: union(SERVICE, searched, query))  # type: ignore[misc]
+        found = len(union(SERVICE, searched, query).slots)
         rows.append(f"| {count} | {found} | {milliseconds:.1f} ms | {milliseconds / json_ms:.1f} |")
     return f"""\
 ## Slots
 
 CPU time of the slot rules for {DAYS} days, with {BOOKINGS} bookings for each resource,
 {SERVICE.step_min}-minute steps, buffers and a clock change. For comparison, the bookings of one
-resource are written and read as JSON.
+resource are written and read as JSON. The last column is the ratio of the two times.
 
-| resources | slots | time | times the JSON |
+| resources | slots | time | ratio to JSON |
 |---|---|---|---|
 {chr(10).join(rows)}
 """
 
 
 def _calendar(name: str) -> Calendar:
-    """Return a resource whose days are half full. Each resource has other bookings."""
+    """Return the calendar of a resource whose days are half full. Bookings differ by resource."""
     busy = []
     for number in range(BOOKINGS):
         day, position = divmod(number, 16)
         start = MONDAY + day * DAY + (6 * 60 + position * 45 + int(name) * 5) * MINUTE
         busy.append(BusyEntry(f"{name}-{number}", start, start + 30 * MINUTE, 0, 5))
     rules = [Rule(weekdays=WEEKDAYS, intervals=HOURS)]
-    return Calendar(name, "Europe/Berlin", parse(rules), 2, busy)
+    return Calendar(name, "Europe/Berlin", parse(rules), capacity=2, busy=busy)

@@ -25,8 +25,8 @@ class DataDir:
         self._run = self.path / "dev.json"
         self._demo = self.path / "demo.json"
 
-    def hold(self) -> IO[str] | None:
-        """Lock the folder while the returned file is open. Returns None if it is locked already.
+    def try_lock(self) -> IO[str] | None:
+        """Lock the folder while the returned file is open. Return None if it is already locked.
 
         The system releases the lock when the process ends, even after ``kill -9``.
         """
@@ -36,7 +36,7 @@ class DataDir:
         except OSError as error:
             msg = (
                 f"The data folder {self.path} cannot be written: {error.strerror}."
-                " Mend its permissions, or choose another: DATA_DIR=/path/to/folder."
+                " Fix its permissions, or choose another: DATA_DIR=/path/to/folder."
             )
             raise SetupError(msg) from error
         try:
@@ -47,9 +47,9 @@ class DataDir:
         return lock
 
     @property
-    def held(self) -> bool:
+    def is_locked(self) -> bool:
         """Whether another process has locked the folder."""
-        lock = self.hold()
+        lock = self.try_lock()
         if lock is None:
             return True
         lock.close()
@@ -64,12 +64,12 @@ class DataDir:
     def run(self, value: dict[str, Any]) -> None:
         _write(self._run, value)
 
-    def forget_run(self) -> None:
-        """Remove the record of the local stack after an orderly end."""
+    def delete_run(self) -> None:
+        """Remove the record of the local stack when it has stopped in an orderly way."""
         self._run.unlink(missing_ok=True)
 
     @contextmanager
-    def hold_demo(self) -> Iterator[None]:
+    def lock_demo(self) -> Iterator[None]:
         """Allow one process at a time to create the demo. Others wait."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "demo.lock").open("a") as lock:
@@ -97,8 +97,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, value: dict[str, Any]) -> None:
     """Replace a file in one step. Only its owner may read it."""
-    draft = path.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+    temporary = path.with_suffix(".new")
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         json.dump(value, stream, indent=2)
-    draft.replace(path)
+    temporary.replace(path)

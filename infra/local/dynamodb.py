@@ -161,7 +161,7 @@ def _database_folder(data_dir: Path) -> Path:
     except OSError as error:
         msg = (
             f"The database folder {folder} cannot be written: {error.strerror}."
-            " Mend its permissions, or choose another DATA_DIR."
+            " Fix its permissions, or choose another DATA_DIR."
         )
         raise SetupError(msg) from error
     return folder

@@ -1,6 +1,6 @@
-"""moto's server, the stand-in for DynamoDB Local.
+"""Run moto's server, which replaces DynamoDB Local on machines without Java.
 
-It prints its port, a free one on the loopback interface. Data is kept in memory.
+It listens on a free port of the loopback interface, and prints that port. Data is kept in memory.
 """
 
 from threading import Lock

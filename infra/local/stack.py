@@ -115,13 +115,13 @@ def take_folder(stack: LocalStack, started: ExitStack) -> None:
     Raises:
         InUseError: another local stack has locked the folder.
     """
-    lock = stack.data.hold()
+    lock = stack.data.try_lock()
     if lock is None:
         raise InUseError(stack)
     started.enter_context(lock)
     for pid in stack.data.run.get("pids", {}).values():
         supervisor.end_leftover(pid, str(stack.data.path))
-    stack.data.forget_run()
+    stack.data.delete_run()
 
 
 def open_database(stack: LocalStack, started: ExitStack) -> OpenDatabase:
@@ -135,7 +135,7 @@ def open_database(stack: LocalStack, started: ExitStack) -> OpenDatabase:
         database = _start_database(stack.data.path, started)
     record(stack, database)
     # This runs before the database stops, so that no other process starts to use it.
-    started.callback(stack.data.forget_run)
+    started.callback(stack.data.delete_run)
     return database
 
 
@@ -178,7 +178,7 @@ def database_by_hand(stack: LocalStack, command: int) -> OpenDatabase:
             if status:
                 raise SetupError("the database did not start; the reason is above.")
             keeper = None
-        elif keeper is None and not stack.data.held:
+        elif keeper is None and not stack.data.is_locked:
             keeper = _start_keeper(stack, command)
         elif (database := _running_database(stack)) is not None:
             return database

@@ -74,14 +74,16 @@ class TestNull:
         for model in models(operation.input):
             schema = json_schema(model)
             for name, field in fields_of(model).items():
-                if field.null_counts:
+                if field.null_is_value:
                     continue
                 declared = schema["properties"][name]
                 assert "null" not in declared.get("type", ()), name
                 assert None not in declared.get("enum", ()), name
                 base = sample(schema)
                 if issubclass(model, Patch):
-                    base |= {other: None for other, f in fields_of(model).items() if f.null_counts}
+                    base |= {
+                        other: None for other, f in fields_of(model).items() if f.null_is_value
+                    }
                     base |= sample(schema)
                 if refused := refusals(model, base):  # the operation requires one of several fields
                     assert refusals(model, {**base, name: None}) == refused
@@ -94,7 +96,7 @@ class TestNull:
     ) -> None:
         for name in ("list_sites", "list_products", "create_product", "create_page", "get_page"):
             operation = REGISTRY[name]
-            nulls = {n: None for n, f in fields_of(operation.input).items() if not f.null_counts}
+            nulls = {n: None for n, f in fields_of(operation.input).items() if not f.null_is_value}
             failed, answer = api.tool(str(operation.tool), **nulls | example(operation, things))
             assert not failed, answer
             if not operation.reads_query:

@@ -1,4 +1,4 @@
-"""Products over REST: created and read."""
+"""Create and read products over the REST API."""
 
 import io
 from functools import cache
@@ -18,7 +18,7 @@ LIST, CREATE, UPDATE, DELETE, DUPLICATE, REORDER, BULK = (
 )
 
 
-AWAY = "https://images.example.com"
+IMAGE_SERVER = "https://images.example.com"
 EAN = "4006381333931"
 
 
@@ -41,16 +41,16 @@ def read(api: Api, product: Any) -> Any:
     return api.get(f"/api/products/{product['id']}")["product"]
 
 
-def listed(api: Api, **query: Any) -> list[Any]:
+def list_products(api: Api, **query: Any) -> list[Any]:
     found: list[Any] = api.get(f"{LIST}?{urlencode({'size': 100, **query})}")["products"]
     return found
 
 
 def names(api: Api, **query: Any) -> str:
-    return " ".join(product["name"] for product in listed(api, **query))
+    return " ".join(product["name"] for product in list_products(api, **query))
 
 
-def category(api: Api, name: str = "Bread", **fields: Any) -> str:
+def create_category(api: Api, name: str = "Bread", **fields: Any) -> str:
     made: str = api.post("/api/categories/create", {"name": name, **fields})["category"]["id"]
     return made
 
@@ -67,7 +67,7 @@ def refusal(api: Api, path: str, body: Any) -> tuple[int, str]:
     return answer.status, answer.data["code"]
 
 
-def files_of(api: Api) -> list[Any]:
+def image_files(api: Api) -> list[Any]:
     """Return the files in the folder of product images."""
     folders = {f["name"]: f["id"] for f in api.get("/api/file-folders")["folders"]}
     if "products" not in folders:
@@ -76,7 +76,7 @@ def files_of(api: Api) -> list[Any]:
     return found
 
 
-def make(owner: Owner, count: int, **fields: Any) -> list[str]:
+def create_many(owner: Owner, count: int, **fields: Any) -> list[str]:
     """Create products at 100 kopecks without using the API, and return their ids.
 
     A field may be a function of the product's number.
@@ -95,8 +95,8 @@ def make(owner: Owner, count: int, **fields: Any) -> list[str]:
 
 
 def serve_images(net: Internet) -> Server:
-    """Serve ten images at ``AWAY``. Other paths there are not found."""
-    server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
+    """Serve ten images at ``IMAGE_SERVER``. Other paths there are not found."""
+    server = net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
     for number in range(10):
         server.pages[f"/{number}.png"] = http_response(png(number), content_type="image/png")
     return server

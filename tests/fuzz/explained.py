@@ -83,7 +83,7 @@ BEYOND_A_SCHEMA = {
     ),
     "Moments lie ahead, exist in their zone, and fit what they belong to.": (
         r"expected a time (after|that is not before)",
-        r"expected a (moment|whole minute|time from now on)",
+        r"expected a (moment|whole minute|time in the future)",
         r"(does not occur|occurs twice), as clocks go",
         r"occupies no time and cannot be moved",
         r"expected a booking of this service",

@@ -15,12 +15,12 @@ from chalicelib.core.wire.schema import NULL_IS_A_VALUE, Partial, Wire, wire_nam
 class WireField:
     """A field of a model. ``nested`` is the model of its object, or of the objects in its list.
 
-    Without ``null_counts``, ``null`` means that the field was omitted. ``kinds`` are the types in
+    Without ``null_is_value``, ``null`` means that the field was omitted. ``kinds`` are the types in
     its annotation, such as ``list`` and ``int``.
     """
 
     nested: type[Wire] | None
-    null_counts: bool
+    null_is_value: bool
     kinds: frozenset[Any]
 
     @property
@@ -72,7 +72,7 @@ def normalize(model: type[Wire], raw: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _normalize_value(fields[name], value) if name in fields else value
         for name, value in raw.items()
-        if value is not None or name not in fields or fields[name].null_counts
+        if value is not None or name not in fields or fields[name].null_is_value
     }
 
 

@@ -1,4 +1,8 @@
-"""JSON Schemas of wire models for tools, the reference and the query parser."""
+"""Generate JSON Schemas of request and response models.
+
+The tool list, the OpenAPI document, the reference and the query parser use them. A wire model is a
+subclass of ``Wire``.
+"""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -20,11 +24,11 @@ REF = "#/components/schemas/"
 
 
 NULL_OMITS = "x-null-omits"
-"""Marks a field in the OpenAPI document whose ``null`` means its omission."""
+"""Keyword in the OpenAPI document that marks a field for which ``null`` means "not sent"."""
 
 
-class _Generate(GenerateJsonSchema):
-    """Pydantic's generator, without ``null`` where it only means an omission."""
+class _SchemaGenerator(GenerateJsonSchema):
+    """Pydantic's schema generator, but without ``null`` for fields where it means "not sent"."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """Return the schema of a model."""
@@ -33,28 +37,28 @@ class _Generate(GenerateJsonSchema):
         if self.mode == "validation" and issubclass(model, Wire):
             fields = fields_of(model)
             for name, declared in generated.get("properties", {}).items():
-                if not fields[name].null_counts:
-                    _without_null(declared)
-                    self.describe_omission(declared)
+                if not fields[name].null_is_value:
+                    _remove_null(declared)
+                    self.describe_null(declared)
             self.describe_rules(model, generated)
         return generated
 
-    def describe_omission(self, declared: dict[str, Any]) -> None:
-        """Complete the schema of a field whose ``null`` means its omission."""
+    def describe_null(self, declared: dict[str, Any]) -> None:
+        """Describe a field for which ``null`` means "not sent". Tool schemas do not."""
 
     def describe_rules(self, model: type[Wire], generated: JsonSchemaValue) -> None:
-        """Complete the schema of a model with the rules between its fields."""
+        """Describe the rules between the fields of a model. Tool schemas do not."""
 
 
-class _GenerateDocument(_Generate):
-    """The generator of OpenAPI components, which publish every rule that is enforced.
+class _OpenApiGenerator(_SchemaGenerator):
+    """Schema generator for OpenAPI components. They publish every rule that the service enforces.
 
-    Rules between fields become a minimum number of properties and a sentence. ``anyOf`` and
-    ``oneOf`` are not used, because client generators turn a model with them into a union.
+    A rule between fields is published as a sentence in the description and as ``minProperties``.
+    ``anyOf`` and ``oneOf`` are not used, because client generators turn such a model into a union.
     """
 
-    def describe_omission(self, declared: dict[str, Any]) -> None:
-        """Admit ``null``."""
+    def describe_null(self, declared: dict[str, Any]) -> None:
+        """Allow ``null`` in the schema of a field, and add the keyword ``NULL_OMITS``."""
         outer_keys = ("description", "default")
         non_null = {name: value for name, value in declared.items() if name not in outer_keys}
         for name in non_null:
@@ -62,7 +66,7 @@ class _GenerateDocument(_Generate):
         declared.update({"anyOf": [non_null, NULL], NULL_OMITS: True})
 
     def describe_rules(self, model: type[Wire], generated: JsonSchemaValue) -> None:
-        """Describe the fields that must be sent in addition to the required ones."""
+        """Add a sentence for each rule, and the minimum number of properties."""
         if rules := _rules(model):
             generated["description"] = " ".join(
                 filter(None, (generated.get("description"), *rules))
@@ -70,7 +74,7 @@ class _GenerateDocument(_Generate):
             generated["minProperties"] = len(generated.get("required", ())) + len(rules)
 
 
-def _without_null(declared: dict[str, Any]) -> None:
+def _remove_null(declared: dict[str, Any]) -> None:
     if "anyOf" in declared:
         options = [each for each in declared.pop("anyOf") if each != NULL]
         remaining = options[0] if len(options) == 1 else {"anyOf": options}
@@ -92,14 +96,14 @@ def _rules(model: type[Wire]) -> list[str]:
 
 
 @cache
-def json_schema(model: type[Wire], *, document: bool = False) -> dict[str, Any]:
+def json_schema(model: type[Wire], *, for_openapi: bool = False) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of an input, in the form that suits AI clients.
 
-    It has no ``$ref``, no titles and no defaults of null or false. ``document`` adds the keywords
-    that only the OpenAPI document publishes.
+    It has no ``$ref``, no titles and no defaults of null or false. With ``for_openapi``, it has
+    the keywords that only the OpenAPI document publishes.
     """
-    raw = model.model_json_schema(by_alias=True, schema_generator=_Generate)
-    schema: dict[str, Any] = _tidy(raw, raw.get("$defs", {}), document=document)
+    raw = model.model_json_schema(by_alias=True, schema_generator=_SchemaGenerator)
+    schema: dict[str, Any] = _tidy(raw, raw.get("$defs", {}), for_openapi=for_openapi)
     schema.pop("description", None)
     schema.setdefault("properties", {})
     return schema
@@ -110,23 +114,23 @@ def components(
 ) -> tuple[dict[type[Wire], str], dict[str, Any]]:
     """Return the component name of each model, and the OpenAPI schemas of all components.
 
-    A component is named like its class, without the suffix ``Out`` of records.
+    A component has the name of its class, without the suffix ``Out``.
 
     Raises:
-        ValueError: two models would have the same name.
+        ValueError: two components would have the same name.
     """
     modes: list[tuple[type[Wire], JsonSchemaMode]] = []
     modes += [(model, "validation") for model in dict.fromkeys(inputs)]
     modes += [(model, "serialization") for model in dict.fromkeys(outputs)]
     refs, raw = models_json_schema(
-        modes, by_alias=True, ref_template=f"{REF}{{model}}", schema_generator=_GenerateDocument
+        modes, by_alias=True, ref_template=f"{REF}{{model}}", schema_generator=_OpenApiGenerator
     )
     definitions = raw["$defs"]
     renamed = {f"{REF}{name}": f"{REF}{name.removesuffix('Out')}" for name in definitions}
     if len(set(renamed.values())) < len(renamed):
-        raise ValueError("two models would be called the same as components")
+        raise ValueError("two OpenAPI components would have the same name")
     schemas = {
-        name.removesuffix("Out"): _rename(_tidy(schema, None, document=True), renamed)
+        name.removesuffix("Out"): _rename(_tidy(schema, None, for_openapi=True), renamed)
         for name, schema in definitions.items()
     }
     names = {model: renamed[refs[model, mode]["$ref"]].removeprefix(REF) for model, mode in modes}
@@ -148,16 +152,17 @@ def _tidy(
     node: Any,  # noqa: ANN401  any JSON value
     definitions: Mapping[str, Any] | None,
     *,
-    document: bool,
+    for_openapi: bool,
 ) -> Any:  # noqa: ANN401  as above
-    """Remove redundant keywords. With ``definitions``, replace references by their targets.
+    """Return a schema without redundant keywords.
 
-    Objects stay open: unknown fields of an input are ignored, and later versions add fields to
-    answers.
+    With ``definitions``, references are replaced by their targets, and defaults of false are also
+    removed. Objects allow additional properties: unknown fields of an input are ignored, and later
+    versions add fields to responses.
     """
     omitted_defaults = (None,) if definitions is None else (None, False)
     if isinstance(node, list):
-        return [_tidy(item, definitions, document=document) for item in node]
+        return [_tidy(item, definitions, for_openapi=for_openapi) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node and definitions is not None:
@@ -165,17 +170,20 @@ def _tidy(
         merged = {k: v for k, v in target.items() if k != "description"}
         node = merged | {k: v for k, v in node.items() if k != "$ref"}
     if "anyOf" in node:
-        node = _merge_nullable(node, definitions, document=document)
-    if document:
+        node = _merge_nullable(node, definitions, for_openapi=for_openapi)
+    if for_openapi:
         node = {**node, **node.get(OPENAPI_ONLY, {})}
-    if "const" in node and not document:  # several AI clients support only enumerations
+    if "const" in node and not for_openapi:  # several AI clients support only enumerations
         node = {("enum" if key == "const" else key): value for key, value in node.items()}
         node["enum"] = [node["enum"]]
     return {
         key: (
-            {name: _tidy(prop, definitions, document=document) for name, prop in value.items()}
+            {
+                name: _tidy(prop, definitions, for_openapi=for_openapi)
+                for name, prop in value.items()
+            }
             if key == "properties"
-            else _tidy(value, definitions, document=document)
+            else _tidy(value, definitions, for_openapi=for_openapi)
         )
         for key, value in node.items()
         if key not in {"$defs", "title", OPENAPI_ONLY}
@@ -184,20 +192,20 @@ def _tidy(
 
 
 def _merge_nullable(
-    node: dict[str, Any], definitions: Mapping[str, Any] | None, *, document: bool
+    node: dict[str, Any], definitions: Mapping[str, Any] | None, *, for_openapi: bool
 ) -> dict[str, Any]:
     """Turn pydantic's ``anyOf: [X, null]`` into X with ``type: [x, "null"]``.
 
-    A reference or a constant keeps ``anyOf``, because client generators expect it there.
+    A reference or a constant keeps ``anyOf``, because client generators expect that form.
     """
-    options = [_tidy(option, definitions, document=document) for option in node["anyOf"]]
+    options = [_tidy(option, definitions, for_openapi=for_openapi) for option in node["anyOf"]]
     non_null = [option for option in options if option != NULL]
     if len(non_null) != 1 or len(options) != 2 or {"$ref", "const"} & non_null[0].keys():  # noqa: PLR2004  X or null
         return node
     merged = {**non_null[0], **{k: v for k, v in node.items() if k != "anyOf"}}
     if "type" in merged:
-        kinds = merged["type"]
-        merged["type"] = [*([kinds] if isinstance(kinds, str) else kinds), "null"]
+        types = merged["type"]
+        merged["type"] = [*([types] if isinstance(types, str) else types), "null"]
     if "enum" in merged:
         merged["enum"] = [*merged["enum"], None]
     return merged

@@ -88,7 +88,7 @@ def _remove_rejected(
         if not rejected_inside or name not in fields:
             continue
         field = fields[name]
-        if value == "" and field.is_text and not field.null_counts:
+        if value == "" and field.is_text and not field.null_is_value:
             del result[name]
         elif field.nested is not None and isinstance(value, Mapping):
             result[name] = _remove_rejected(field.nested, value, rejected_inside)
@@ -153,7 +153,7 @@ def _clearing_advice(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as
     if error["input"] != "" or not (isinstance(kind, type) and issubclass(kind, Partial)):
         return ""
     field = fields_of(kind).get(str(error["loc"][0])) if len(error["loc"]) == 1 else None
-    return "; send null to clear it" if field and field.null_counts else ""
+    return "; send null to clear it" if field and field.null_is_value else ""
 
 
 def _field(error: ErrorDetails) -> str:

@@ -1,10 +1,10 @@
-"""The embedded demo model, which needs no key and no network and always gives the same answer.
+"""The embedded demo model. It needs no key and no network, and its answers are reproducible.
 
 The model is extractive. It quotes the facts that the system prompt states
 (``gateways.llm.stated_facts``), and the offers and booking hours that the chat adds
 (``gateways.llm.offers``). If none of them match the question, it answers that it does not know.
-The stream has one word in each piece. Its tokens are exactly those that ``gateways.llm.messages``
-counts, so tests can compute the price of a chat to the kopeck.
+Each piece of the stream has one word. ``gateways.llm.messages`` counts exactly the tokens that the
+model reports, so tests can compute the price of a chat to the kopeck.
 """
 
 import json
@@ -47,9 +47,9 @@ class DemoModel:
         self,
         messages: Sequence[Message],
         *,
-        model: str,  # noqa: ARG002  it serves every model if there is no other provider
+        model: str,  # noqa: ARG002  it stands in for every model
         max_output_tokens: int,
-        seconds: float = STREAM_SECONDS,  # noqa: ARG002  its duration is known
+        seconds: float = STREAM_SECONDS,  # noqa: ARG002  it never takes that long
         json_object: bool = False,  # noqa: ARG002  a DraftRequest always gets JSON
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
@@ -81,11 +81,11 @@ _HELLO = {
     False: "Hello! Ask about services, products and prices.",
 }
 _LIST = {True: "Вот что есть:", False: "Here is what we have:"}
-"""The keys of these three are whether the question is in Cyrillic."""
+"""In the three dicts above, the key True is for questions in Cyrillic letters."""
 _GREETINGS = extracts.stems(
     "hello hey greetings good day morning evening привет здравствуйте добрый день вечер утро"
 )
-_KINDS = {
+_KIND_BY_STEM = {
     **dict.fromkeys(extracts.stems("service services услуга услуги"), "service"),
     **dict.fromkeys(extracts.stems("product products goods товар товары"), "product"),
     **dict.fromkeys(
@@ -96,14 +96,18 @@ _KINDS = {
         "",
     ),
 }
-"""Words of general questions about the offers -> kind of offers, or empty for all kinds."""
+"""Stem of a word in a general question -> kind of the requested offers. Empty means all kinds."""
 _VAGUE = extracts.stems("list all show list give покажи покажите расскажи расскажите список стоит")
 """Words of general questions that do not name a kind."""
 
 
 def _answer(messages: Sequence[Message]) -> str:
-    """Return the answer to the last question: matching facts, then hours, then offers."""
-    parsed = offers.read(messages)
+    """Return the answer to the last question.
+
+    A general question about the offers is answered with a list. Any other answer quotes matching
+    facts, then hours, then matching offers.
+    """
+    parsed = offers.parse(messages)
     question = next((each.content for each in reversed(parsed.rest) if each.role == "user"), "")
     in_russian = bool(_CYRILLIC.search(question))
     if requested := _offers_for_general_question(question, parsed.offers):
@@ -133,12 +137,12 @@ def _answer(messages: Sequence[Message]) -> str:
 def _offers_for_general_question(question: str, known: Sequence[Offer]) -> Sequence[Offer]:
     """Return the offers to list for a general question, such as "What services do you have?".
 
-    If there are no offers of the requested kind, all offers are returned. A question about
-    something specific gets none.
+    If there are no offers of the requested kind, all offers are returned. If the question is about
+    something specific, no offers are returned.
     """
     stems = extracts.stems(question)
-    kinds = {_KINDS[stem] for stem in stems & _KINDS.keys()}
-    if not kinds or not stems <= _KINDS.keys() | _VAGUE:
+    kinds = {_KIND_BY_STEM[stem] for stem in stems & _KIND_BY_STEM.keys()}
+    if not kinds or not stems <= _KIND_BY_STEM.keys() | _VAGUE:
         return ()
     return [offer for offer in known if offer.kind in kinds] or known
 
@@ -152,7 +156,7 @@ def _with_list(sentences: Sequence[str]) -> Iterator[str]:
 
 
 def _draft(request: drafts.DraftRequest) -> str:
-    """Return a card as JSON, made only from the content of the request."""
+    """Return the draft of a product or service as JSON, made only from the request's content."""
     facts = request.facts
     prompt = list(extracts.sentences(request.prompt or ""))
     names = [request.name, facts.get("name"), *(each.rstrip(".!?…") for each in prompt)]

@@ -61,7 +61,7 @@ def search_words(question: str) -> list[str]:
     return list(dict.fromkeys(map(extracts.stem, longest_first)))[:MAX_SEARCH_WORDS]
 
 
-def message(
+def to_message(
     question: str, candidates: Iterable[Offer], hours: Sequence[Hours] = ()
 ) -> Message | None:
     """Return the message with hours and offers for the demo model, or None if there are none.
@@ -96,14 +96,14 @@ def _line(fact: Offer | Hours) -> str:
 
 
 class ParsedMessages(NamedTuple):
-    """Content of the message that ``message`` created, and the other messages."""
+    """Content of the message that ``to_message`` created, and the other messages."""
 
     offers: list[Offer]
     hours: list[Hours]
     rest: list[Message]
 
 
-def read(messages: Sequence[Message]) -> ParsedMessages:
+def parse(messages: Sequence[Message]) -> ParsedMessages:
     """Return the offers and hours in the messages, and the messages without them."""
     parsed = ParsedMessages([], [], [])
     for each in messages:

@@ -309,7 +309,7 @@ def _without(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 def _schema(operation: Operation) -> dict[str, Any]:
     """Return the schema of an operation's input without components, for use as parameters."""
-    return json_schema(operation.input, document=True)
+    return json_schema(operation.input, for_openapi=True)
 
 
 def _parameters(operation: Operation) -> list[dict[str, Any]]:

@@ -6,30 +6,30 @@ if TYPE_CHECKING:
     from infra.local.demo.caller import Caller
 
 
-def example_ids(do: "Caller") -> dict[str, str]:
+def example_ids(call: "Caller") -> dict[str, str]:
     """Return the id for each placeholder in capitals, such as ``PRODUCT_ID``."""
-    site = _first(do("list_sites"), "projects")
-    product = _first(do("list_products"), "products")
-    agent = _first(do("list_agents"), "agents")
+    site = _first(call("list_sites"), "projects")
+    product = _first(call("list_products"), "products")
+    agent = _first(call("list_agents"), "agents")
     found = {
         "SITE_ID": site,
-        "PAGE_ID": _last(do("list_pages", projectId=site["id"]), "pages") if site else None,
-        "FORM_ID": _first(do("list_forms"), "forms"),
-        "LEAD_ID": _first(do("list_leads"), "collections"),
-        "CLIENT_ID": _first(do("list_clients"), "clients"),
+        "PAGE_ID": _last(call("list_pages", projectId=site["id"]), "pages") if site else None,
+        "FORM_ID": _first(call("list_forms"), "forms"),
+        "LEAD_ID": _first(call("list_leads"), "collections"),
+        "CLIENT_ID": _first(call("list_clients"), "clients"),
         "PRODUCT_ID": product,
         "CATEGORY_ID": product and {"id": product["categoryId"]},
-        "SERVICE_ID": _first(do("list_services"), "services"),
-        "RESOURCE_ID": _first(do("list_resources"), "resources"),
-        "TIME_OFF_ID": _first(do("list_time_off"), "timeOff"),
-        "BOOKING_ID": _first(do("list_bookings"), "bookings"),
-        "FOLDER_ID": _first(do("list_files"), "folders"),
-        "FILE_ID": _first(do("list_files"), "files"),
+        "SERVICE_ID": _first(call("list_services"), "services"),
+        "RESOURCE_ID": _first(call("list_resources"), "resources"),
+        "TIME_OFF_ID": _first(call("list_time_off"), "timeOff"),
+        "BOOKING_ID": _first(call("list_bookings"), "bookings"),
+        "FOLDER_ID": _first(call("list_files"), "folders"),
+        "FILE_ID": _first(call("list_files"), "files"),
         "AGENT_ID": agent,
-        "POST_ID": _first(do("list_blog_posts"), "posts") if do.is_admin else None,
+        "POST_ID": _first(call("list_blog_posts"), "posts") if call.is_admin else None,
     }
     if agent:
-        found["DIALOG_ID"] = _first(do("list_agent_dialogs", agentId=agent["id"]), "dialogs")
+        found["DIALOG_ID"] = _first(call("list_agent_dialogs", agentId=agent["id"]), "dialogs")
     ids: dict[str, str] = {
         name: record["id"] for name, record in found.items() if record and record["id"]
     }

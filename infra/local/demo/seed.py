@@ -43,7 +43,7 @@ def seed(data: DataDir) -> str | None:
     process at a time does so. If a part of the demo is refused, the service still starts.
     """
     load_all()
-    with data.hold_demo():
+    with data.lock_demo():
         key = _key(data)
         if key:
             try:

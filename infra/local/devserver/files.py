@@ -1,4 +1,4 @@
-"""Stored files and signed uploads, which the edge and the bucket serve on AWS."""
+"""Serve stored files and accept signed uploads. On AWS, CloudFront and S3 do this."""
 
 import re
 
@@ -61,7 +61,10 @@ def _wanted_range(request: HttpRequest, tag: str, size: int) -> range | None:
     else:
         wanted = range(max(0, size - int(last)), size)
     if not wanted:
-        msg = f"The file has {size:,} bytes, and none in this range. Ask for a range within them."
+        msg = (
+            f"The file has {size:,} bytes, and none of them is in this range."
+            " Request a range within the file."
+        )
         raise RangeNotSatisfiableError(msg, headers={"Content-Range": f"bytes */{size}"})
     return wanted
 
@@ -77,7 +80,7 @@ def upload(request: HttpRequest) -> HttpResponse:
     if not isinstance(store, FolderStore) or not store.put_upload(
         request.path["proxy"], request.body
     ):
-        msg = "This upload URL is not valid, has expired, or was made for another size."
+        msg = "This upload URL is not valid, has expired, or was made for a file of another size."
         raise ForbiddenError(msg)
     return HttpResponse(200, b"")
 

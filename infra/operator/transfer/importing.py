@@ -197,7 +197,9 @@ def _create_workspace(
     workspace_id = mark.workspace_id
     for batch in in_batches(claims, ROWS_A_UNIT):
         run_unit(workspace_id, None, partial(_stage_claims, claims=batch))
-    found_members = list(members.with_accounts(found.workspace["members"], workspace_id, owner.id))
+    found_members = list(
+        members.new_memberships(found.workspace["members"], workspace_id, owner.id)
+    )
     memberships = [row for _, row in found_members if row is not None]
     for some in in_batches(memberships, ROWS_A_UNIT // 2):
         run_unit(workspace_id, None, partial(_stage_memberships, memberships=some))

@@ -1,4 +1,4 @@
-"""The members of a workspace by e-mail, because their account ids differ between stages."""
+"""Export and import members by e-mail address, because account ids differ between stages."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -22,10 +22,13 @@ def of_workspace(workspace: WorkspaceRow) -> list[dict[str, Any]]:
     ]
 
 
-def with_accounts(
+def new_memberships(
     members: list[dict[str, Any]], workspace_id: str, owner_id: str
 ) -> Iterator[tuple[str, MembershipRow | None]]:
-    """Yield each member's e-mail and new membership; None if the member has no account here."""
+    """Yield the e-mail address and the new membership of each member, except the new owner.
+
+    The membership is None if this stage has no account with that address.
+    """
     for member in members:
         try:
             account = accounts.by_email(member["email"])

@@ -248,7 +248,7 @@ class TestSlugs:
         assert reading.find("s2") == ("s52",)
 
 
-AWAY = "https://images.example.com"
+IMAGE_SERVER = "https://images.example.com"
 
 
 def covers() -> list[str]:
@@ -260,9 +260,9 @@ def covers() -> list[str]:
 class TestCovers:
     @pytest.fixture
     def away(self, net: Internet) -> str:
-        server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
+        server = net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
         server.pages = {f"/{n}.png": http_response(png(n)) for n in (1, 2)}
-        return AWAY
+        return IMAGE_SERVER
 
     def test_covers_are_copied_to_the_platform(
         self, api: Api, owner: Owner, write: Any, away: str
@@ -326,8 +326,8 @@ class TestCovers:
     def test_a_linked_cover_becomes_a_copy_once_it_can_be_fetched(
         self, api: Api, write: Any, net: Internet
     ) -> None:
-        server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
-        url = f"{AWAY}/1.png"
+        server = net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
+        url = f"{IMAGE_SERVER}/1.png"
         post = write(coverImage=url)
         assert post["coverImage"] == url
         server.pages["/1.png"] = http_response(png(1))

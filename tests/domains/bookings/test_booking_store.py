@@ -12,7 +12,11 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import bookings, calendar_days
 from chalicelib.domains.bookings.store.bookings import BLOCKING, BOOKINGS, STATUSES, BookingRow
-from chalicelib.domains.bookings.store.calendar_days import CalendarDayRow, DayFullError, Days
+from chalicelib.domains.bookings.store.calendar_days import (
+    CalendarDayRow,
+    CalendarDays,
+    DayFullError,
+)
 from chalicelib.engine.listing import queries
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.unit import UnitOfWork, run_unit
@@ -200,7 +204,7 @@ class TestCalendarDays:
     @staticmethod
     def write(change: Any, span: Span) -> None:
         def stage(unit: UnitOfWork) -> None:
-            days = Days(WORKSPACE, [("r", span)])
+            days = CalendarDays(WORKSPACE, [("r", span)])
             change(days)
             days.stage(unit)
 

@@ -23,17 +23,17 @@ from tests.support.effort import slow_but_for
 LIST, CREATE, UPDATE, DELETE = (
     f"/api/resources/{call}" for call in ("list", "create", "update", "delete")
 )
-AWAY = "https://images.example.com"
+IMAGE_SERVER = "https://images.example.com"
 
 
 @pytest.fixture
 def image(net: Internet) -> str:
     """The URL of an image on another host."""
-    server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
+    server = net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
     body = io.BytesIO()
     Image.new("RGB", (9, 8)).save(body, "PNG")
     server.pages["/1.png"] = http_response(body.getvalue(), content_type="image/png")
-    return f"{AWAY}/1.png"
+    return f"{IMAGE_SERVER}/1.png"
 
 
 def update(api: Api, resource: Any, **fields: Any) -> Any:
@@ -151,7 +151,7 @@ class TestPhoto:
     def test_a_photo_becomes_a_file_in_the_folder_for_services(self, api: Api, image: str) -> None:
         resource = make_resource(api, photo={"url": image})
         assert resource["photo"]["width"] == 9
-        assert AWAY not in resource["photo"]["url"]
+        assert IMAGE_SERVER not in resource["photo"]["url"]
         (folder,) = api.get("/api/file-folders")["folders"]
         assert folder["name"] == "services"
         again = make_resource(api, "Boris", photo={"fileId": resource["photo"]["fileId"]})
@@ -161,7 +161,9 @@ class TestPhoto:
         self, api: Api, image: str
     ) -> None:
         resource = make_resource(api, photo={"url": image})
-        kept = api.post(UPDATE, {"id": resource["id"], "photo": {"url": f"{AWAY}/none.png"}})
+        kept = api.post(
+            UPDATE, {"id": resource["id"], "photo": {"url": f"{IMAGE_SERVER}/none.png"}}
+        )
         assert kept["resource"]["photo"] == resource["photo"]
         assert kept["warnings"]
         assert update(api, resource, name="Anna B.")["photo"] == resource["photo"]

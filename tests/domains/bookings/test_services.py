@@ -20,18 +20,18 @@ from tests.fakes.openverse import FakeOpenverse
 LIST, CREATE, UPDATE, DELETE = (
     f"/api/services/{call}" for call in ("list", "create", "update", "delete")
 )
-AWAY = "https://images.example.com"
+IMAGE_SERVER = "https://images.example.com"
 
 
 @pytest.fixture
 def images(net: Internet) -> list[str]:
     """The URLs of ten images on another host."""
-    server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
+    server = net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
     for number in range(10):
         body = io.BytesIO()
         Image.new("RGB", (8 + number, 8)).save(body, "PNG")
         server.pages[f"/{number}.png"] = http_response(body.getvalue(), content_type="image/png")
-    return [f"{AWAY}/{number}.png" for number in range(10)]
+    return [f"{IMAGE_SERVER}/{number}.png" for number in range(10)]
 
 
 def update(api: Api, service: Any, **fields: Any) -> Any:
@@ -134,7 +134,7 @@ class TestCreate:
             ("status", "all"),
             ("tags", ["x"] * 21),
             ("resourceIds", [f"r{n}" for n in range(51)]),
-            ("images", [{"url": f"{AWAY}/{n}"} for n in range(11)]),
+            ("images", [{"url": f"{IMAGE_SERVER}/{n}"} for n in range(11)]),
         ],
     )
     def test_values_out_of_bounds_are_refused(self, field: str, value: Any, api: Api) -> None:
@@ -163,11 +163,11 @@ class TestCreate:
     def test_images_become_files_in_the_folder_for_services(
         self, api: Api, images: list[str]
     ) -> None:
-        broken = f"{AWAY}/broken.png"
+        broken = f"{IMAGE_SERVER}/broken.png"
         body = {"name": "x", "durationMin": 60, "images": [{"url": images[3]}, {"url": broken}]}
         answer = api.post(CREATE, body)
         (image,) = answer["service"]["images"]
-        assert (image["width"], AWAY in image["url"]) == (11, False)
+        assert (image["width"], IMAGE_SERVER in image["url"]) == (11, False)
         assert any(broken in warning for warning in answer["warnings"])
         (folder,) = api.get("/api/file-folders")["folders"]
         assert folder["name"] == "services"
@@ -237,7 +237,7 @@ class TestUpdate:
         self, api: Api, images: list[str]
     ) -> None:
         service = make_service(api, images=[{"url": images[0]}])
-        bad = [{"url": f"{AWAY}/broken.png"}]
+        bad = [{"url": f"{IMAGE_SERVER}/broken.png"}]
         assert update(api, service, images=bad)["images"] == service["images"]
         assert update(api, service, images=[])["images"] == []
 

@@ -492,5 +492,5 @@ class TestConcurrency:
 
 
 def test_every_kind_of_category_counts_its_items() -> None:
-    for listing in map(categories.items, categories.KINDS):
+    for listing in map(categories.listing_of_items, categories.KINDS):
         assert "category_id" in listing.counted

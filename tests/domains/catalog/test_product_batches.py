@@ -20,10 +20,10 @@ from tests.factories.products import (
     BULK,
     EAN,
     REORDER,
-    category,
     create,
-    listed,
-    make,
+    create_category,
+    create_many,
+    list_products,
     names,
     read,
     refusal,
@@ -38,15 +38,15 @@ class TestReorderProducts:
         answer = api.post(REORDER, {"ids": [ids["D"], ids["B"]]})
         assert names(api) == "D B A C E"
         assert [place["id"] for place in answer["products"]] == [ids["D"], ids["B"]]
-        orders = {product["id"]: product["sortOrder"] for product in listed(api)}
+        orders = {product["id"]: product["sortOrder"] for product in list_products(api)}
         assert all(orders[place["id"]] == place["sortOrder"] for place in answer["products"])
 
     def test_only_moved_products_are_rewritten(self, api: Api) -> None:
         ids = [create(api, name)["id"] for name in "ABCDE"]
-        before = {p["id"]: p for p in listed(api)}
+        before = {p["id"]: p for p in list_products(api)}
         api.post(REORDER, {"ids": [ids[1], ids[2], ids[0], ids[3], ids[4]]})
         assert names(api) == "B C A D E"
-        assert [p["name"] for p in listed(api) if p != before[p["id"]]] == ["A"]
+        assert [p["name"] for p in list_products(api) if p != before[p["id"]]] == ["A"]
 
     def test_reordering_what_is_in_order_writes_nothing(self, api: Api) -> None:
         ids = [create(api, name)["id"] for name in "ABC"]
@@ -57,16 +57,16 @@ class TestReorderProducts:
     def test_a_reorder_too_large_for_one_transaction_can_be_finished_by_the_runner(
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        bread = category(api)
-        ids = make(owner, 60, category_id=bread)
+        bread = create_category(api)
+        ids = create_many(owner, 60, category_id=bread)
         with monkeypatch.context() as killed:
             killed.setattr(jobs, "attempt", lambda *_: False)
             api.post(REORDER, {"ids": ids[::-1]})
         assert run_jobs()["late-entries"] == 1
-        assert [p["id"] for p in listed(api, categoryId=bread, size=60)] == ids[::-1]
+        assert [p["id"] for p in list_products(api, categoryId=bread, size=60)] == ids[::-1]
 
     def test_reordering_a_category_leaves_other_products_alone(self, api: Api) -> None:
-        bread = category(api)
+        bread = create_category(api)
         ids = {
             name: create(api, name, categoryId=bread if name in "BDF" else None)["id"]
             for name in "ABCDEF"
@@ -86,7 +86,7 @@ class TestReorderProducts:
         assert names(api) == "A B C"
 
     def test_only_products_of_the_category_are_accepted(self, api: Api) -> None:
-        bread = category(api)
+        bread = create_category(api)
         inside, outside = create(api, categoryId=bread)["id"], create(api)["id"]
         body = {"ids": [inside, outside], "categoryId": bread}
         answer = api.refused("POST", REORDER, body)
@@ -100,16 +100,16 @@ class TestReorderProducts:
         assert refused_field(api, REORDER, {"ids": ids})["field"] == "ids"
 
     def test_reordering_ninety_products_fits_a_transaction(self, api: Api, owner: Owner) -> None:
-        bread = category(api)
-        ids = make(owner, 90, category_id=bread)[::-1]
+        bread = create_category(api)
+        ids = create_many(owner, 90, category_id=bread)[::-1]
         api.post(REORDER, {"ids": ids, "categoryId": bread})
-        assert [product["id"] for product in listed(api)] == ids
+        assert [product["id"] for product in list_products(api)] == ids
 
     @pytest.mark.slow
     def test_moving_ninety_long_products_does_not_write_their_descriptions(
         self, api: Api, owner: Owner
     ) -> None:
-        ids = make(owner, 90, description="ー" * 20_000)[::-1]
+        ids = create_many(owner, 90, description="ー" * 20_000)[::-1]
         api.post(REORDER, {"ids": ids})
         found = PRODUCTS.fetch(owner.workspace.id, ids)
         assert [product.id for product in sorted(found, key=lambda p: p.sort_order)] == ids
@@ -133,13 +133,13 @@ class TestReorderProducts:
         self, moves: list[tuple[list[int], int]], new_owner: Any
     ) -> None:
         owner = new_owner()
-        api, model = owner.api(), make(owner, 6, sort_order=lambda number: number // 2)
+        api, model = owner.api(), create_many(owner, 6, sort_order=lambda number: number // 2)
         first = list(model)
         for order, count in moves:
             ids = [first[number] for number in order[:count]]
             api.post(REORDER, {"ids": ids})
             model = ids + [product for product in model if product not in ids]
-            assert [product["id"] for product in listed(api)] == model
+            assert [product["id"] for product in list_products(api)] == model
 
 
 def outcomes(answer: Any) -> list[tuple[int, str]]:
@@ -184,19 +184,19 @@ class TestBulkProducts:
         assert [result["before"] for result in answer["results"]] == before
         assert [result["after"] for result in answer["results"]] == after
         assert answer["summary"] == {"ok": 3, "failed": 0}
-        assert [product[field] for product in listed(api)] == after
+        assert [product[field] for product in list_products(api)] == after
 
     def test_a_bulk_action_moves_products_into_and_out_of_a_category(
         self, api: Api, some: list[Any]
     ) -> None:
-        bread = category(api)
+        bread = create_category(api)
         self.bulk(api, some, "setCategory", value=bread)
         assert names(api, categoryId=bread) == "A B C"
         self.bulk(api, some[:1], "setCategory", value=None)
         assert names(api, categoryId=bread) == "B C"
 
     def test_an_unknown_category_fails_the_whole_call(self, api: Api, some: list[Any]) -> None:
-        for unknown in (new_id(), category(api, kind="service")):
+        for unknown in (new_id(), create_category(api, kind="service")):
             body = {"ids": [some[0]["id"]], "action": "setCategory", "value": unknown}
             assert refusal(api, BULK, body) == (404, "not_found")
 
@@ -221,10 +221,10 @@ class TestBulkProducts:
     def test_products_are_deleted_when_confirmed(self, api: Api, some: list[Any]) -> None:
         body = {"ids": [product["id"] for product in some], "action": "delete"}
         assert refusal(api, BULK, body) == (400, "confirmation_required")
-        assert len(listed(api)) == 3
+        assert len(list_products(api)) == 3
         answer = api.post(BULK, body | {"confirm": True})
         assert outcomes(answer) == [(200, "deleted")] * 3
-        assert listed(api) == []
+        assert list_products(api) == []
         create(api, sku="b")
 
     @pytest.mark.parametrize(
@@ -356,15 +356,15 @@ class TestBulkProducts:
             dying.setattr(UnitOfWork, "commit", die)
             with pytest.raises(KeyboardInterrupt):
                 api.call("POST", BULK, body, {"Idempotency-Key": "k"})
-        assert Counter(p["price"] for p in listed(api)) == {110: 45, 100: 55}
+        assert Counter(p["price"] for p in list_products(api)) == {110: 45, 100: 55}
         other = api.refused("POST", BULK, body | {"value": 20}, **{"Idempotency-Key": "k"})
         assert (other.status, other.data["code"]) == (409, "idempotency_mismatch")
-        assert Counter(p["price"] for p in listed(api)) == {110: 45, 100: 55}
+        assert Counter(p["price"] for p in list_products(api)) == {110: 45, 100: 55}
         answer = api.post(BULK, body, key="k")
         assert answer["summary"] == {"ok": 100, "failed": 0}
-        assert {p["price"] for p in listed(api)} == {110}
+        assert {p["price"] for p in list_products(api)} == {110}
         assert api.post(BULK, body, key="k") == answer
-        assert {p["price"] for p in listed(api)} == {110}
+        assert {p["price"] for p in list_products(api)} == {110}
 
     def test_each_step_is_audited(self, api: Api, owner: Owner) -> None:
         self.bulk(api, [{"id": product} for product in hundred(owner)], "deactivate")
@@ -376,4 +376,4 @@ class TestBulkProducts:
 
 def hundred(owner: Owner) -> list[str]:
     """Create a hundred products with SKU and barcode, so that each writes the most items."""
-    return make(owner, 100, sku=lambda number: f"S{number}", barcode=EAN)
+    return create_many(owner, 100, sku=lambda number: f"S{number}", barcode=EAN)

@@ -10,12 +10,12 @@ from chalicelib.core.ids import new_id
 from chalicelib.engine import limits
 from tests.conftest import Api
 from tests.factories.products import (
-    AWAY,
     CREATE,
+    IMAGE_SERVER,
     UPDATE,
-    category,
     create,
-    files_of,
+    create_category,
+    image_files,
     read,
     refusal,
     update,
@@ -25,19 +25,23 @@ from tests.fakes.internet import Server
 
 class TestImages:
     def test_images_become_files_of_the_workspace(self, api: Api, away: Server) -> None:
-        urls = [f"{AWAY}/{number}.png" for number in range(10)]
+        urls = [f"{IMAGE_SERVER}/{number}.png" for number in range(10)]
         product = create(api, images=[{"url": url} for url in urls])
         assert [(i["width"], i["height"]) for i in product["images"]] == [
             (8 + number, 8) for number in range(10)
         ]
-        files = {file["id"]: file["url"] for file in files_of(api)}
+        files = {file["id"]: file["url"] for file in image_files(api)}
         assert {i["fileId"]: i["url"] for i in product["images"]} == files
-        assert all(AWAY not in image["url"] for image in product["images"])
+        assert all(IMAGE_SERVER not in image["url"] for image in product["images"])
         assert read(api, product) == product
 
     def test_images_that_cannot_be_imported_are_warnings(self, api: Api, away: Server) -> None:
-        bad = [f"{AWAY}/none.png", "https://127.0.0.1/x.png", "http://a.example/x.png", "x"]
-        body = {"name": "x", "price": 1, "images": [{"url": u} for u in [*bad, f"{AWAY}/1.png"]]}
+        bad = [f"{IMAGE_SERVER}/none.png", "https://127.0.0.1/x.png", "http://a.example/x.png", "x"]
+        body = {
+            "name": "x",
+            "price": 1,
+            "images": [{"url": u} for u in [*bad, f"{IMAGE_SERVER}/1.png"]],
+        }
         answer = api.post(CREATE, body)
         assert [image["width"] for image in answer["product"]["images"]] == [9]
         assert len(answer["warnings"]) == 4
@@ -47,13 +51,15 @@ class TestImages:
     def test_an_update_replaces_all_images_and_keeps_own_files(
         self, api: Api, away: Server
     ) -> None:
-        product = create(api, images=[{"url": f"{AWAY}/{n}.png"} for n in (0, 1)])
+        product = create(api, images=[{"url": f"{IMAGE_SERVER}/{n}.png"} for n in (0, 1)])
         first, second = product["images"]
         asked = len(away.requests)
         swapped = update(api, product, images=[{"url": second["url"]}, {"url": first["url"]}])
         assert swapped["images"] == [second, first]
         assert len(away.requests) == asked
-        added = update(api, product, images=[{"url": first["url"]}, {"url": f"{AWAY}/2.png"}])
+        added = update(
+            api, product, images=[{"url": first["url"]}, {"url": f"{IMAGE_SERVER}/2.png"}]
+        )
         assert [image["width"] for image in added["images"]] == [8, 10]
         assert update(api, product, images=[])["images"] == []
         assert update(api, product, images=[{"url": first["url"]}])["images"] == [first]
@@ -62,8 +68,8 @@ class TestImages:
     def test_old_images_stay_with_a_warning_if_all_new_ones_fail(
         self, api: Api, away: Server
     ) -> None:
-        product = create(api, images=[{"url": f"{AWAY}/{n}.png"} for n in (0, 1)])
-        new = [{"url": f"{AWAY}/none.png"}]
+        product = create(api, images=[{"url": f"{IMAGE_SERVER}/{n}.png"} for n in (0, 1)])
+        new = [{"url": f"{IMAGE_SERVER}/none.png"}]
         answer = api.post(UPDATE, {"id": product["id"], "name": "New", "images": new})
         assert answer["product"]["images"] == product["images"]
         assert answer["product"]["name"] == "New"
@@ -71,25 +77,29 @@ class TestImages:
             answer["warnings"][-1] == "None of the new images could be imported; the old ones stay."
         )
         assert read(api, product)["images"] == product["images"]
-        some = update(api, product, images=[*new, {"url": f"{AWAY}/2.png"}])
+        some = update(api, product, images=[*new, {"url": f"{IMAGE_SERVER}/2.png"}])
         assert [image["width"] for image in some["images"]] == [10]
 
     def test_images_may_be_given_as_file_ids_of_the_workspace(self, api: Api, away: Server) -> None:
-        (first,) = create(api, images=[{"url": f"{AWAY}/0.png"}])["images"]
+        (first,) = create(api, images=[{"url": f"{IMAGE_SERVER}/0.png"}])["images"]
         asked = len(away.requests)
         product = create(api, images=[{"fileId": first["fileId"]}])
         assert product["images"] == [first]
-        mixed = [{"url": f"{AWAY}/1.png"}, {"fileId": first["fileId"]}, {"url": first["url"]}]
+        mixed = [
+            {"url": f"{IMAGE_SERVER}/1.png"},
+            {"fileId": first["fileId"]},
+            {"url": first["url"]},
+        ]
         assert update(api, product, images=mixed)["images"][1:] == [first, first]
         assert len(away.requests) == asked + 1
 
     def test_an_unknown_file_id_is_404_before_anything_is_fetched(
         self, api: Api, away: Server, new_owner: Any
     ) -> None:
-        (theirs,) = create(new_owner().api(), images=[{"url": f"{AWAY}/0.png"}])["images"]
+        (theirs,) = create(new_owner().api(), images=[{"url": f"{IMAGE_SERVER}/0.png"}])["images"]
         product, asked = create(api), len(away.requests)
         for unknown in (new_id(), theirs["fileId"]):
-            images = [{"url": f"{AWAY}/1.png"}, {"fileId": unknown}]
+            images = [{"url": f"{IMAGE_SERVER}/1.png"}, {"fileId": unknown}]
             body = {"name": "x", "price": 1, "images": images}
             assert refusal(api, CREATE, body) == (404, "not_found")
             body = {"id": product["id"], "images": images}
@@ -106,8 +116,12 @@ class TestImages:
     def test_images_are_not_fetched_if_the_category_is_unknown(
         self, api: Api, away: Server, new_owner: Any
     ) -> None:
-        product, images = create(api), [{"url": f"{AWAY}/1.png"}]
-        for unknown in (new_id(), category(new_owner().api()), category(api, kind="service")):
+        product, images = create(api), [{"url": f"{IMAGE_SERVER}/1.png"}]
+        for unknown in (
+            new_id(),
+            create_category(new_owner().api()),
+            create_category(api, kind="service"),
+        ):
             more = {"categoryId": unknown, "images": images}
             assert refusal(api, CREATE, {"name": "x", "price": 1, **more}) == (404, "not_found")
             assert refusal(api, UPDATE, {"id": product["id"], **more}) == (404, "not_found")
@@ -117,14 +131,14 @@ class TestImages:
     def test_external_images_make_a_call_heavy_and_own_files_do_not(
         self, api: Api, away: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        mine = create(api, images=[{"url": f"{AWAY}/1.png"}])["images"][0]["url"]
+        mine = create(api, images=[{"url": f"{IMAGE_SERVER}/1.png"}])["images"][0]["url"]
         monkeypatch.setattr(
             limits, "settings", lambda: replace(service_settings.settings(), rate_limit_scale=0)
         )
         product = create(api, images=[{"url": mine}])
         update(api, product, images=[{"url": mine}], name="New")
         update(api, product, images=None)
-        strange = {"images": [{"url": mine}, {"url": f"{AWAY}/2.png"}]}
+        strange = {"images": [{"url": mine}, {"url": f"{IMAGE_SERVER}/2.png"}]}
         for path, body in (
             (CREATE, {"name": "x", "price": 1, **strange}),
             (UPDATE, {"id": product["id"], **strange}),
@@ -136,6 +150,6 @@ class TestImages:
 
     def test_a_refused_call_leaves_no_image(self, api: Api, away: Server) -> None:
         create(api, sku="S")
-        body = {"name": "x", "price": 1, "sku": "s", "images": [{"url": f"{AWAY}/1.png"}]}
+        body = {"name": "x", "price": 1, "sku": "s", "images": [{"url": f"{IMAGE_SERVER}/1.png"}]}
         assert refusal(api, CREATE, body) == (409, "sku_taken")
-        assert files_of(api) == []
+        assert image_files(api) == []

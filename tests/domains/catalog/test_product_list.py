@@ -11,10 +11,10 @@ from tests.factories.products import (
     EAN,
     LIST,
     UPDATE,
-    category,
     create,
-    listed,
-    make,
+    create_category,
+    create_many,
+    list_products,
     names,
     read,
     refused_field,
@@ -58,8 +58,8 @@ class TestListProducts:
         assert names(api, minPrice=100, maxPrice=100) == "100"
         assert names(api, minPrice=1, maxPrice=200, q="19", sortDir="desc") == "199"
 
-    def test_the_list_filters_by_sku_and_barcode(self, api: Api) -> None:
-        bread = category(api)
+    def test_filters_find_an_sku_or_a_barcode(self, api: Api) -> None:
+        bread = create_category(api)
         create(api, "A", sku="Ёж-1", barcode=EAN, categoryId=bread)
         create(api, "B", sku="Ёж-10", barcode="0" + EAN, status="inactive", price=7)
         create(api, "C", barcode="12345670")
@@ -77,11 +77,14 @@ class TestListProducts:
     def test_the_list_of_a_category_can_include_its_subcategories(
         self, api: Api, new_owner: Any
     ) -> None:
-        bakery = category(api, "Bakery")
-        bread, cakes = category(api, parentId=bakery), category(api, "Cakes", parentId=bakery)
-        rye = category(api, "Rye", parentId=bread)
-        for name, category_id in zip("ABCDE", (rye, bakery, None, cakes, bread), strict=True):
-            create(api, name, categoryId=category_id)
+        bakery = create_category(api, "Bakery")
+        bread, cakes = (
+            create_category(api, parentId=bakery),
+            create_category(api, "Cakes", parentId=bakery),
+        )
+        rye = create_category(api, "Rye", parentId=bread)
+        for name, place in zip("ABCDE", (rye, bakery, None, cakes, bread), strict=True):
+            create(api, name, categoryId=place)
         assert names(api, categoryId=bakery) == "B"
         assert names(api, categoryId=bakery, subcategories="true") == "A B D E"
         assert names(api, categoryId=bread, subcategories="true", sortDir="desc") == "E A"
@@ -91,13 +94,13 @@ class TestListProducts:
         found = [api.get(f"{LIST}?{urlencode({**paged, 'page': page})}") for page in (1, 2)]
         assert [len(each["products"]) for each in found] == [3, 1]
         assert [each["total"] for each in found] == [4, 4]
-        foreign = category(new_owner().api())
+        foreign = create_category(new_owner().api())
         assert names(api, categoryId=foreign, subcategories="true") == ""
         warned = api.get(f"{LIST}?subcategories=true")
         assert (warned["total"], len(warned["warnings"])) == (5, 1)
 
     def test_the_list_filters_by_status_and_category(self, api: Api) -> None:
-        bread, cakes = category(api), category(api, "Cakes")
+        bread, cakes = create_category(api), create_category(api, "Cakes")
         create(api, "A", categoryId=bread)
         create(api, "B", categoryId=bread, status="inactive")
         create(api, "C", categoryId=cakes)
@@ -110,8 +113,8 @@ class TestListProducts:
     def test_the_list_of_an_unknown_or_foreign_category_is_empty(
         self, api: Api, new_owner: Any
     ) -> None:
-        create(api, categoryId=category(api))
-        foreign = category(new_owner().api())
+        create(api, categoryId=create_category(api))
+        foreign = create_category(new_owner().api())
         for unknown in (foreign, new_id(), "x"):
             found = api.get(f"{LIST}?categoryId={unknown}")
             assert (found["products"], found["total"]) == ([], 0)
@@ -153,7 +156,7 @@ class TestListProducts:
     def test_full_descriptions_are_listed_on_request_in_pages_of_at_most_twenty(
         self, api: Api, owner: Owner
     ) -> None:
-        make(owner, 21, description="ж" * 20_000)
+        create_many(owner, 21, description="ж" * 20_000)
         for query in ("descriptions=full", "descriptions=full&size=20"):
             found = api.get(f"{LIST}?{query}")
             assert {p["description"] for p in found["products"]} == {"ж" * 20_000}
@@ -176,7 +179,9 @@ class TestListProducts:
     def test_a_truncated_description_from_the_list_is_refused_by_updates(self, api: Api) -> None:
         long = create(api, sku="A", description="ж" * 6007)
         short = create(api, sku="B", description="ж" * 500)
-        shown = [{k: p[k] for k in ("sku", "description")} | {"price": 7} for p in listed(api)]
+        shown = [
+            {k: p[k] for k in ("sku", "description")} | {"price": 7} for p in list_products(api)
+        ]
         answer = api.post("/api/products/upsert", {"items": shown})
         refused, done = answer["results"]
         assert (refused["status"], done["status"]) == (400, 200)
@@ -196,8 +201,6 @@ class TestListProducts:
         product = create(api, description="ж" * 6007)
         assert update(api, product, description=text)["description"] == text
 
-    def test_a_hundred_products_with_long_values_fit_into_one_response(
-        self, api: Api, owner: Owner
-    ) -> None:
-        make(owner, 100, name="Ж" * 255, description="ж" * 20_000)
-        assert len(listed(api)) == 100
+    def test_a_hundred_long_products_fit_one_answer(self, api: Api, owner: Owner) -> None:
+        create_many(owner, 100, name="Ж" * 255, description="ж" * 20_000)
+        assert len(list_products(api)) == 100

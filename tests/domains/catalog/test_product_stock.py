@@ -18,9 +18,9 @@ from tests.factories.products import (
     CREATE,
     REORDER,
     UPDATE,
-    category,
     create,
-    listed,
+    create_category,
+    list_products,
     names,
     read,
     refusal,
@@ -137,14 +137,14 @@ class TestConcurrency:
         ]
         answers = run_concurrently(10, lambda n: api.call("POST", REORDER, {"ids": expected[n]}))
         assert statuses(answers) == {(200, None): 10}
-        assert [product["id"] for product in listed(api)] in expected
+        assert [product["id"] for product in list_products(api)] in expected
 
     def test_concurrent_reorders_of_different_products_are_serialised(self, api: Api) -> None:
         ids = [create(api, str(number))["id"] for number in range(13)]
         groups = [ids[start : start + 3] for start in range(0, 12, 3)]
         answers = run_concurrently(4, lambda n: api.call("POST", REORDER, {"ids": groups[n]}))
         assert statuses(answers) == {(200, None): 4}
-        order = [product["id"] for product in listed(api)]
+        order = [product["id"] for product in list_products(api)]
         assert order[12] == ids[12]
         assert sorted(order[start : start + 3] for start in range(0, 12, 3)) == sorted(groups)
 
@@ -157,7 +157,7 @@ class TestConcurrency:
 
         answers = run_concurrently(6, act)
         assert {a.data["summary"]["failed"] for a in answers} == {0}
-        states = Counter(f"status:{product['status']}" for product in listed(api))
+        states = Counter(f"status:{product['status']}" for product in list_products(api))
         assert counters.read(owner.workspace.id, "PRODUCT") == states | {"total": 30}
 
     def test_concurrent_repeats_of_a_bulk_call_under_one_key_are_done_once(self, api: Api) -> None:
@@ -168,7 +168,7 @@ class TestConcurrency:
         )
         assert {answer.status for answer in answers} == {200}
         assert len({answer.body for answer in answers}) == 1
-        assert {product["price"] for product in listed(api)} == {110}
+        assert {product["price"] for product in list_products(api)} == {110}
 
     def test_items_that_keep_conflicting_until_the_deadline_are_503(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
@@ -190,7 +190,7 @@ class TestConcurrency:
 class TestFilteringByStock:
     @pytest.fixture
     def shelf(self, api: Api) -> str:
-        shelf = category(api)
+        shelf = create_category(api)
         for name, stock in (("none", 0), ("one", 1), ("five", 5), ("untracked", None)):
             create(api, name=name, stock=stock, categoryId=shelf)
         return shelf
@@ -215,7 +215,7 @@ class TestFilteringByStock:
     def test_the_stock_filter_reflects_every_way_of_changing_the_stock(
         self, api: Api, shelf: str
     ) -> None:
-        (one,) = listed(api, maxStock=1, inStock="true")
+        (one,) = list_products(api, maxStock=1, inStock="true")
         update(api, one, stockDelta=-1)
         for query in ({}, {"categoryId": shelf}):
             assert names(api, sort="name", inStock="false", **query) == "none one"

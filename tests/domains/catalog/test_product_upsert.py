@@ -19,12 +19,12 @@ from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Answer, Api, Owner, Time, all_rows, run_concurrently
 from tests.factories.products import (
-    AWAY,
     EAN,
-    category,
+    IMAGE_SERVER,
     create,
-    files_of,
-    listed,
+    create_category,
+    image_files,
+    list_products,
     names,
     read,
     refused_field,
@@ -50,7 +50,7 @@ def item(sku: str, **fields: Any) -> dict[str, Any]:
 class TestUpsertProducts:
     def test_new_skus_are_created_and_existing_ones_updated(self, api: Api) -> None:
         old = create(api, "Loaf", 100, sku="Ёж-1", stock=3, description="d")
-        bread = category(api)
+        bread = create_category(api)
         answer = upsert(
             api,
             {"sku": "еж-1", "price": 7},
@@ -61,7 +61,7 @@ class TestUpsertProducts:
         assert answer["summary"] == {"ok": 3, "failed": 0}
         assert [result["created"] for result in answer["results"]] == [False, True, True]
         assert [result["sku"] for result in answer["results"]] == ["еж-1", "N-1", "N-2"]
-        first, second, third = listed(api)
+        first, second, third = list_products(api)
         assert [result["id"] for result in answer["results"]] == [
             old["id"],
             second["id"],
@@ -73,17 +73,21 @@ class TestUpsertProducts:
         assert third["status"] == "active"
 
     def test_repeating_an_upsert_changes_nothing(self, api: Api, owner: Owner) -> None:
-        items = [item(f"S{number}", categoryId=category(api, f"c{number}")) for number in range(3)]
+        items = [
+            item(f"S{number}", categoryId=create_category(api, f"c{number}")) for number in range(3)
+        ]
         upsert(api, *items)
-        before = listed(api)
+        before = list_products(api)
         changes = len(audit.latest(owner.workspace.id))
         answer = upsert(api, *items)
         assert outcomes(answer) == [(200, "unchanged")] * 3
-        assert listed(api) == before
+        assert list_products(api) == before
         assert len(audit.latest(owner.workspace.id)) == changes
 
     def test_null_clears_optional_fields_and_omitted_fields_stay(self, api: Api) -> None:
-        made = create(api, sku="S", description="d", barcode=EAN, stock=1, categoryId=category(api))
+        made = create(
+            api, sku="S", description="d", barcode=EAN, stock=1, categoryId=create_category(api)
+        )
         upsert(api, {"sku": "S", "stock": None, "barcode": None})
         assert read(api, made) | {"updatedAt": ""} == made | {
             "stock": None,
@@ -99,8 +103,8 @@ class TestUpsertProducts:
         answer = upsert(
             api,
             item("A", categoryId=new_id()),
-            item("B", categoryId=category(new_owner().api())),
-            item("C", categoryId=category(api, kind="service")),
+            item("B", categoryId=create_category(new_owner().api())),
+            item("C", categoryId=create_category(api, kind="service")),
             {"sku": "D", "price": 1},
             {"sku": "E"},
             item("F", barcode="4006381333932"),
@@ -129,12 +133,12 @@ class TestUpsertProducts:
     ) -> None:
         for sku in "ABC":
             create(api, f"Name {sku}", sku=sku)
-        bread = category(api)
+        bread = create_category(api)
         items = [
             item("A", price=7, categoryId=bread),
             item("B"),
-            item("C", images=[{"url": f"{AWAY}/1.png"}]),
-            item("D", images=[{"url": f"{AWAY}/1.png"}]),
+            item("C", images=[{"url": f"{IMAGE_SERVER}/1.png"}]),
+            item("D", images=[{"url": f"{IMAGE_SERVER}/1.png"}]),
             {"sku": "E"},
         ]
         before = all_rows()
@@ -176,7 +180,7 @@ class TestUpsertProducts:
         )
         assert answer["results"][41]["message"].startswith(message)
         assert answer["summary"] == {"ok": 99, "failed": 1}
-        assert [product["sku"] for product in listed(api)] == [
+        assert [product["sku"] for product in list_products(api)] == [
             each["sku"] for each in items if each is not items[41]
         ]
 
@@ -211,7 +215,7 @@ class TestUpsertProducts:
         answer = upsert(api, item("A", stock=-2), item("a"))
         assert [result["status"] for result in answer["results"]] == [400, 400]
         assert "Several items have this SKU" in answer["results"][1]["message"]
-        assert listed(api) == []
+        assert list_products(api) == []
 
     def test_an_idempotency_key_with_another_invalid_item_is_a_mismatch(self, api: Api) -> None:
         body = {"items": [item("A"), item("B", stock=-2)]}
@@ -238,14 +242,14 @@ class TestUpsertProducts:
         create(api, "Z", sku="z")
         skus = [f"S{number:02}" for number in range(25)]
         upsert(api, *(item(sku) for sku in skus))
-        assert [product["sku"] for product in listed(api)] == ["z", *skus]
+        assert [product["sku"] for product in list_products(api)] == ["z", *skus]
 
     def test_the_largest_change_of_ten_items_fits_a_transaction(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Names too long for an index entry, new categories and new barcodes."""
         long = "\ufdfa" * 255
-        places = [[category(api, f"{kind}{n}") for n in range(10)] for kind in "ab"]
+        places = [[create_category(api, f"{kind}{n}") for n in range(10)] for kind in "ab"]
         codes = [f"{number:07}" for number in range(20)]
         codes = [code + _check_digit(code) for code in codes]
         for some, barcodes_, name in ((places[0], codes[:10], "x"), (places[1], codes[10:], long)):
@@ -254,7 +258,7 @@ class TestUpsertProducts:
                 for n, (p, b) in enumerate(zip(some, barcodes_, strict=True))
             ]
             assert upsert(api, *items)["summary"] == {"ok": 10, "failed": 0}
-        assert {product["categoryId"] for product in listed(api)} == set(places[1])
+        assert {product["categoryId"] for product in list_products(api)} == set(places[1])
         made = [row for row in audit.latest(owner.workspace.id) if row.operation.startswith("ups")]
         assert [len(row.resources) for row in made] == [10, 10]
 
@@ -296,7 +300,7 @@ class TestUpsertProducts:
             dying.setattr(UnitOfWork, "commit", die)
             with pytest.raises(KeyboardInterrupt):
                 api.call("POST", UPSERT, body, {"Idempotency-Key": "k"})
-        done = listed(api)
+        done = list_products(api)
         assert len(done) == 10
         update(api, done[0], price=5)
         time.pass_by(minutes=3)  # the dead call's record has expired
@@ -304,7 +308,7 @@ class TestUpsertProducts:
         assert outcomes(answer) == [(200, "created")] * 25
         assert read(api, done[0])["price"] == 5
         assert api.post(UPSERT, body, key="k") == answer
-        assert len(listed(api)) == 25
+        assert len(list_products(api)) == 25
 
 
 def _check_digit(digits: str) -> str:
@@ -314,10 +318,10 @@ def _check_digit(digits: str) -> str:
 
 class TestImages:
     def test_images_become_files_and_own_files_are_kept(self, api: Api, away: Server) -> None:
-        images = [{"url": f"{AWAY}/{number}.png"} for number in range(4)]
+        images = [{"url": f"{IMAGE_SERVER}/{number}.png"} for number in range(4)]
         answer = upsert(api, item("A", images=images[:2]), item("B"), item("C", images=images[2:]))
         assert outcomes(answer) == [(200, "created")] * 3
-        by_sku = {product["sku"]: product for product in listed(api)}
+        by_sku = {product["sku"]: product for product in list_products(api)}
         assert [[i["width"] for i in by_sku[sku]["images"]] for sku in "ABC"] == [
             [8, 9],
             [],
@@ -336,41 +340,41 @@ class TestImages:
         api: Api,
         away: Server,
     ) -> None:
-        upsert(api, item("A", images=[{"url": f"{AWAY}/1.png"}]))
-        (image,) = listed(api)[0]["images"]
+        upsert(api, item("A", images=[{"url": f"{IMAGE_SERVER}/1.png"}]))
+        (image,) = list_products(api)[0]["images"]
         own, none = {"fileId": image["fileId"]}, {"fileId": "none"}
         answer = upsert(
             api,
             item("A", images=[own]),
-            item("B", images=[{"url": f"{AWAY}/2.png"}, own]),
+            item("B", images=[{"url": f"{IMAGE_SERVER}/2.png"}, own]),
             item("C", images=[none]),
         )
         statuses = [(result["status"], result["message"]) for result in answer["results"]]
         assert statuses[:2] == [(200, "unchanged"), (200, "created")]
         assert statuses[2][0] == 404
-        shown = {product["sku"]: product["images"] for product in listed(api)}
+        shown = {product["sku"]: product["images"] for product in list_products(api)}
         assert (shown["A"], shown["B"][1:]) == ([image], [image])
 
     def test_an_image_shown_by_several_items_is_one_file(self, api: Api, away: Server) -> None:
-        same = [{"url": f"{AWAY}/1.png"}]
+        same = [{"url": f"{IMAGE_SERVER}/1.png"}]
         answer = upsert(api, *(item(sku, images=same) for sku in "ABC"))
         assert [result["warnings"] for result in answer["results"]] == [[], [], []]
-        assert len({product["images"][0]["fileId"] for product in listed(api)}) == 1
-        assert len(files_of(api)) == len(away.paths) == 1
+        assert len({product["images"][0]["fileId"] for product in list_products(api)}) == 1
+        assert len(image_files(api)) == len(away.paths) == 1
 
     def test_images_that_cannot_be_imported_are_warnings_and_old_ones_stay(
         self,
         api: Api,
         away: Server,
     ) -> None:
-        upsert(api, item("A", images=[{"url": f"{AWAY}/1.png"}]))
-        kept = listed(api)[0]["images"]
-        none = {"url": f"{AWAY}/none.png"}
+        upsert(api, item("A", images=[{"url": f"{IMAGE_SERVER}/1.png"}]))
+        kept = list_products(api)[0]["images"]
+        none = {"url": f"{IMAGE_SERVER}/none.png"}
         answer = upsert(api, item("A", images=[none], price=7), item("B", images=[none]))
         assert outcomes(answer) == [(200, "updated"), (200, "created")]
         for result in answer["results"]:
             assert "none.png" in result["warnings"][0]
-        first, second = listed(api)
+        first, second = list_products(api)
         assert (first["images"], first["price"]) == (kept, 7)
         assert second["images"] == []
 
@@ -379,21 +383,21 @@ class TestImages:
     ) -> None:
         from tests.factories.products import png
 
-        server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
+        server = net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
         for number in range(3):
             server.pages[f"/{number}.png"] = http_response(png(number), content_type="image/png")
-        upsert(api, item("A", images=[{"url": f"{AWAY}/0.png"}]))
-        kept = listed(api)[0]["images"]
+        upsert(api, item("A", images=[{"url": f"{IMAGE_SERVER}/0.png"}]))
+        kept = list_products(api)[0]["images"]
         monkeypatch.setattr(deadline, "REQUEST_SECONDS", module.COMMIT_SECONDS)
         monkeypatch.setattr(module, "IMAGE_SECONDS", module.COMMIT_SECONDS)
         answer = upsert(
             api,
-            item("A", images=[{"url": f"{AWAY}/{n}.png"} for n in (1, 2)], price=7),
-            item("B", images=[{"url": f"{AWAY}/1.png"}]),
+            item("A", images=[{"url": f"{IMAGE_SERVER}/{n}.png"} for n in (1, 2)], price=7),
+            item("B", images=[{"url": f"{IMAGE_SERVER}/1.png"}]),
         )
         assert outcomes(answer) == [(200, "updated"), (200, "created")]
         assert all("time" in result["warnings"][0] for result in answer["results"])
-        first, second = listed(api)
+        first, second = list_products(api)
         assert (first["images"], first["price"], second["images"]) == (kept, 7, [])
 
     def test_a_repeated_call_does_not_fetch_images_again(
@@ -403,7 +407,7 @@ class TestImages:
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        pictured = [item(f"S{n}", images=[{"url": f"{AWAY}/{n}.png"}]) for n in range(4)]
+        pictured = [item(f"S{n}", images=[{"url": f"{IMAGE_SERVER}/{n}.png"}]) for n in range(4)]
         commit, commits = UnitOfWork.commit, itertools.count()
 
         def die(unit: UnitOfWork, *args: Any) -> None:
@@ -419,8 +423,8 @@ class TestImages:
         time.pass_by(minutes=3)
         api.post(UPSERT, {"items": pictured}, key="k")
         assert Counter(away.paths) == {"/0.png": 1, "/1.png": 1, "/2.png": 2, "/3.png": 2}
-        assert [len(product["images"]) for product in listed(api)] == [1] * 4
-        assert len(files_of(api)) == 4
+        assert [len(product["images"]) for product in list_products(api)] == [1] * 4
+        assert len(image_files(api)) == 4
 
     def test_the_images_of_ten_items_count_as_one_heavy_call(
         self,
@@ -431,7 +435,7 @@ class TestImages:
         monkeypatch.setattr(
             limits, "settings", lambda: replace(service_settings.settings(), rate_limit_scale=1)
         )
-        pictured = [item(f"S{n}", images=[{"url": f"{AWAY}/1.png"}]) for n in range(11)]
+        pictured = [item(f"S{n}", images=[{"url": f"{IMAGE_SERVER}/1.png"}]) for n in range(11)]
         remaining = []
         for items in (pictured[:10], pictured):
             answer = api.call("POST", UPSERT, {"items": items})
@@ -456,12 +460,12 @@ class TestConcurrency:
         assert firsts["created"] == 1
         assert firsts["updated"] + firsts["unchanged"] == 7
         assert {answer.data["summary"]["failed"] for answer in answers} == {0}
-        assert len(listed(api)) == 9
+        assert len(list_products(api)) == 9
 
     def test_a_category_deleted_meanwhile_fails_only_its_items(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        gone = category(api)
+        gone = create_category(api)
         real, calls = module._Rows.of, itertools.count()
 
         def of(*args: Any) -> Any:

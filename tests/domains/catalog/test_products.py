@@ -12,16 +12,16 @@ from chalicelib.engine.listing import counters
 from chalicelib.lib import barcodes
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.products import (
-    AWAY,
     CREATE,
     DELETE,
     DUPLICATE,
     EAN,
+    IMAGE_SERVER,
     UPDATE,
-    category,
     create,
-    files_of,
-    listed,
+    create_category,
+    image_files,
+    list_products,
     names,
     read,
     refusal,
@@ -33,7 +33,7 @@ from tests.fakes.internet import Server
 
 class TestCreateProduct:
     def test_create_returns_all_fields(self, api: Api, owner: Owner) -> None:
-        bread = category(api)
+        bread = create_category(api)
         product = create(
             api,
             "  Loaf ",
@@ -58,7 +58,7 @@ class TestCreateProduct:
             "status": "inactive",
             "sortOrder": 0,
         }
-        assert read(api, product) == product == listed(api)[0]
+        assert read(api, product) == product == list_products(api)[0]
         assert product["createdAt"] == product["updatedAt"]
         assert counters.read(owner.workspace.id, "PRODUCT")["status:inactive"] == 1
 
@@ -102,7 +102,7 @@ class TestCreateProduct:
     def test_values_out_of_bounds_are_refused(self, field: str, value: Any, api: Api) -> None:
         body = {"name": "x", "price": 1, field: value}
         assert refused_field(api, CREATE, body)["field"].split(".")[0] == field
-        assert listed(api) == []
+        assert list_products(api) == []
 
     def test_values_on_the_bounds_are_accepted(self, api: Api) -> None:
         fields = {"description": "a" * 20_000, "sku": "ﷺ" * 64, "stock": 10**9}
@@ -151,7 +151,7 @@ class TestCreateProduct:
             assert refusal(api, CREATE, {"name": "x", "price": 1, "sku": sku}) == (409, "sku_taken")
         create(new_owner().api(), sku="Ёж-1")
         create(api, sku="Ёж-2")
-        assert len(listed(api)) == 2
+        assert len(list_products(api)) == 2
 
     def test_a_taken_sku_names_its_product_and_the_next_step(self, api: Api) -> None:
         first, second = create(api, sku="S"), create(api, sku="T")
@@ -165,18 +165,22 @@ class TestCreateProduct:
         assert "POST /api/products/update" not in changed["message"]
 
     def test_an_unknown_foreign_or_service_category_is_404(self, api: Api, new_owner: Any) -> None:
-        strange = [new_id(), category(new_owner().api()), category(api, kind="service")]
+        strange = [
+            new_id(),
+            create_category(new_owner().api()),
+            create_category(api, kind="service"),
+        ]
         for unknown in strange:
             body = {"name": "x", "price": 1, "categoryId": unknown}
             answer = api.refused("POST", CREATE, body)
             assert (answer.status, answer.data["code"]) == (404, "not_found")
             assert "GET /api/categories/list" in answer.data["message"]
-        assert listed(api) == []
+        assert list_products(api) == []
 
     def test_the_same_idempotency_key_creates_one_product(self, api: Api) -> None:
         body = {"name": "x", "price": 1, "sku": "S"}
         assert api.post(CREATE, body, key="k") == api.post(CREATE, body, key="k")
-        assert len(listed(api)) == 1
+        assert len(list_products(api)) == 1
 
     def test_a_product_is_found_by_its_barcode_in_any_form(self, api: Api, owner: Owner) -> None:
         workspace = owner.workspace.id
@@ -192,7 +196,7 @@ class TestCreateProduct:
 class TestUpdateProduct:
     def test_an_update_changes_only_the_given_fields(self, api: Api, time: Time) -> None:
         product = create(
-            api, sku="S", stock=3, barcode=EAN, description="d", categoryId=category(api)
+            api, sku="S", stock=3, barcode=EAN, description="d", categoryId=create_category(api)
         )
         time.pass_by(minutes=5)
         changes = {"name": "Roll", "price": 7, "status": "inactive", "sortOrder": -5}
@@ -202,7 +206,7 @@ class TestUpdateProduct:
 
     def test_null_clears_optional_fields(self, api: Api, owner: Owner) -> None:
         product = create(
-            api, sku="S", stock=3, barcode=EAN, description="d", categoryId=category(api)
+            api, sku="S", stock=3, barcode=EAN, description="d", categoryId=create_category(api)
         )
         cleared = dict.fromkeys(("sku", "stock", "barcode", "description", "categoryId"))
         after = update(api, product, **cleared)
@@ -240,12 +244,16 @@ class TestUpdateProduct:
 
     def test_an_unknown_category_is_404(self, api: Api, new_owner: Any) -> None:
         product = create(api)
-        for unknown in (new_id(), category(new_owner().api()), category(api, kind="service")):
+        for unknown in (
+            new_id(),
+            create_category(new_owner().api()),
+            create_category(api, kind="service"),
+        ):
             body = {"id": product["id"], "categoryId": unknown}
             assert refusal(api, UPDATE, body) == (404, "not_found")
 
     def test_a_moved_product_counts_in_its_new_category(self, api: Api, owner: Owner) -> None:
-        bread, cakes = category(api), category(api, "Cakes")
+        bread, cakes = create_category(api), create_category(api, "Cakes")
         product = create(api, categoryId=bread)
         update(api, product, categoryId=cakes)
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {
@@ -255,13 +263,13 @@ class TestUpdateProduct:
 
 class TestDeleteProduct:
     def test_delete_frees_the_sku_and_barcode(self, api: Api, owner: Owner) -> None:
-        product = create(api, sku="S", barcode=EAN, categoryId=category(api))
+        product = create(api, sku="S", barcode=EAN, categoryId=create_category(api))
         assert api.post(DELETE, {"id": product["id"]}) == {
             "status": True,
             "id": product["id"],
             "deleted": True,
         }
-        assert listed(api) == []
+        assert list_products(api) == []
         assert api.refused("GET", f"/api/products/{product['id']}").status == 404
         assert counters.read(owner.workspace.id, "PRODUCT") == {}
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
@@ -298,8 +306,8 @@ class TestDuplicateProduct:
             stock=4,
             barcode=EAN,
             description="d",
-            categoryId=category(api),
-            images=[{"url": f"{AWAY}/1.png"}],
+            categoryId=create_category(api),
+            images=[{"url": f"{IMAGE_SERVER}/1.png"}],
         )
         copy = api.post(DUPLICATE, {"id": source["id"]})["product"]
         made = {"id", "createdAt", "updatedAt", "sortOrder"}
@@ -313,7 +321,7 @@ class TestDuplicateProduct:
             k: v for k, v in expected.items() if k not in made
         }
         assert copy["id"] != source["id"]
-        assert len(files_of(api)) == 1
+        assert len(image_files(api)) == 1
         assert read(api, copy) == copy
         assert read(api, source) == source
 
@@ -329,7 +337,7 @@ class TestDuplicateProduct:
     ) -> None:
         for number, name in enumerate("ABC"):
             update(api, create(api, name), sortOrder=number)
-        source = listed(api)[1]
+        source = list_products(api)[1]
         api.post(DUPLICATE, {"id": source["id"], "name": "B2"})
         assert names(api) == "A B B2 C"
 

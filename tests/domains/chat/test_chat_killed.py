@@ -29,7 +29,7 @@ WORDS = [f"word{number} " for number in range(20)]
 
 @pytest.fixture
 def endpoint(database: None) -> Iterator[str]:
-    """The address at which another process reaches the test's database."""
+    """The URL at which another process reaches the test's database."""
     if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ:
         yield os.environ["AWS_ENDPOINT_URL_DYNAMODB"]
         return
@@ -76,17 +76,18 @@ def test_twenty_words_shown_before_a_kill_are_stored_and_charged(
 ) -> None:
     bot = new_bot(owner, model="our-own-model")
     question = "Tell me a tale"
-    asked = json.dumps({"agentId": bot.id, "message": question})
+    body = json.dumps({"agentId": bot.id, "message": question})
     shown = ""
-    for piece in chat.invoke(lambda_runtime_api.event(asked)).pieces():
+    for piece in chat.invoke(lambda_runtime_api.event(body)).pieces():
         shown += "".join(event.get("content", "") for event in read_events(piece))
         if shown == "".join(WORDS):
             break
-    until = real_time.monotonic() + PATIENCE
+    deadline = real_time.monotonic() + PATIENCE
     while transcript(api, bot)[-1]["content"] != shown:
-        assert real_time.monotonic() < until, "the words got no checkpoint"
+        assert real_time.monotonic() < deadline, "the shown words were not stored in time"
     chat.process.kill()
     chat.process.wait()
+    # The killed process used the real clock. The job runs ten minutes after that.
     time.now = clock.moment_at(int(real_time.time() * 1000))
     time.pass_by(minutes=10, seconds=1)
     schedules.run_jobs()

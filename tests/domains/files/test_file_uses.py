@@ -15,7 +15,7 @@ from tests.factories.files import DELETE, kept, upload, used
 from tests.factories.products import png
 from tests.fakes.internet import Internet, http_response
 
-AWAY = "https://images.example.com"
+IMAGE_SERVER = "https://images.example.com"
 
 
 def image(api: Api, name: str = "a.png") -> Any:
@@ -180,8 +180,8 @@ class TestProducts:
         assert [one["fileId"] for one in copy["images"]] == [stays["id"]]
 
     def test_imported_images_are_in_use_at_once(self, api: Api, net: Internet) -> None:
-        net.serve(AWAY, http_response(png(), content_type="image/png"))
-        body = {"name": "Roll", "price": 1, "images": [{"url": f"{AWAY}/1.png"}]}
+        net.serve(IMAGE_SERVER, http_response(png(), content_type="image/png"))
+        body = {"name": "Roll", "price": 1, "images": [{"url": f"{IMAGE_SERVER}/1.png"}]}
         made = api.post("/api/products/create", body)["product"]
         assert used_by(api, {"id": made["images"][0]["fileId"]}) == [("product", "Roll")]
 
@@ -224,12 +224,12 @@ class TestPages:
     def test_an_imported_page_uses_its_images(
         self, count: int, api: Api, net: Internet, owner: Owner
     ) -> None:
-        server = net.serve(AWAY, http_response(b"no", "404 Not Found"))
+        server = net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
         server.pages = {
             f"/{n}.png": http_response(png(), content_type="image/png") for n in range(count)
         }
         site = api.post("/api/projects/create", {"title": "Bakery"})["project"]
-        html = "".join(f"<img src='{AWAY}/{number}.png'>" for number in range(count))
+        html = "".join(f"<img src='{IMAGE_SERVER}/{number}.png'>" for number in range(count))
         body = {"projectId": site["id"], "html": html, "title": "About"}
         answer = api.post("/api/pages/import-html", body)
         assert answer["imported"]["images"] == count

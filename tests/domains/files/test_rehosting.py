@@ -29,13 +29,13 @@ from tests.factories.products import png
 from tests.fakes.internet import Answer, Internet, Server, http_response
 from tests.support.patience import FOR_EVER, PATIENCE
 
-AWAY = "https://images.example.com"
+IMAGE_SERVER = "https://images.example.com"
 
 
 @pytest.fixture
 def away(net: Internet) -> Server:
     """A fake image host."""
-    return net.serve(AWAY, http_response(b"no", "404 Not Found"))
+    return net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def commit(ctx: Context) -> None:
 
 def test_images_become_files_in_the_order_of_their_urls(away: Server, ctx: Context) -> None:
     away.pages = {f"/{n}.png": http_response(png(n)) for n in range(3)}
-    urls = [f"{AWAY}/{n}.png" for n in (2, 0, 1, 0)]
+    urls = [f"{IMAGE_SERVER}/{n}.png" for n in (2, 0, 1, 0)]
     found = rehost(ctx, urls, "products")
     commit(ctx)
     assert [one and one.width for one in found] == [10, 8, 9, 8]
@@ -77,7 +77,7 @@ def test_the_folder_is_made_once_and_found_by_its_folded_name(
     unit.create(made)
     unit.commit()
     away.pages = {"/a.png": http_response(png())}
-    rehost(ctx, [f"{AWAY}/a.png"], "products")
+    rehost(ctx, [f"{IMAGE_SERVER}/a.png"], "products")
     commit(ctx)
     assert [folder.id for folder in files.folders(ctx.workspace_id)] == [made.id]
 
@@ -91,7 +91,12 @@ def test_no_folder_is_created_without_images(away: Server, ctx: Context) -> None
 
 def test_a_failed_image_is_a_warning_and_leaves_no_gap(away: Server, ctx: Context) -> None:
     away.pages = {"/a.png": http_response(png())}
-    urls = [f"{AWAY}/none.png", f"{AWAY}/a.png", "http://images.example.com/a.png", "no url"]
+    urls = [
+        f"{IMAGE_SERVER}/none.png",
+        f"{IMAGE_SERVER}/a.png",
+        "http://images.example.com/a.png",
+        "no url",
+    ]
     found = rehost(ctx, urls, "products")
     commit(ctx)
     assert [one is not None for one in found] == [False, True, False, False]
@@ -103,7 +108,7 @@ def test_a_failed_image_is_a_warning_and_leaves_no_gap(away: Server, ctx: Contex
 
 def test_metadata_is_removed_and_a_thumbnail_created(away: Server, ctx: Context) -> None:
     away.pages = {"/me.jpg": http_response(photo())}
-    (one,) = rehost(ctx, [f"{AWAY}/me.jpg"], "products")
+    (one,) = rehost(ctx, [f"{IMAGE_SERVER}/me.jpg"], "products")
     commit(ctx)
     assert isinstance(one, ImportedImage)
     file = FILES.find(ctx.workspace_id, one.file_id)
@@ -118,7 +123,9 @@ def test_metadata_is_removed_and_a_thumbnail_created(away: Server, ctx: Context)
 
 def test_a_file_is_named_after_its_url(away: Server, ctx: Context) -> None:
     away.pages = {"/%D0%81%D0%B6%00.png": http_response(png()), "/": http_response(png(1))}
-    found, _ = import_images(ctx, [f"{AWAY}/%D0%81%D0%B6%00.png", f"{AWAY}/"], "products")
+    found, _ = import_images(
+        ctx, [f"{IMAGE_SERVER}/%D0%81%D0%B6%00.png", f"{IMAGE_SERVER}/"], "products"
+    )
     commit(ctx)
     rows = [
         FILES.find(ctx.workspace_id, one.file_id) for one in found if isinstance(one, ImportedImage)
@@ -145,7 +152,7 @@ def test_eight_images_are_fetched_at_a_time(away: Server, ctx: Context) -> None:
         return answer
 
     away.pages = {f"/{n}.png": counted(png(n)) for n in range(16)}
-    found = rehost(ctx, [f"{AWAY}/{n}.png" for n in range(16)], "products")
+    found = rehost(ctx, [f"{IMAGE_SERVER}/{n}.png" for n in range(16)], "products")
     assert all(found)
     assert most == 8
 
@@ -171,7 +178,7 @@ def test_the_time_limit_includes_the_wait_for_conversion(
     monkeypatch.setattr(images, "sanitize", slow)
     away.pages = {f"/{n}.png": http_response(png(n)) for n in range(6)}
     found, _ = import_images(
-        ctx, [f"{AWAY}/{n}.png" for n in range(6)], "products", within=FOR_EVER
+        ctx, [f"{IMAGE_SERVER}/{n}.png" for n in range(6)], "products", within=FOR_EVER
     )
     late = [one.reason for one in found if isinstance(one, RejectedImage)]
     assert late == ["the time for all images was over"] * 5
@@ -180,7 +187,7 @@ def test_the_time_limit_includes_the_wait_for_conversion(
 def test_an_operation_that_fails_leaves_no_object(away: Server, ctx: Context) -> None:
     before = kept()
     away.pages = {"/a.png": http_response(png())}
-    rehost(ctx, [f"{AWAY}/a.png"], "products")
+    rehost(ctx, [f"{IMAGE_SERVER}/a.png"], "products")
     assert kept() != before
     ctx.unit.undo()
     assert kept() == before

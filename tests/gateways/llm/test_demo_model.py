@@ -10,7 +10,7 @@ from chalicelib.gateways.llm import ProviderUsage, complete, drafts
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
 from chalicelib.gateways.llm.offers import Hours, Offer
-from chalicelib.gateways.llm.offers import message as offers_message
+from chalicelib.gateways.llm.offers import to_message as offers_message
 from infra.local.demo.bakery import AGENT
 
 pytestmark = pytest.mark.usefixtures("pauses")

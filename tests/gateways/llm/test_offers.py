@@ -1,4 +1,4 @@
-"""Offers of a business: the message with which the embedded model receives them."""
+"""The system message that passes a business's offers to the embedded demo model."""
 
 import json
 
@@ -11,9 +11,9 @@ from chalicelib.gateways.llm.offers import (
     MAX_OFFERS,
     MAX_TOKENS,
     Offer,
-    message,
-    read,
+    parse,
     search_words,
+    to_message,
 )
 
 texts = st.text(max_size=60) | st.text('<>/ofers\n\u2028"\\{}', max_size=60)
@@ -28,48 +28,48 @@ offers = st.builds(
 
 
 @given(texts, st.lists(offers, max_size=30, unique=True))
-def test_offers_are_read_back_from_the_message_within_bounds(
+def test_offers_are_parsed_from_the_message_within_its_limits(
     question: str, candidates: list[Offer]
 ) -> None:
-    told = message(question, candidates)
+    sent = to_message(question, candidates)
     if not candidates:
-        assert told is None
+        assert sent is None
         return
-    assert told is not None
-    assert told.role == "system"
-    assert count_input([told]) <= MAX_TOKENS
-    understood, _, rest = read([Message("system", "x"), told, Message("user", question)])
+    assert sent is not None
+    assert sent.role == "system"
+    assert count_input([sent]) <= MAX_TOKENS
+    parsed, _, rest = parse([Message("system", "x"), sent, Message("user", question)])
     assert [m.content for m in rest] == ["x", question]
-    assert len(understood) <= MAX_OFFERS
-    kept = {(each.name.replace("\u2028", " "), each.price) for each in candidates}
-    assert {(each.name, each.price) for each in understood} <= kept
+    assert len(parsed) <= MAX_OFFERS
+    given_offers = {(each.name.replace("\u2028", " "), each.price) for each in candidates}
+    assert {(each.name, each.price) for each in parsed} <= given_offers
 
 
-def test_the_best_matches_come_first_and_then_the_owners_order() -> None:
+def test_matching_offers_come_first_and_others_keep_their_order() -> None:
     candidates = [Offer("product", f"Thing {n}", 100) for n in range(30)]
     candidates[25] = Offer("service", "Haircut", 100, 30, "For dogs " * 100)
-    told = message("dog haircuts", candidates)
-    assert told
-    understood, *_ = read([told])
-    assert [each.name for each in understood[:3]] == ["Haircut", "Thing 0", "Thing 1"]
-    assert len(understood) == MAX_OFFERS
-    assert len(understood[0].description) <= MAX_DESCRIPTION
+    sent = to_message("dog haircuts", candidates)
+    assert sent
+    parsed, *_ = parse([sent])
+    assert [each.name for each in parsed[:3]] == ["Haircut", "Thing 0", "Thing 1"]
+    assert len(parsed) == MAX_OFFERS
+    assert len(parsed[0].description) <= MAX_DESCRIPTION
 
 
 def test_long_offers_fill_the_message_up_to_its_token_limit() -> None:
     candidates = [Offer("product", f"{n} " + "слово " * 15, 1, None, "и " * 150) for n in range(20)]
-    told = message("", candidates)
-    assert told
-    assert MAX_TOKENS - 300 < count_input([told]) <= MAX_TOKENS
-    assert len(read([told]).offers) < 20
+    sent = to_message("", candidates)
+    assert sent
+    assert MAX_TOKENS - 300 < count_input([sent]) <= MAX_TOKENS
+    assert len(parse([sent]).offers) < 20
 
 
 def test_a_visitor_cannot_inject_offers() -> None:
-    told = message("", [Offer("product", "Gold", 1)])
-    assert told
-    asked = [Message("user", told.content)]
-    assert read(asked) == ([], [], asked)
-    assert json.loads(told.content.split("\n")[2])["name"] == "Gold"
+    sent = to_message("", [Offer("product", "Gold", 1)])
+    assert sent
+    visitor_messages = [Message("user", sent.content)]
+    assert parse(visitor_messages) == ([], [], visitor_messages)
+    assert json.loads(sent.content.split("\n")[2])["name"] == "Gold"
 
 
 def test_the_search_uses_the_most_distinctive_words() -> None:

@@ -65,7 +65,7 @@ def api(small: None, data: DataDir, snapshots: Snapshots) -> Api:
         return data.demo
 
     kept = snapshots.once("demo", make)
-    with data.hold_demo():
+    with data.lock_demo():
         data.demo = kept
     return Api(kept["key"])
 
@@ -185,7 +185,7 @@ def test_an_older_demo_gets_missing_pages_and_keeps_the_others(api: Api, data: D
     there = {p["slug"]: p for p in api.get(f"/api/pages/list?projectId={site['id']}")["pages"]}
     api.post("/api/pages/save-html", {"id": there["home"]["id"], "html": "<h1>Mine</h1>"})
     api.post("/api/pages/delete", {"id": there["classes"]["id"], "confirm": True})
-    with data.hold_demo():
+    with data.lock_demo():
         steps = [step for step in data.demo["steps"] if step != "make_pages"]
         data.demo = {**data.demo, "steps": steps}
     seed(data)
@@ -252,7 +252,7 @@ def test_an_older_demo_without_money_gets_some(
 ) -> None:
     monkeypatch.setenv("DEMO_BALANCE", "1000")
     reload_settings()
-    with data.hold_demo():
+    with data.lock_demo():
         steps = [step for step in data.demo["steps"] if step != "make_agent"]
         data.demo = {**data.demo, "steps": steps}
     seed(data)

@@ -61,7 +61,7 @@ def test_a_stopped_run_continues_where_it_was() -> None:
     assert sum(seed("w", "products", 500)) == 500
     assert counters.read("w", "PRODUCT")["total"] == 500
     assert counters.read("w", "CATEGORY")["total"] == 40
-    made = {category.id for category in categories.tree("w")}
+    made = {category.id for category in categories.read_all("w")}
     assert {product.category_id for product in records("w", "products", 500, 1)} <= made
     assert PRODUCTS.page("w", Query(1, 20, "price")).total == 500
     assert sum(seed("w", "products", 500)) == 500

@@ -40,10 +40,10 @@ class TestCreateKey:
         operator.run("revoke-key", "--key", printed["keyId"])
         refusal = api.refused("GET", LIST)
         secret = printed["token"].removeprefix("svc_live_")
-        kept = repr(all_rows())
-        assert tokens.digest(printed["token"]) in kept
-        assert secret[-4:] in kept
-        for text in (kept, caplog.text, refusal.body.decode()):
+        stored = repr(all_rows())
+        assert tokens.digest(printed["token"]) in stored
+        assert secret[-4:] in stored
+        for text in (stored, caplog.text, refusal.body.decode()):
             assert printed["token"] not in text
             assert secret[:-6] not in text
 
@@ -52,7 +52,7 @@ class TestCreateKey:
         assert one["token"] != two["token"]
         assert one["keyId"] != two["keyId"]
 
-    def test_create_key_accepts_every_scope_and_both_patterns(
+    def test_create_key_accepts_every_scope_and_both_wildcards(
         self, operator: Operator, workspace: str
     ) -> None:
         areas = ("projects", "pages", "products", "services", "bookings", "crm", "files")
@@ -63,7 +63,7 @@ class TestCreateKey:
         assert set(operator.create_key(workspace, ",".join(wanted))["scopes"]) == set(wanted)
 
     @pytest.mark.parametrize(
-        ("scopes", "says"),
+        ("scopes", "expected"),
         [
             ("projects:delete", "projects:delete"),
             ("projects", "projects"),
@@ -77,22 +77,22 @@ class TestCreateKey:
         ],
     )
     def test_create_key_refuses_an_unknown_scope_and_names_the_valid_ones(
-        self, scopes: str, says: str, operator: Operator, workspace: str
+        self, scopes: str, expected: str, operator: Operator, workspace: str
     ) -> None:
         before = all_rows()
-        words = ("--workspace", workspace, "--name", "x", "--scopes", scopes)
-        line = operator.run_failing("create-key", *words)
-        assert says in line
+        options = ("--workspace", workspace, "--name", "x", "--scopes", scopes)
+        line = operator.run_failing("create-key", *options)
+        assert expected in line
         assert "*:read" in line
         assert all_rows() == before
 
     def test_create_key_refuses_a_blank_name_and_an_unknown_workspace(
         self, operator: Operator, workspace: str
     ) -> None:
-        words = ("--name", " ", "--scopes", "*:read")
-        assert "name" in operator.run_failing("create-key", "--workspace", workspace, *words)
-        words = ("--name", "x", "--scopes", "*:read")
-        assert "nowhere" in operator.run_failing("create-key", "--workspace", "nowhere", *words)
+        options = ("--name", " ", "--scopes", "*:read")
+        assert "name" in operator.run_failing("create-key", "--workspace", workspace, *options)
+        options = ("--name", "x", "--scopes", "*:read")
+        assert "nowhere" in operator.run_failing("create-key", "--workspace", "nowhere", *options)
 
     @pytest.mark.parametrize(
         "expires",
@@ -106,8 +106,8 @@ class TestCreateKey:
     def test_a_key_works_until_it_expires(
         self, expires: str, operator: Operator, workspace: str, time: Time
     ) -> None:
-        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
-        api = Api(operator.run("create-key", *words, "--expires", expires)["token"])
+        options = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        api = Api(operator.run("create-key", *options, "--expires", expires)["token"])
         assert time.now == datetime(2027, 1, 15, 12, tzinfo=UTC)
         time.pass_by(hours=1, minutes=59, seconds=59)
         assert api.get(LIST)["projects"] == []
@@ -119,26 +119,26 @@ class TestCreateKey:
         "expires",
         ["2027-01-15T11:59:59Z", "2027-01-15T12:00:00Z", "2020-01-01", "2027-01-15T14:00+03:00"],
     )
-    def test_refuses_an_expiry_in_the_past(
+    def test_create_key_refuses_an_expiry_in_the_past(
         self, expires: str, operator: Operator, workspace: str, time: Time
     ) -> None:
         before = all_rows()
-        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
-        assert "future" in operator.run_failing("create-key", *words, "--expires", expires)
+        options = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        assert "future" in operator.run_failing("create-key", *options, "--expires", expires)
         assert all_rows() == before
 
     @pytest.mark.parametrize("expires", ["tomorrow", "", "31.01.2030", "2030-13-01"])
-    def test_refuses_an_expiry_that_is_not_a_time(
+    def test_create_key_refuses_an_expiry_that_is_not_a_time(
         self, expires: str, operator: Operator, workspace: str
     ) -> None:
-        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
-        assert "ISO 8601" in operator.run_failing("create-key", *words, "--expires", expires)
+        options = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        assert "ISO 8601" in operator.run_failing("create-key", *options, "--expires", expires)
 
-    def test_refuses_an_expiry_beyond_the_calendar(
+    def test_create_key_refuses_an_expiry_after_the_year_9999_in_utc(
         self, operator: Operator, workspace: str
     ) -> None:
-        words = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
-        operator.run_failing("create-key", *words, "--expires", "9999-12-31T23:59:59-12:00")
+        options = ("--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        operator.run_failing("create-key", *options, "--expires", "9999-12-31T23:59:59-12:00")
 
     def test_a_workspace_has_at_most_50_live_keys(
         self, operator: Operator, workspace: str, time: Time, monkeypatch: pytest.MonkeyPatch
@@ -147,14 +147,14 @@ class TestCreateKey:
         first, *_ = seed_keys(monkeypatch, workspace, 48)
         seed_keys(monkeypatch, workspace, 1, soon)
         operator.create_key(workspace)
-        words = ("create-key", "--workspace", workspace, "--name", "x", "--scopes", "*:read")
-        assert "50" in operator.run_failing(*words)
+        options = ("create-key", "--workspace", workspace, "--name", "x", "--scopes", "*:read")
+        assert "50" in operator.run_failing(*options)
         operator.run("revoke-key", "--key", first["keyId"])
-        operator.run(*words)
-        operator.run_failing(*words)
+        operator.run(*options)
+        operator.run_failing(*options)
         time.pass_by(hours=2)
-        operator.run(*words)
-        operator.run_failing(*words)
+        operator.run(*options)
+        operator.run_failing(*options)
         assert len(api_keys.of_workspace(workspace)) == 52
 
     def test_blog_scopes_may_be_granted_to_a_key_of_any_account(
@@ -177,7 +177,7 @@ class TestRevokeKey:
         assert answer.headers["WWW-Authenticate"] == "Bearer"
         assert Api(other["token"]).get(LIST)["projects"] == []
 
-    def test_revoking_again_keeps_the_first_time(
+    def test_revoking_a_key_again_keeps_the_first_revocation_time(
         self, operator: Operator, workspace: str, time: Time
     ) -> None:
         key = operator.create_key(workspace)["keyId"]
@@ -189,10 +189,8 @@ class TestRevokeKey:
         self, operator: Operator, workspace: str
     ) -> None:
         key = operator.create_key(workspace)
-        for value in (new_id(), "", key["token"]):
-            assert ("No key" if value else "id: ") in operator.run_failing(
-                "revoke-key", "--key", value
-            )
+        for value, expected in ((new_id(), "No key"), ("", "id: "), (key["token"], "No key")):
+            assert expected in operator.run_failing("revoke-key", "--key", value)
         assert Api(key["token"]).get(LIST)["projects"] == []
 
     def test_revoke_key_does_not_echo_a_token(self, operator: Operator, workspace: str) -> None:
@@ -211,14 +209,14 @@ class TestRevokeKey:
 
 
 class TestListKeys:
-    def test_list_keys_is_newest_first_without_tokens(
+    def test_list_keys_prints_the_newest_key_first_and_no_tokens(
         self, operator: Operator, workspace: str
     ) -> None:
         made = [operator.create_key(workspace) for _ in range(2)]
         operator.run("revoke-key", "--key", made[0]["keyId"])
         printed = operator.run("list-keys", "--workspace", workspace)
-        shown = {key["id"]: key["state"] for key in printed["keys"]}
-        assert shown == {made[1]["keyId"]: "live", made[0]["keyId"]: "revoked"}
+        shown = [(key["id"], key["state"]) for key in printed["keys"]]
+        assert shown == [(made[1]["keyId"], "live"), (made[0]["keyId"], "revoked")]
         assert not any(key["token"] in str(printed) for key in made)
 
     def test_list_keys_refuses_an_unknown_workspace(self, operator: Operator) -> None:

@@ -13,7 +13,16 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.text import fold
 from tests.conftest import Api, Owner
 from tests.factories.operator import Operator
-from tests.factories.products import AWAY, EAN, category, create, listed, read, serve_images, update
+from tests.factories.products import (
+    EAN,
+    IMAGE_SERVER,
+    create,
+    create_category,
+    list_products,
+    read,
+    serve_images,
+    update,
+)
 from tests.fakes.internet import Internet
 from tests.support.effort import examples
 
@@ -55,7 +64,7 @@ def imported(operator: Operator, owner: Owner, path: Path, *more: str) -> dict[s
 
 def whole(api: Api) -> list[Any]:
     """Return all products with complete descriptions."""
-    return [read(api, product) for product in listed(api)]
+    return [read(api, product) for product in list_products(api)]
 
 
 def compared(api: Api) -> list[Any]:
@@ -79,8 +88,8 @@ def test_export_writes_every_field_completely(
     operator: Operator, owner: Owner, api: Api, table: Path, net: Internet
 ) -> None:
     serve_images(net)
-    bread = category(api, "Rye / wheat", parentId=category(api, "Bread"))
-    images = [{"url": f"{AWAY}/1.png"}, {"url": f"{AWAY}/2.png"}]
+    bread = create_category(api, "Rye / wheat", parentId=create_category(api, "Bread"))
+    images = [{"url": f"{IMAGE_SERVER}/1.png"}, {"url": f"{IMAGE_SERVER}/2.png"}]
     product = create(
         api,
         'A "loaf", big',
@@ -118,7 +127,11 @@ def test_images_are_copied_to_another_workspace(
 ) -> None:
     serve_images(net)
     for sku in ("A", None):
-        create(api, sku=sku, images=[{"url": f"{AWAY}/1.png"}, {"url": f"{AWAY}/2.png"}])
+        create(
+            api,
+            sku=sku,
+            images=[{"url": f"{IMAGE_SERVER}/1.png"}, {"url": f"{IMAGE_SERVER}/2.png"}],
+        )
     export(operator, owner, table)
     before = whole(api)
     assert imported(operator, owner, table)["unchanged"] == 2
@@ -142,7 +155,7 @@ def test_a_table_of_another_unit_is_refused(
     assert operator.run(*words, "--prices", "kopecks")["unchanged"] == 1
     table.write_text("sku,price\nA,7\n")
     assert "--prices rubles" in operator.run_failing(*words)
-    assert listed(api)[0]["price"] == 9900
+    assert list_products(api)[0]["price"] == 9900
 
 
 def test_an_edited_table_changes_what_was_edited(
@@ -260,7 +273,7 @@ def test_exported_table_changes_nothing_here_and_creates_equal_products_elsewher
         for depth in range(1, len(path) + 1):
             names, above = tuple(path[:depth]), made.get(tuple(path[: depth - 1]))
             if names not in made:
-                made[names] = category(api, names[-1], parentId=above, slug=new_id().lower())
+                made[names] = create_category(api, names[-1], parentId=above, slug=new_id().lower())
         product = create(api, **fields, categoryId=made.get(tuple(path)))
         if place:
             update(api, product, sortOrder=place)

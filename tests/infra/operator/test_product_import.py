@@ -12,7 +12,7 @@ from chalicelib.engine import audit
 from infra.operator import admin as command_line
 from tests.conftest import Api, Owner, all_rows
 from tests.factories.operator import Operator
-from tests.factories.products import AWAY, category, listed, serve_images
+from tests.factories.products import IMAGE_SERVER, create_category, list_products, serve_images
 from tests.fakes.internet import Internet, Server
 
 pytestmark = pytest.mark.usefixtures("reload_settings")
@@ -44,7 +44,7 @@ class TestImportProducts:
     def test_import_creates_and_updates_products(
         self, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
-        bread = category(api, "Хлеб", parentId=category(api, "Выпечка"))
+        bread = create_category(api, "Хлеб", parentId=create_category(api, "Выпечка"))
         table.write_text(
             "Артикул;Название;Цена;Остаток;Категория\n"
             "A;Ржаной;1 299,90 руб.;5;хлеб\n"
@@ -62,7 +62,7 @@ class TestImportProducts:
             "seconds": 0,
             "report": None,
         }
-        first, second = listed(api)
+        first, second = list_products(api)
         assert (first["name"], first["price"], first["stock"]) == ("Ржаной", 129_990, 5)
         assert [p["categoryId"] for p in (first, second)] == [bread, bread]
         assert second["stock"] is None
@@ -72,7 +72,7 @@ class TestImportProducts:
         table.write_text("sku;price\na;7,50\nB;99\n")
         printed = operator.run(*words(owner, table))
         assert (printed["created"], printed["updated"], printed["unchanged"]) == (0, 1, 1)
-        after = listed(api)[0]
+        after = list_products(api)[0]
         assert after | {"updatedAt": ""} == first | {"price": 750, "updatedAt": ""}
 
     def test_dry_run_changes_nothing_and_reports_the_outcome(
@@ -91,7 +91,7 @@ class TestImportProducts:
         self, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
         for above in ("Чай", "Кофе"):
-            category(api, "Зёрна", parentId=category(api, above))
+            create_category(api, "Зёрна", parentId=create_category(api, above))
         table.write_text("sku;name;price;category\nA;a;1;зерна\nB;b;1;Сыр\nC;c;1;чай/ зёрна\n")
         printed = operator.run(*words(owner, table))
         assert (printed["created"], printed["failed"]) == (1, 2)
@@ -104,7 +104,7 @@ class TestImportProducts:
     def test_creates_missing_categories_by_their_paths_once(
         self, operator: Operator, owner: Owner, api: Api, table: Path
     ) -> None:
-        category(api, "Чай")
+        create_category(api, "Чай")
         table.write_text(
             "sku;name;price;category\n"
             "A;a;1;Чай / Чёрный / Цейлон\nB;b;1;чай/чёрный\nC;c;1;Кофе\nD;d;1;A/B/C/D/E/F\n"
@@ -113,7 +113,7 @@ class TestImportProducts:
         tree = api.get("/api/categories/list?kind=product")["categories"]
         by_id = {each["id"]: each["name"] for each in tree}
         assert sorted(by_id.values()) == sorted(["Чай", "Чёрный", "Цейлон", "Кофе", *"ABCDE"])
-        assert [by_id[p["categoryId"]] for p in listed(api)] == ["Цейлон", "Чёрный", "Кофе"]
+        assert [by_id[p["categoryId"]] for p in list_products(api)] == ["Цейлон", "Чёрный", "Кофе"]
         assert (printed["failed"], printed["categoriesCreated"]) == (1, 8)
         assert "5 levels" in reported(printed)[0]["reason"]
 
@@ -148,12 +148,14 @@ class TestImportProducts:
         table: Path,
         away: Server,
     ) -> None:
-        table.write_text(f"sku;name;price;images\nA;a;1;{AWAY}/1.png|{AWAY}/none.png\n")
+        table.write_text(
+            f"sku;name;price;images\nA;a;1;{IMAGE_SERVER}/1.png|{IMAGE_SERVER}/none.png\n"
+        )
         result = operator.invoke(*words(owner, table))
         assert result.exit_code == 0, result.output
         assert "Row 2 (A): " in result.stderr
         assert "none.png" in result.stderr
-        assert len(listed(api)[0]["images"]) == 1
+        assert len(list_products(api)[0]["images"]) == 1
 
     def test_interrupted_import_reports_its_position_and_can_be_repeated(
         self,
@@ -229,7 +231,7 @@ def test_five_hundred_rows_of_which_twenty_are_faulty(
 def test_categories_of_other_workspaces_are_unknown(
     operator: Operator, owner: Owner, new_owner: Any, table: Path
 ) -> None:
-    category(new_owner().api(), "Хлеб")
+    create_category(new_owner().api(), "Хлеб")
     table.write_text("sku;name;price;category\nA;a;1;Хлеб\n")
     assert operator.run(*words(owner, table))["failed"] == 1
 
@@ -249,7 +251,7 @@ class TestShopifysExport:
     @pytest.fixture
     def imported(self, operator: Operator, owner: Owner, table: Path, away: Server) -> Any:
         """The printed result of importing an export, and its messages."""
-        text = SHOPIFY.format(photo=f"{AWAY}/1.png", other=f"{AWAY}/2.png")
+        text = SHOPIFY.format(photo=f"{IMAGE_SERVER}/1.png", other=f"{IMAGE_SERVER}/2.png")
         table.write_text(text, encoding="utf-8")
         result = operator.invoke(*words(owner, table, "--create-categories"))
         assert result.exit_code == 0, result.output
@@ -258,7 +260,7 @@ class TestShopifysExport:
     def test_each_variant_becomes_a_product_named_after_its_options(
         self, imported: Any, api: Api
     ) -> None:
-        shown = {each["sku"]: each for each in listed(api)}
+        shown = {each["sku"]: each for each in list_products(api)}
         assert {sku: each["name"] for sku, each in shown.items()} == {
             "MUG-R": "Mug / Red / L",
             "mug-Blue-S": "Mug / Blue / S",
@@ -272,7 +274,7 @@ class TestShopifysExport:
         assert red["categoryId"] == shown["mug-Blue-S"]["categoryId"] is not None
 
     def test_drafts_and_archived_products_are_inactive(self, imported: Any, api: Api) -> None:
-        statuses = {each["sku"]: each["status"] for each in listed(api)}
+        statuses = {each["sku"]: each["status"] for each in list_products(api)}
         assert statuses == {
             "MUG-R": "active",
             "mug-Blue-S": "active",
@@ -281,7 +283,7 @@ class TestShopifysExport:
         }
 
     def test_a_negative_stock_is_imported_as_0_with_a_note(self, imported: Any, api: Api) -> None:
-        stocks = {each["sku"]: each["stock"] for each in listed(api)}
+        stocks = {each["sku"]: each["stock"] for each in list_products(api)}
         assert (stocks["mug-Blue-S"], stocks["TEA"], stocks["tin"]) == (0, None, 2)
         assert "Row 3 (mug-Blue-S): stock: -3 is read as 0" in imported.stderr
 

@@ -60,7 +60,7 @@ def _linkable_url(url: str) -> str | None:
         parsed = public_urls.parse(url)
     except ValueError:
         return None
-    public = not parsed.is_address or public_urls.is_public(parsed.host)
+    public = not parsed.is_ip_address or public_urls.is_public(parsed.host)
     return url.strip() if public and not rehosting.is_own_url(url) else None
 
 

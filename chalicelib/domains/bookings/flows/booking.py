@@ -1,8 +1,9 @@
 """Create and change bookings in one transaction, so that a time is booked only once (ADR 21).
 
-API callers and visitors use the same code. It applies the predicate that lists slots to calendar
-days, which must be unchanged at commit. If several requests compete for a time, the first one
-commits. The others run again, find its entry, and return alternatives.
+API callers and visitors use the same code. It reads the calendar days of the requested time and
+checks them with the same predicate that lists free slots. At commit, these days must be unchanged.
+If several requests compete for a time, the first one commits. The others run again, find its entry
+in the calendar, and return alternatives.
 """
 
 from datetime import date, datetime, timedelta
@@ -25,7 +26,7 @@ from chalicelib.domains.bookings.store.bookings import (
     BookingStatus,
     EventRow,
 )
-from chalicelib.domains.bookings.store.calendar_days import Days
+from chalicelib.domains.bookings.store.calendar_days import CalendarDays
 from chalicelib.domains.bookings.store.resources import ResourceRow
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.domains.contacts.flows import contacts
@@ -42,8 +43,11 @@ HOLD = timedelta(minutes=30)
 """Time for which an unpaid booking is held."""
 LAPSE = "lapse-of-hold"
 """The scheduled job that cancels a booking that was not paid in time."""
-_TIME_KEPT = {"confirmed", "completed"}
-"""Changes between these statuses keep the booked time, so nothing is checked again."""
+_SAME_TIME_STATUSES = {"confirmed", "completed"}
+"""A change from one of these statuses to another does not change the booked time.
+
+Therefore the time is not checked again.
+"""
 
 
 class BookingRequest(NamedTuple):
@@ -98,11 +102,11 @@ def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRo
     Raises:
         NotFoundError: there is no such service or resource.
         ValidationError: the start is not a valid moment, or it has passed.
-        SlotUnavailableError: the time cannot be booked. It has the reason and alternatives.
+        SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
     """
     workspace = calendars.workspace_of(unit)
     service = SERVICES.require(unit.workspace_id, request.service_id)
-    match = _match(unit, request)
+    match = _match_client(unit, request)
     # Read last, because the calendar days must not change between this read and the commit.
     placement = Placement.of(unit, workspace, service, request.slot)
     chosen = placement.choose()
@@ -157,14 +161,14 @@ def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRo
 def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> EventRow | None:
     """Stage a change of a booking, and return the new entry of its history, or None.
 
-    A move checks that the new time is free; the booking's own time counts as free. A change to a
-    blocking status checks the same, except between confirmed and completed. A change without effect
-    is ignored.
+    If the booking is moved, the new time must be free. The booking's own time counts as free. The
+    time must also be free if the new status is a blocking one, in which a booking occupies time.
+    Changes between confirmed and completed need no check. A change without effect is ignored.
 
     Raises:
         NotFoundError: there is no such resource.
-        ValidationError: the start is not a valid moment, or it has passed, or the booking's new
-            status occupies no time and a move was requested.
+        ValidationError: the start is not a valid moment, or it has passed. Or a move was requested
+            for a booking whose status occupies no time.
         SlotUnavailableError: the time cannot be booked, as in ``book``.
     """
     status: str = requested.status or booking.status
@@ -196,32 +200,32 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
             "that does, such as confirmed"
         )
         raise ValidationError.of("startAt" if requested.start else "resourceId", message)
-    former_place = _place(booking)
+    former = _time_and_resource(booking)
     if status != booking.status:
         _end_hold(unit, booking)
-        checked = {status, booking.status} - _TIME_KEPT
+        to_check = {status, booking.status} - _SAME_TIME_STATUSES
         booking.status = status
     else:
-        checked = set()
+        to_check = set()
     if moved and placement is not None:
         _move(placement, booking, former_entry if blocked else None)
-    elif booking.blocks and checked:
+    elif booking.blocks and to_check:
         Placement.of_reactivation(unit, booking).reactivate(booking)
     elif blocked and not booking.blocks:
         unit.retry_policy = retry.high_contention()
-        days = Days(unit.workspace_id, [(booking.resource_id, former_entry.buffered)])
+        days = CalendarDays(unit.workspace_id, [(booking.resource_id, former_entry.buffered)])
         days.remove(booking.resource_id, former_entry)
         days.stage(unit)
     booking.sequence += 1
     unit.save(booking)
-    move = {"from": former_place, "to": _place(booking)} if moved else None
+    move = {"from": former, "to": _time_and_resource(booking)} if moved else None
     return bookings.new_event(unit, booking, requested.actor, reason=requested.reason, move=move)
 
 
 def _may_move(booking: BookingRow, requested: BookingChange) -> bool:
     """Return whether a change may move the booking.
 
-    A start without an offset counts, although it may prove to be the same moment.
+    A start without a UTC offset may be the current start. ``change`` finds that out later.
     """
     start = requested.start
     same = isinstance(start, datetime) and start.tzinfo and start == booking.starts_at
@@ -229,9 +233,9 @@ def _may_move(booking: BookingRow, requested: BookingChange) -> bool:
 
 
 def _move(placement: Placement, booking: BookingRow, former_entry: BusyEntry | None) -> None:
-    """Give a booking another start or resource. Its length and buffers do not change.
+    """Stage another start or resource of a booking. Its length and buffers do not change.
 
-    ``former_entry`` is its entry in the calendar, or None if it did not block.
+    ``former_entry`` is its entry in the calendar, or None if it did not occupy its time.
     """
     former_resource_id = booking.resource_id
     chosen = placement.choose()
@@ -258,7 +262,7 @@ def lapse(job: Job) -> None:
     def stage(unit: UnitOfWork) -> None:
         booking = BOOKINGS.find(job.workspace_id, job.payload["booking"])
         if booking is not None and _expiry(booking) == job.payload:
-            reason = "The hold was not paid for in time."
+            reason = "The booking was not paid in time."
             change(unit, booking, BookingChange("job", "cancelled", reason=reason))
 
     run_unit(job.workspace_id, AuditEvent.by_job(LAPSE), stage)
@@ -276,7 +280,7 @@ def _end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
         booking.hold_expires_at = None
 
 
-def _match(unit: UnitOfWork, request: BookingRequest) -> Match | None:
+def _match_client(unit: UnitOfWork, request: BookingRequest) -> Match | None:
     if request.client is not None:
         return Match(request.client, is_new=False, is_filled=False)
     fills = request.contact if request.fills_client else contacts.NOTHING
@@ -291,7 +295,7 @@ def _resource_fields(resource: ResourceRow) -> dict[str, Any]:
     }
 
 
-def _place(booking: BookingRow) -> dict[str, Any]:
+def _time_and_resource(booking: BookingRow) -> dict[str, Any]:
     return {
         "startAt": iso(booking.starts_at),
         "resourceId": booking.resource_id,

@@ -1,7 +1,7 @@
-"""Check whether a time can be booked, and take it.
+"""Check whether a time can be booked, and stage the booking of it.
 
 A placement reads opening hours, time off and calendar days. It writes the calendar days, and
-requires that the rest is unchanged at commit (ADR 21).
+requires that opening hours and time off are unchanged at commit (ADR 21).
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from chalicelib.domains.bookings.rules.slots import (
 )
 from chalicelib.domains.bookings.store import time_off
 from chalicelib.domains.bookings.store.bookings import BookingRow
-from chalicelib.domains.bookings.store.calendar_days import DayFullError, Days
+from chalicelib.domains.bookings.store.calendar_days import CalendarDays, DayFullError
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow, require_unchanged
 from chalicelib.domains.bookings.store.services import ServiceRow
 from chalicelib.domains.bookings.store.time_off import TimeOff
@@ -38,7 +38,7 @@ from chalicelib.lib import zoned_times
 from chalicelib.lib.zoned_times import LocalTimeError
 
 DAY_FULL = "day_full"
-"""Reason if the record of a resource's day has no room for another booking."""
+"""Reason of a refusal: the calendar day of the resource has the maximum number of bookings."""
 ALTERNATIVES = 5
 
 
@@ -69,10 +69,10 @@ class SlotUnavailableError(ConflictError):
 class SlotRequest(NamedTuple):
     """The requested time, and optionally one resource of the service.
 
-    A ``start`` without an offset is read in ``timezone``. Without a resource, the first free one is
-    chosen. ``ignores_schedule`` skips opening hours and their grid, time off, notice and horizon,
-    and accepts a past time. Other bookings, and inactive, unbound or deleted resources, still
-    prevent the booking.
+    A ``start`` without a UTC offset is read in ``timezone``. Without a resource, the first free one
+    is chosen. With ``ignores_schedule``, the time may be in the past and outside the opening hours,
+    and the service's steps, time off, notice and horizon do not apply. The booking is still refused
+    if the time is booked, or if the resource is inactive, deleted or not bound to the service.
     """
 
     start: date
@@ -85,8 +85,8 @@ class SlotRequest(NamedTuple):
 class Placement:
     """A requested time, and all records that decide whether it can be booked.
 
-    ``search`` finds alternatives. ``own`` is an existing booking that is moved or blocks its time
-    again. Its own time counts as free.
+    ``search`` finds alternatives. If an existing booking is moved or reactivated, ``existing`` is
+    that booking. The time that it occupies counts as free.
     """
 
     unit: UnitOfWork
@@ -96,11 +96,11 @@ class Placement:
     rules: ServiceRules
     zone: str
     search: Search | None = None
-    own: BookingRow | None = None
+    existing: BookingRow | None = None
     _now: int = field(init=False)
     _lock: LockRow | None = field(init=False, default=None)
-    _off: list[TimeOff] = field(init=False, default_factory=list)
-    _days: Days = field(init=False)
+    _time_off: list[TimeOff] = field(init=False, default_factory=list)
+    _days: CalendarDays = field(init=False)
 
     def __post_init__(self) -> None:
         """Read time off and calendar days. The lock row is read before them."""
@@ -110,11 +110,11 @@ class Placement:
         span = slots.busy_range(self.rules, self.start, self.start)
         if not self.requested.ignores_schedule:
             self._lock = time_off.read_lock(workspace_id)
-            self._off = time_off.overlapping(workspace_id, span.start, span.end)
+            self._time_off = time_off.overlapping(workspace_id, span.start, span.end)
         spans = [(each.resource.id, span) for each in self.candidates]
-        if self.own is not None:
-            spans.append((self.own.resource_id, self.own.busy.buffered))
-        self._days = Days(workspace_id, spans)
+        if self.existing is not None:
+            spans.append((self.existing.resource_id, self.existing.busy.buffered))
+        self._days = CalendarDays(workspace_id, spans)
 
     @classmethod
     def of(
@@ -160,7 +160,7 @@ class Placement:
                 length, length, int(booking.buffer_before_min), int(booking.buffer_after_min)
             ),
             booking.timezone,
-            own=booking,
+            existing=booking,
         )
 
     @classmethod
@@ -170,21 +170,24 @@ class Placement:
         workspace: WorkspaceRow,
         search: Search,
         requested: SlotRequest,
-        own: BookingRow | None = None,
+        existing: BookingRow | None = None,
     ) -> Self:
         found, bound = search.candidates.found, search.candidates.bound
         zones = calendars.zones(
             bound, requested.resource_id, requested.timezone, lambda: workspace.timezone
         )
         start = _moment(requested, zones)
-        same_start = own is not None and start == epoch_ms(own.starts_at)
+        same_start = existing is not None and start == epoch_ms(existing.starts_at)
         if start < epoch_ms(clock.now()) and not (requested.ignores_schedule or same_start):
-            message = f"expected a time from now on, received {requested.start}, which has passed"
+            message = f"expected a time in the future, received {requested.start}, which has passed"
             raise ValidationError.of("startAt", message)
-        may_be_inactive = own is not None and requested.ignores_schedule and bool(found)
-        if search.unavailable_reason is not None and not may_be_inactive:
+        # A caller that ignores the schedule may move a booking of an inactive service.
+        service_may_be_inactive = (
+            existing is not None and requested.ignores_schedule and bool(found)
+        )
+        if search.unavailable_reason is not None and not service_may_be_inactive:
             refuse(search.unavailable_reason, [], bound, zones.effective)
-        return cls(unit, requested, start, found, search.rules, zones.effective, search, own)
+        return cls(unit, requested, start, found, search.rules, zones.effective, search, existing)
 
     def choose(self) -> Candidate:
         """Return the first resource that is free at the requested time.
@@ -226,7 +229,7 @@ class Placement:
         self._require_unchanged(resource)
 
     def reactivate(self, booking: BookingRow) -> None:
-        """Stage that a booking blocks its time again, if a seat is free."""
+        """Stage the booking's calendar entries again, if the resource is free at its time."""
         self.choose()
         self.stage(booking)
 
@@ -237,8 +240,8 @@ class Placement:
             time_off.require_unchanged(self.unit, self._lock)
 
     def _calendar(self, candidate: Candidate) -> Calendar:
-        calendar = candidate.calendar(self._days.busy(candidate.resource.id), self._off)
-        return calendar.without(self.own.id) if self.own else calendar
+        calendar = candidate.calendar(self._days.busy(candidate.resource.id), self._time_off)
+        return calendar.without(self.existing.id) if self.existing else calendar
 
     def _unavailable(self, reason: str) -> NoReturn:
         alternatives = (
@@ -279,9 +282,9 @@ _REASON_TEXTS: Mapping[str, str] = {
     NoSlotReason.NOT_BOUND: "the service is not bound to this resource",
     NoSlotReason.NO_SCHEDULE: "no opening hours are set",
     NoSlotReason.DOES_NOT_FIT: "no opening hours are long enough",
-    NoSlotReason.OUTSIDE_HORIZON: "it is further ahead than can be booked",
-    NoSlotReason.CLOSED: "it is outside the opening hours, or between the times that can be booked",
-    NoSlotReason.TIME_OFF: "that is time off",
+    NoSlotReason.OUTSIDE_HORIZON: "it is too far ahead to be booked",
+    NoSlotReason.CLOSED: "it is outside the opening hours, or no slot starts at this time",
+    NoSlotReason.TIME_OFF: "the resource has time off then",
     NoSlotReason.TOO_LITTLE_NOTICE: "it is too soon to be booked",
     NoSlotReason.FULLY_BOOKED: "it is already booked",
     DAY_FULL: "the maximum number of bookings on that day is reached",
@@ -297,7 +300,9 @@ def refuse(
         SlotUnavailableError: always, with the reason and nearby free slots.
     """
     advice = (
-        "Book one of the alternatives." if alternatives else "Find slots (svc_get_available_slots)."
+        "Book one of the alternatives."
+        if alternatives
+        else "Find free slots with svc_get_available_slots."
     )
 
     msg = f"This time cannot be booked: {_REASON_TEXTS[reason]}. {advice}"

@@ -36,7 +36,7 @@ class BookingContact(Wire):
     AT_LEAST_ONE_OF = ("phone", "email")
 
     name: PersonName = Field(description="Name.")
-    phone: PhoneText | None = optional("Any spelling; or email.")
+    phone: PhoneText | None = optional("In any format; or email.")
     email: Email | None = optional("E-mail address.")
 
     @model_validator(mode="after")

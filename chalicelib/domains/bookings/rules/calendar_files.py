@@ -8,14 +8,15 @@ STATUSES = {
     "cancelled": "CANCELLED",
     "no_show": "CANCELLED",
 }
-"""iCalendar status of a booking's status. Any other status is CONFIRMED."""
+"""Booking status -> iCalendar status. For any other booking status it is CONFIRMED."""
 
 
 class CalendarEvent(NamedTuple):
-    """Fields of a booking for a calendar. There are no contacts, because links may be shared.
+    """Fields of a booking in a calendar file.
 
-    ``uid`` never changes. ``sequence`` increases when the time, place or status changes, at the
-    moment ``changed_at``. Calendars use both to replace an earlier version. Times are in UTC.
+    Contact details are left out, because visitors may share the link to the file. ``uid`` never
+    changes. ``sequence`` increases when the time, place or status changes, at the moment
+    ``changed_at``. Calendar programs use both to replace an earlier version. Times are in UTC.
     """
 
     uid: str
@@ -29,7 +30,7 @@ class CalendarEvent(NamedTuple):
 
 
 def calendar_file(event: CalendarEvent, *, producer: str) -> bytes:
-    """Return a published calendar with one event."""
+    """Return a calendar file with one event. ``producer`` names the program that wrote it."""
     from icalendar import Calendar, Event  # noqa: PLC0415  imported on use: few requests need it
 
     entry = Event()

@@ -1,9 +1,10 @@
-"""Calendar days: one small record with the bookings of a resource for each UTC day (ADR 21).
+"""Calendar days: small records that list the bookings of one resource on one UTC day (ADR 21).
 
-A booking is entered in every day that its span overlaps, including its buffers. So two conflicting
+A booking is entered in every day that it overlaps, including its buffers. So two conflicting
 bookings always have a day in common. The transaction of a booking writes these days, if their
-versions are unchanged. Of two concurrent bookings, one runs again and reads the other. Empty days
-are not deleted, because a new record of the same day would restart its versions.
+versions are unchanged. If two transactions change the same day, the second one fails, runs again
+and reads the first booking. Empty days are not deleted, because a new record of the same day would
+start with version 1 again.
 """
 
 from collections import defaultdict
@@ -26,7 +27,7 @@ Each entry has at most 64 bytes, so a record stays below DynamoDB's 400 KB.
 """
 _MINUTE = 60_000
 _DAY = timedelta(days=1)
-_NONE = {"S": ""}
+_NO_ENTRIES = {"S": ""}
 
 
 class DayFullError(Exception):
@@ -42,7 +43,7 @@ class CalendarDayRow(ContentRow):
     @property
     def busy(self) -> list[BusyEntry]:
         """The parsed entries."""
-        return list(_read(self.entries or ""))
+        return list(_parse(self.entries or ""))
 
     def put(self, entry: BusyEntry) -> None:
         """Add a booking, or replace its entry.
@@ -66,16 +67,16 @@ class CalendarDayRow(ContentRow):
 
 def _line(entry: BusyEntry) -> str:
     """Format an entry: id, start and length in minutes, buffers and expiry. At most 63 bytes."""
-    start, rest = divmod(entry.start, _MINUTE)
-    length, left = divmod(entry.end - entry.start, _MINUTE)
-    assert not rest, "bookings start on whole minutes"  # noqa: S101  the entry has no seconds
-    assert not left, "bookings last whole minutes"  # noqa: S101  as above
+    start, start_seconds = divmod(entry.start, _MINUTE)
+    length, length_seconds = divmod(entry.end - entry.start, _MINUTE)
+    assert not start_seconds, "bookings start on whole minutes"  # noqa: S101  the entry has no seconds
+    assert not length_seconds, "bookings last whole minutes"  # noqa: S101  as above
     until = "" if entry.until is None else entry.until
     before, after = entry.buffer_before_min, entry.buffer_after_min
     return f"{entry.booking_id},{start},{length},{before},{after},{until}"
 
 
-def _read(lines: str) -> Iterator[BusyEntry]:
+def _parse(lines: str) -> Iterator[BusyEntry]:
     for line in lines.splitlines():
         booking_id, start, length, before, after, until = line.split(",")
         begin = int(start) * _MINUTE
@@ -110,28 +111,30 @@ def read(
 
 
 def _entries(items: Iterable[Item]) -> list[BusyEntry]:
-    """Return the entries of several days. A booking has the same entry on each of its days."""
-    lines = {line: None for item in items for line in item.get("entries", _NONE)["S"].splitlines()}
-    return list(_read("\n".join(lines)))
+    """Return the entries of several days. A booking that overlaps several days is returned once."""
+    lines = {
+        line: None for item in items for line in item.get("entries", _NO_ENTRIES)["S"].splitlines()
+    }
+    return list(_parse("\n".join(lines)))
 
 
-class Days:
-    """Calendar days that one transaction changes. It requires the versions that were read."""
+class CalendarDays:
+    """Calendar days that one transaction reads and changes. The commit checks their versions."""
 
     def __init__(self, workspace_id: str, spans: Iterable[tuple[str, Span]]) -> None:
-        """Read the days that each resource's span overlaps, in one strongly consistent request."""
-        places = dict.fromkeys(
+        """Read the days that the spans overlap, in one strongly consistent request."""
+        resource_days = dict.fromkeys(
             (resource_id, day) for resource_id, span in spans for day in days_of(span)
         )
         keys = {
             (resource_id, day): Key(CalendarDayRow, _partition(workspace_id, resource_id), day)
-            for resource_id, day in places
+            for resource_id, day in resource_days
         }
         found = {(row.pk, row.sk): row for row in fetch(keys.values())}
         self._rows: dict[tuple[str, str], CalendarDayRow] = {}
-        for place, key in keys.items():
+        for resource_day, key in keys.items():
             row = found.get((key.pk, key.sk))
-            self._rows[place] = (
+            self._rows[resource_day] = (
                 row if isinstance(row, CalendarDayRow) else CalendarDayRow(key.pk, key.sk)
             )
         self._changed: set[tuple[str, str]] = set()
@@ -158,9 +161,9 @@ class Days:
             self._changed.add((resource_id, day))
 
     def stage(self, unit: UnitOfWork) -> None:
-        """Stage the changed days. The commit requires the versions that were read."""
-        for place in sorted(self._changed):
-            unit.save(self._rows[place])
+        """Stage the changed days. The commit fails if their versions are no longer those read."""
+        for resource_day in sorted(self._changed):
+            unit.save(self._rows[resource_day])
 
 
 def new_rows(

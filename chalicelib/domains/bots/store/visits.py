@@ -17,7 +17,7 @@ from chalicelib.engine.metrics import Increments
 from chalicelib.engine.tables import ConversationRow
 from chalicelib.engine.unit import UnitOfWork
 
-KEPT = timedelta(days=30)
+RETENTION = timedelta(days=30)
 """Time for which a visit can reach further stages."""
 SORT_KEY = "-"
 
@@ -58,7 +58,7 @@ def reach(  # noqa: PLR0913  the fields of a visit
             page_url=page_url,
             project_id=project_id,
             reached=0,
-            expires=clock.now() + KEPT,
+            expires=clock.now() + RETENTION,
         )
     upto = STAGES.index(stage) + 1
     gained = STAGES[int(visit.reached) : upto]

@@ -1,4 +1,4 @@
-"""Barcode look-ups in open databases. A result is cached for a month."""
+"""Look up barcodes in open databases. Found articles are cached for 30 days."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -16,18 +16,18 @@ from chalicelib.lib.barcodes import Barcode
 
 CACHE_TTL = timedelta(days=30)
 NOT_FOUND_CACHE_TTL = timedelta(days=1)
-"""Open databases grow: a barcode that is unknown today may be there tomorrow."""
+"""Shorter than ``CACHE_TTL``, because open databases add barcodes every day."""
 DATABASE_LIMIT = Limit(
     "barcode-reads", "look-ups per minute", 15, timedelta(minutes=1), fails_open=True
 )
-"""Rate limit of one open database, for the whole platform, as its documentation asks."""
+"""Rate limit of one open database, for the whole platform. Its documentation requires it."""
 WORKSPACE_LIMIT = Limit("barcode-share", "look-ups per workspace and day", 500, timedelta(days=1))
 
 
 def look_up(workspace_id: str, barcode: Barcode) -> Found | None:
     """Return an article from the open databases, or None if none of them has it.
 
-    A number for in-store use is not looked up: another shop uses it for a different article.
+    A barcode for in-store use is not looked up, because each shop uses it for another article.
 
     Raises:
         LookupFailedError: some databases could not be reached. This result is not cached.

@@ -201,7 +201,7 @@ def _facts_from_databases(
 
 def _categories_of_kind(workspace_id: str, kind: Kind) -> dict[str, CategoryRow]:
     """Return the categories of a kind, by id."""
-    return {each.id: each for each in categories.tree(workspace_id) if each.kind == kind}
+    return {each.id: each for each in categories.read_all(workspace_id) if each.kind == kind}
 
 
 def _paths(categories_by_id: Mapping[str, CategoryRow]) -> list[tuple[str, str]]:

@@ -137,12 +137,12 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
     kinds = [args.kind] if args.kind else ["product", "service"]
     found = [
         category
-        for category in categories.tree(ctx.workspace_id)
+        for category in categories.read_all(ctx.workspace_id)
         if category.kind in kinds and args.parent_id in {None, category.parent_id}
     ]
     counts: dict[str, int] = {}
     for kind in {category.kind for category in found}:
-        counts |= categories.items_count(ctx.workspace_id, kind)
+        counts |= categories.count_items(ctx.workspace_id, kind)
     return CategoryList(categories=[CategoryOut.of(category, counts) for category in found])
 
 
@@ -197,7 +197,7 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     for name, value in changes.items():
         setattr(category, name, value)
     ctx.unit.save(category, taken={"slug": _slug_taken_error(category.slug)})
-    counts = categories.items_count(ctx.workspace_id, category.kind)
+    counts = categories.count_items(ctx.workspace_id, category.kind)
     return CategoryResult(category=CategoryOut.of(category, counts))
 
 
@@ -215,7 +215,7 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     category = CATEGORIES.require(ctx.workspace_id, args.id)
     tree = _Tree(ctx.workspace_id, category.kind)
     _check_target(tree, category, args.move_to)
-    count = categories.items_count(ctx.workspace_id, category.kind).get(category.id, 0)
+    count = categories.count_items(ctx.workspace_id, category.kind).get(category.id, 0)
     payload = {
         "categoryId": category.id,
         "kind": category.kind,
@@ -228,7 +228,9 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     ctx.unit.create(job)
     _promote_children(ctx.unit, tree, category.id, category.parent_id)
     if 0 < count <= MOVES_PER_TRANSACTION:
-        rows = categories.items(category.kind).entries(ctx.workspace_id, category_id=category.id)
+        rows = categories.listing_of_items(category.kind).entries(
+            ctx.workspace_id, category_id=category.id
+        )
         _move_items(
             ctx.unit, category.kind, rows[:MOVES_PER_TRANSACTION], category.id, args.move_to
         )
@@ -246,7 +248,7 @@ def empty_category(job: Job) -> None:
     added.
     """
     workspace_id, deleted = job.workspace_id, job.payload
-    listing = categories.items(deleted["kind"]) if deleted["kind"] in KINDS else None
+    listing = categories.listing_of_items(deleted["kind"]) if deleted["kind"] in KINDS else None
 
     event = AuditEvent.by_job(CASCADE)
 
@@ -282,7 +284,9 @@ def _move_items(
     unit: UnitOfWork, kind: str, rows: Sequence[IndexEntry], category_id: str, target: str | None
 ) -> None:
     """Stage the move of the items that are still in a category."""
-    for item in categories.items(kind).fetch(unit.workspace_id, [row.id for row in rows]):
+    for item in categories.listing_of_items(kind).fetch(
+        unit.workspace_id, [row.id for row in rows]
+    ):
         if item.category_id == category_id:
             item.category_id = target
             unit.save(item)
@@ -297,7 +301,7 @@ class _Tree:
 
     def __init__(self, workspace_id: str, kind: str) -> None:
         self.lock = locks.lock_row(workspace_id, categories.tree_lock(kind))
-        rows = categories.tree(workspace_id)
+        rows = categories.read_all(workspace_id)
         self.rows = {row.id: row for row in rows if row.kind == kind}
         self.parents = {row.id: row.parent_id for row in self.rows.values()}
 

@@ -245,7 +245,7 @@ def _category_filter(ctx: Context, args: ProductListQuery) -> str | list[str] | 
         if args.subcategories:
             ctx.warn("subcategories has no meaning without categoryId and was ignored.")
         return args.category_id
-    return categories.with_all_below(ctx.workspace_id, args.category_id, "product")
+    return categories.subtree_ids(ctx.workspace_id, args.category_id, "product")
 
 
 @operation(

@@ -1,4 +1,4 @@
-"""Products created or updated by SKU or id, up to 100 in one call, such as for an import.
+"""Create or update up to 100 products in one call, by SKU or id. Imports use these operations.
 
 Items without images share transactions. An item with images has a transaction of its own, because
 its images add rows. All images of a call are fetched first, in parallel, under one deadline.
@@ -49,13 +49,16 @@ from chalicelib.engine.unit import UnitOfWork, in_batches
 PRODUCTS_PER_TRANSACTION = 10
 """Products in one transaction.
 
-A product takes at most 9 of the transaction's 100 items, and 200 KB of its 4 MB.
+DynamoDB allows 100 rows and 4 MB in a transaction. A product writes at most 9 rows and 200 KB.
 """
 IMAGE_SECONDS = 600.0
 COMMIT_SECONDS = 8.0
-"""Seconds reserved for the transactions when the time for images is over."""
+"""Seconds of the request's time that are reserved for transactions, after images are fetched."""
 ITEMS_PER_HEAVY_CALL = 10
-"""Items with images on other servers per heavy call. One product with ten images is one, too."""
+"""Number of items with images on other servers that count as one heavy call.
+
+The number of images of an item does not matter.
+"""
 
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
 
@@ -68,7 +71,7 @@ class ProductUpsert(Wire):
     items: Annotated[
         list[Annotated[UpsertItem | InvalidItem, FailsAlone(UpsertItem)]],
         Field(min_length=1, max_length=MAX_BATCH_PRODUCTS),
-    ] = Field(description="Products; each SKU once. An invalid one fails alone.")
+    ] = Field(description="Products; each SKU once. An invalid item does not fail the others.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
 
@@ -78,7 +81,7 @@ class UpsertById(Wire):
     items: Annotated[
         list[Annotated[ItemById | InvalidItem, FailsAlone(ItemById)]],
         Field(min_length=1, max_length=MAX_BATCH_PRODUCTS),
-    ] = Field(description="Products; each id once. An invalid one fails alone.")
+    ] = Field(description="Products; each id once. An invalid item does not fail the others.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
 
@@ -90,11 +93,11 @@ class UpsertOutcome(Wire):
     status: int = Field(description="200, or the HTTP status of the failure.")
     message: str = Field(
         description=(
-            "created, updated or unchanged; with dryRun, would create or would update, and what; "
-            "or why it failed."
+            "created, updated or unchanged; with dryRun, would create, would update or unchanged; "
+            "or why the item failed."
         )
     )
-    created: bool = Field(default=False, description="Whether the call has created it.")
+    created: bool = Field(default=False, description="Whether the call created the product.")
     warnings: list[str] = Field(
         default=[], description="Images that were not imported, with reasons."
     )
@@ -110,7 +113,7 @@ class UpsertResult(Wire):
 
 
 def _weight(args: ProductUpsert) -> int:
-    """Return the cost of a call in heavy calls. A dry run fetches nothing."""
+    """Return how many heavy calls a call counts as. A dry run fetches no images."""
     items = 0 if args.dry_run else sum(map(images.weight_of, batch_items.valid(args.items)))
     return -(-items // ITEMS_PER_HEAVY_CALL)
 
@@ -182,7 +185,7 @@ def _batches(items: Mapping[int, Item]) -> Iterator[list[int]]:
 def _fetch_images(
     ctx: Context, items: Mapping[int, Item], batches: Mapping[str, Sequence[int]]
 ) -> Fetched:
-    """Fetch the images of all items that an earlier call with the same key did not commit."""
+    """Fetch images, except those of items that a call with this idempotency key has committed."""
     urls = [
         image.url
         for name, (number, *_) in batches.items()
@@ -195,6 +198,7 @@ def _fetch_images(
     def fetch_all() -> Fetched:
         found = rehosting.fetch_images(ctx.workspace_id, urls, seconds)
         if ctx.principal.audience is Audience.OPERATOR:
+            # An operator may import products with images of another workspace.
             found |= rehosting.copy_images(ctx.workspace_id, urls)
         return found
 
@@ -203,9 +207,10 @@ def _fetch_images(
 
 @dataclass
 class _Images:
-    """Fetched images of a call, and the URLs of those that are stored files by now.
+    """Fetched images of a call. ``files`` maps a source URL to the URL of the stored file.
 
-    The first item that shows an image makes it a file. Later items show that file.
+    If several items have the same image, the first item to be committed stores it as a file. Later
+    items refer to that file.
     """
 
     fetched: Fetched
@@ -217,7 +222,7 @@ class _Images:
         return {url: self.fetched[url] for url in urls & self.fetched.keys()}
 
     def with_stored_urls(self, item: Item) -> Item:
-        """Return an item that refers to the stored files where these exist."""
+        """Return the item with source URLs replaced by those of stored files, where these exist."""
         images = [
             image.model_copy(update={"url": self.files.get(image.url, image.url)})
             for image in item.images or ()
@@ -251,12 +256,12 @@ def _commit(ctx: Context, name: str, items: Sequence[Item], images: _Images) -> 
 
 def _dry_run_outcomes(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome]:
     """Return the outcomes of a dry run."""
-    bare = [
+    without_images = [
         type(item).model_construct(item.model_fields_set - {"images"}, **item.provided("images"))
         for item in items
     ]
     outcomes = []
-    for item, outcome in zip(items, _stage(ctx, bare), strict=True):
+    for item, outcome in zip(items, _stage(ctx, without_images), strict=True):
         if outcome.created:
             changed: dict[str, Any] = {"id": None, "created": False, "message": "would create"}
         elif outcome.message == UPDATED or (item.images and outcome.status == OK):
@@ -294,7 +299,10 @@ class _Rows:
 
 
 def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[UpsertOutcome]:
-    """Stage some items. ``late`` is true if not all of their images were fetched in time."""
+    """Stage the writes of some items, and return their outcomes.
+
+    ``late`` is true if not all of their images were fetched in time.
+    """
     rows = _Rows.of(ctx.workspace_id, items)
     outcomes = []
     for item in items:
@@ -306,7 +314,7 @@ def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[U
 
 
 def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOutcome:
-    """Stage one item. All its errors are raised before anything is staged."""
+    """Stage the writes of one item. All errors are raised before anything is staged."""
     product, values_sent = rows.products.get(key_of(item)), item.provided("sku", "id")
     category_id = values_sent.pop("category_id", None)
     if category_id is not None and category_id not in rows.categories:
@@ -320,7 +328,10 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
         descriptions.require_whole(values_sent.get("description"), product.description)
     if product is not None and late:
         values_sent.pop("images")
-        ctx.warn("Not all images could be imported in time; it keeps its images. Send it again.")
+        ctx.warn(
+            "Not all images could be imported in time, so the product keeps its images. "
+            "Send the item again."
+        )
     values = to_attributes(ctx, values_sent, product.images if product else ())
     if "category_id" in item.model_fields_set:
         values["category_id"] = category_id
@@ -346,7 +357,10 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
 
 
 def _create(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) -> ProductRow:
-    """Stage a new product, last in the order. The operation is retried if its SKU gets taken."""
+    """Stage a new product at the end of the sort order.
+
+    If another call creates a product with this SKU first, the operation runs again.
+    """
     if rows.next_sort_order is None:
         rows.next_sort_order = products.number_at_end(ctx.workspace_id)
     attributes = {"status": "active", "sort_order": rows.next_sort_order, **values}
@@ -361,7 +375,10 @@ def _create(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) ->
 
 
 def _require_category(unit: UnitOfWork, rows: _Rows, category_id: str | None) -> None:
-    """Require once per transaction that a category exists. A deletion retries the operation."""
+    """Require once per transaction that a category exists at commit.
+
+    If the category is deleted before the commit, the operation runs again.
+    """
     if category_id is not None and category_id not in rows.required_categories:
         rows.required_categories.add(category_id)
         categories.require(unit, category_id, "product")

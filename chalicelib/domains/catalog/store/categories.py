@@ -14,7 +14,10 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import trees
 
 KINDS = {"product": "PRODUCT", "service": "SERVICE"}
-"""Noun of the records in categories of each kind. Its facet ``category_id`` is counted."""
+"""Kind of a category -> noun of the records in such categories.
+
+The records of these nouns are counted by ``category_id``.
+"""
 
 
 class CategoryRow(Record):
@@ -41,20 +44,20 @@ CATEGORIES = register_listing(
 )
 
 
-def tree(workspace_id: str) -> list[CategoryRow]:
+def read_all(workspace_id: str) -> list[CategoryRow]:
     """Return all categories of a workspace, of both kinds, by sort order."""
     found = CategoryRow.partition(CATEGORIES.partition(workspace_id))
     return sorted(found, key=lambda category: (category.sort_order, category.id))
 
 
-def with_all_below(workspace_id: str, category_id: str, kind: str) -> list[str]:
+def subtree_ids(workspace_id: str, category_id: str, kind: str) -> list[str]:
     """Return the ids of a category and its descendants; for an unknown category, its own id."""
-    rows = [row for row in tree(workspace_id) if row.kind == kind]
+    rows = [row for row in read_all(workspace_id) if row.kind == kind]
     return [category_id, *trees.descendants({row.id: row.parent_id for row in rows}, category_id)]
 
 
 def tree_lock(kind: str) -> str:
-    """Return the lock row's name that serialises changes of a kind's tree (``engine.locks``)."""
+    """Return the name of the lock row that serialises changes of a category tree."""
     return f"category-tree#{kind}"
 
 
@@ -65,7 +68,7 @@ def not_found(kind: str) -> NotFoundError:
 
 
 def check(workspace_id: str, category_id: str, kind: str) -> None:
-    """Check that a category of this kind exists.
+    """Check now that a category of this kind exists. ``require`` checks it at commit.
 
     Raises:
         NotFoundError: it does not exist.
@@ -78,17 +81,17 @@ def check(workspace_id: str, category_id: str, kind: str) -> None:
 def require(
     unit: UnitOfWork, category_id: str, kind: str, *, on_conflict: AppError | None = None
 ) -> None:
-    """Require that a category of this kind exists when the unit commits."""
+    """Stage the requirement that a category of this kind exists when the unit commits."""
     key = CATEGORIES.key(unit.workspace_id, category_id)
     unit.require(CategoryRow(key.pk, key.sk), CategoryRow.kind == kind, on_conflict=on_conflict)
 
 
-def items(kind: str) -> Listing[Any]:
+def listing_of_items(kind: str) -> Listing[Any]:
     """Return the listing of the records in categories of a kind."""
     return listing_of(KINDS[kind])
 
 
-def items_count(workspace_id: str, kind: str) -> dict[str, int]:
+def count_items(workspace_id: str, kind: str) -> dict[str, int]:
     """Return the number of live records directly in each category of a kind, by category id."""
     if kind not in KINDS:
         return {}

@@ -61,7 +61,7 @@ def message(workspace_id: str, question: str) -> Message | None:
     results = deadline.map_in_threads(lambda lookup: lookup(), lookups, len(lookups))
     facts = [fact for result in results for fact in result]
     hours = [fact for fact in facts if isinstance(fact, Hours)]
-    return offers.message(question, (f for f in facts if isinstance(f, Offer)), hours)
+    return offers.to_message(question, (f for f in facts if isinstance(f, Offer)), hours)
 
 
 def _hours(workspace_id: str) -> list[Hours]:

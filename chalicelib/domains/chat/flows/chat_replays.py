@@ -62,7 +62,7 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
     """
     if idempotency.mark_in_progress(workspace_id, record, owner=owner, kept=MARKED_FOR):
         return None
-    found = record.answered(idempotency.find(workspace_id, record))
+    found = record.require_answer(idempotency.find(workspace_id, record))
     stored = from_json(found.body or b"{}")
     answer = messages.find(workspace_id, stored["dialog"], stored["number"])
     if answer is None:

@@ -1,4 +1,4 @@
-"""Wire model of a visitor's message."""
+"""Request model of a visitor's message to a bot."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ class ChatContact(Wire):
 
     name: PersonName | None = optional("Name.")
     email: Email | None = optional("E-mail address.")
-    phone: PhoneText | None = optional("Any spelling.")
+    phone: PhoneText | None = optional("In any format.")
 
 
 class ChatRequest(Wire):

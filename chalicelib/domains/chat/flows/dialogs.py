@@ -7,7 +7,7 @@ from chalicelib.core import clock
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.chat.store import chat_sessions, messages
-from chalicelib.domains.chat.store.dialogs import DIALOGS, KEPT, DialogRow
+from chalicelib.domains.chat.store.dialogs import DIALOGS, RETENTION, DialogRow
 from chalicelib.domains.chat.store.messages import MessageRow
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
@@ -20,7 +20,7 @@ MESSAGES_PER_UNIT = 90
 
 def expiry_job(workspace_id: str, dialog: DialogRow) -> JobRow:
     """Return the job that removes a dialog a year after its last message so far."""
-    payload, due = {"dialog": dialog.id}, dialog.last_message_at + KEPT
+    payload, due = {"dialog": dialog.id}, dialog.last_message_at + RETENTION
     return jobs.row(DIALOG_EXPIRED, workspace_id, payload, due, job_id=dialog.id)
 
 
@@ -30,7 +30,7 @@ def remove_expired(job: Job) -> None:
     dialog = DIALOGS.find(job.workspace_id, job.payload["dialog"])
     if dialog is None:
         return
-    if dialog.last_message_at + KEPT > clock.now():
+    if dialog.last_message_at + RETENTION > clock.now():
         jobs.schedule(expiry_job(job.workspace_id, dialog))
         return
     event = AuditEvent.by_job(DIALOG_EXPIRED)
@@ -39,7 +39,7 @@ def remove_expired(job: Job) -> None:
 
     def stage(unit: UnitOfWork) -> None:
         found = DIALOGS.find(unit.tenant, dialog.id)
-        if found is not None and found.last_message_at + KEPT <= clock.now():
+        if found is not None and found.last_message_at + RETENTION <= clock.now():
             if found.session_hash is not None:
                 chat_sessions.end(unit, unit.tenant, found.session_hash)
             unit.delete(found)

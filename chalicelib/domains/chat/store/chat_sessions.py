@@ -14,7 +14,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, ConflictError
-from chalicelib.domains.chat.store.dialogs import KEPT
+from chalicelib.domains.chat.store.dialogs import RETENTION
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
 from chalicelib.engine.reading import Key
 from chalicelib.engine.tables import ConversationRow
@@ -71,7 +71,7 @@ def new(workspace_id: str, token: str, *, agent_id: str, dialog_id: str, holder:
         dialog_id=dialog_id,
         holder=holder,
         held_until=now + LOCKED_FOR,
-        expires=now + KEPT,
+        expires=now + RETENTION,
     )
 
 
@@ -122,7 +122,7 @@ def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:
     actions: list[Action] = [
         SessionRow.holder.set(holder),
         SessionRow.held_until.set(now + LOCKED_FOR),
-        SessionRow.expires.set(now + KEPT),
+        SessionRow.expires.set(now + RETENTION),
     ]
     unlocked = SessionRow.held_until.does_not_exist() | (SessionRow.held_until < now)
     free: Condition = SessionRow.agent_id.exists() & (unlocked | (SessionRow.holder == holder))

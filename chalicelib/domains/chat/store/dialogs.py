@@ -1,8 +1,8 @@
 """Dialogs between visitors and bots, without their messages (ADR 25).
 
 Messages are separate rows (``domains.chat.store.messages``). A job removes a dialog and its
-messages a year after the last message. Expiry by time-to-live would leave the dialog in counters
-and index entries.
+messages a year after the last message. DynamoDB's time to live is not used for dialogs, because it
+would not update counters and index entries.
 """
 
 from datetime import datetime, timedelta
@@ -23,10 +23,10 @@ from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
 
-KEPT = timedelta(days=365)
+RETENTION = timedelta(days=365)
 """Time for which a dialog is kept after its last message."""
 WORDS_BYTES = 2048
-"""Maximum bytes of ``words``, which the search of the list reads."""
+"""Maximum bytes of ``words``, which are searched in the list of dialogs."""
 
 
 class DialogRow(Record):
@@ -57,7 +57,7 @@ class DialogRow(Record):
         self.words = cut_bytes("\n".join(filter(None, (self.words, text))), WORDS_BYTES)
         self.last_message_at = at
         number = int(self.last_number) + 1
-        self.last_number = number + 1  # The number of the answer.
+        self.last_number = number + 1  # The next number is reserved for the answer.
         self.messages_count += 1
         return number
 
@@ -66,7 +66,7 @@ DIALOGS = register_listing(
     Listing(
         row=DialogRow,
         noun="DIALOG",
-        plural="a bot's",
+        plural="the dialogs of a bot",
         listed_by="svc_list_agent_dialogs",
         text=lambda dialog: (dialog.words or "",),
         sorts={"startedAt": "id", "lastMessageAt": "n1"},
@@ -81,9 +81,9 @@ DIALOGS = register_listing(
 
 
 class TotalsRow(ContentRow):
-    """The fields of a dialog that the end of an answer increments without reading the row.
+    """Counters of a dialog. At the end of an answer they are incremented without reading the row.
 
-    The version increases too, so concurrent updates that read the dialog before run again.
+    The version is incremented too. So a concurrent update that has read the dialog runs again.
     """
 
     messages_count = NumberAttribute()
@@ -101,7 +101,7 @@ def add_totals(  # noqa: PLR0913  the counts of a dialog
     input_tokens: int,
     output_tokens: int,
 ) -> None:
-    """Stage adding an answer's messages and tokens to a dialog. Any tenant's unit may stage it."""
+    """Stage an increment of a dialog's counters. The unit may belong to another tenant."""
     actions: list[Action] = [
         TotalsRow.messages_count.add(messages),
         TotalsRow.input_tokens.add(input_tokens),

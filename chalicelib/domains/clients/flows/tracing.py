@@ -1,9 +1,10 @@
 """Find all records of a person in a workspace: clients, leads, bookings and dialogs (ADR 38).
 
 A search begins with contacts or a client, and follows references from one record to the next.
-Contacts entered by a stranger are not verified. Therefore a lead with two contacts does not lead to
-the client of the other contact, unless that client has no other records. Such clients are reported
-as linked.
+Contacts that a visitor entered are not verified: a lead may have the person's e-mail address and
+another person's phone number. Therefore the search does not continue from such a lead to the client
+with the other contact, but reports that client as linked. The client is included only if it has no
+other records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -75,7 +76,7 @@ class Trace:
                 return trace
             trace.waves.append(wave)
             rows = [found.row for found in wave if isinstance(found.row, ClientRow)]
-            new = {each for row in rows for each in _values(row)}
+            new = {each for row in rows for each in _contacts_in(row)}
             wave = trace._related_records(wave)
 
     @property
@@ -93,7 +94,7 @@ class Trace:
         They may be the same person. The operator must decide this.
         """
         ids = dict.fromkeys(self._clients_of_records())
-        named = {each for found in self.found for each in _values(found.row)}
+        named = {each for found in self.found for each in _contacts_in(found.row)}
         for value in sorted(named - self.contacts):
             ids |= dict.fromkeys(self._clients_with(value))
         rows = CLIENTS.fetch(self.workspace_id, [each for each in ids if each not in self._seen])
@@ -107,31 +108,31 @@ class Trace:
         return [Found(row, by) for row in rows]
 
     def _records_with(self, value: str) -> list[Found]:
-        """Return the records with a contact, and the clients that they were created for by it.
+        """Return the records with a contact, and the clients of records with only this contact.
 
-        A record with a single contact was assigned to its client by that contact. So the client has
-        or had this contact.
+        A record with only one contact was assigned to its client by that contact. So the client has
+        or had it.
         """
         wave = self._add(CLIENTS, self._clients_with(value), "contact")
-        name = _kind(value)
+        name = _contact_kind(value)
         for listing in (LEADS, BOOKINGS):
             ids = [
                 *listing.find_by(self.workspace_id, name, value),
                 *listing.find_by(self.workspace_id, NAMED, value),
             ]
             records = self._add(listing, ids, "contact")
-            sole = [
+            sole_contact_clients = [
                 found.row.client_id
                 for found in records
                 if [each for each in found.contacts.values() if each] == [value]
             ]
-            wave += records + self._add(CLIENTS, sole, "lead")
+            wave += records + self._add(CLIENTS, sole_contact_clients, "lead")
         dialogs = DIALOGS.find_by(self.workspace_id, NAMED, value)
         return wave + self._add(DIALOGS, dialogs, "contact")
 
     def _clients_with(self, value: str) -> list[str]:
         """Return the ids of the clients that have or had a contact."""
-        held = clients.holders(self.workspace_id, {_kind(value): value})
+        held = clients.holders(self.workspace_id, {_contact_kind(value): value})
         return [*held.values(), *CLIENTS.find_by(self.workspace_id, NAMED, value)]
 
     def _related_records(self, wave: list[Found]) -> list[Found]:
@@ -149,8 +150,11 @@ class Trace:
         return more
 
     def _clients_without_other_records(self) -> list[Found]:
-        """Return the clients of found records that have no records of another person."""
-        left = []
+        """Return clients of found records, if they have no lead or booking beyond the found ones.
+
+        Erased leads and bookings do not count.
+        """
+        client_ids = []
         for client_id in self._clients_of_records():
             others = [
                 row
@@ -161,11 +165,11 @@ class Trace:
                 )
             ]
             if not any(map(has_personal_data, others)):
-                left.append(client_id)
-        return self._add(CLIENTS, left, "nothing else left")
+                client_ids.append(client_id)
+        return self._add(CLIENTS, client_ids, "nothing else left")
 
     def _clients_of_records(self) -> Iterator[str]:
-        """Yield the ids of clients that found records refer to, but that were not found."""
+        """Return the ids of clients that found records refer to, without the found clients."""
         ids = {getattr(found.row, "client_id", None) for found in self.found}
         return (each for each in sorted(filter(None, ids)) if each not in self._seen)
 
@@ -181,10 +185,10 @@ def has_personal_data(row: Any) -> bool:  # noqa: ANN401  a client, a lead or a 
     return any(getattr(row, name, None) for name in (*names, "notes", "named_contacts"))
 
 
-def _values(row: Any) -> list[str]:  # noqa: ANN401  a row of one of four nouns
+def _contacts_in(row: Any) -> list[str]:  # noqa: ANN401  a row of one of four nouns
     """Return every contact of a record."""
     return [*filter(None, contacts_of(row).values()), *(row.named_contacts or ())]
 
 
-def _kind(value: str) -> str:
+def _contact_kind(value: str) -> str:
     return EMAIL if "@" in value else PHONE

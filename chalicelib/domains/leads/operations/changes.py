@@ -44,7 +44,7 @@ class LeadPatch(Patch):
     id: Id = Field(description="Lead id.")
     name: PersonName | None = optional("null clears.")
     email: Email | None = optional("null clears.")
-    phone: PhoneText | None = optional("Any spelling; null clears.")
+    phone: PhoneText | None = optional("In any format; null clears.")
     notes: Notes | None = optional("null clears.")
     tags: Tags = optional("Replaces all.")
     data: dict[str, Any] = optional("Merge patch: null removes a value; items cannot be changed.")

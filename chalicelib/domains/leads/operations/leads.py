@@ -165,7 +165,7 @@ class LeadSearch(Wire):
     """Contact by which to find leads."""
 
     email: ContactText | None = optional("E-mail address.")
-    phone: ContactText | None = optional("Any spelling.")
+    phone: ContactText | None = optional("In any format.")
 
     @model_validator(mode="after")
     def _require_contact(self) -> Self:

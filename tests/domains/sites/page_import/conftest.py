@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.domains.sites.page_import.helpers import AWAY
+from tests.domains.sites.page_import.helpers import IMAGE_SERVER
 from tests.fakes.internet import Internet, Server, http_response
 
 
 @pytest.fixture
 def away(net: Internet) -> Server:
     """A fake host. Paths that are not among its pages are not found."""
-    return net.serve(AWAY, http_response(b"no", "404 Not Found"))
+    return net.serve(IMAGE_SERVER, http_response(b"no", "404 Not Found"))

@@ -6,7 +6,7 @@ from tests.conftest import Api
 from tests.fakes.internet import Answer, http_response
 
 IMPORT = "/api/pages/import-html"
-AWAY = "http://old.example.com"
+IMAGE_SERVER = "http://old.example.com"
 HTML = "text/html; charset=utf-8"
 MIB = 2**20
 

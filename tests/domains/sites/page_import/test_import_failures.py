@@ -16,7 +16,15 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import fetch
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time
-from tests.domains.sites.page_import.helpers import AWAY, IMPORT, MIB, html_of, images, page, take
+from tests.domains.sites.page_import.helpers import (
+    IMAGE_SERVER,
+    IMPORT,
+    MIB,
+    html_of,
+    images,
+    page,
+    take,
+)
 from tests.factories.files import kept
 from tests.factories.products import png
 from tests.fakes.internet import Server, http_response
@@ -31,7 +39,7 @@ class TestFailures:
         take(api, site, html="<p>", slug="taken")
         away.pages = {"/a.png": http_response(png())}
         before = kept()
-        body = {"projectId": site, "html": images(f"{AWAY}/a.png"), "slug": "taken"}
+        body = {"projectId": site, "html": images(f"{IMAGE_SERVER}/a.png"), "slug": "taken"}
         assert api.refused("POST", IMPORT, body).status == 409
         assert away.paths == ["/a.png"]
         assert kept() == before
@@ -51,7 +59,7 @@ class TestFailures:
             commit(self, *rest)
 
         monkeypatch.setattr(UnitOfWork, "commit", lose_twice)
-        assert take(api, site, url=AWAY)["imported"]["images"] == 1
+        assert take(api, site, url=IMAGE_SERVER)["imported"]["images"] == 1
         assert away.paths == ["/", "/a.png"]
         assert len(kept() - before) == 3
 
@@ -85,9 +93,9 @@ class TestFailures:
 
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", left[0])
         monkeypatch.setattr(UnitOfWork, "commit", lose_while_the_quota_changes)
-        answer = api.post(IMPORT, {**place, "url": AWAY})
+        answer = api.post(IMPORT, {**place, "url": IMAGE_SERVER})
         assert answer["imported"]["images"] == (room[-1] > 0)
-        assert (f"{AWAY}/a.png" in html_of(api, answer)) == (room[-1] == 0)
+        assert (f"{IMAGE_SERVER}/a.png" in html_of(api, answer)) == (room[-1] == 0)
         read = api.get(f"/api/pages/{answer['page']['id']}")["page"]
         assert read == answer["page"] | {"html": html_of(api, answer)}
         assert len(kept()) == len(before) + (not again) + 2 * answer["imported"]["images"]

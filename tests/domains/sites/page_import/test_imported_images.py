@@ -12,7 +12,7 @@ from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.store import files
 from chalicelib.gateways.object_store import FolderStore
 from tests.conftest import Api, Owner
-from tests.domains.sites.page_import.helpers import AWAY, MIB, html_of, images, page, take
+from tests.domains.sites.page_import.helpers import IMAGE_SERVER, MIB, html_of, images, page, take
 from tests.factories.files import kept, listed, upload
 from tests.factories.products import png
 from tests.factories.urls import INSIDE
@@ -34,7 +34,7 @@ class TestDeadHosts:
         away.pages = {f"/{n}.png": http_response(png(n)) for n in range(5)}
         dead = [f"{scheme}://dead.example.com/{n}.png" for n in range(45)]
         gone = [f"http://gone.example.com/{n}.png" for n in range(5)]
-        alive = [f"{AWAY}/{n}.png" for n in range(5)]
+        alive = [f"{IMAGE_SERVER}/{n}.png" for n in range(5)]
         answer = take(api, site, html=images(*dead[:40], *alive, *gone))
         assert answer["imported"]["images"] == 5
         assert list(reasons(answer)) == [*dead[:40], *gone]
@@ -48,7 +48,7 @@ class TestDeadHosts:
     ) -> None:
         net.names["dead.example.com"] = ["8.8.8.8"]
         away.pages = {f"/{n}.png": to("http://dead.example.com/") for n in range(20)}
-        answer = take(api, site, html=images(*(f"{AWAY}/{n}.png" for n in range(20))))
+        answer = take(api, site, html=images(*(f"{IMAGE_SERVER}/{n}.png" for n in range(20))))
         assert len(reasons(answer)) == 20
         assert net.connections.count(("8.8.8.8", 80)) == 1
 
@@ -63,8 +63,8 @@ class TestDeadHosts:
         self, away: Server, api: Api, site: str
     ) -> None:
         away.pages = {"/cut.png": reset, "/good.png": http_response(png())}
-        bad = [f"{AWAY}/none.png", f"{AWAY}/cut.png"]
-        answer = take(api, site, html=images(*bad, f"{AWAY}/good.png"))
+        bad = [f"{IMAGE_SERVER}/none.png", f"{IMAGE_SERVER}/cut.png"]
+        answer = take(api, site, html=images(*bad, f"{IMAGE_SERVER}/good.png"))
         assert answer["imported"]["images"] == 1
         assert list(reasons(answer)) == bad
 
@@ -87,10 +87,10 @@ class TestImages:
             f"<title>Хлеб</title>{images(*(f'/img/{n}.png' for n in range(18)))}"
             '<div style="background:url(img/18.png)"></div><img srcset="img/19.png 2x">'
         )
-        answer = take(api, site, url=f"{AWAY}/")
+        answer = take(api, site, url=f"{IMAGE_SERVER}/")
         assert answer["imported"] == {"images": 20, "failed": []}
         html = html_of(api, answer)
-        assert AWAY not in html
+        assert IMAGE_SERVER not in html
         places = [f for f in listed(api)["folders"] if f["name"] == "pages"]
         assert [place["filesCount"] for place in places] == [20]
         made = listed(api, folderId=places[0]["id"], size=100)["files"]
@@ -110,7 +110,7 @@ class TestImages:
             "method": "tools/call",
             "params": {
                 "name": "svc_import_page_html",
-                "arguments": {"projectId": site, "url": AWAY},
+                "arguments": {"projectId": site, "url": IMAGE_SERVER},
             },
         }
         answer = api.call("POST", "/api/mcp", call, {"Accept": "application/json"})
@@ -123,11 +123,11 @@ class TestImages:
     ) -> None:
         away.pages = {f"/{n}.png": http_response(png(n)) for n in range(60)}
         away.pages["/"] = page(images(*(f"{n}.png" for n in range(60))))
-        answer = take(api, site, url=AWAY)
+        answer = take(api, site, url=IMAGE_SERVER)
         assert answer["imported"]["images"] == 50
-        assert list(reasons(answer)) == [f"{AWAY}/{n}.png" for n in range(50, 60)]
+        assert list(reasons(answer)) == [f"{IMAGE_SERVER}/{n}.png" for n in range(50, 60)]
         assert set(reasons(answer).values()) == {"only the first 50 images are imported"}
-        assert all(f"{AWAY}/{n}.png" in html_of(api, answer) for n in range(50, 60))
+        assert all(f"{IMAGE_SERVER}/{n}.png" in html_of(api, answer) for n in range(50, 60))
         assert answer["warnings"] == [
             "10 images keep their old URLs; imported.failed has the reasons."
         ]
@@ -143,15 +143,15 @@ class TestImages:
             "/page.png": page("<html>"),
         }
         bad = {
-            f"{AWAY}/none.png": "status 404",
-            f"{AWAY}/svg.png": "SVG",
-            f"{AWAY}/cut.png": "damaged",
-            f"{AWAY}/page.png": "web page",
+            f"{IMAGE_SERVER}/none.png": "status 404",
+            f"{IMAGE_SERVER}/svg.png": "SVG",
+            f"{IMAGE_SERVER}/cut.png": "damaged",
+            f"{IMAGE_SERVER}/page.png": "web page",
             "http://nobody.example.com/x.png": "no host",
             "http://169.254.169.254/x.png": "public internet",
             "http://inside.example.com/x.png": "public internet",
         }
-        html = images(f"{AWAY}/good.png", *bad)
+        html = images(f"{IMAGE_SERVER}/good.png", *bad)
         answer = take(api, site, html=html)
         assert answer["imported"]["images"] == 1
         reply = reasons(answer)
@@ -162,13 +162,15 @@ class TestImages:
 
     def test_each_image_is_fetched_once(self, away: Server, api: Api, site: str) -> None:
         away.pages = {"/a.png": http_response(png())}
-        answer = take(api, site, html=images(*[f"{AWAY}/a.png"] * 3, f"{AWAY}/a.png#x"))
+        answer = take(
+            api, site, html=images(*[f"{IMAGE_SERVER}/a.png"] * 3, f"{IMAGE_SERVER}/a.png#x")
+        )
         assert away.paths == ["/a.png"]
         assert answer["imported"]["images"] == 1
-        assert AWAY not in html_of(api, answer)
+        assert IMAGE_SERVER not in html_of(api, answer)
 
     def test_image_import_can_be_switched_off(self, away: Server, api: Api, site: str) -> None:
-        html = images(f"{AWAY}/a.png")
+        html = images(f"{IMAGE_SERVER}/a.png")
         answer = take(api, site, html=html, rehostImages=False)
         assert (html_of(api, answer), away.paths) == (html, [])
 
@@ -199,7 +201,7 @@ class TestImages:
         before = kept()
         away.pages = {f"/{n}.png": http_response(png(n)) for n in range(8)}
         monkeypatch.setitem(plans.STORAGE_BYTES, "business", MIB + 2500)
-        answer = take(api, site, html=images(*(f"{AWAY}/{n}.png" for n in range(8))))
+        answer = take(api, site, html=images(*(f"{IMAGE_SERVER}/{n}.png" for n in range(8))))
         count = answer["imported"]["images"]
         assert 0 < count < 8
         assert "plan" in next(iter(reasons(answer).values()))
@@ -211,17 +213,19 @@ class TestImages:
     ) -> None:
         monkeypatch.setattr(rehosting, "SECONDS", 0.6)
         away.pages = {"/good.png": http_response(png()), "/slow.png": silence}
-        answer = take(api, site, html=images(f"{AWAY}/slow.png", f"{AWAY}/good.png"))
+        answer = take(
+            api, site, html=images(f"{IMAGE_SERVER}/slow.png", f"{IMAGE_SERVER}/good.png")
+        )
         assert answer["imported"]["images"] == 1
-        assert "too slow" in reasons(answer)[f"{AWAY}/slow.png"]
+        assert "too slow" in reasons(answer)[f"{IMAGE_SERVER}/slow.png"]
 
     def test_a_slow_page_leaves_no_time_for_images(
         self, away: Server, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rehosting, "SECONDS", 0.0)
         away.pages = {"/": page(images("a.png")), "/a.png": http_response(png())}
-        answer = take(api, site, url=AWAY)
-        assert reasons(answer) == {f"{AWAY}/a.png": "the time for all images was over"}
+        answer = take(api, site, url=IMAGE_SERVER)
+        assert reasons(answer) == {f"{IMAGE_SERVER}/a.png": "the time for all images was over"}
         assert away.paths == ["/"]
 
     def test_images_that_cannot_be_stored_are_listed_and_the_page_is_created(
@@ -236,7 +240,7 @@ class TestImages:
 
         monkeypatch.setattr(FolderStore, "put", fail)
         away.pages = {"/good.png": http_response(png()), "/bad.png": http_response(png(1))}
-        answer = take(api, site, html=images(f"{AWAY}/bad.png", f"{AWAY}/good.png"))
+        answer = take(api, site, html=images(f"{IMAGE_SERVER}/bad.png", f"{IMAGE_SERVER}/good.png"))
         assert answer["imported"]["images"] == 1
-        assert "stored" in reasons(answer)[f"{AWAY}/bad.png"]
+        assert "stored" in reasons(answer)[f"{IMAGE_SERVER}/bad.png"]
         assert len(kept() - before) == 3

@@ -8,7 +8,15 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.files.store import files
 from chalicelib.domains.sites.operations import pages as records
 from tests.conftest import Api, Owner
-from tests.domains.sites.page_import.helpers import AWAY, IMPORT, MIB, html_of, images, page, take
+from tests.domains.sites.page_import.helpers import (
+    IMAGE_SERVER,
+    IMPORT,
+    MIB,
+    html_of,
+    images,
+    page,
+    take,
+)
 from tests.factories.files import kept
 from tests.factories.pages import rows_of
 from tests.factories.products import png
@@ -30,20 +38,20 @@ class TestPage:
         away.pages = {
             "/shop/": page('<title>Shop</title><a href="cakes?a=1&amp;b=2">x</a><a href="#top">')
         }
-        answer = take(api, site, url=f"{AWAY}/shop/")
-        assert f'href="{AWAY}/shop/cakes?a=1&amp;b=2"' in html_of(api, answer)
+        answer = take(api, site, url=f"{IMAGE_SERVER}/shop/")
+        assert f'href="{IMAGE_SERVER}/shop/cakes?a=1&amp;b=2"' in html_of(api, answer)
         assert 'href="#top"' in html_of(api, answer)
 
     def test_redirects_are_followed_and_urls_resolved_against_the_final_one(
         self, away: Server, api: Api, site: str
     ) -> None:
         away.pages = {"/": to("/new/"), "/new/": page('<a href="x">')}
-        assert f"{AWAY}/new/x" in html_of(api, take(api, site, url=AWAY))
+        assert f"{IMAGE_SERVER}/new/x" in html_of(api, take(api, site, url=IMAGE_SERVER))
 
     def test_a_page_is_read_in_its_own_encoding(self, away: Server, api: Api, site: str) -> None:
         body = "<title>Пекарня</title>".encode("cp1251")
         away.pages = {"/": http_response(body, content_type="text/html; charset=windows-1251")}
-        assert take(api, site, url=AWAY)["page"]["title"] == "Пекарня"
+        assert take(api, site, url=IMAGE_SERVER)["page"]["title"] == "Пекарня"
 
     def test_the_given_title_and_slug_are_used(self, api: Api, site: str) -> None:
         made = take(api, site, html="<title>T</title>", title="Mine", slug="mine")["page"]
@@ -96,7 +104,7 @@ class TestPage:
     ) -> None:
         away.pages = {"/": page("<p>new")}
         there = take(api, site, html="<p>old")["page"]
-        body = {"pageId": there["id"], "url": AWAY}
+        body = {"pageId": there["id"], "url": IMAGE_SERVER}
         answer = api.refused("POST", IMPORT, {**body, "ifVersion": 7})
         assert (answer.status, answer.data["code"]) == (409, "version_conflict")
         assert (answer.data["version"], away.paths) == (1, [])
@@ -112,7 +120,7 @@ class TestPage:
             page("<p>new")(sock)
 
         away.pages = {"/": slow}
-        body = {"pageId": there["id"], "url": AWAY, "ifVersion": 1}
+        body = {"pageId": there["id"], "url": IMAGE_SERVER, "ifVersion": 1}
         assert api.refused("POST", IMPORT, body).data["code"] == "version_conflict"
         assert api.get(f"/api/pages/{there['id']}")["page"]["html"] == "<p>rival"
 
@@ -121,7 +129,10 @@ class TestPage:
         [
             ({"projectId": "here", "ifVersion": 1}, "ifVersion"),
             ({"pageId": "x", "slug": "s"}, "slug"),
-            ({"projectId": "here", "html": None, "url": AWAY, "baseUrl": AWAY}, "baseUrl"),
+            (
+                {"projectId": "here", "html": None, "url": IMAGE_SERVER, "baseUrl": IMAGE_SERVER},
+                "baseUrl",
+            ),
             *(
                 ({"projectId": "here", "baseUrl": url}, "baseUrl")
                 for url in ("/a", "ftp://a.b", "http://", "https://u:p@a.b", "x", "http://a b/", 1)
@@ -153,7 +164,7 @@ class TestPage:
     def test_an_empty_page_is_400(self, html: str, away: Server, api: Api, site: str) -> None:
         away.pages = {"/": page(html)}
         for source in ("html", "url"):
-            given = {"projectId": site, source: html if source == "html" else AWAY}
+            given = {"projectId": site, source: html if source == "html" else IMAGE_SERVER}
             answer = api.refused("POST", IMPORT, given)
             assert answer.status == 400
             assert [error["field"] for error in answer.data["errors"]] == [source]
@@ -162,7 +173,7 @@ class TestPage:
         "more",
         [
             {},
-            {"html": "<p>", "url": AWAY},
+            {"html": "<p>", "url": IMAGE_SERVER},
             {"html": "<p>", "pageId": "x"},
             {"html": "<p>", "projectId": None},
             {"html": "<p>", "projectId": None, "pageId": "x", "slug": "s"},
@@ -188,7 +199,7 @@ class TestPage:
             monkeypatch.setattr(records, "MAX_PAGES", 1)
             take(api, site, html="<p>")
         where = {"projectId": site} if place == "full" else {place: new_id()}
-        answer = api.refused("POST", IMPORT, where | {"url": AWAY})
+        answer = api.refused("POST", IMPORT, where | {"url": IMAGE_SERVER})
         assert answer.status == (409 if place == "full" else 404)
         assert away.paths == []
 
@@ -196,7 +207,7 @@ class TestPage:
         self, away: Server, api: Api, owner: Owner, site: str
     ) -> None:
         away.pages = {"/a.png": http_response(png())}
-        made = take(api, site, html="<p>" + images(f"{AWAY}/a.png"))["page"]
+        made = take(api, site, html="<p>" + images(f"{IMAGE_SERVER}/a.png"))["page"]
         (file,) = rows_of(owner, "FILE")
         (row,) = rows_of(owner, "PAGE")
         assert int(row["html_bytes"]["N"]) == made["htmlBytes"]
@@ -208,9 +219,11 @@ class TestPage:
     ) -> None:
         html = images("a.png") + "<a href=b>" * 60_000
         away.pages = {"/": page(html), "/a.png": http_response(png())}
-        given = {"html": html, "baseUrl": AWAY} if source == "html" else {"url": AWAY}
+        given = (
+            {"html": html, "baseUrl": IMAGE_SERVER} if source == "html" else {"url": IMAGE_SERVER}
+        )
         answer = api.refused("POST", IMPORT, {"projectId": site, **given})
-        grown = len(images(f"{AWAY}/a.png") + f'<a href="{AWAY}/b">' * 60_000)
+        grown = len(images(f"{IMAGE_SERVER}/a.png") + f'<a href="{IMAGE_SERVER}/b">' * 60_000)
         assert (answer.status, answer.data["code"]) == (413, "payload_too_large")
         assert f"{grown:,}" in answer.data["message"]
         assert answer.data["errors"][0]["field"] == source
@@ -234,7 +247,7 @@ class TestPage:
     def test_a_page_over_a_mebibyte_is_413(self, away: Server, api: Api, site: str) -> None:
         html = "<p>" + "x" * MIB
         away.pages = {"/": page(html)}
-        for source in ({"html": html}, {"url": AWAY}):
+        for source in ({"html": html}, {"url": IMAGE_SERVER}):
             assert api.refused("POST", IMPORT, {"projectId": site, **source}).status == 413
 
     @pytest.mark.parametrize(
@@ -245,11 +258,11 @@ class TestPage:
         self, body: bytes, kind: str, away: Server, api: Api, site: str
     ) -> None:
         away.pages = {"/": http_response(body, content_type=kind)}
-        answer = api.refused("POST", IMPORT, {"projectId": site, "url": AWAY})
+        answer = api.refused("POST", IMPORT, {"projectId": site, "url": IMAGE_SERVER})
         assert (answer.status, answer.data["code"]) == (415, "unsupported_media_type")
 
     def test_a_host_that_fails_is_502(self, away: Server, api: Api, site: str) -> None:
-        for url in (f"{AWAY}/none", "http://nobody.example.com"):
+        for url in (f"{IMAGE_SERVER}/none", "http://nobody.example.com"):
             answer = api.refused("POST", IMPORT, {"projectId": site, "url": url})
             assert (answer.status, answer.data["code"]) == (502, "upstream_failed")
 
@@ -266,7 +279,7 @@ class TestPage:
         self, away: Server, net: Internet, api: Api, site: str
     ) -> None:
         away.pages = {"/": to("http://169.254.169.254/latest/")}
-        assert api.refused("POST", IMPORT, {"projectId": site, "url": AWAY}).status == 400
+        assert api.refused("POST", IMPORT, {"projectId": site, "url": IMAGE_SERVER}).status == 400
         assert len(net.connections) == 1
 
 
@@ -286,10 +299,10 @@ class TestRelativeUrls:
     ) -> None:
         away.pages = {"/shop/a.png": http_response(png())}
         html = '<a href="/menu"><img src="a.png"><meta http-equiv=refresh content="5; url=next">'
-        answer = take(api, site, html=html, baseUrl=f"{AWAY}/shop/index.html")
+        answer = take(api, site, html=html, baseUrl=f"{IMAGE_SERVER}/shop/index.html")
         shown = html_of(api, answer)
-        assert f'<a href="{AWAY}/menu">' in shown
-        assert f'content="5; url={AWAY}/shop/next"' in shown
+        assert f'<a href="{IMAGE_SERVER}/menu">' in shown
+        assert f'content="5; url={IMAGE_SERVER}/shop/next"' in shown
         assert answer["imported"]["images"] == 1
         assert "warnings" not in answer
 

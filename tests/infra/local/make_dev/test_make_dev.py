@@ -73,11 +73,11 @@ class TestDataDir:
 
     def test_one_process_holds_the_folder_at_a_time(self, tmp_path: Path) -> None:
         data = DataDir(tmp_path)
-        first = data.hold()
+        first = data.try_lock()
         assert first
-        assert DataDir(tmp_path).hold() is None
+        assert DataDir(tmp_path).try_lock() is None
         first.close()
-        again = data.hold()
+        again = data.try_lock()
         assert again
         again.close()
 
@@ -95,7 +95,7 @@ class TestRefusals:
         self, start: Callable[..., RunningStack], tmp_path: Path
     ) -> None:
         data = DataDir(tmp_path / "data")
-        lock = data.hold()
+        lock = data.try_lock()
         assert lock
         with lock:
             data.run = {"endpoint": "http://127.0.0.1:1", "port": 8765, "pids": {}}

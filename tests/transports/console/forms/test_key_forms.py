@@ -73,8 +73,8 @@ class TestKeys:
         confirmation = boss.get(f"{keys}/{key.key_id}/revoke")
         assert "Revoke key “Laptop”?" in text(confirmation)
         assert boss.post(f"{keys}/{key.key_id}/revoke").status == 303
-        for method, where in (("GET", "/api/projects/list"), ("POST", "/api/mcp")):
-            assert api.call(method, where, {} if method == "POST" else None).status == 401
+        for method, path in (("GET", "/api/projects/list"), ("POST", "/api/mcp")):
+            assert api.call(method, path, {} if method == "POST" else None).status == 401
 
     def test_a_form_sent_twice_with_changes_creates_no_second_key(self, world: World) -> None:
         boss, keys = world.person("boss"), f"{world.here.path}/keys"
@@ -110,7 +110,7 @@ class TestKeys:
         pattern = r">15 Jan 2027, 14:59</time>\s*<span[^>]*data-offset=\"60\"[^>]*>UTC\+1</span>"
         assert re.search(pattern, boss.get(keys).body.decode())
 
-    def test_the_list_shows_the_creator_of_a_key_and_the_masked_token(self, world: World) -> None:
+    def test_the_list_finds_a_key_by_name_and_shows_its_creator(self, world: World) -> None:
         manager = world.person("manager")
         manager.post(f"{world.here.path}/keys", KEY)
         page = text(manager.get(f"{world.here.path}/keys?q=lapt"))
@@ -122,7 +122,7 @@ class TestKeys:
         key.update([ApiKeyRow.expires_at.set(datetime.max.replace(tzinfo=UTC))])
         assert "31 Dec 9999" in text(world.person("boss").get(f"{world.here.path}/keys"))
 
-    def test_the_latest_keys_that_no_longer_work_are_shown(
+    def test_only_the_latest_inactive_keys_are_shown(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(keys, "MAX_INACTIVE_SHOWN", 2)
@@ -141,7 +141,7 @@ class TestKeys:
         assert "The latest 2 are shown." in page
         assert page.count(">No ") == 2
 
-    def test_a_message_is_shown_when_the_workspace_has_the_most_keys(
+    def test_a_message_is_shown_when_the_workspace_has_the_maximum_number_of_keys(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for module in (identity_keys, key_list):
@@ -218,7 +218,7 @@ class TestKeyForm:
         assert value_of(answer, "name") == "Laptop"
 
     @pytest.mark.parametrize("plan", ["free", "start"])
-    def test_keys_cannot_be_created_below_business_but_are_listed(
+    def test_on_plans_below_business_keys_are_listed_but_cannot_be_created(
         self, plan: str, world: World
     ) -> None:
         as_operator("set_plan", workspaceId=world.here.workspace_id, plan=plan)
