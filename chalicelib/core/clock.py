@@ -14,6 +14,13 @@ def now() -> datetime:
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
+def iso(moment: datetime) -> str:
+    """Return a moment as ISO 8601 in UTC, with milliseconds and ``Z``."""
+    moment = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    # Formatting is a third faster without an offset.
+    return moment.replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"
+
+
 def epoch_ms(moment: datetime) -> int:
     """Return milliseconds since 1970-01-01 UTC."""
     return round(moment.timestamp() * 1000)

@@ -1,13 +1,19 @@
-"""Logs: one JSON object per line on stderr. Callers log no secrets and no personal data."""
+"""Logs: one JSON object per line on stderr. Callers log no secrets and no personal data.
+
+This module imports only the standard library and ``clock``, so that a process that cannot import
+anything else can still log why.
+"""
 
 import json
 import logging
 import sys
+import threading
 from collections.abc import Sequence
+from io import TextIOBase
 from typing import TextIO
 
 from chalicelib.core import clock
-from chalicelib.core.wire.schema import iso
+from chalicelib.core.clock import iso
 
 _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
@@ -69,7 +75,59 @@ def configure(
     """
     handler = _StderrHandler()
     handler.setFormatter(formatter or JsonFormatter())
-    root = logging.getLogger(_ROOT)
-    root.handlers[:] = [handler, *extra_handlers]
-    root.setLevel(level)
-    root.propagate = False
+    _install(logging.getLogger(_ROOT), level, [handler, *extra_handlers])
+
+
+def configure_process() -> None:
+    """Write all that this process writes to stderr as JSON: one object for each event.
+
+    Besides the records of this service, these are records of libraries, Python's warnings,
+    uncaught exceptions of any thread, exceptions that Python ignores, and printed lines. Errors
+    have the level ``error``, which the alarm on errors counts.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    _install(logging.getLogger(), logging.WARNING, [handler])
+    _install(logging.getLogger(_ROOT), logging.INFO, [handler])
+    logging.captureWarnings(capture=True)
+    sys.excepthook = lambda _, error, __: _log_uncaught(error)
+    threading.excepthook = lambda hook: _log_uncaught(hook.exc_value)
+    sys.unraisablehook = lambda hook: _log_uncaught(hook.exc_value)
+    sys.stderr = _PrintedLines()
+
+
+def _install(logger: logging.Logger, level: int, handlers: Sequence[logging.Handler]) -> None:
+    """Make these handlers the only ones that write the records of a logger."""
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+    logger.propagate = False
+
+
+def _log_uncaught(error: BaseException | None) -> None:
+    if not isinstance(error, SystemExit):  # A thread that ends itself has not failed.
+        logging.getLogger(_PROCESS).error("uncaught exception", exc_info=error)
+
+
+class _PrintedLines(TextIOBase):
+    """Replaces ``sys.stderr``. Logs each line that is printed to it as a warning."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def write(self, text: str) -> int:
+        """Log complete lines, and keep the rest until its line is complete."""
+        local = self._local
+        if getattr(local, "is_logging", False):  # Writing the log failed: there is no other place.
+            return len(text)
+        *lines, local.rest = (getattr(local, "rest", "") + text).split("\n")
+        local.is_logging = True
+        try:
+            for line in filter(None, lines):
+                logging.getLogger(_PROCESS).warning("%s", line)
+        finally:
+            local.is_logging = False
+        return len(text)
+
+
+_PROCESS = f"{_ROOT}.process"
+"""Logger of events that no code of this service has logged."""

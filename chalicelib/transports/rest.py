@@ -9,11 +9,11 @@ from pydantic_core import to_json
 from chalicelib import SERVICE, VERSION
 from chalicelib.application.invoke import Reply, invoke
 from chalicelib.core import clock, idempotency_keys
+from chalicelib.core.clock import iso
 from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import Audience, Principal
 from chalicelib.core.wire import parsing
-from chalicelib.core.wire.schema import iso
 from chalicelib.transports import form_data
 from chalicelib.transports.auth import identify
 from chalicelib.transports.http import (

@@ -42,6 +42,8 @@ class Invocation:
     begun: float = 0.0
     hang_up_after: int | None = None
     """Number of chunks after which Lambda stops reading."""
+    traced: bool = True
+    """Whether Lambda sends the id of a trace."""
     _pending: bytes = b""
     prelude: dict[str, Any] = field(default_factory=dict)
 
@@ -120,7 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Lambda-Runtime-Aws-Request-Id", invocation.id)
         self.send_header("Lambda-Runtime-Deadline-Ms", str(int(time.time() * 1000) + 360_000))
-        self.send_header("Lambda-Runtime-Trace-Id", f"Root=1-{invocation.id}")
+        if invocation.traced:
+            self.send_header("Lambda-Runtime-Trace-Id", f"Root=1-{invocation.id}")
         self.send_header("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:x:1:function:chat")
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -186,10 +189,12 @@ class Function:
     process: subprocess.Popen[bytes]
     written: IO[bytes]
 
-    def log(self) -> str:
-        """The process's log so far."""
+    def log(self) -> list[dict[str, Any]]:
+        """Return the lines that the process wrote to stderr so far. Each must be a JSON object."""
         self.written.seek(0)
-        return self.written.read().decode()
+        lines = [json.loads(line) for line in self.written.read().decode().splitlines()]
+        assert all(isinstance(line, dict) for line in lines)
+        return lines
 
     def invoke(self, event: dict[str, Any], **options: Any) -> Invocation:
         assert self.api.ready.wait(PATIENCE), "the function did not begin"

@@ -1,18 +1,50 @@
 """Handlers for tests of the streaming runtime. The request's body controls what each does."""
 
 import json
+import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from threading import Thread
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.transports.http import HttpRequest, HttpResponse
 
 SSE = {"Content-Type": "text/event-stream; charset=utf-8"}
 _started = count(1)
+
+
+class _Unraisable:
+    def __del__(self) -> None:
+        raise ValueError("in a finalizer")
+
+
+def _die() -> None:
+    raise ValueError("in a thread")
+
+
+def _in_thread(target: Callable[[], object]) -> None:
+    thread = Thread(target=target)
+    thread.start()
+    thread.join()
+
+
+NOISE: dict[str, Callable[[], object]] = {
+    "warning": lambda: warnings.warn("an old name", FutureWarning, stacklevel=1),
+    "library": lambda: logging.getLogger("botocore.somewhere").warning("a library's words"),
+    "thread": lambda: _in_thread(_die),
+    "exit of a thread": lambda: _in_thread(sys.exit),
+    "finalizer": _Unraisable,
+    "print": lambda: sys.stderr.write("two\nlines\n"),
+    "traceback": traceback.print_stack,
+    "bad record": lambda: logging.getLogger("chalicelib.x").info("%d", "no number"),
+}
+"""Ways to write to stderr without the log."""
 
 
 def handle(request: HttpRequest) -> HttpResponse:
@@ -22,6 +54,8 @@ def handle(request: HttpRequest) -> HttpResponse:
         raise NotFoundError("No such bot.")
     if asked.get("crash"):
         raise RuntimeError("the secret reason")
+    for kind in asked.get("noise", ()):
+        NOISE[kind]()
     seen: dict[str, object] = {
         "pid": os.getpid(),
         "started": next(_started),

@@ -1,8 +1,9 @@
 """Lambda runtime that streams: receives events and sends responses piece by piece.
 
 Lambda's managed Python runtime buffers responses. ``vendor/stream_bootstrap`` starts this module
-instead of it. The module imports only the standard library, so that any failure of the service's
-own code is reported in Lambda's format (Lambda developer guide, Runtime API).
+instead of it. The module imports only the standard library and the logs, which do the same, so
+that any failure of the service's own code is reported in Lambda's format (Lambda developer guide,
+Runtime API) and logged as JSON.
 """
 
 import base64
@@ -17,6 +18,8 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chalicelib.core import logs
+
 if TYPE_CHECKING:
     from chalicelib.transports.chat.chat_route import Handler
     from chalicelib.transports.http import HttpResponse
@@ -27,12 +30,15 @@ BASE = "/2018-06-01/runtime"
 PRELUDE_TYPE = "application/vnd.awslambda.http-integration-response"
 DELIMITER = bytes(8)
 """Separates the prelude, which has the status and the headers, from the body."""
+TRACE = "_X_AMZN_TRACE_ID"
+"""Environment variable with the trace of the current event, for AWS's libraries."""
 ERROR_TYPE = "Lambda-Runtime-Function-Error-Type"
 ERROR_BODY = "Lambda-Runtime-Function-Error-Body"
 
 Serve = Callable[[dict[str, Any]], "HttpResponse"]
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("chalicelib.transports.chat.stream_runtime")
+"""Not ``__name__``, which is ``__main__`` on Lambda: its records would not be the service's."""
 
 
 class Invocation(NamedTuple):
@@ -56,9 +62,10 @@ class RuntimeApi:
             if answer.status != HTTPStatus.OK:
                 msg = f"the Runtime API answers with {answer.status}"
                 raise HTTPException(msg)
-            trace = answer.getheader("Lambda-Runtime-Trace-Id")
-            if trace:
-                os.environ["_X_AMZN_TRACE_ID"] = trace
+            # An event without a trace must not continue the trace of the one before.
+            os.environ.pop(TRACE, None)
+            if trace := answer.getheader("Lambda-Runtime-Trace-Id"):
+                os.environ[TRACE] = trace
             return Invocation(answer.headers["Lambda-Runtime-Aws-Request-Id"], answer.read())
 
     def report(self, where: str, error: BaseException) -> None:
@@ -71,28 +78,37 @@ class RuntimeApi:
     def send(self, invocation_id: str, response: "HttpResponse") -> None:
         """Send a response piece by piece. If its body fails, the trailers report the error.
 
+        The response is closed in every case, also if Lambda does not accept it at all.
+
         Raises:
             OSError: Lambda no longer accepts the response.
         """
         with closing(HTTPConnection(self._address)) as connection:
-            connection.putrequest("POST", f"{BASE}/invocation/{invocation_id}/response")
-            connection.putheader("Content-Type", PRELUDE_TYPE)
-            connection.putheader("Lambda-Runtime-Function-Response-Mode", "streaming")
-            connection.putheader("Transfer-Encoding", "chunked")
-            connection.putheader("Trailer", f"{ERROR_TYPE}, {ERROR_BODY}")
-            connection.endheaders()
-            trailers = b""
             try:
-                for piece in _pieces(response):
-                    connection.send(b"%x\r\n%b\r\n" % (len(piece), piece))
-            except _BrokenOffError as broken:
-                error = broken.__cause__ or broken
-                body = base64.b64encode(_encode_error(error)).decode()
-                trailers = f"{ERROR_TYPE}: {_type(error)}\r\n{ERROR_BODY}: {body}\r\n".encode()
+                path = f"{BASE}/invocation/{invocation_id}/response"
+                trailers = _send_body(connection, path, response)
             finally:
                 _close(response)
             connection.send(b"0\r\n%b\r\n" % trailers)
             connection.getresponse().read()
+
+
+def _send_body(connection: HTTPConnection, path: str, response: "HttpResponse") -> bytes:
+    """Send the prelude and the body. Return the trailers, which report an error of the body."""
+    connection.putrequest("POST", path)
+    connection.putheader("Content-Type", PRELUDE_TYPE)
+    connection.putheader("Lambda-Runtime-Function-Response-Mode", "streaming")
+    connection.putheader("Transfer-Encoding", "chunked")
+    connection.putheader("Trailer", f"{ERROR_TYPE}, {ERROR_BODY}")
+    connection.endheaders()
+    try:
+        for piece in _pieces(response):
+            connection.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+    except _BrokenOffError as broken:
+        error = broken.__cause__ or broken
+        body = base64.b64encode(_encode_error(error)).decode()
+        return f"{ERROR_TYPE}: {_type(error)}\r\n{ERROR_BODY}: {body}\r\n".encode()
+    return b""
 
 
 class _BrokenOffError(Exception):
@@ -157,11 +173,9 @@ def run(api: RuntimeApi, serve: Serve) -> None:
 
 def load() -> Serve:
     """Import the code that processes events; only the modules that the handler needs."""
-    from chalicelib.core import logs  # noqa: PLC0415  import errors are reported to Lambda
-    from chalicelib.core.settings import settings  # noqa: PLC0415
+    from chalicelib.core.settings import settings  # noqa: PLC0415  import errors are reported to Lambda
     from chalicelib.transports.chat import function_url  # noqa: PLC0415
 
-    logs.configure()
     settings()  # A function with missing settings fails here, not at its first request.
     request_handler = handler()
     return lambda event: function_url.respond(event, request_handler)
@@ -176,6 +190,7 @@ def handler() -> "Handler":
 
 def main() -> None:
     """Run the function that the environment variables configure."""
+    logs.configure_process()
     gc.disable()  # As in app.py: imported modules are never freed.
     api = RuntimeApi(os.environ["AWS_LAMBDA_RUNTIME_API"])
     try:

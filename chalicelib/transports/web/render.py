@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from chalicelib import SERVICE
 from chalicelib.core import clock
+from chalicelib.core.clock import iso
 from chalicelib.core.errors import AppError, NotFoundError, log_fields
 from chalicelib.core.settings import settings
-from chalicelib.core.wire.schema import iso
 from chalicelib.lib.markup import templates
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import assets, texts

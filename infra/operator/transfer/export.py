@@ -20,11 +20,11 @@ import click
 
 from chalicelib import VERSION
 from chalicelib.core import clock, retry
+from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent
-from chalicelib.core.wire.schema import iso
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.store import chat_sessions
 from chalicelib.domains.chat.store.dialogs import DialogRow

@@ -1,12 +1,15 @@
 """The streaming function: its real bootstrap and loop, against Lambda's Runtime API."""
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chalicelib.transports.chat import stream_runtime
+from chalicelib.transports.http import HttpResponse
 from tests.fakes import lambda_runtime_api
 from tests.fakes.lambda_runtime_api import Function, Invocation, event
 from tests.support.patience import PATIENCE, stretched
@@ -27,6 +30,7 @@ def running() -> Iterator[Function]:
         yield function
         assert function.api.faults == []
         assert function.process.poll() is None
+        assert function.log()
 
 
 SECRET = "s3cret-of-the-edge"
@@ -66,6 +70,12 @@ def test_an_answer_has_its_status_and_headers_followed_by_its_body(running: Func
     assert headers["Cache-Control"] == "no-store"
     assert invocation.prelude["cookies"] == []
     assert invocation.trailers == {}
+
+
+def test_an_event_without_a_trace_has_not_that_of_the_event_before(running: Function) -> None:
+    assert events_of(ask(running, {}))[0]["trace"]
+    invocation = running.invoke(event(), traced=False)
+    assert events_of(invocation)[0]["trace"] == ""
 
 
 def test_chunks_are_sent_as_they_are_made(running: Function) -> None:
@@ -180,7 +190,9 @@ class TestStartup:
             assert function.process.wait(PATIENCE) == 1
             assert function.api.init_error
             assert function.api.init_error["errorType"] == f"Runtime.{error}"
-            assert error in function.log()
+            (logged,) = function.log()
+            assert logged["level"] == "error"
+            assert error in logged["exception"]
 
     def test_lambdas_import_paths_are_kept(self, tmp_path: Path) -> None:
         (tmp_path / "extra").mkdir()
@@ -224,6 +236,24 @@ class TestEdge:
     def test_without_an_edge_forwarded_headers_are_ignored(self, running: Function) -> None:
         headers = {"x-viewer-address": "192.0.2.1", "x-forwarded-for": "192.0.2.2"}
         assert events_of(ask(running, {}, headers=headers))[0]["ip"] == "203.0.113.9"
+
+
+def test_a_response_that_lambda_does_not_accept_is_closed() -> None:
+    class Body(Iterator[bytes]):
+        closed = False
+
+        def __next__(self) -> bytes:
+            return b"piece"
+
+        def close(self) -> None:
+            self.closed = True
+
+    body = Body()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(ConnectionRefusedError):
+        stream_runtime.RuntimeApi(address).send("1", HttpResponse(200, body))
+    assert body.closed
 
 
 def test_without_the_bootstrap_the_whole_answer_is_returned_at_once(

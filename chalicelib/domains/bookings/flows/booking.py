@@ -10,11 +10,10 @@ from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from chalicelib.core import clock, retry
-from chalicelib.core.clock import epoch_ms
+from chalicelib.core.clock import epoch_ms, iso
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.unit import AuditEvent
-from chalicelib.core.wire.schema import iso
 from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
 from chalicelib.domains.bookings.rules.slots import BusyEntry

@@ -9,11 +9,11 @@ from pydantic_core import from_json
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.clock import epoch_ms
+from chalicelib.core.clock import epoch_ms, iso
 from chalicelib.core.errors import NotFoundError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import DeletedResult, Id, Timestamp, Wire, iso, optional
+from chalicelib.core.wire.schema import DeletedResult, Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.store import bookings, time_off
 from chalicelib.domains.bookings.store.resources import RESOURCES

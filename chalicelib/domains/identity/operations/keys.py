@@ -10,12 +10,13 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.application.invoke import require_plan
 from chalicelib.core import clock
+from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConflictError, ForbiddenError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import MANAGER_ROLES, Audience
 from chalicelib.core.scopes import parse_grants
-from chalicelib.core.wire.schema import Id, Timestamp, Wire, iso, optional, printable
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional, printable
 from chalicelib.core.wire.times import Moment
 from chalicelib.domains.identity.store import accounts, api_keys, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow

@@ -10,12 +10,13 @@ from pydantic_core import to_json
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.clock import iso
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import ServedAs, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
-from chalicelib.core.wire.schema import Id, Wire, iso, optional
+from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.store import named_contacts
 from chalicelib.domains.identity.store import workspaces
