@@ -38,6 +38,7 @@ for name in (
     "LLM_PROVIDER",
     "LLM_BASE_URL",
     "LLM_API_KEY",
+    "LLM_API_KEY_SECRET",
 ):
     os.environ.pop(name, None)
 

@@ -54,18 +54,22 @@ class Settings:
     llm_base_url: str
     """Base URL of the chat completions API for the provider ``openai``."""
     llm_api_key: str = field(repr=False)
-    """The API key for that server."""
+    """The API key for that server, for local use."""
     llm_model: str
     """The model that drafts cards."""
     ai_drafts_per_day: int
     """Drafts that a workspace may request in a UTC day."""
     demo_balance: int
     """Kopecks that a new workspace adds to its owner's balance, for development."""
+    llm_api_key_secret: str = ""
+    """The ARN of the secret with that key, which is read at run time. The key takes precedence."""
     bedrock_profile: str = ""
     """The inference profile of calls to Bedrock, such as ``eu``."""
     edge_secret: str = field(default="", repr=False)
     """The secret that the edge adds to each request. If set, requests without it are refused, and
     the visitor's address and the host are those that the edge sends."""
+    edge_secret_previous: str = field(default="", repr=False)
+    """The edge's former secret, which is accepted as well while the edge changes to the new one."""
     demo_word_seconds: float = 0.0
     """Seconds that the embedded model takes for each word of a chat."""
     llm_unknown_output: int = UNKNOWN_OUTPUT
@@ -79,6 +83,13 @@ class Settings:
         are off.
         """
         return _providers(self.llm_provider)
+
+    @property
+    def edge_secrets(self) -> tuple[str, ...]:
+        """The accepted secrets of the edge, newest first. Empty if there is no edge."""
+        if not self.edge_secret:
+            return ()
+        return tuple(filter(None, (self.edge_secret, self.edge_secret_previous)))
 
     def table_name(self, table: str) -> str:
         """Return the full name of a table, such as ``workspace-dev-content``."""
@@ -134,6 +145,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         llm_provider=provider,
         llm_base_url=env("LLM_BASE_URL") or "https://api.openai.com/v1",
         llm_api_key=env("LLM_API_KEY", "").strip(),
+        llm_api_key_secret=env("LLM_API_KEY_SECRET", "").strip(),
         llm_model=env("LLM_MODEL", "").strip(),
         ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY") or "100"),
         demo_balance=int(env("DEMO_BALANCE") or "0"),
@@ -141,6 +153,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         or _PROFILES.get((env("AWS_REGION") or env("AWS_DEFAULT_REGION") or "")[:2], ""),
         demo_word_seconds=float(env("DEMO_WORD_SECONDS") or "0"),
         edge_secret=env("EDGE_SECRET", "").strip(),
+        edge_secret_previous=env("EDGE_SECRET_PREVIOUS", "").strip(),
         llm_unknown_output=_positive("LLM_UNKNOWN_OUTPUT", env("LLM_UNKNOWN_OUTPUT"))
         or UNKNOWN_OUTPUT,
     )

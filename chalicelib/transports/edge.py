@@ -1,7 +1,8 @@
 """Headers that the edge (CloudFront) adds to a request, and the proof that the edge added them.
 
 Anyone may find the origin's own address and send any header to it. So the edge adds a secret
-(``EDGE_SECRET``). Where a secret is configured, requests without it are refused.
+(``EDGE_SECRET``). Where a secret is configured, requests without it are refused. While the secret
+is replaced, the former one is accepted as well.
 """
 
 import hmac
@@ -24,9 +25,11 @@ def check(headers: Mapping[str, str]) -> None:
     Raises:
         ForbiddenError: the secret is missing or wrong.
     """
-    secret = settings().edge_secret
+    accepted = settings().edge_secrets
     received = headers.get(SECRET_HEADER, "").encode(errors="replace")
-    if secret and not hmac.compare_digest(received, secret.encode()):
+    # Each one is compared, so that the time does not depend on which one matches.
+    matches = [hmac.compare_digest(received, secret.encode()) for secret in accepted]
+    if accepted and not any(matches):
         raise ForbiddenError("Call the service at its public address.")
 
 

@@ -280,6 +280,7 @@ class Deployment:
                 "ApiStage": self.stage,
                 "BucketName": data["BucketName"],
                 "EdgeSecret": facts.edge_secret,
+                "EdgeSecretVersion": facts.edge_secret_version,
                 "WebAclArn": made["WebAclArn"],
                 "CertificateArn": made.get("CertificateArn", ""),
                 "SitesCertificateArn": made.get("SitesCertificateArn", ""),
@@ -310,17 +311,19 @@ class Deployment:
     def _set_base_url(self, resources: list[chalice_state.Resource], facts: StageFacts) -> None:
         """Set the base URL of functions and operators, which the edge stack determines.
 
-        Only a first deployment creates the functions without it.
+        Only a first deployment creates the functions without it. The edge sends its current secret
+        now, so functions no longer accept the former one.
         """
         client = self.account.client("lambda")
         with self.progress.step("Base URL"):
             for function in _functions(resources):
                 about = client.get_function_configuration(FunctionName=function)
                 variables = about["Environment"]["Variables"]
-                if variables.get("PUBLIC_URL") != facts.public_url:
-                    variables = {**variables, "PUBLIC_URL": facts.public_url}
+                wanted = {**variables, "PUBLIC_URL": facts.public_url}
+                wanted.pop("EDGE_SECRET_PREVIOUS", None)
+                if wanted != variables:
                     client.update_function_configuration(
-                        FunctionName=function, Environment={"Variables": variables}
+                        FunctionName=function, Environment={"Variables": wanted}
                     )
                     client.get_waiter("function_updated_v2").wait(FunctionName=function)
             self._publish(facts)

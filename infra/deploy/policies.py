@@ -30,7 +30,7 @@ class Access:
     """Rights of a function: the actions on rows of each table, and on each kind of object.
 
     ``indexes`` are the indexes of ``content`` that it queries. ``models`` allows it to call
-    Bedrock.
+    Bedrock, and to read the secret with the key of another provider.
 
     The rights are measured: ``tests/support/policy_check.py`` reports each right that is missing or
     not needed. A write in a transaction needs the right to that write, and a condition check needs
@@ -184,6 +184,9 @@ def policy(config: dict[str, Any], stage: str, function: str, target: Target) ->
             _allow("Models", "bedrock", ["InvokeModelWithResponseStream"], [models, profiles]),
             _allow("Profiles", "bedrock", ["GetInferenceProfile"], [profiles]),
         ]
+    if access.models and settings.llm_api_key_secret:
+        secret = settings.llm_api_key_secret
+        statements.append(_allow("ModelKey", "secretsmanager", ["GetSecretValue"], [secret]))
     return {"Version": "2012-10-17", "Statement": statements}
 
 

@@ -46,14 +46,17 @@ class StageFacts:
     true if the account's quota allows the scheduled jobs to reserve their one concurrent run.
     Without a reservation, overlapping runs share the work (ADR 13). ``stopped`` are functions that
     an operator has stopped; deployments keep them stopped. ``architecture`` overrides the config's.
-    ``variables`` are the operator's further variables of the service (docs/configuration.md), such
-    as ``LLM_API_KEY``; they override the config's.
+    ``variables`` are further variables of the service (docs/configuration.md), such as
+    ``LLM_API_KEY_SECRET``; they override the config's. ``edge_secret_previous`` is the secret that
+    the edge sends until the deployment has given it ``edge_secret``, if that is another one.
     """
 
     bucket: str = "${Bucket}"
     public_url: str = ""
     sites_domain: str = ""
     edge_secret: str = field(default="", repr=False)
+    edge_secret_version: str = ""
+    edge_secret_previous: str = field(default="", repr=False)
     table_prefix: str = "workspace"
     reserve_jobs: bool = False
     stopped: frozenset[str] = frozenset()
@@ -116,6 +119,7 @@ def environment(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dic
         "PUBLIC_URL": facts.public_url,
         "SITES_DOMAIN": facts.sites_domain,
         "EDGE_SECRET": facts.edge_secret,
+        "EDGE_SECRET_PREVIOUS": facts.edge_secret_previous,
     }
     shared = {
         **DEPLOYED,

@@ -23,18 +23,23 @@ def read(
     Without a domain, the base URL is CloudFront's, which is known once the edge stack exists.
     """
     edge = Stack(account, stage, "edge", Progress())
+    outputs = edge.outputs() or {}
     same = edge.parameters().get("Domain", "") == choices.domain
-    known = (edge.outputs() or {}).get("BaseUrl", "") if same else ""
-    key = _secret(account, data["LlmKeySecretArn"])
+    known = outputs.get("BaseUrl", "") if same else ""
+    arn = data["EdgeSecretArn"]
+    secret, version = _secret(account, arn)
+    sent = outputs.get("EdgeSecretVersion", version)
     return StageFacts(
         bucket=data["BucketName"],
         public_url=f"https://{choices.domain}" if choices.domain else known,
         sites_domain=choices.sites_domain,
         table_prefix=choices.table_prefix,
-        edge_secret=_secret(account, data["EdgeSecretArn"]),
+        edge_secret=secret,
+        edge_secret_version=version,
+        edge_secret_previous="" if sent == version else _secret(account, arn, VersionId=sent)[0],
         reserve_jobs=may_reserve(account, stage),
         stopped=frozenset(n for n in FUNCTIONS if _reserved(account, stage, n) == 0),
-        variables={"LLM_API_KEY": key} if key else {},
+        variables={"LLM_API_KEY_SECRET": data["LlmKeySecretArn"]},
     )
 
 
@@ -62,12 +67,12 @@ def unreserved(account: Account) -> int:
     return int(limits["UnreservedConcurrentExecutions"])
 
 
-def _secret(account: Account, arn: str) -> str:
-    """Return a secret's value; "" if it has none."""
+def _secret(account: Account, arn: str, **which: str) -> tuple[str, str]:
+    """Return a version of a secret, and its id. Both are "" if there is none."""
     try:
-        answer = account.client("secretsmanager").get_secret_value(SecretId=arn)
+        answer = account.client("secretsmanager").get_secret_value(SecretId=arn, **which)
     except ClientError as error:
         if code(error) == "ResourceNotFoundException":
-            return ""
+            return "", ""
         raise
-    return str(answer["SecretString"]).strip()
+    return str(answer["SecretString"]).strip(), str(answer["VersionId"])

@@ -14,7 +14,7 @@ ASKED = [Message("system", "Be request."), Message("user", "Ёж 🦔?")]
 
 
 def model(openai: OpenAiApi, **bounds: float) -> OpenAiModel:
-    return OpenAiModel(openai.url, KEY, **bounds)
+    return OpenAiModel(openai.url, lambda: KEY, **bounds)
 
 
 def speak(

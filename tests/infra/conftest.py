@@ -85,6 +85,7 @@ def stand_in(stack: str) -> str:
     real: dict[str, Any] = cfn_yaml.loads(template(stack))
     outputs = {name: {"Value": value} for name, value in STAND_INS[stack].items()}
     if stack == "edge":
+        outputs["EdgeSecretVersion"] = {"Value": {"Ref": "EdgeSecretVersion"}}
         outputs["BaseUrl"]["Value"] = {
             "Fn::If": ["HasDomain", {"Fn::Sub": "https://${Domain}"}, STAND_INS[stack]["BaseUrl"]]
         }

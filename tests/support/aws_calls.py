@@ -18,7 +18,7 @@ from botocore import handlers
 
 from chalicelib.engine import jobs
 from chalicelib.gateways import object_store
-from chalicelib.gateways.llm import demo
+from chalicelib.gateways.llm import api_key, demo
 from chalicelib.transports import chalice_app
 from chalicelib.transports.chat import chat_stream
 from infra.deploy import policies
@@ -29,6 +29,7 @@ API, JOBS, CHAT = "api_handler", "run-jobs", "chat-stream"
 PLACE = policies.Target("eu-central-1", "123456789012")
 BUCKET = "objects"
 MODELS = "models"
+MODEL_KEY = f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:llm-api-key-AbCdEf"
 KIND = "jobs"
 """Gateway name of the job handlers. The rights are complete once every kind of job has run."""
 OBJECT = "{object}"
@@ -77,6 +78,7 @@ def install() -> None:
         _record_gateway_use(f"objects.{method}", object_store.FolderStore, method, _without_ids)
         _enter(f"objects.{method}", object_store.S3Store, method)
     _record_gateway_use(MODELS, demo.DemoModel, "stream")
+    _enter(MODELS, api_key.SecretKey, "__call__")
     _follow_threads()
 
 
@@ -176,6 +178,8 @@ def rights(service: str, operation: str, params: dict[str, Any]) -> Iterator[Rig
     elif service == "s3":
         for action, resource in _S3[operation]:
             yield Right(f"s3:{action}", f"arn:aws:s3:::{resource}")
+    elif (service, operation) == ("secretsmanager", "GetSecretValue"):
+        yield Right("secretsmanager:GetSecretValue", params["SecretId"])
     else:
         yield from _BEDROCK[service, operation](params["modelId"])
 

@@ -97,6 +97,31 @@ class TestWithTheSecret:
         assert call("GET", "/s/bakery", BEHIND | {"Host": own["Host"]}).status == 404
 
 
+class TestWhileTheSecretIsReplaced:
+    @pytest.fixture(autouse=True)
+    def _two_secrets(
+        self, edge: None, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]
+    ) -> None:
+        monkeypatch.setenv("EDGE_SECRET_PREVIOUS", "the former one")
+        read_anew()
+
+    @pytest.mark.parametrize("secret", [SECRET, "the former one"])
+    def test_both_secrets_are_accepted(self, database: None, secret: str) -> None:
+        assert call("GET", "/api/health", {"X-Origin-Secret": secret}).status == 200
+
+    @pytest.mark.parametrize("headers", OUTSIDE)
+    def test_no_other_secret_is_accepted(self, database: None, headers: dict[str, str]) -> None:
+        assert call("GET", "/api/health", headers).status == 403
+
+
+def test_a_former_secret_alone_configures_no_edge(
+    monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None], database: None
+) -> None:
+    monkeypatch.setenv("EDGE_SECRET_PREVIOUS", "the former one")
+    read_anew()
+    assert call("GET", "/api/health", {}).status == 200
+
+
 class TestWithoutAnEdge:
     def test_forwarded_ips_are_ignored(self, owner: Owner, api: Api) -> None:
         headers = {"X-Viewer-Address": "192.0.2.1", "X-Forwarded-For": "192.0.2.2"}

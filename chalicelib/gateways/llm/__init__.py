@@ -204,9 +204,10 @@ def _provider(name: Provider) -> ChatModel:
 
             return DemoModel(settings().demo_word_seconds)
         case "openai":
+            from chalicelib.gateways.llm.api_key import api_key  # noqa: PLC0415
             from chalicelib.gateways.llm.openai import OpenAiModel  # noqa: PLC0415
 
-            return OpenAiModel(settings().llm_base_url, settings().llm_api_key)
+            return OpenAiModel(settings().llm_base_url, api_key())
         case "bedrock":
             from chalicelib.gateways.llm.bedrock import BedrockModel  # noqa: PLC0415
 

@@ -17,6 +17,7 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.text import cut_bytes
 from chalicelib.gateways.llm import STREAM_SECONDS, Event, FailureKind, ModelError, attempts
+from chalicelib.gateways.llm.api_key import ApiKey
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
 from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
 from chalicelib.gateways.llm.messages import Message
@@ -74,18 +75,21 @@ class _Session(requests.Session):
 
 
 class OpenAiModel:
-    """Server at a base URL, such as ``https://api.openai.com/v1``. The key may be empty."""
+    """Server at a base URL, such as ``https://api.openai.com/v1``. The key may be empty.
+
+    ``api_key`` returns the current key. It is called for each request.
+    """
 
     def __init__(
         self,
         base_url: str,
-        api_key: str,
+        api_key: ApiKey,
         *,
         connect_seconds: float = CONNECT_SECONDS,
         read_seconds: float = READ_SECONDS,
     ) -> None:
         self._url = base_url.rstrip("/") + "/chat/completions"
-        self._key = api_key
+        self._api_key = api_key
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._refused: dict[str, frozenset[str]] = {}  # model -> optional parts that it refuses
@@ -122,17 +126,18 @@ class OpenAiModel:
         cancellation: Cancellation,
     ) -> Generator[Event, None, None]:
         budget = MIN_BUDGET + BYTES_PER_OUTPUT_TOKEN * body["max_tokens"]
+        key = self._api_key()
         with (
             attempts.enforce_deadline(deadline, cancellation),
-            closing(self._send(body, deadline, cancellation)) as response,
+            closing(self._send(body, key, deadline, cancellation)) as response,
         ):
             try:
                 yield from read(_lines(response, deadline, budget), messages)
             except ProviderFailedError as failure:
-                raise self._failure(failure.code, str(failure), response) from None
+                raise _failure(failure.code, str(failure), key, response) from None
 
     def _send(
-        self, body: dict[str, Any], deadline: Deadline, cancellation: Cancellation
+        self, body: dict[str, Any], key: str, deadline: Deadline, cancellation: Cancellation
     ) -> requests.Response:
         """Return a response of status 200 with its body unread.
 
@@ -142,7 +147,7 @@ class OpenAiModel:
         while True:
             sent = _without(refused, body)
             with cancellation.register_sockets():
-                response = self._post(sent, deadline)
+                response = self._post(sent, key, deadline)
             if response.status_code == requests.codes.ok:
                 if refused:
                     self._refused[body["model"]] = refused
@@ -151,10 +156,11 @@ class OpenAiModel:
                 error = _read_beginning(response, deadline)
             newly_refused = _refused_parts(response.status_code, error, sent)
             if not newly_refused:
-                raise self._failure(response.status_code, error.decode(errors="replace"), response)
+                message = error.decode(errors="replace")
+                raise _failure(response.status_code, message, key, response)
             refused |= newly_refused
 
-    def _post(self, body: dict[str, Any], deadline: Deadline) -> requests.Response:
+    def _post(self, body: dict[str, Any], key: str, deadline: Deadline) -> requests.Response:
         if deadline.passed:
             raise ModelError("timeout", "The time was up before the provider answered.")
         try:
@@ -163,7 +169,7 @@ class OpenAiModel:
                     self._url,
                     json=body,
                     headers={"Accept": "text/event-stream", "Accept-Encoding": "identity"},
-                    auth=self._authorize,
+                    auth=partial(_authorize, key),
                     stream=True,
                     timeout=(
                         max(deadline.left(self._connect_seconds), 0.001),
@@ -182,26 +188,28 @@ class OpenAiModel:
             reason = f"The provider cannot be reached ({type(error).__name__})."
             raise ModelError("unavailable", reason) from None
 
-    def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Add the key. Used as ``auth``, so that a .netrc file does not replace the key."""
-        if self._key:
-            request.headers["Authorization"] = f"Bearer {self._key}"
-        return request
 
-    def _failure(self, status: object, message: str, response: requests.Response) -> ModelError:
-        """Return the error for a status. Log the provider's message without the key."""
-        if self._key:
-            message = message.replace(self._key, "<key>")
-        log.warning(
-            "model provider failed",
-            extra={"status": status, "provider_says": cut_bytes(message, _LOGGED_BYTES)},
-        )
-        wait = response.headers.get("Retry-After", "")
-        return ModelError(
-            _kind(status),
-            "The provider answered with " + (f"HTTP {status}." if status else "an error."),
-            retry_after=float(wait) if wait.isascii() and wait.isdigit() else None,
-        )
+def _authorize(key: str, request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Add the key. Used as ``auth``, so that a .netrc file does not replace the key."""
+    if key:
+        request.headers["Authorization"] = f"Bearer {key}"
+    return request
+
+
+def _failure(status: object, message: str, key: str, response: requests.Response) -> ModelError:
+    """Return the error for a status. Log the provider's message without the key."""
+    if key:
+        message = message.replace(key, "<key>")
+    log.warning(
+        "model provider failed",
+        extra={"status": status, "provider_says": cut_bytes(message, _LOGGED_BYTES)},
+    )
+    wait = response.headers.get("Retry-After", "")
+    return ModelError(
+        _kind(status),
+        "The provider answered with " + (f"HTTP {status}." if status else "an error."),
+        retry_after=float(wait) if wait.isascii() and wait.isdigit() else None,
+    )
 
 
 def _kind(status: object) -> FailureKind:

@@ -19,12 +19,14 @@ stack and region        parameters and outputs
                         Outputs: WebAclArn; CertificateArn with a Domain; SitesCertificateArn with
                         a SitesDomain.
 ``edge``                Parameters: Stage, ApiId, ApiStage, BucketName, EdgeSecret (its value;
-                        NoEcho); optional: WebAclArn, Domain, CertificateArn, HostedZoneId,
-                        SitesDomain, SitesCertificateArn, SitesHostedZoneId.
+                        NoEcho), EdgeSecretVersion (the value's id in Secrets Manager); optional:
+                        WebAclArn, Domain, CertificateArn, HostedZoneId, SitesDomain,
+                        SitesCertificateArn, SitesHostedZoneId.
                         Outputs: BaseUrl, for ``PUBLIC_URL``; DistributionId; DistributionDomain,
                         the target of the Domain's record; SitesDistributionDomain, the target
                         of the record of ``*.<SitesDomain>``, with a SitesDomain;
-                        ChatFunctionUrl, which answers 403 without the secret.
+                        ChatFunctionUrl, which answers 403 without the secret;
+                        EdgeSecretVersion, as given: the secret that the edge sends.
 ``alarms``              Parameters: Stage, ApiStage; TablePrefix ("workspace"); ApiName
                         ("workspace-api"); optional: AlarmEmail (AWS asks it to confirm),
                         MonthlyBudget (USD; of the whole account).

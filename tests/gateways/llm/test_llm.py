@@ -48,14 +48,14 @@ class TestAnswer:
 
     def test_no_key_is_sent_if_the_server_needs_none(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("x")]
-        speak(OpenAiModel(openai.url + "/", ""))
+        speak(OpenAiModel(openai.url + "/", str))
         assert openai.asked[0].target == "/v1/chat/completions"
         assert "authorization" not in openai.asked[0].headers
 
     def test_a_proxy_is_used(self, openai: OpenAiApi, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("http_proxy", openai.url.removesuffix("/v1"))
         openai.answers = [openai_api.saying("x"), openai_api.silent]
-        asking = OpenAiModel("http://models.example/v1", KEY, read_seconds=FOR_EVER)
+        asking = OpenAiModel("http://models.example/v1", lambda: KEY, read_seconds=FOR_EVER)
         assert speak(asking)[0] == "x"
         assert openai.asked[0].target == "http://models.example/v1/chat/completions"
         assert fail(asking, 0.3)[1].kind == "timeout"  # closes the socket
@@ -67,7 +67,7 @@ class TestAnswer:
         monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
         openai.answers = [openai_api.saying("x")]
         speak(model(openai))
-        speak(OpenAiModel(openai.url, ""))
+        speak(OpenAiModel(openai.url, str))
         assert openai.asked[0].headers["authorization"] == f"Bearer {KEY}"
         assert "authorization" not in openai.asked[1].headers
 

@@ -5,6 +5,7 @@ import logging
 import random
 import threading
 import traceback
+from functools import partial
 
 import pytest
 
@@ -96,14 +97,14 @@ class TestFailure:
     def test_a_server_that_is_down_is_unavailable(self, pauses: list[float]) -> None:
         with openai_api.serving() as gone:
             address = gone.url
-        said, error = fail(OpenAiModel(address, KEY))
+        said, error = fail(OpenAiModel(address, lambda: KEY))
         assert (said, error.kind, len(pauses)) == ([], "unavailable", 2)
         assert "127.0.0.1" not in str(error)
 
     def test_a_key_that_is_invalid_in_a_header_is_not_shown(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.saying("x")]
         for key in ("sk-ключ", "sk-a\nb"):
-            error = fail(OpenAiModel(openai.url, key))[1]
+            error = fail(OpenAiModel(openai.url, partial(str, key)))[1]
             assert "sk-" not in "".join(traceback.format_exception(error))
         assert openai.asked == []
 

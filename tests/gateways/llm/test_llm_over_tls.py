@@ -48,7 +48,7 @@ def provider(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def model(provider: str, api: OpenAiApi) -> ChatModel:
     if provider == "openai":
-        return OpenAiModel(api.url, "k", read_seconds=FOR_EVER)
+        return OpenAiModel(api.url, lambda: "k", read_seconds=FOR_EVER)
     return BedrockModel(
         endpoint_url=api.url.removesuffix("/v1"),
         region_name="eu-central-1",

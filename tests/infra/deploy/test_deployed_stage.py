@@ -36,6 +36,11 @@ class Deployments:
     checkout: Path
 
     @property
+    def key_arn(self) -> str:
+        client = self.aws.client("secretsmanager")
+        return str(client.describe_secret(SecretId="workspace-api/dev/llm-api-key")["ARN"])
+
+    @property
     def store(self) -> Store:
         return Store(self.aws.account, BUCKET)
 
@@ -121,10 +126,30 @@ def test_functions_have_the_variables_of_their_stage(
         "EDGE_SECRET": deployments.secret("edge-secret"),
         "LLM_PROVIDER": "bedrock",
         "LLM_MODEL": "nova-lite",
-        "LLM_API_KEY": "sk-1",
+        "LLM_API_KEY_SECRET": deployments.key_arn,
         "PYDANTIC_DISABLE_PLUGINS": "__all__",
         **(wrapper if function == CHAT else {}),
     }
+
+
+@pytest.mark.parametrize("function", [API, JOBS, CHAT])
+def test_functions_that_call_models_may_read_the_models_key_and_no_other_secret(
+    deployments: Deployments, function: str
+) -> None:
+    role = f"{API}-api_handler" if function == API else function
+    answer = deployments.aws.client("iam").get_role_policy(RoleName=role, PolicyName=role)
+    grants = [
+        (each["Action"], each["Resource"])
+        for each in answer["PolicyDocument"]["Statement"]
+        if "secretsmanager" in json.dumps(each)
+    ]
+    read = (["secretsmanager:GetSecretValue"], [deployments.key_arn])
+    assert grants == ([] if function == JOBS else [read])
+
+
+def test_no_function_has_the_models_key_in_its_variables(deployments: Deployments) -> None:
+    for function in (API, JOBS, CHAT):
+        assert "sk-1" not in json.dumps(deployments.variables(function))
 
 
 def test_roles_are_pinned_to_region_and_account(deployments: Deployments) -> None:

@@ -122,7 +122,7 @@ class TestRights:
             "foundation-model/amazon.nova",
         }
 
-    @pytest.mark.parametrize("service", ["s3", "bedrock-runtime", "sqs"])
+    @pytest.mark.parametrize("service", ["s3", "bedrock-runtime", "secretsmanager", "sqs"])
     def test_unsupported_operation_is_an_error(self, service: str) -> None:
         with pytest.raises(KeyError):
             list(rights(service, "SendMessage", {}))

@@ -19,7 +19,8 @@ DEPLOYED = StageFacts(
     public_url="https://d1.cloudfront.example",
     edge_secret="known to the edge",
     table_prefix="bakery",
-    variables={"LLM_PROVIDER": "openai", "LLM_API_KEY": "sk-1"},
+    edge_secret_previous="the former one",
+    variables={"LLM_PROVIDER": "openai", "LLM_API_KEY_SECRET": "arn:of:the:key"},
 )
 FUNCTIONS = list(policies.FUNCTIONS)
 EVERYWHERE = {"LLM_PROVIDER", "LLM_MODEL", "PYDANTIC_DISABLE_PLUGINS"}
@@ -53,8 +54,9 @@ class TestEveryFunction:
             "OBJECT_STORE": "s3://workspace-dev-1-eu-central-1",
             "PUBLIC_URL": "https://d1.cloudfront.example",
             "EDGE_SECRET": "known to the edge",
+            "EDGE_SECRET_PREVIOUS": "the former one",
             "LLM_PROVIDER": "openai",
-            "LLM_API_KEY": "sk-1",
+            "LLM_API_KEY_SECRET": "arn:of:the:key",
             "LLM_MODEL": "nova-lite",
             "PYDANTIC_DISABLE_PLUGINS": "__all__",
             **(wrapper if function == "chat-stream" else {}),
@@ -140,7 +142,7 @@ def test_invalid_settings_are_named(stage: str, facts: StageFacts, said: str) ->
 
 def test_secrets_are_not_shown() -> None:
     assert "known to the edge" not in repr(DEPLOYED)
-    assert "sk-1" not in repr(DEPLOYED)
+    assert "the former one" not in repr(DEPLOYED)
 
 
 def test_writing_again_replaces_the_former_config(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "bedrock-runtime": ("converse_stream", {"modelId": "m", "messages": []}),
     "dynamodb": ("get_item", {"TableName": "t", "Key": {"pk": {"S": "a"}}}),
     "s3": ("put_object", {"Bucket": "ours", "Key": "k", "Body": b"x", "ExpectedBucketOwner": "1"}),
+    "secretsmanager": ("get_secret_value", {"SecretId": "arn:aws:secretsmanager:a:1:secret:k"}),
     "sts": ("get_caller_identity", {}),
 }
 

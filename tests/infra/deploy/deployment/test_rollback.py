@@ -29,14 +29,11 @@ class TestRollback:
         commit(checkout, "app = 2\n")
         second = deploy()
         assert code(aws) != before
-        secrets = aws.client("secretsmanager")
-        secrets.put_secret_value(SecretId="workspace-api/dev/llm-api-key", SecretString="sk-2")
         result = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
         assert code(aws) == before
         assert result == first
         assert is_whole(aws, store, first)
         about = aws.client("lambda").get_function_configuration(FunctionName=CHAT)
-        assert about["Environment"]["Variables"]["LLM_API_KEY"] == "sk-2"
         assert about["Environment"]["Variables"]["PUBLIC_URL"] == "https://d1.cloudfront.example"
         # And forth again, from a machine that has neither.
         elsewhere = aws.deployment(new_checkout(checkout.parent / "other"))
