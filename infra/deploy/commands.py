@@ -41,7 +41,7 @@ def _require_confirmation(question: str) -> None:
         click.ClickException: stdin is not a terminal.
         click.Abort: the answer is no.
     """
-    if not sys.stdin.isatty():
+    if not _is_at_terminal():
         raise click.ClickException("Nobody is there to be asked. Give --yes.")
     click.confirm(question, abort=True, err=True)
 
@@ -54,47 +54,51 @@ def _print(result: dict[str, Any]) -> None:
     click.echo(json.dumps(result, ensure_ascii=False))
 
 
-def _run_smoke_test(result: dict[str, Any]) -> None:
-    """Run the smoke test on a deployed stage, if its host name resolves; print the failures.
+def _run_smoke_test(deployment: "Deployment", result: dict[str, Any]) -> None:
+    """Run the smoke test on a deployed stage, if its host name resolves.
+
+    The checks go to stderr, and ``smoke`` of the result becomes "ok", "failed" or "skipped".
 
     Raises:
-        click.ClickException: a check failed.
+        click.ClickException: the stage has no edge.
     """
-    from infra.deploy import smoke  # noqa: PLC0415  as above
+    from infra.deploy import deployed_stage, smoke  # noqa: PLC0415  as above
 
     url = result["baseUrl"]
     if url is None:
         _print(result)
         raise click.ClickException("There is no edge to look through. Run deploy to make it.")
+    result["smoke"] = "skipped"
     for record in result["records"]:
         click.echo("DNS record: {name} {type} {value}".format(**record), err=True)
     if result["stopped"]:
-        result["smoke"] = "skipped"
-        _print(result)
         click.echo(f"{url} answers nothing while functions are kept from running.", err=True)
         return
     if result["records"] and not smoke.is_in_dns(url):
-        result["smoke"] = "skipped"
-        _print(result)
         click.echo(
             f"{url} is in no DNS yet. Make the records above, then run "
-            f"python -m infra smoke --url {url}",
+            f"{_command(deployment, 'smoke')}",
             err=True,
         )
         return
     click.echo(f"Smoke test of {url} …", err=True)
     smoke.wait_until_healthy(url)
     origins = tuple(filter(None, (result["apiUrl"], result["chatUrl"])))
-    checks = list(smoke.run(smoke.Target(url, origins=origins)))
+    target = smoke.Target(url, origins=origins, edge_secret=deployed_stage.edge_secret(deployment))
+    checks = list(smoke.run(target))
     click.echo(smoke.table(checks), err=True)
     result["smoke"] = "failed" if any(check.ok is False for check in checks) else "ok"
-    _print(result)
     click.echo(url, err=True)
+
+
+def _command(deployment: "Deployment", name: str) -> str:
+    """Return a command of this program for a stage, for the operator to run."""
+    return f"python -m infra {name} --stage {deployment.stage} --region {deployment.account.region}"
+
+
+def _require_success(result: dict[str, Any], advice: str) -> None:
     if result["smoke"] == "failed":
-        msg = (
-            "It is deployed, but does not answer as it should: see the table above. "
-            f"python -m infra rollback --stage {result['stage']} puts an earlier release back."
-        )
+        msg = f"It is deployed, but does not answer as it should: see above. {advice}"
         raise click.ClickException(msg)
 
 
@@ -108,6 +112,11 @@ def _run_smoke_test(result: dict[str, Any]) -> None:
 @click.option("--alarm-email", help="Where alarms go; AWS asks that address to confirm.")
 @click.option("--table-prefix", help="Of restored tables; 'workspace' for the stage's own.")
 @click.option("--allow-dirty", is_flag=True, help="Deploy changes that are in no commit.")
+@click.option(
+    "--rollback-on-failure",
+    is_flag=True,
+    help="If the smoke test fails, put the release before back without asking.",
+)
 @_BREAK
 @_PYTHON
 @_YES
@@ -117,6 +126,7 @@ def deploy(  # noqa: PLR0913  one for each option
     python: str | None,
     *,
     allow_dirty: bool,
+    rollback_on_failure: bool,
     break_lock: bool,
     yes: bool,
     **choices: str | None,
@@ -126,7 +136,7 @@ def deploy(  # noqa: PLR0913  one for each option
     Options that are left out keep their deployed values. To finish a deployment that was
     interrupted, run it again.
     """
-    from infra.deploy import doctor  # noqa: PLC0415  as above
+    from infra.deploy import deployed_stage, doctor  # noqa: PLC0415  as above
     from infra.deploy.deployment import DeployOptions  # noqa: PLC0415  as above
     from infra.deploy.package import build as package  # noqa: PLC0415  as above
 
@@ -136,7 +146,38 @@ def deploy(  # noqa: PLR0913  one for each option
     if not yes:
         deployment.confirm = _confirm
     options = DeployOptions(stage, choices, allow_dirty, break_lock, python)
-    _run_smoke_test(deployment.deploy(options))
+    result = deployment.deploy(options)
+    _run_smoke_test(deployment, result)
+    earlier = deployed_stage.earlier_release(deployment) if result["smoke"] == "failed" else None
+    if earlier is None:
+        _print(result)
+        _require_success(
+            result, "There is no earlier release to go back to: correct it, and deploy."
+        )
+        return
+    back = f"{_command(deployment, 'rollback')} --release {earlier}"
+    try:
+        if rollback_on_failure or _wants_rollback(earlier):
+            restored = deployment.rollback(earlier, break_lock=False, python=python)
+            result["rolledBackTo"] = restored["release"]
+            _run_smoke_test(deployment, restored)
+            result["smokeAfterRollback"] = restored["smoke"]
+            back = f"The release {earlier} was put back; its smoke test: {restored['smoke']}."
+        else:
+            back = f"This puts the release before back: {back}"
+    finally:
+        _print(result)
+    _require_success(result, back)
+
+
+def _wants_rollback(release: str) -> bool:
+    """Ask whether to roll back. Without a terminal, the answer is no."""
+    question = f"Put the release {release} back now? Data stays as it is."
+    return _is_at_terminal() and click.confirm(question, err=True)
+
+
+def _is_at_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 @click.command()
@@ -151,7 +192,10 @@ def rollback(
     """Deploy an earlier release's code to the functions. Data and edge stay as they are."""
     deployment = _deployment(stage, region)
     click.echo("The code goes back; data stays as it is.", err=True)
-    _run_smoke_test(deployment.rollback(release, break_lock=break_lock, python=python))
+    result = deployment.rollback(release, break_lock=break_lock, python=python)
+    _run_smoke_test(deployment, result)
+    _print(result)
+    _require_success(result, f"{_command(deployment, 'releases')} lists the releases.")
 
 
 @click.command("releases")
@@ -206,7 +250,7 @@ def destroy(  # noqa: PLR0913  one for each option
 
 
 def _prompt_for_stage(stage: str) -> str:
-    if not sys.stdin.isatty():
+    if not _is_at_terminal():
         msg = f"Nobody is there to be asked. Give --yes-delete-the-data-of {stage}."
         raise click.ClickException(msg)
     answer: str = click.prompt(f"All data of {stage} will be gone. Type its name", err=True)
@@ -214,16 +258,31 @@ def _prompt_for_stage(stage: str) -> str:
 
 
 @click.command()
-@click.option("--url", help="Base URL. Default: that of make dev, by PORT.")
+@click.option("--url", help="Base URL. Default: that of the stage, or of make dev, by PORT.")
+@click.option("--stage", help="A deployed stage. Its edge's secret is needed to probe streaming.")
+@_REGION
 @click.option("--key", help="An API key, to list the tools of.")
 @click.option("--agent", help="A bot to ask something; its owner pays for the answer.")
 @click.option("--bot-key", help="A key of the bot, if it is private.")
+@click.option("--site-page", help="The URL of a page of a site.")
 @click.option("--origin", "origins", multiple=True, help="An address that only the edge may call.")
-def smoke(url: str | None, origins: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  the rest of ``Target``
+def smoke(
+    url: str | None,
+    stage: str | None,
+    region: str | None,
+    origins: tuple[str, ...],
+    **options: Any,  # noqa: ANN401  the rest of ``Target``
+) -> None:
     """Check from outside whether each surface of a running service answers."""
+    from infra.deploy import deployed_stage  # noqa: PLC0415  as above
     from infra.deploy import smoke as outside  # noqa: PLC0415  as above
     from infra.local.stack import LocalStack  # noqa: PLC0415  as above
 
+    if stage is not None:
+        deployment = _deployment(stage, region)
+        base, behind = deployed_stage.addresses(deployment)
+        url, origins = url or base, origins or behind
+        options["edge_secret"] = deployed_stage.edge_secret(deployment)
     url = url or LocalStack.from_environment().url
     if not re.match(r"https?://[^/]", url):
         msg = f'--url is "{url}"; expected a base URL such as https://api.example.com.'

@@ -1,19 +1,23 @@
 """Smoke test of a running service from outside: checks the answers of each of its surfaces.
 
 It works with any base URL, such as that of ``make dev`` or of a deployed stage, and changes no
-data. Only if a bot is given, it sends one question, and the bot's owner pays for the answer.
+data. Only if a bot is given, it sends one question, and the bot's owner pays for the answer. The
+probe for streaming costs nothing.
 """
 
 import json
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import requests
+
+from chalicelib.transports.chat import stream_probe
 
 CHAT = "/api/agents/public/chat-stream"
 TIMEOUT = (5.0, 35.0)
@@ -22,6 +26,11 @@ HEALTHY_SECONDS = 120.0
 """Longest time, in seconds, until a new distribution's name resolves on this machine."""
 AT_ONCE = 0.1
 """Seconds. Streaming cannot be judged from an answer that is complete this soon."""
+PROBE_FIRST = 15.0
+"""Longest time, in seconds, until the probe's first event. A cold start takes a few seconds."""
+PROBE_APART = stream_probe.PAUSE_SECONDS / 2
+"""Least time, in seconds, between two events of the probe. A layer that buffers sends them at once.
+"""
 UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 """An id that no record has: the example of the ULID specification."""
 
@@ -34,7 +43,8 @@ class FailedError(Exception):
 class Target:
     """The service to check: ``url`` without a trailing slash, and optional inputs.
 
-    ``origins`` are URLs behind the edge that must refuse requests without its secret.
+    ``origins`` are URLs behind the edge that must refuse requests without its secret, which is
+    ``edge_secret``. ``site_page`` is the URL of a page of a site.
     """
 
     url: str
@@ -42,6 +52,8 @@ class Target:
     agent: str | None = None
     bot_key: str | None = None
     origins: tuple[str, ...] = ()
+    edge_secret: str = field(default="", repr=False)
+    site_page: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,15 +230,38 @@ def _chat(target: Target) -> str:
     return f"first event after {first:.2f} s, last after {last:.2f} s"
 
 
-def _tools(target: Target) -> str:
-    if target.key is None:
-        return "not tried: give --key"
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+def _probe(target: Target) -> str:
+    """Check that a stream passes each layer piece by piece, by the times of its events."""
+    if not target.edge_secret:
+        return "not tried: needs the edge's secret; give --stage"
     headers = {
-        "Authorization": f"Bearer {target.key}",
-        "Accept": "application/json, text/event-stream",
+        stream_probe.TOKEN_HEADER: stream_probe.token(target.edge_secret),
+        "Accept-Encoding": "identity",
     }
+    url, began = target.url + stream_probe.PATH, time.monotonic()
+    with requests.get(url, headers=headers, timeout=TIMEOUT, stream=True) as answer:
+        if answer.status_code != requests.codes.ok:
+            msg = f"expected status 200; came {answer.status_code} {answer.text[:120]}"
+            raise FailedError(msg)
+        lines = answer.iter_lines(chunk_size=1)
+        times = [time.monotonic() - began for line in lines if line.startswith(b"data: ")]
+    came = ", ".join(f"{at:.2f}" for at in times)
+    _expect(f"{stream_probe.EVENTS} events", len(times) == stream_probe.EVENTS, came)
+    _expect(f"the first event within {PROBE_FIRST:.0f} s", times[0] < PROBE_FIRST, came)
+    apart = all(later - earlier >= PROBE_APART for earlier, later in pairwise(times))
+    _expect(f"{PROBE_APART} s between events (a layer buffers)", apart, f"after {came} s")
+    return f"events after {came} s"
+
+
+def _tools(target: Target) -> str:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    headers = {"Accept": "application/json, text/event-stream"}
+    if target.key is not None:
+        headers["Authorization"] = f"Bearer {target.key}"
     answer = _send("POST", f"{target.url}/api/mcp", json=message, headers=headers)
+    if target.key is None:
+        _failure(answer, {401}, {"unauthorized"})
+        return "not tried: give --key; without one, it is refused as it should be"
     _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
     try:
         tools = answer.json()["result"]["tools"]
@@ -245,11 +280,22 @@ def _blog(target: Target) -> None:
 
 
 def _widget(target: Target) -> None:
-    _page(_send("GET", f"{target.url}/widget.js"), "text/javascript")
+    answer = _send("GET", f"{target.url}/widget.js")
+    _page(answer, "text/javascript")
+    _expect("the script that calls the chat", CHAT.lstrip("/") in answer.text, answer.text)
 
 
-def _page(answer: requests.Response, kind: str) -> None:
-    _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+def _site(target: Target) -> str | None:
+    if target.site_page is not None:
+        _page(_send("GET", target.site_page), "text/html")
+        return None
+    answer = _send("GET", f"{target.url}/s/no-such-site-{uuid4().hex[:8]}")
+    _page(answer, "text/html", requests.codes.not_found)
+    return "an unknown site has its notice; give --site-page to check a page"
+
+
+def _page(answer: requests.Response, kind: str, status: int = requests.codes.ok) -> None:
+    _expect(f"status {status}", answer.status_code == status, answer.status_code)
     _expect(kind, _type(answer) == kind, _type(answer))
     guard = answer.headers.get("X-Content-Type-Options")
     _expect("X-Content-Type-Options: nosniff", guard == "nosniff", guard)
@@ -292,9 +338,11 @@ CHECKS: dict[str, Callable[[Target], str | None]] = {
     "no key, made-up key": _no_key,
     "chat: preflight": _preflight,
     "chat: unknown bot": _no_bot,
+    "chat: probe streams": _probe,
     "chat: answer streams": _chat,
     "tools/list": _tools,
     "blog": _blog,
+    "site page": _site,
     "widget.js": _widget,
     "openapi.json": _openapi,
     "files are sandboxed": _files,

@@ -27,16 +27,16 @@ def read(
     same = edge.parameters().get("Domain", "") == choices.domain
     known = outputs.get("BaseUrl", "") if same else ""
     arn = data["EdgeSecretArn"]
-    secret, version = _secret(account, arn)
+    current, version = secret(account, arn)
     sent = outputs.get("EdgeSecretVersion", version)
     return StageFacts(
         bucket=data["BucketName"],
         public_url=f"https://{choices.domain}" if choices.domain else known,
         sites_domain=choices.sites_domain,
         table_prefix=choices.table_prefix,
-        edge_secret=secret,
+        edge_secret=current,
         edge_secret_version=version,
-        edge_secret_previous="" if sent == version else _secret(account, arn, VersionId=sent)[0],
+        edge_secret_previous="" if sent == version else secret(account, arn, VersionId=sent)[0],
         reserve_jobs=may_reserve(account, stage),
         stopped=frozenset(n for n in FUNCTIONS if _reserved(account, stage, n) == 0),
         variables={"LLM_API_KEY_SECRET": data["LlmKeySecretArn"]},
@@ -67,7 +67,7 @@ def unreserved(account: Account) -> int:
     return int(limits["UnreservedConcurrentExecutions"])
 
 
-def _secret(account: Account, arn: str, **which: str) -> tuple[str, str]:
+def secret(account: Account, arn: str, **which: str) -> tuple[str, str]:
     """Return a version of a secret, and its id. Both are "" if there is none."""
     try:
         answer = account.client("secretsmanager").get_secret_value(SecretId=arn, **which)

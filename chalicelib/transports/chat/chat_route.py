@@ -1,7 +1,8 @@
-"""Route of the bot chat: preflight, refusals, and CORS headers for pages of any origin.
+"""Route of the bot chat: preflight, refusals, and headers for streams and pages of any origin.
 
 The chat is not an API Gateway route, because API Gateway buffers answers. On AWS a separate
-function serves it (``function_url``); locally, the development server does. Both call ``serve``.
+function serves it (``function_url``); locally, the development server does. Both call ``answer``
+within ``POLICY.handle``.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,11 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, check_size
 PATH = "/api/agents/public/chat-stream"
 MAX_CHAT_BODY_BYTES = 160_000
 """A message has up to 10,000 characters, and JSON may escape each in twelve bytes."""
+STREAM_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
 POLICY = cors.Policy(
     methods="POST",
     headers="Content-Type, Idempotency-Key",
@@ -21,20 +27,19 @@ POLICY = cors.Policy(
 """Widgets run on any page, including pages in sandboxed frames."""
 
 Handler = Callable[[HttpRequest], HttpResponse]
-Admit = Callable[[HttpRequest], None]
 
 
-def serve(request: HttpRequest, handler: Handler, admit: Admit | None = None) -> HttpResponse:
-    """Answer a request. The handler runs for POST; its errors are returned in the envelope.
+def serve(request: HttpRequest, handler: Handler) -> HttpResponse:
+    """Answer a request, with errors in the envelope and CORS headers."""
+    return POLICY.handle(request, lambda incoming: answer(incoming, handler))
 
-    ``admit`` checks every request first, and raises an error for requests that it refuses.
+
+def answer(request: HttpRequest, handler: Handler) -> HttpResponse:
+    """Answer a preflight request, or run the handler for POST.
+
+    Raises:
+        AppError: another method, a body that is too large, or an error of the handler.
     """
-    return POLICY.handle(request, lambda incoming: _answer(incoming, handler, admit))
-
-
-def _answer(request: HttpRequest, handler: Handler, admit: Admit | None) -> HttpResponse:
-    if admit:
-        admit(request)
     if request.method == "OPTIONS":
         return POLICY.preflight(request)
     if request.method != "POST":

@@ -27,7 +27,7 @@ from chalicelib.domains.chat.flows.chat_answer import (
 from chalicelib.domains.chat.flows.chat_replays import Replay
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.engine import visitors
-from chalicelib.transports.chat.chat_route import MAX_CHAT_BODY_BYTES
+from chalicelib.transports.chat.chat_route import MAX_CHAT_BODY_BYTES, STREAM_HEADERS
 from chalicelib.transports.http import (
     CSRF_HEADER,
     TEXT_TYPE,
@@ -37,11 +37,6 @@ from chalicelib.transports.http import (
     json_object,
 )
 
-STREAM_HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",
-}
 PING = b": ping\n\n"
 
 

@@ -7,9 +7,11 @@ from urllib.parse import parse_qs
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.transports import edge
-from chalicelib.transports.chat import chat_route
+from chalicelib.transports.chat import chat_route, stream_probe
 from chalicelib.transports.chat.chat_route import Handler
 from chalicelib.transports.http import HttpRequest, HttpResponse
+
+_PATHS = (chat_route.PATH, stream_probe.PATH)
 
 
 def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
@@ -19,12 +21,15 @@ def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
     204 until the function timed out (nitro issue 4417, aws-lambda-web-adapter issue 499).
     """
 
-    def admit(request: HttpRequest) -> None:
+    def answer(request: HttpRequest) -> HttpResponse:
         edge.check(request.headers)
-        if event.get("rawPath") != chat_route.PATH:
-            raise NotFoundError("No such path.")
+        if request.route == chat_route.PATH:
+            return chat_route.answer(request, handler)
+        if request.route == stream_probe.PATH:
+            return stream_probe.handle(request)
+        raise NotFoundError("No such path.")
 
-    response = chat_route.serve(_request(event), handler, admit)
+    response = chat_route.POLICY.handle(_request(event), answer)
     return response if response.body else response._replace(status=HTTPStatus.OK, body=b"\n")
 
 
@@ -46,10 +51,10 @@ def _request(event: dict[str, Any]) -> HttpRequest:
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     if cookies := event.get("cookies"):
         headers["cookie"] = "; ".join(cookies)
-    body = event.get("body") or ""
+    path, body = event.get("rawPath"), event.get("body") or ""
     return HttpRequest(
         method=http.get("method", ""),
-        route=chat_route.PATH,
+        route=path if path in _PATHS else "unrouted",
         headers=headers,
         query=parse_qs(event.get("rawQueryString") or "", keep_blank_values=True),
         body=base64.b64decode(body)

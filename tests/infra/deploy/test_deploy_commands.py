@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from moto import mock_aws
 
-from infra.deploy import commands, destruction, doctor, published_settings, smoke
+from infra.deploy import commands, deployed_stage, destruction, doctor, published_settings, smoke
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Change
 from infra.deploy.deployment import Deployment, DeployOptions
@@ -88,7 +88,83 @@ class TestDeploy:
         status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
         assert (status, printed["smoke"]) == (1, "failed")
         assert "FAILED  health" in said
-        assert "python -m infra rollback --stage dev" in said
+        assert "There is no earlier release to go back to" in said
+
+    @pytest.fixture
+    def rolled_back(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """The releases that were put back. The release R1 is before the deployed one."""
+        names: list[str] = []
+
+        def rollback(_: Deployment, name: str, **__: Any) -> dict[str, Any]:
+            names.append(name)
+            return RESULT | {"release": name}
+
+        monkeypatch.setattr(Deployment, "rollback", rollback)
+        monkeypatch.setattr(deployed_stage, "earlier_release", lambda _: "R1")
+        return names
+
+    def test_a_failed_smoke_test_names_the_command_that_rolls_back(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        wanted: list[DeployOptions],
+        rolled_back: list[str],
+    ) -> None:
+        self.look(monkeypatch, ok=False)
+        status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
+        assert (status, printed, rolled_back) == (1, RESULT | {"smoke": "failed"}, [])
+        command = "python -m infra rollback --stage dev --region eu-central-1 --release R1"
+        assert said.splitlines()[-1].endswith(command)
+
+    def test_a_failed_smoke_test_rolls_back_if_that_was_requested(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        wanted: list[DeployOptions],
+        rolled_back: list[str],
+    ) -> None:
+        self.look(monkeypatch, ok=False)
+        options = ("--stage", "dev", "--yes", "--rollback-on-failure")
+        status, printed, said = run(commands.deploy, *options)
+        assert (status, rolled_back) == (1, ["R1"])
+        outcome = {"smoke": "failed", "rolledBackTo": "R1", "smokeAfterRollback": "failed"}
+        assert printed == RESULT | outcome
+        assert "The release R1 was put back; its smoke test: failed." in said
+
+    @pytest.mark.parametrize("answer", ["y", "n", ""])
+    def test_a_failed_smoke_test_offers_the_rollback_at_a_terminal(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        wanted: list[DeployOptions],
+        rolled_back: list[str],
+        answer: str,
+    ) -> None:
+        self.look(monkeypatch, ok=False)
+        asked: list[str] = []
+
+        def confirm(question: str, **_: Any) -> bool:
+            asked.append(question)
+            return answer == "y"
+
+        monkeypatch.setattr(commands, "_is_at_terminal", lambda: True)
+        monkeypatch.setattr(click, "confirm", confirm)
+        status, _, _ = run(commands.deploy, "--stage", "dev", "--yes")
+        assert (status, rolled_back) == (1, ["R1"] if answer == "y" else [])
+        assert asked == ["Put the release R1 back now? Data stays as it is."]
+
+    def test_a_rollback_that_fails_leaves_the_result_of_the_deployment(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        wanted: list[DeployOptions],
+        rolled_back: list[str],
+    ) -> None:
+        def refuse(*_: Any, **__: Any) -> None:
+            raise click.ClickException("AWS refused.")
+
+        self.look(monkeypatch, ok=False)
+        monkeypatch.setattr(Deployment, "rollback", refuse)
+        options = ("--stage", "dev", "--yes", "--rollback-on-failure")
+        status, printed, said = run(commands.deploy, *options)
+        assert (status, printed) == (1, RESULT | {"smoke": "failed"})
+        assert "AWS refused." in said
 
     def test_deploy_skips_checks_of_stopped_functions(
         self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
@@ -113,7 +189,8 @@ class TestDeploy:
         assert (status, printed["smoke"]) == (0, "ok" if made else "skipped")
         assert "DNS record: api.example.com CNAME d1.cloudfront.example" in said
         assert bool(targets) is made
-        assert (f"python -m infra smoke --url {url}" in said) is not made
+        command = "python -m infra smoke --stage dev --region eu-central-1"
+        assert (command in said) is not made
 
     def test_deploy_requires_confirmation(self, wanted: list[DeployOptions]) -> None:
         status, printed, said = run(commands.deploy, "--stage", "dev")
@@ -210,6 +287,31 @@ class TestSmoke:
         assert run(commands.smoke)[1]["url"] == "http://127.0.0.1:8220"
         assert run(commands.smoke, "--url", "https://a.example/")[1]["url"] == "https://a.example"
         assert looked == ["http://127.0.0.1:8220", "https://a.example"]
+
+    def test_smoke_of_a_stage_uses_its_addresses_and_its_edges_secret(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked: list[smoke.Target] = []
+
+        def look(target: smoke.Target) -> Iterator[Check]:
+            looked.append(target)
+            yield Check("health", ok=True, why="")
+
+        monkeypatch.setattr(smoke, "run", look)
+        monkeypatch.setattr(deployed_stage, "addresses", lambda _: ("https://a.example", ("o",)))
+        monkeypatch.setattr(deployed_stage, "edge_secret", lambda _: "of the edge")
+        status, printed, said = run(commands.smoke, "--stage", "dev", "--key", "k")
+        assert (status, printed["url"]) == (0, "https://a.example")
+        target = smoke.Target(
+            "https://a.example", key="k", origins=("o",), edge_secret="of the edge"
+        )
+        assert looked == [target]
+        assert "of the edge" not in f"{printed} {said} {target}"
+
+    def test_smoke_of_a_stage_that_is_not_deployed_is_an_error(self) -> None:
+        status, _, said = run(commands.smoke, "--stage", "dev")
+        assert status == 1
+        assert "The stage dev is not deployed in eu-central-1" in said
 
     @pytest.mark.parametrize(
         ("port", "arguments", "says"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from infra.deploy import published_settings, releases
+from infra.deploy import deployed_stage, published_settings, releases
 from infra.deploy.aws import gateway
 from infra.deploy.aws.store import Store
 from infra.deploy.deployment import DeployOptions
@@ -177,6 +177,14 @@ def test_published_settings_contain_no_secret(deployments: Deployments) -> None:
         "OBJECT_STORE": f"s3://{BUCKET}",
         "PUBLIC_URL": "https://d1.cloudfront.example",
     }
+
+
+def test_the_commands_find_the_addresses_the_secret_and_the_release_before(story: Story) -> None:
+    deployment = story.aws.deployment()
+    origins = (story.second["apiUrl"], story.second["chatUrl"])
+    assert deployed_stage.addresses(deployment) == (story.second["baseUrl"], origins)
+    assert deployed_stage.edge_secret(deployment) == story.secret("edge-secret")
+    assert deployed_stage.earlier_release(deployment) == story.first["release"]
 
 
 class TestGateway:

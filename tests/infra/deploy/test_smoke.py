@@ -22,11 +22,12 @@ from infra.deploy import smoke
 from infra.deploy.package import build as package
 from infra.deploy.smoke import Check, Target
 from infra.local import devserver
-from tests.conftest import Owner
+from tests.conftest import Api, Owner
+from tests.factories.examples import Things
 from tests.support.patience import stretched
 from tests.transports.conftest import LocalServer, serving
 
-UNTRIED = {"chat: answer streams", "tools/list", "origins refuse"}
+UNTRIED = {"chat: probe streams", "chat: answer streams", "tools/list", "origins refuse"}
 
 
 def outcomes(target: Target) -> dict[str, Check]:
@@ -69,6 +70,21 @@ def test_tools_and_a_bot_are_checked_with_a_key(url: str, new_owner: Callable[..
     assert checks["tools/list"].why.endswith(" tools")
     # Nobody has paid for this bot.
     assert "429" in failed(checks)["chat: answer streams"]
+
+
+def test_the_smoke_test_checks_a_page_of_a_site(url: str, api: Api, things: Things) -> None:
+    page = f"{url}/s/bakery/"
+    assert "status 200" in failed(outcomes(Target(url, site_page=page)))["site page"]
+    api.post("/api/pages/save-html", {"id": things.home, "html": "<p>Bread"})
+    check = outcomes(Target(url, site_page=page))["site page"]
+    assert (check.ok, check.why) == (True, "")
+
+
+def test_a_script_that_is_not_the_widget_fails_the_smoke_test() -> None:
+    javascript = {"Content-Type": "text/javascript", "X-Content-Type-Options": "nosniff"}
+    with broken(headers_=javascript, body=b"alert(1)") as url:
+        why = failed(outcomes(Target(url)))["widget.js"]
+    assert why == "expected the script that calls the chat; came 'alert(1)'"
 
 
 class Broken(BaseHTTPRequestHandler):
@@ -115,7 +131,10 @@ JSON = {"Content-Type": "application/json"}
 
 def test_another_site_fails_every_check() -> None:
     with broken() as url:
-        checks = outcomes(Target(url, key="k", agent="a", origins=(url,)))
+        target = Target(
+            url, key="k", agent="a", origins=(url,), edge_secret="s", site_page=f"{url}/s/bakery"
+        )
+        checks = outcomes(target)
     assert set(failed(checks)) == set(smoke.CHECKS)
     assert "expected JSON; came '200 text/html'" in checks["health"].why
 
@@ -124,7 +143,10 @@ def test_unreachable_url_fails_every_check_without_a_traceback() -> None:
     with broken() as url:
         pass
     checks = outcomes(Target(url, origins=(url,)))
-    assert set(failed(checks)) == set(smoke.CHECKS) - {"chat: answer streams", "tools/list"}
+    assert set(failed(checks)) == set(smoke.CHECKS) - {
+        "chat: probe streams",
+        "chat: answer streams",
+    }
     assert {check.why for check in checks.values() if check.ok is False} == {
         "no answer: ConnectionError"
     }
@@ -222,7 +244,7 @@ def test_the_command_prints_a_table_and_json_and_fails() -> None:
     assert done.returncode == 1
     printed = json.loads(done.stdout)
     assert printed["url"] == url
-    assert [each["ok"] for each in printed["checks"]].count(False) == 10
+    assert [each["ok"] for each in printed["checks"]].count(False) == 12
     *table, last = done.stderr.splitlines()
     assert table[0].startswith("FAILED  health ")
     assert last.startswith("Failed: health, unknown path, ")

@@ -20,7 +20,7 @@ from chalicelib.domains.files.rules import stored_files
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import TABLES
 from chalicelib.transports import chalice_app, edge
-from chalicelib.transports.chat import chat_route
+from chalicelib.transports.chat import chat_route, stream_probe
 from infra.deploy.names import APP, function_name
 from infra.deploy.package.build import ROOT
 from infra.deploy.policies import FUNCTIONS
@@ -272,6 +272,7 @@ class TestDistribution:
 
     def test_the_chat_streams(self, name: str) -> None:
         chat = behaviour(name, chat_route.PATH)
+        assert behaviour(name, stream_probe.PATH) == chat
         assert chat["TargetOriginId"] == "chat"
         assert chat["CachePolicyId"] == CACHE_NOTHING
         assert chat["OriginRequestPolicyId"] == SEND_ALL_BUT_HOST

@@ -1,0 +1,65 @@
+"""Probe for streaming: three events, one second apart, for the smoke test of a deployment (ADR 50).
+
+It uses no table and no model. The edge adds its secret to every request, so that secret alone does
+not identify the operator. The probe requires a token that is signed with it.
+"""
+
+import hmac
+from collections.abc import Iterator
+from datetime import timedelta
+
+from chalicelib.core import clock, retry
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.settings import settings
+from chalicelib.transports.chat import chat_route
+from chalicelib.transports.http import HttpRequest, HttpResponse
+
+PATH = f"{chat_route.PATH}/probe"
+"""The edge sends all paths that begin with the chat's to the chat's function."""
+TOKEN_HEADER = "X-Probe-Token"  # noqa: S105  a header's name
+TOKEN_LIFE = timedelta(minutes=5)
+"""How long a token is valid, and how far the clock of the operator's machine may be off."""
+EVENTS = 3
+PAUSE_SECONDS = 1.0
+
+
+def token(secret: str) -> str:
+    """Return a token: the current time, and its signature with the edge's secret."""
+    return _signed(secret, int(clock.now().timestamp()))
+
+
+def handle(request: HttpRequest) -> HttpResponse:
+    """Answer with the events.
+
+    Raises:
+        NotFoundError: the token is missing, wrong or expired, or there is no edge.
+    """
+    if request.method != "GET" or not _is_valid(request.headers.get(TOKEN_HEADER.lower(), "")):
+        raise NotFoundError("No such path.")
+    return HttpResponse(200, _events(), chat_route.STREAM_HEADERS)
+
+
+def _events() -> Iterator[bytes]:
+    for number in range(1, EVENTS + 1):
+        if number > 1:
+            retry.sleep(PAUSE_SECONDS)
+        yield b'data: {"type":"probe","number":%d}\n\n' % number
+
+
+def _is_valid(given: str) -> bool:
+    text = given.partition(".")[0]
+    if not (text.isascii() and text.isdecimal() and len(text) <= len("9999999999")):
+        return False
+    time = int(text)
+    # Each secret is tried, so that the duration does not depend on which one matches.
+    matches = [
+        hmac.compare_digest(given.encode(errors="replace"), _signed(secret, time).encode())
+        for secret in settings().edge_secrets
+    ]
+    age = abs(clock.now().timestamp() - time)
+    return any(matches) and age <= TOKEN_LIFE.total_seconds()
+
+
+def _signed(secret: str, time: int) -> str:
+    signature = hmac.digest(secret.encode(), f"stream probe {time}".encode(), "sha256")
+    return f"{time}.{signature.hex()}"
