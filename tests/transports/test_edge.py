@@ -100,10 +100,10 @@ class TestWithTheSecret:
 class TestWhileTheSecretIsReplaced:
     @pytest.fixture(autouse=True)
     def _two_secrets(
-        self, edge: None, monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None]
+        self, edge: None, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
     ) -> None:
         monkeypatch.setenv("EDGE_SECRET_PREVIOUS", "the former one")
-        read_anew()
+        reload_settings()
 
     @pytest.mark.parametrize("secret", [SECRET, "the former one"])
     def test_both_secrets_are_accepted(self, database: None, secret: str) -> None:
@@ -115,10 +115,10 @@ class TestWhileTheSecretIsReplaced:
 
 
 def test_a_former_secret_alone_configures_no_edge(
-    monkeypatch: pytest.MonkeyPatch, read_anew: Callable[[], None], database: None
+    monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None], database: None
 ) -> None:
     monkeypatch.setenv("EDGE_SECRET_PREVIOUS", "the former one")
-    read_anew()
+    reload_settings()
     assert call("GET", "/api/health", {}).status == 200
 
 

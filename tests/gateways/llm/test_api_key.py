@@ -41,7 +41,7 @@ def provider(
     openai: OpenAiApi,
     secrets: OpenAiApi,
     monkeypatch: pytest.MonkeyPatch,
-    read_anew: Callable[[], None],
+    reload_settings: Callable[[], None],
 ) -> ChatModel:
     """The model of a deployed function, which knows the key's secret and no key."""
     url = secrets.url.removesuffix("/v1")
@@ -53,7 +53,7 @@ def provider(
         "LLM_API_KEY_SECRET": MODEL_KEY,
     }.items():
         monkeypatch.setenv(name, setting)
-    read_anew()
+    reload_settings()
     openai.answers = [openai_api.saying("x")] * 9
     return drafting_model()[0]
 
@@ -142,10 +142,10 @@ def test_the_setting_takes_precedence_over_the_secret(
     secrets: OpenAiApi,
     openai: OpenAiApi,
     monkeypatch: pytest.MonkeyPatch,
-    read_anew: Callable[[], None],
+    reload_settings: Callable[[], None],
 ) -> None:
     monkeypatch.setenv("LLM_API_KEY", "local")
-    read_anew()
+    reload_settings()
     speak(drafting_model()[0])
     assert keys(openai) == ["local"]
     assert secrets.asked == []

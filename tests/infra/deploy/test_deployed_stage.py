@@ -179,12 +179,14 @@ def test_published_settings_contain_no_secret(deployments: Deployments) -> None:
     }
 
 
-def test_the_commands_find_the_addresses_the_secret_and_the_release_before(story: Story) -> None:
-    deployment = story.aws.deployment()
-    origins = (story.second["apiUrl"], story.second["chatUrl"])
-    assert deployed_stage.addresses(deployment) == (story.second["baseUrl"], origins)
-    assert deployed_stage.edge_secret(deployment) == story.secret("edge-secret")
-    assert deployed_stage.earlier_release(deployment) == story.first["release"]
+def test_the_commands_find_the_addresses_the_secret_and_the_release_before(
+    deployments: Deployments,
+) -> None:
+    deployment = deployments.aws.deployment()
+    origins = (deployments.second["apiUrl"], deployments.second["chatUrl"])
+    assert deployed_stage.addresses(deployment) == (deployments.second["baseUrl"], origins)
+    assert deployed_stage.edge_secret(deployment) == deployments.secret("edge-secret")
+    assert deployed_stage.earlier_release(deployment) == deployments.first["release"]
 
 
 class TestGateway:
