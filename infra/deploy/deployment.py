@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from infra.deploy import policies, published_settings, releases, stage_config, stage_facts
-from infra.deploy.aws import chalice_state, gateway, tables
+from infra.deploy.aws import chalice_state, functions, gateway, tables
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Change, Stack
 from infra.deploy.aws.store import Store
@@ -195,13 +195,13 @@ class Deployment:
         facts = stage_facts.read(self.account, self.stage, outputs, choices)
         if facts.stopped:
             self.progress.note(
-                f"Kept from running, and left so: {', '.join(sorted(facts.stopped))}. "
+                f"Kept from running, and left so: {', '.join(facts.stopped)}. "
                 "aws lambda delete-function-concurrency lets them run again."
             )
-        if not facts.reserve_jobs:
+        if not {stage_config.JOBS, stage_config.CHAT} <= facts.reserved.keys():
             self.progress.note(
-                "The account's quota leaves no run to reserve for the jobs: they may overlap, "
-                "which does no harm (python -m infra doctor)."
+                "The account's quota is too small to reserve executions for both the jobs and the "
+                "chat (python -m infra doctor)."
             )
         return facts
 
@@ -239,6 +239,7 @@ class Deployment:
                     self.progress.note(line)
             resources = chalice_state.save(store, project, self.stage)
             self._verify(resources, project / releases.DEPLOYMENTS / release.package)
+            functions.discard_late_runs(self.account.client("lambda"), self.stage)
             releases.set_current(store, release)
         with self.progress.step("Answers and throttle of API Gateway"):
             api = chalice_state.value(resources, "rest_api", "rest_api_id")
@@ -345,7 +346,7 @@ class Deployment:
             "distributionId": edge.get("DistributionId"),
             "baseUrl": edge.get("BaseUrl"),
             "records": self._records(edge),
-            "stopped": sorted(facts.stopped),
+            "stopped": facts.stopped,
         }
 
     def _records(self, edge: Mapping[str, str]) -> list[dict[str, str]]:

@@ -23,6 +23,7 @@ from infra.deploy.aws.errors import code, explain
 from infra.deploy.package import build as package
 from infra.deploy.package.check import GLIBC
 from infra.deploy.releases import Source
+from infra.deploy.stage_config import CHAT, JOBS
 
 BOOTSTRAP = Path("vendor", "stream_bootstrap")
 TAKEN = {"403", "AccessDenied"}
@@ -190,13 +191,23 @@ def _bucket(account: Account, stage: str) -> tuple[bool, str]:
 
 
 def _concurrency(account: Account, stage: str) -> tuple[bool | None, str]:
+    """Whether the account's quota allows the reservations for the jobs and the chat."""
     free = stage_facts.unreserved(account)
-    if stage_facts.may_reserve(account, stage):
-        return True, f"{free} functions may run at once"
+    reserved = stage_facts.reservations(account, stage)
+    if {JOBS, CHAT} <= reserved.keys():
+        return True, (
+            f"{free:,} executions are unreserved; reserved of the quota: "
+            f"{reserved[CHAT]:,} for chats, {reserved[JOBS]:,} for jobs"
+        )
+    short = []
+    if CHAT not in reserved:
+        short.append("slow chats can take the executions that the API needs")
+    if JOBS not in reserved:
+        short.append("jobs may overlap, which does no harm")
     return None, (
-        f"Only {free} functions may run at once, too few to reserve one for the jobs; they may "
-        "overlap, which does no harm. Ask for more in Service Quotas (Lambda, Concurrent "
-        "executions): 1,000 is AWS's default."
+        f"Only {free:,} executions are unreserved, too few to reserve all: {'; '.join(short)}. "
+        "Request more in Service Quotas (Lambda, Concurrent executions): 1,000 is AWS's default, "
+        "and new accounts have 10. Then deploy again."
     )
 
 

@@ -32,6 +32,8 @@ variables.
 """
 JOBS = "run-jobs"
 """The function that runs scheduled jobs."""
+CHAT = "chat-stream"
+"""The function that streams chats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,13 @@ class StageFacts:
     They are never stored. ``DeployOptions`` are the input of a single run.
 
     ``bucket`` is the data stack's bucket; IAM refuses the placeholder. ``public_url`` and
-    ``sites_domain`` come from the edge stack and are empty until it exists. ``reserve_jobs`` is
-    true if the account's quota allows the scheduled jobs to reserve their one concurrent run.
-    Without a reservation, overlapping runs share the work (ADR 13). ``stopped`` are functions that
-    an operator has stopped; deployments keep them stopped. ``architecture`` overrides the config's.
-    ``variables`` are further variables of the service (docs/configuration.md), such as
-    ``LLM_API_KEY_SECRET``; they override the config's. ``edge_secret_previous`` is the secret that
-    the edge sends until the deployment has given it ``edge_secret``, if that is another one.
+    ``sites_domain`` come from the edge stack and are empty until it exists. ``reserved`` is the
+    reserved concurrency by function, as far as the account's quota allows (``stage_facts``). It is
+    0 for a function that an operator has stopped; deployments keep such functions stopped.
+    ``architecture`` overrides the config's. ``variables`` are further variables of the service
+    (docs/configuration.md), such as ``LLM_API_KEY_SECRET``; they override the config's.
+    ``edge_secret_previous`` is the secret that the edge sends until the deployment has given it
+    ``edge_secret``, if that is another one.
     """
 
     bucket: str = "${Bucket}"
@@ -58,10 +60,14 @@ class StageFacts:
     edge_secret_version: str = ""
     edge_secret_previous: str = field(default="", repr=False)
     table_prefix: str = "workspace"
-    reserve_jobs: bool = False
-    stopped: frozenset[str] = frozenset()
+    reserved: Mapping[str, int] = field(default_factory=dict)
     architecture: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def stopped(self) -> list[str]:
+        """The functions that an operator has stopped."""
+        return sorted(name for name, runs in self.reserved.items() if runs == 0)
 
 
 def load(root: Path = ROOT) -> dict[str, Any]:
@@ -98,10 +104,9 @@ def generate(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dict[s
         name: {**settings, "iam_policy_file": policies.file_name(name)}
         for name, settings in config["lambda_functions"].items()
     }
-    if facts.reserve_jobs:
-        functions[JOBS]["reserved_concurrency"] = 1
-    for name in facts.stopped:  # Chalice removes a reservation that is not in its config.
-        functions[name]["reserved_concurrency"] = 0
+    for name, runs in facts.reserved.items():
+        # Chalice removes a reservation that is not in its config.
+        functions[name]["reserved_concurrency"] = runs
     shared = {name: value for name, value in config.items() if name not in own}
     return {**shared, "stages": {stage: own}}
 

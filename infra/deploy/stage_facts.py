@@ -9,10 +9,12 @@ from infra.deploy.names import function_name
 from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.policies import FUNCTIONS
 from infra.deploy.progress import Progress
-from infra.deploy.stage_config import JOBS, StageFacts
+from infra.deploy.stage_config import CHAT, JOBS, StageFacts
 
 MINIMUM_UNRESERVED = 100
 """Concurrency that must stay unreserved (Lambda developer guide, Reserved concurrency)."""
+MINIMUM_CHAT = 50
+"""The smallest reservation for the chat. A smaller one would limit chats more than it protects."""
 
 
 def read(
@@ -37,15 +39,25 @@ def read(
         edge_secret=current,
         edge_secret_version=version,
         edge_secret_previous="" if sent == version else secret(account, arn, VersionId=sent)[0],
-        reserve_jobs=may_reserve(account, stage),
-        stopped=frozenset(n for n in FUNCTIONS if _reserved(account, stage, n) == 0),
+        reserved=reservations(account, stage),
         variables={"LLM_API_KEY_SECRET": data["LlmKeySecretArn"]},
     )
 
 
-def may_reserve(account: Account, stage: str) -> bool:
-    """Whether the jobs have reserved concurrency, or the account's quota allows it."""
-    return bool(_reserved(account, stage, JOBS)) or unreserved(account) > MINIMUM_UNRESERVED
+def reservations(account: Account, stage: str) -> dict[str, int]:
+    """Return the concurrency to reserve by function; 0 for functions that were stopped.
+
+    A reservation is also an upper limit. The jobs reserve one run: without it, overlapping runs
+    share the work (ADR 13). The chat reserves half of the rest, so that slow chats leave as many
+    runs to the API. The stage's own reservations count as available, so that a deployment finds the
+    same values again.
+    """
+    held = {name: _reserved(account, stage, name) for name in FUNCTIONS}
+    free = unreserved(account) + sum(filter(None, held.values())) - MINIMUM_UNRESERVED
+    wanted = {JOBS: 1} if free > 0 else {}
+    if (half := (free - 1) // 2) >= MINIMUM_CHAT:
+        wanted[CHAT] = half
+    return wanted | {name: 0 for name, runs in held.items() if runs == 0}
 
 
 def _reserved(account: Account, stage: str, name: str) -> int | None:

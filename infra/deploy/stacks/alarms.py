@@ -9,6 +9,7 @@ from typing import Any
 from chalicelib.engine.tables import TABLES
 from infra.deploy.names import APP, function_name
 from infra.deploy.policies import API, FUNCTIONS
+from infra.deploy.stage_config import CHAT, JOBS
 
 Resource = dict[str, Any]
 Metric = dict[str, Any]
@@ -16,7 +17,6 @@ Metric = dict[str, Any]
 PERIOD = 300
 NAMESPACE = {"Fn::Sub": f"{APP}/${{Stage}}"}
 """Namespace of the metrics that are computed from log lines."""
-CHAT, JOBS = "chat-stream", "run-jobs"
 LINES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "ErrorLines": ('$.level = "error"', tuple(FUNCTIONS), "1"),
     "Unavailable": ('$.message = "request" && $.status = 503 && $.cause = "*"', (API, CHAT), "1"),

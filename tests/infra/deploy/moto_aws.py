@@ -113,6 +113,13 @@ class SecretResource(CloudFormationModel):
         return cls(json.loads(made)["ARN"])
 
 
+def reserved() -> int:
+    """Return the concurrency that functions have reserved, in all regions."""
+    regions = lambda_backends[DEFAULT_ACCOUNT_ID].values()
+    functions = [each for region in regions for each in region.list_functions()]
+    return sum(each.reserved_concurrency or 0 for each in functions)
+
+
 def with_more(app: Wsgi) -> Wsgi:
     """Serve the paths that moto lacks, in addition to its own."""
 
@@ -120,7 +127,7 @@ def with_more(app: Wsgi) -> Wsgi:
         path = environ["PATH_INFO"]
         if path.rstrip("/") == ACCOUNT_SETTINGS:
             start("200 OK", [("Content-Type", "application/json")])
-            limit = {"UnreservedConcurrentExecutions": CONCURRENCY}
+            limit = {"UnreservedConcurrentExecutions": CONCURRENCY - reserved()}
             return [json.dumps({"AccountLimit": limit}).encode()]
         if path.startswith(CODE):
             region, name = path.removeprefix(CODE).split("/")

@@ -189,6 +189,12 @@ def test_the_commands_find_the_addresses_the_secret_and_the_release_before(
     assert deployed_stage.earlier_release(deployment) == deployments.first["release"]
 
 
+def test_a_scheduled_run_is_not_repeated_and_not_started_late(deployments: Deployments) -> None:
+    client = deployments.aws.client("lambda")
+    config = client.get_function_event_invoke_config(FunctionName=JOBS)
+    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (0, 60)
+
+
 class TestGateway:
     @pytest.fixture
     def answers(self, deployments: Deployments) -> dict[str, Any]:

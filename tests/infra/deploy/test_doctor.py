@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import click
 import pytest
 from botocore.exceptions import ClientError
 
-from infra.deploy import doctor
+from infra.deploy import doctor, stage_facts
 from infra.deploy.aws.account import Account
 from infra.deploy.doctor import Finding
+from infra.deploy.names import function_name
 from infra.deploy.package import build as package
 from tests.infra.conftest import REGION, new_checkout
 
@@ -126,6 +128,9 @@ class Client:
         self.answers = answers
 
     def __getattr__(self, name: str) -> Any:
+        if name not in self.answers:
+            raise AttributeError(name)
+
         def call(**_: Any) -> Any:
             answer = self.answers[name]
             if isinstance(answer, str):
@@ -135,10 +140,20 @@ class Client:
         return call
 
 
-def concurrency(free: int) -> Client:
+def concurrency(free: int, held: Mapping[str, int] | None = None) -> Client:
+    """Lambda with unreserved executions, and functions that hold reservations by their names."""
+    runs = {function_name("dev", name): count for name, count in (held or {}).items()}
+
+    def get_function_concurrency(**given: str) -> dict[str, int]:
+        if given["FunctionName"] not in runs:
+            error = {"Error": {"Code": "ResourceNotFoundException", "Message": "No."}}
+            raise ClientError(error, "GetFunctionConcurrency")  # type: ignore[arg-type]
+        return {"ReservedConcurrentExecutions": runs[given["FunctionName"]]}
+
     limits = {"AccountLimit": {"UnreservedConcurrentExecutions": free}}
-    absent = "ResourceNotFoundException"
-    return Client(get_account_settings=limits, get_function_concurrency=absent)
+    client = Client(get_account_settings=limits)
+    client.get_function_concurrency = get_function_concurrency
+    return client
 
 
 def availability(region: str = "AVAILABLE", status: str = "AUTHORIZED") -> Client:
@@ -170,11 +185,41 @@ class TestAccount:
     def test_own_existing_bucket_passes(self) -> None:
         assert examined(s3=Client(head_bucket={}))["bucket"].ok is True
 
-    def test_low_concurrency_limit_is_noted(self) -> None:
-        found = examined(**{"lambda": concurrency(10)})["concurrency"]
+    @pytest.mark.parametrize(
+        ("free", "held", "expected"),
+        [
+            (10, {}, {}),
+            (100, {}, {}),
+            (101, {}, {"run-jobs": 1}),
+            (200, {}, {"run-jobs": 1}),
+            (201, {}, {"run-jobs": 1, "chat-stream": 50}),
+            (1000, {}, {"run-jobs": 1, "chat-stream": 449}),
+            (550, {"run-jobs": 1, "chat-stream": 449}, {"run-jobs": 1, "chat-stream": 449}),
+            (1000, {"api_handler": 0}, {"run-jobs": 1, "chat-stream": 449, "api_handler": 0}),
+        ],
+    )
+    def test_reservations_leave_what_lambda_requires_and_half_of_the_rest_to_the_api(
+        self, free: int, held: dict[str, int], expected: dict[str, int]
+    ) -> None:
+        account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
+        account._clients["lambda", REGION] = concurrency(free, held)
+        assert stage_facts.reservations(account, "dev") == expected
+
+    @pytest.mark.parametrize(
+        ("free", "says"),
+        [
+            (10, "slow chats can take the executions that the API needs; jobs may overlap"),
+            (150, "slow chats can take the executions that the API needs. Request"),
+        ],
+    )
+    def test_a_quota_that_is_too_small_is_noted_with_the_way_to_raise_it(
+        self, free: int, says: str
+    ) -> None:
+        found = examined(**{"lambda": concurrency(free)})["concurrency"]
         assert found.ok is None
-        assert "Only 10 functions may run at once" in found.text
-        assert "Service Quotas" in found.text
+        assert f"Only {free} executions are unreserved" in found.text
+        assert says in found.text
+        assert "Request more in Service Quotas" in found.text
 
     @pytest.mark.parametrize(
         "bedrock", [availability(region="NOT_AVAILABLE"), availability(status="NOT_AUTHORIZED")]

@@ -95,17 +95,18 @@ def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str)
     assert (read.api_gateway_stage, read.api_gateway_endpoint_type) == (stage, "REGIONAL")
 
 
-@pytest.mark.parametrize("allowed", [True, False])
-def test_jobs_have_reserved_concurrency_if_the_account_allows_it(allowed: bool) -> None:
-    facts = StageFacts(reserve_jobs=allowed)
-    reserved = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
-    assert reserved == dict.fromkeys(FUNCTIONS) | {"run-jobs": 1 if allowed else None}
+@pytest.mark.parametrize("reserved", [{}, {"run-jobs": 1}, {"run-jobs": 1, "chat-stream": 449}])
+def test_functions_reserve_what_the_facts_of_the_stage_allow(reserved: dict[str, int]) -> None:
+    facts = StageFacts(reserved=reserved)
+    found = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
+    assert found == dict.fromkeys(FUNCTIONS) | reserved
 
 
-def test_stopped_functions_have_zero_concurrency() -> None:
-    facts = StageFacts(reserve_jobs=True, stopped=frozenset({"api_handler", "run-jobs"}))
-    reserved = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
-    assert reserved == {"api_handler": 0, "run-jobs": 0, "chat-stream": None}
+def test_functions_that_an_operator_has_stopped_stay_stopped() -> None:
+    facts = StageFacts(reserved={"api_handler": 0, "run-jobs": 0, "chat-stream": 5})
+    found = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
+    assert found == {"api_handler": 0, "run-jobs": 0, "chat-stream": 5}
+    assert facts.stopped == ["api_handler", "run-jobs"]
 
 
 def test_unknown_facts_are_omitted() -> None:
@@ -152,7 +153,7 @@ def test_writing_again_replaces_the_former_config(tmp_path: Path) -> None:
         stage_config.write(tmp_path, "dev", facts, policies.Target())
         return stage_config.load(tmp_path)
 
-    write(StageFacts(edge_secret="old", reserve_jobs=True))
+    write(StageFacts(edge_secret="old", reserved={"run-jobs": 1}))
     assert write(DEPLOYED) == stage_config.generate(CHECKOUT, "dev", DEPLOYED)
     policy = (tmp_path / ".chalice" / policies.file_name("api_handler")).read_text()
     assert "arn:aws:s3:::workspace-dev-1-eu-central-1/*" in policy

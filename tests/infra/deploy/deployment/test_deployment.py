@@ -258,7 +258,9 @@ def test_stopped_functions_stay_stopped(aws: Aws, deploy: Deploy, checkout: Path
         found = [functions.get_function_concurrency(FunctionName=name) for name in every]
         return [each.get("ReservedConcurrentExecutions") for each in found]
 
-    assert runs() == [None, None, 1]
+    assert runs() == [None, 449, 1]
+    assert deploy()["stopped"] == []
+    assert runs() == [None, 449, 1], "the stage's own reservations count as available"
     for name in every:
         functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
     assert deploy()["stopped"] == ["api_handler", "chat-stream", "run-jobs"]
@@ -269,7 +271,7 @@ def test_stopped_functions_stay_stopped(aws: Aws, deploy: Deploy, checkout: Path
     for name in every:
         functions.delete_function_concurrency(FunctionName=name)
     assert deploy()["stopped"] == []
-    assert runs() == [None, None, 1]
+    assert runs() == [None, 449, 1]
 
 
 def test_older_checkout_ignores_unknown_stored_choices(
