@@ -166,51 +166,6 @@ def in_order(value: Any) -> Any:
     return value
 
 
-class TestLimits:
-    """The web ACL."""
-
-    def rules(self) -> dict[str, Any]:
-        (acl,) = of_type("edge-global", "AWS::WAFv2::WebACL").values()
-        assert [rule["Priority"] for rule in acl["Rules"]] == [*range(len(acl["Rules"]))]
-        return {rule["Name"]: rule for rule in acl["Rules"]}
-
-    def test_refusal_of_the_web_acl_has_the_envelope(self) -> None:
-        (acl,) = of_type("edge-global", "AWS::WAFv2::WebACL").values()
-        (body,) = acl["CustomResponseBodies"].values()
-        data = json.loads(body["Content"])["data"]
-        assert (data["status"], data["code"]) == (False, "rate_limited")
-        assert data["message"]
-
-    @pytest.mark.parametrize("name", ["Key", "Visitor", "Address"])
-    def test_web_acl_limits_requests_per_minute_with_retry_after(self, name: str) -> None:
-        rule = self.rules()[name]
-        assert rule["Statement"]["RateBasedStatement"]["EvaluationWindowSec"] == 60
-        response = rule["Action"]["Block"]["CustomResponse"]
-        assert response["ResponseCode"] == 429
-        headers = {each["Name"]: each["Value"] for each in response["ResponseHeaders"]}
-        assert headers == {"Retry-After": "60", "Access-Control-Allow-Origin": "*"}
-
-    def test_requests_of_a_key_are_counted_across_addresses(self) -> None:
-        statement = self.rules()["Key"]["Statement"]["RateBasedStatement"]
-        (key,) = statement["CustomKeys"]
-        assert key["Header"]["Name"] == "authorization"
-
-    def test_web_acl_inspects_no_bodies(self) -> None:
-        groups = [
-            rule["Statement"]["ManagedRuleGroupStatement"]
-            for rule in self.rules().values()
-            if "ManagedRuleGroupStatement" in rule["Statement"]
-        ]
-        # The core rule set refuses bodies over 8 KB and HTML; anonymous addresses are agents'.
-        assert {group["Name"] for group in groups} == {
-            "AWSManagedRulesAmazonIpReputationList",
-            "AWSManagedRulesKnownBadInputsRuleSet",
-        }
-        counted = [each for group in groups for each in group.get("RuleActionOverrides", ())]
-        assert all(each["ActionToUse"] == {"Count": {}} for each in counted)
-        assert {each["Name"].rpartition("_")[2] for each in counted} == {"BODY"}
-
-
 DISTRIBUTIONS = of_type("edge", "AWS::CloudFront::Distribution")
 CACHE_NOTHING = "4135ea2d-6df8-44a3-9df3-4b5a84be39ad"
 SEND_ALL_BUT_HOST = "b689b0a8-53d0-40ab-baf2-68738e2966ac"
