@@ -110,6 +110,7 @@ def _require_success(result: dict[str, Any], advice: str) -> None:
 @click.option("--sites-domain", help="Below it each site has a host: another domain; '' for none.")
 @click.option("--sites-hosted-zone", help="Route 53's zone of the sites' domain.")
 @click.option("--alarm-email", help="Where alarms go; AWS asks that address to confirm.")
+@click.option("--backup-region", help="Where a second copy of each backup goes; '' for nowhere.")
 @click.option("--table-prefix", help="Of restored tables; 'workspace' for the stage's own.")
 @click.option("--allow-dirty", is_flag=True, help="Deploy changes that are in no commit.")
 @click.option(

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from infra.deploy import policies, published_settings, releases, stage_config, stage_facts
-from infra.deploy.aws import chalice_state, functions, gateway, tables
+from infra.deploy.aws import chalice_state, functions, gateway, tables, vaults
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Change, Stack
 from infra.deploy.aws.store import Store
@@ -80,6 +80,7 @@ class Deployment:
             if not before:  # The bucket of the lock was just created.
                 self.lock(held, store, break_lock=options.break_lock)
             choices = self._choose(store, options)
+            self._put_backups(choices, outputs)
             facts = self._read_facts(outputs, choices)
             with self.progress.step("Zip"):
                 # The build needs none of the facts, and its template is readable by other users of
@@ -186,10 +187,22 @@ class Deployment:
     def _choose(self, store: Store, options: DeployOptions) -> OperatorChoices:
         """Store the choices before any of them is applied, so that the next run finds them."""
         choices = OperatorChoices.of(store).changed(options.choices)
+        vaults.check_region(self.account.region, choices.backup_region)
         with self.progress.step(f"Tables {choices.table_prefix}-{self.stage}-*"):
             tables.protect(self.account, self.stage, choices.table_prefix, self.progress)
         choices.keep(store)
         return choices
+
+    def _put_backups(self, choices: OperatorChoices, data: dict[str, str]) -> None:
+        """Create the vaults, and the plan by which the current tables are copied into them."""
+        with self.progress.step("Vaults"):
+            vaults.ensure(self.account, self.stage, choices.backup_region, self.progress)
+        parameters = {
+            "TablePrefix": choices.table_prefix,
+            "BucketName": data["BucketName"],
+            "BackupRegion": choices.backup_region,
+        }
+        self._apply("backups", parameters)
 
     def _read_facts(self, outputs: dict[str, str], choices: OperatorChoices) -> StageFacts:
         facts = stage_facts.read(self.account, self.stage, outputs, choices)

@@ -11,11 +11,10 @@ from botocore.exceptions import ClientError
 
 from chalicelib.core import clock
 from infra.deploy import published_settings, releases
-from infra.deploy.aws import chalice_state, tables
+from infra.deploy.aws import chalice_state, tables, vaults
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import POLL_SECONDS
 from infra.deploy.aws.errors import code
-from infra.deploy.aws.store import Store
 from infra.deploy.deployment import Deployment
 from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.package import build as package
@@ -33,8 +32,9 @@ GONE = {
 def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dict[str, Any]:
     """Delete a stage's edge, alarms, API and functions; return the resources that are left.
 
-    The data stack stays, because its data cannot be recreated. ``with_data`` deletes that stack,
-    too, after a backup of every table.
+    The data stack stays, because its data cannot be recreated, and with it the daily backups.
+    ``with_data`` deletes both stacks, after a backup of every table. Vaults stay in any case, with
+    the copies that they hold and the role that deletes these when they expire.
 
     Raises:
         click.ClickException: the stage is not deployed, or a resource could not be deleted.
@@ -48,7 +48,9 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
     with ExitStack() as held:
         if _bucket_stands(account, outputs["BucketName"]):
             deployment.lock(held, store, break_lock=break_lock)
-            others = _tables_of_others(deployment, store)
+            choices = OperatorChoices.of(store)
+            others = _tables_of_others(deployment, choices)
+            others += vaults.standing(account, deployment.stage, choices.backup_region)
             left["kept"] += others
             _delete_stacks(deployment, "alarms", "edge")
             _delete_code(deployment)
@@ -60,6 +62,7 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
             return left
         with progress.step("Backups of the tables"):
             left["backups"] = _back_up(account, kept, progress)
+        _delete_stacks(deployment, "backups")
         with progress.step("Tables, secrets and logs"):
             _delete_kept(account, kept, progress)
     # The lock is an object in this bucket, and has just been released.
@@ -70,9 +73,9 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
     return left | {"kept": others}
 
 
-def _tables_of_others(deployment: Deployment, store: Store) -> list[str]:
+def _tables_of_others(deployment: Deployment, choices: OperatorChoices) -> list[str]:
     """Return the tables that functions use but that are not in the data stack."""
-    prefix = OperatorChoices.of(store).table_prefix
+    prefix = choices.table_prefix
     if prefix == OperatorChoices().table_prefix:
         return []
     existing = tables.existing(deployment.account, deployment.stage, prefix)

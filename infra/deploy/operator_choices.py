@@ -17,11 +17,12 @@ KEY = f"{STATE}choices.json"
 
 @dataclass(frozen=True, slots=True)
 class OperatorChoices:
-    """Hosts, the e-mail address of alarms, and the prefix of the tables; empty if not set.
+    """Hosts, the e-mail address of alarms, the second region of backups, and the tables' prefix.
 
-    Choices are stored until an operator changes them with ``DeployOptions.choices``. In contrast,
-    each run reads ``StageFacts`` again. Files of earlier and later versions can be read: a missing
-    field has its default, and an unknown field is ignored.
+    Empty if not set. Choices are stored until an operator changes them with
+    ``DeployOptions.choices``. In contrast, each run reads ``StageFacts`` again. Files of earlier
+    and later versions can be read: a missing field has its default, and an unknown field is
+    ignored.
 
     ``table_prefix`` is the data stack's own, or that of other tables, such as restored ones.
     """
@@ -31,6 +32,7 @@ class OperatorChoices:
     sites_domain: str = ""
     sites_hosted_zone: str = ""
     alarm_email: str = ""
+    backup_region: str = ""
     table_prefix: str = StageFacts().table_prefix
 
     @classmethod

@@ -9,6 +9,7 @@ from typing import Any
 from chalicelib.engine.tables import TABLES
 from infra.deploy.names import APP, function_name
 from infra.deploy.policies import API, FUNCTIONS
+from infra.deploy.stacks.backups import vault_name
 from infra.deploy.stage_config import CHAT, JOBS
 
 Resource = dict[str, Any]
@@ -59,6 +60,7 @@ def template() -> dict[str, Any]:
         "Resources": {
             **_notifications(),
             **_filters(),
+            "BackupFailures": _backup_failures(),
             **{f"{name}Alarm": _alarm(name, *rest) for name, *rest in _alarms()},
         },
         "Outputs": {"TopicArn": {"Value": _ref("Topic")}},
@@ -241,6 +243,14 @@ def _notifications() -> dict[str, Resource]:
         "Resource": _ref("Topic"),
         "Condition": account,
     }
+    # EventBridge does not support conditions in policies of topics.
+    events = {
+        "Sid": "BackupEvents",
+        "Effect": "Allow",
+        "Principal": {"Service": "events.amazonaws.com"},
+        "Action": "sns:Publish",
+        "Resource": _ref("Topic"),
+    }
     email = {"TopicArn": _ref("Topic"), "Protocol": "email", "Endpoint": _ref("AlarmEmail")}
     forecast = {
         "Notification": {
@@ -267,7 +277,7 @@ def _notifications() -> dict[str, Resource]:
             "Type": "AWS::SNS::TopicPolicy",
             "Properties": {
                 "Topics": [_ref("Topic")],
-                "PolicyDocument": {"Version": "2012-10-17", "Statement": [publish]},
+                "PolicyDocument": {"Version": "2012-10-17", "Statement": [publish, events]},
             },
         },
         "Email": {
@@ -280,6 +290,28 @@ def _notifications() -> dict[str, Resource]:
             "Condition": "HasBudget",
             "DependsOn": "TopicPolicy",
             "Properties": budget,
+        },
+    }
+
+
+def _backup_failures() -> Resource:
+    """Return the rule that reports failed backups, and failed copies to the second region."""
+    vault = "arn:${AWS::Partition}:backup:${AWS::Region}:${AWS::AccountId}:backup-vault:"
+    ours = [_sub(vault + vault_name("${Stage}"))]
+    return {
+        "Type": "AWS::Events::Rule",
+        "Properties": {
+            "Name": _sub(f"{APP}-${{Stage}}-backup-failures"),
+            "Description": "A daily backup, or its copy to the second region, failed.",
+            "EventPattern": {
+                "source": ["aws.backup"],
+                "detail-type": ["Backup Job State Change", "Copy Job State Change"],
+                "detail": {
+                    "state": ["FAILED", "ABORTED", "EXPIRED"],
+                    "$or": [{"backupVaultArn": ours}, {"sourceBackupVaultArn": ours}],
+                },
+            },
+            "Targets": [{"Id": "topic", "Arn": _ref("Topic")}],
         },
     }
 

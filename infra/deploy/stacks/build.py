@@ -12,6 +12,9 @@ stack and region        parameters and outputs
                         a value until the operator stores a key of the model provider;
                         ReleasesPrefix and StatePrefix, prefixes in the bucket of the releases
                         and of Chalice's record of its deployment.
+``backups``             Parameters: Stage, BucketName; TablePrefix ("workspace"), the tables that
+                        the functions use; optional: BackupRegion, where a second vault is.
+                        Outputs: RoleArn, the role of AWS Backup, also for restorations.
 ``edge-global``         Parameters: Stage; optional: Domain, HostedZoneId, SitesDomain,
 (always us-east-1)      SitesHostedZoneId. Without a hosted zone, the domain's owner must
                         create the DNS record that the stack's events name. The stack waits
@@ -33,7 +36,7 @@ stack and region        parameters and outputs
                         Outputs: TopicArn.
 ======================  =======================================================================
 
-``data`` is never deleted. Its resources would be retained, and their names would block a new one.
+``data`` and ``backups`` are deleted only together with the data of the stage.
 """
 
 import json
@@ -44,14 +47,19 @@ from typing import Any
 
 from infra.deploy.names import APP
 from infra.deploy.stacks import alarms as alarms_stack
+from infra.deploy.stacks import backups as backups_stack
 from infra.deploy.stacks import data as data_stack
 
-STACKS = ("data", "edge-global", "edge", "alarms")
-"""In the order of deployment. They are deleted in reverse order, but ``data`` never is."""
+STACKS = ("data", "backups", "edge-global", "edge", "alarms")
+"""In the order of deployment. They are deleted in reverse order."""
 GLOBAL_REGION = "us-east-1"
 """CloudFront requires this region for certificates and WAF rules (ACM and WAF developer guides)."""
 _FOLDER = Path(__file__).parent / "templates"
-_MADE = {"data": data_stack.template, "alarms": alarms_stack.template}
+_MADE = {
+    "data": data_stack.template,
+    "backups": backups_stack.template,
+    "alarms": alarms_stack.template,
+}
 """Templates that are generated from tables and functions. The others are files."""
 
 

@@ -19,7 +19,7 @@ from tests.infra.conftest import Aws, commit, connected, moto, new_checkout, qui
 pytestmark = pytest.mark.slow
 BUCKET = "workspace-dev-123456789012-eu-central-1"
 API, JOBS, CHAT = "workspace-api-dev", "workspace-api-dev-run-jobs", "workspace-api-dev-chat-stream"
-STACKS = ("data", "edge-global", "edge", "alarms")
+STACKS = ("data", "backups", "edge-global", "edge", "alarms")
 
 
 @dataclass
@@ -94,7 +94,7 @@ def test_every_step_is_reported_with_its_duration(deployments: Deployments) -> N
     said = deployments.said[0]
     steps = [line.removesuffix(" …") for line in said if line.endswith(" …")]
     assert [step.split()[0] for step in steps] == [
-        "Stack", "Tables", "Zip", "Release", "Functions", "Answers", "Search",
+        "Stack", "Tables", "Vaults", "Stack", "Zip", "Release", "Functions", "Answers", "Search",
         "Stack", "Stack", "Stack", "Base",
     ]  # fmt: skip
     for step in steps:

@@ -65,7 +65,7 @@ class TestTemplate:
         assert stacks.region_of(stack, "eu-central-1") == place
 
 
-@pytest.mark.parametrize("stack", ["data", "alarms"])
+@pytest.mark.parametrize("stack", ["data", "backups", "alarms"])
 def test_generated_templates_pass_cfn_lint(stack: str) -> None:
     """``make check`` checks the templates that are files."""
     config = ManualArgs(regions=["eu-central-1"], include_checks=["I"])

@@ -20,9 +20,10 @@ pytestmark = pytest.mark.slow
 
 
 STEPS = (
-    "Stack workspace-api-dev-data", "Tables", "Zip", "Release", "Functions and API",
-    "Answers and throttle", "Search texts", "Stack workspace-api-dev-edge-global",
-    "Stack workspace-api-dev-edge", "Stack workspace-api-dev-alarms", "Base URL",
+    "Stack workspace-api-dev-data", "Tables", "Vaults", "Stack workspace-api-dev-backups", "Zip",
+    "Release", "Functions and API", "Answers and throttle", "Search texts",
+    "Stack workspace-api-dev-edge-global", "Stack workspace-api-dev-edge",
+    "Stack workspace-api-dev-alarms", "Base URL",
 )  # fmt: skip
 
 
@@ -73,7 +74,8 @@ class TestKilled:
         destroy(aws.deployment(checkout), break_lock=False, with_data=False)
         assert aws.apis() == []
         assert aws.client("lambda").list_functions()["Functions"] == []
-        assert aws.client("iam").list_roles()["Roles"] == []
+        roles = [each["RoleName"] for each in aws.client("iam").list_roles()["Roles"]]
+        assert [name for name in roles if "-backups-" not in name] == []
 
 
 class TestRefusals:
@@ -213,6 +215,7 @@ class TestDestroy:
         assert aws.apis() == []
         assert aws.client("lambda").list_functions()["Functions"] == []
         assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
+        assert aws.deployment(checkout).stack("backups").outputs(), "data is backed up as before"
         assert store.get_json("files/a") == "of a visitor"
         assert published_settings.published(aws.account, "dev") == {}
 
@@ -225,12 +228,13 @@ class TestDestroy:
         assert is_whole(aws, store, deploy())
         assert store.get_json("files/a") == "of a visitor"
 
-    def test_destruction_with_data_leaves_only_backups(
+    def test_destruction_with_data_leaves_only_backups_and_their_vault(
         self, aws: Aws, deploy: Deploy, checkout: Path
     ) -> None:
         deploy()
         left = destroy(aws.deployment(checkout), break_lock=False, with_data=True)
-        assert left["kept"] == []
+        assert left["kept"] == ["AWS::Backup::BackupVault workspace-api-dev (eu-central-1)"]
+        assert aws.deployment(checkout).stack("backups").outputs() is None
         assert len(left["backups"]) == 6
         assert aws.client("dynamodb").list_tables()["TableNames"] == []
         assert aws.client("s3").list_buckets()["Buckets"] == []
@@ -272,6 +276,27 @@ def test_stopped_functions_stay_stopped(aws: Aws, deploy: Deploy, checkout: Path
         functions.delete_function_concurrency(FunctionName=name)
     assert deploy()["stopped"] == []
     assert runs() == [None, 449, 1]
+
+
+def test_backups_cover_the_tables_in_use_and_go_to_the_region_that_was_chosen(
+    aws: Aws, deploy: Deploy, store: Store
+) -> None:
+    deploy()
+    backups = aws.deployment().stack("backups")
+    assert backups.parameters()["BackupRegion"] == ""
+    with pytest.raises(click.ClickException, match="--backup-region: expected a region"):
+        deploy(backup_region=REGION)
+    assert OperatorChoices.of(store).backup_region == "", "a refused choice is not stored"
+    deploy(backup_region="eu-west-1")
+    deploy()
+    assert backups.parameters() == {
+        "Stage": "dev",
+        "TablePrefix": "workspace",
+        "BucketName": BUCKET,
+        "BackupRegion": "eu-west-1",
+    }
+    (second,) = aws.client("backup", "eu-west-1").list_backup_vaults()["BackupVaultList"]
+    assert (second["BackupVaultName"], second["Locked"]) == ("workspace-api-dev", True)
 
 
 def test_older_checkout_ignores_unknown_stored_choices(

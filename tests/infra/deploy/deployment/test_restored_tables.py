@@ -30,6 +30,8 @@ class TestRestoredTables:
             == "restored"
         )
         assert allowed(aws) == {"restored"}
+        backups = aws.deployment().stack("backups")
+        assert backups.parameters()["TablePrefix"] == "restored"
         assert "workspace-dev-ledger" in aws.client("dynamodb").list_tables()["TableNames"]
         deploy(table_prefix="workspace")
         assert (prefix(aws), allowed(aws)) == ("workspace", {"workspace"})
@@ -54,8 +56,10 @@ class TestRestoredTables:
         deploy()
         assert prefix(aws) == "restored"
         left = destroy(aws.deployment(checkout), break_lock=False, with_data=True)
-        assert len(left["kept"]) == 6
-        assert all(":Table restored-dev-" in each for each in left["kept"])
+        *tables, vault = left["kept"]
+        assert len(tables) == 6
+        assert all(":Table restored-dev-" in each for each in tables)
+        assert "::BackupVault workspace-api-dev" in vault
 
     def test_restored_tables_get_the_protection_of_the_stacks_tables(
         self, aws: Aws, deploy: Deploy
@@ -73,6 +77,27 @@ class TestRestoredTables:
             assert ttl == {"AttributeName": "expires", "TimeToLiveStatus": "ENABLED"}
         deploy()
         assert not [line for line in aws.said if line.startswith("  restored-dev-")]
+
+    def test_lost_rows_are_restored_by_the_steps_of_the_deployment_guide(
+        self, aws: Aws, deploy: Deploy
+    ) -> None:
+        deploy()
+        dynamodb, functions = aws.client("dynamodb"), aws.client("lambda")
+        key = {"pk": {"S": "W#1"}, "sk": {"S": "kept"}}
+        dynamodb.put_item(TableName="workspace-dev-ledger", Item=key)
+        names = (API, CHAT, "workspace-api-dev-run-jobs")
+        for name in names:
+            functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
+        restore(aws)
+        dynamodb.delete_item(TableName="workspace-dev-ledger", Key=key)
+        assert deploy(table_prefix="restored")["stopped"]
+        assert dynamodb.get_item(TableName="restored-dev-ledger", Key=key)["Item"] == key
+        assert (prefix(aws), allowed(aws)) == ("restored", {"restored"})
+        for name in names:
+            functions.delete_function_concurrency(FunctionName=name)
+        assert deploy()["stopped"] == []
+        chat = functions.get_function_concurrency(FunctionName=CHAT)
+        assert chat["ReservedConcurrentExecutions"] > 0
 
     def test_deployment_requires_all_restored_tables(self, aws: Aws, deploy: Deploy) -> None:
         deploy()
@@ -110,18 +135,11 @@ def allowed(aws: Aws) -> set[str]:
 
 
 def restore(aws: Aws) -> None:
-    """Create tables as a restoration does: with the same keys, and without the other settings."""
+    """Restore the stage's tables to new names, as the deployment guide does."""
     client = aws.client("dynamodb")
     for name in TABLES:
-        about = client.describe_table(TableName=f"workspace-dev-{name}")["Table"]
-        indexes = [
-            {part: index[part] for part in ("IndexName", "KeySchema", "Projection")}
-            for index in about.get("LocalSecondaryIndexes", ())
-        ]
-        client.create_table(
-            TableName=f"restored-dev-{name}",
-            KeySchema=about["KeySchema"],
-            AttributeDefinitions=about["AttributeDefinitions"],
-            BillingMode="PAY_PER_REQUEST",
-            **({"LocalSecondaryIndexes": indexes} if indexes else {}),
+        client.restore_table_to_point_in_time(
+            SourceTableName=f"workspace-dev-{name}",
+            TargetTableName=f"restored-dev-{name}",
+            UseLatestRestorableTime=True,
         )
