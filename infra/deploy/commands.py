@@ -313,4 +313,18 @@ def doctor(stage: str, region: str | None) -> None:
         raise click.ClickException(msg)
 
 
-COMMANDS = (deploy, rollback, list_releases, destroy, smoke, doctor)
+@click.command("deployer-policy")
+@_STAGE
+@_REGION
+def deployer_policy(stage: str, region: str | None) -> None:
+    """Print the IAM policies that a user or role needs to deploy a stage, as CI does."""
+    from infra.deploy import deployer  # noqa: PLC0415  as above
+    from infra.deploy.aws.account import sign_in  # noqa: PLC0415  as above
+    from infra.deploy.policies import Place  # noqa: PLC0415  as above
+
+    account = sign_in(region)
+    place = Place(account.region, account.id)
+    _print({"stage": stage, "policies": deployer.documents(stage, place)})
+
+
+COMMANDS = (deploy, rollback, list_releases, destroy, smoke, doctor, deployer_policy)

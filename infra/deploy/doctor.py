@@ -11,23 +11,27 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 from packaging.requirements import Requirement
 
 from chalicelib.gateways.llm import models
-from infra.deploy import stage_config, stage_facts
+from infra.deploy import deployer, stage_config, stage_facts
 from infra.deploy.aws.account import Account, sign_in
 from infra.deploy.aws.errors import code, explain
 from infra.deploy.package import build as package
 from infra.deploy.package.check import GLIBC
+from infra.deploy.policies import Place
 from infra.deploy.releases import Source
 from infra.deploy.stage_config import CHAT, JOBS
 
 BOOTSTRAP = Path("vendor", "stream_bootstrap")
 TAKEN = {"403", "AccessDenied"}
 ABSENT = {"404", "NoSuchBucket"}
+SHOWN_RIGHTS = 8
+"""The number of denied rights that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ def examine_account(account: Account, stage: str, root: Path) -> Iterator[Findin
         ("bucket", partial(_bucket, account, stage)),
         ("concurrency", partial(_concurrency, account, stage)),
         ("models", partial(_models, account, stage, root)),
+        ("cloudfront", partial(_cloudfront, account)),
+        ("rights", partial(_rights, account, stage)),
     ):
         try:
             yield Finding(name, *check())
@@ -231,6 +237,46 @@ def _models(account: Account, stage: str, root: Path) -> tuple[bool | None, str]
         "another LLM_MODEL in .chalice/config.json (environment_variables), or deploy to another "
         "region. Until then bots of its models answer with an error."
     )
+
+
+def _cloudfront(account: Account) -> tuple[bool | None, str]:
+    """Whether CloudFront accepts the account. No call that only reads shows this for certain."""
+    listed = account.client("cloudfront").list_distributions(MaxItems="1")["DistributionList"]
+    if listed["Quantity"]:
+        return True, "the account has distributions, so CloudFront accepts it"
+    return None, (
+        "The account has no distribution yet. CloudFront refuses some new accounts until AWS "
+        "Support has verified them, and shows this only when a distribution is created. If that "
+        "happens, the deployment says so; --no-edge deploys without CloudFront."
+    )
+
+
+def _rights(account: Account, stage: str) -> tuple[bool | None, str]:
+    """Whether IAM allows the deployer all that a deployment does, by its simulation."""
+    iam = account.client("iam")
+    principal = _principal(iam, account.user)
+    if principal is None:
+        return None, f"IAM does not simulate {account.user}. Deploy as a role or a user."
+    place = Place(account.region, account.id)
+    if denied := deployer.denied(iam, principal, stage, place):
+        more = f" and {len(denied) - SHOWN_RIGHTS} more" if len(denied) > SHOWN_RIGHTS else ""
+        return False, (
+            f"IAM denies {principal} {', '.join(denied[:SHOWN_RIGHTS])}{more}. Attach the policies "
+            f"that python -m infra deployer-policy --stage {stage} prints."
+        )
+    return True, f"{principal} may make all {len(deployer.actions())} kinds of calls"
+
+
+def _principal(iam: Any, arn: str) -> str | None:  # noqa: ANN401  boto3's own
+    """Return the ARN of the user or role that is signed in; None if IAM cannot simulate it.
+
+    The ARN of a session lacks the path of its role.
+    """
+    kind, _, name = arn.split(":", 5)[5].partition("/")
+    if kind == "assumed-role":
+        role: str = iam.get_role(RoleName=name.split("/")[0])["Role"]["Arn"]
+        return role
+    return arn if kind == "user" else None
 
 
 def table(findings: list[Finding]) -> str:

@@ -29,6 +29,14 @@ STUCK = {
 NO_CHANGES = ("didn't contain changes", "No updates are to be performed")
 """CloudFormation's messages for an empty change set. It has no error code for this case."""
 
+ADVICE = {
+    "must be verified before you can add new CloudFront resources": (
+        " Request the verification in AWS's support center (Account and billing), which takes a "
+        "day or two, then run again. Until then, --no-edge deploys without CloudFront."
+    )
+}
+"""Advice for reasons of a failure that the operator must resolve with AWS."""
+
 
 class StackError(click.ClickException):
     """A stack could not be created, changed or deleted; the message has the reason."""
@@ -294,7 +302,8 @@ class Stack:
         for event in reversed(self._events()):
             if event["EventId"] not in before and event["ResourceStatus"].endswith("_FAILED"):
                 reason = event.get("ResourceStatusReason", "no reason was given")
-                return f"{event['LogicalResourceId']}: {reason}"
+                advice = next((says for text, says in ADVICE.items() if text in reason), "")
+                return f"{event['LogicalResourceId']}: {reason}{advice}"
         return "its events in CloudFormation's console say why."
 
 

@@ -16,6 +16,7 @@ from moto.cloudformation.models import ChangeSet, Stack
 from moto.cloudformation.responses import CloudFormationResponse
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.common_models import CloudFormationModel
+from moto.core.responses import BaseResponse
 from moto.moto_server import werkzeug_app
 from moto.secretsmanager.models import secretsmanager_backends
 
@@ -27,6 +28,8 @@ CODE = "/moto-code/"
 """Path of the functions' zips, by region and name. On AWS, Lambda returns a link to S3."""
 ACCOUNT_SETTINGS = "/2016-08-19/account-settings"
 """Actions of Lambda that moto does not support."""
+CALLS = "/moto-calls"
+"""Lists the IAM actions of the calls that Chalice has made, by its own user agent."""
 CONCURRENCY = int(os.environ.get("CONCURRENCY", "1000"))
 
 
@@ -113,6 +116,24 @@ class SecretResource(CloudFormationModel):
         return cls(json.loads(made)["ARN"])
 
 
+called: set[str] = set()
+
+
+def record_calls_of_chalice() -> None:
+    """Have moto record each call of Chalice before it is answered."""
+    dispatch = BaseResponse.call_action
+
+    def call_action(self: Any) -> Any:
+        # Chalice also appends its name to the agent of clients in an application.
+        if self.headers.get("User-Agent", "").startswith("aws-chalice/"):
+            service = self.boto3_service_name
+            action = self.method if service == "apigateway" else self._get_action()
+            called.add(f"{service}:{action}")
+        return dispatch(self)
+
+    BaseResponse.call_action = call_action
+
+
 def reserved() -> int:
     """Return the concurrency that functions have reserved, in all regions."""
     regions = lambda_backends[DEFAULT_ACCOUNT_ID].values()
@@ -129,6 +150,9 @@ def with_more(app: Wsgi) -> Wsgi:
             start("200 OK", [("Content-Type", "application/json")])
             limit = {"UnreservedConcurrentExecutions": CONCURRENCY - reserved()}
             return [json.dumps({"AccountLimit": limit}).encode()]
+        if path == CALLS:
+            start("200 OK", [("Content-Type", "application/json")])
+            return [json.dumps(sorted(called)).encode()]
         if path.startswith(CODE):
             region, name = path.removeprefix(CODE).split("/")
             function = lambda_backends[DEFAULT_ACCOUNT_ID][region].get_function(name)
@@ -143,6 +167,7 @@ def main() -> None:
     """Run the server until it is killed."""
     accept_swagger()
     follow_change_sets()
+    record_calls_of_chalice()
     stock = werkzeug_app.DomainDispatcherApplication
     moto_server.DomainDispatcherApplication = lambda *a, **k: with_more(stock(*a, **k))
     moto_server.main()

@@ -30,6 +30,8 @@ class FakeCloudFormation:
     calls: list[str] = field(default_factory=list)
     asked: dict[str, Any] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
+    reason: str = "Table is busy"
+    """Why a resource failed."""
     faults: list[dict[str, Any]] | None = None
     """The result of the early validation. None if CloudFormation does not support it."""
 
@@ -86,7 +88,7 @@ class FakeCloudFormation:
         event = {"EventId": str(len(self.events)), "ResourceStatus": status}
         event |= {"ResourceType": "AWS::DynamoDB::Table", "LogicalResourceId": "ContentTable"}
         if "FAILED" in status or "ROLLBACK" in status:
-            event |= {"ResourceStatus": "UPDATE_FAILED", "ResourceStatusReason": "Table is busy"}
+            event |= {"ResourceStatus": "UPDATE_FAILED", "ResourceStatusReason": self.reason}
         self.events.append(event)
 
 
@@ -184,6 +186,17 @@ def test_missing_stack_is_created_and_existing_one_updated(status: str | None, k
     fake = FakeCloudFormation(status, [change("Add", "A")], then=[f"{kind}_COMPLETE"])
     stack(fake).apply(GIVEN)
     assert fake.asked["ChangeSetType"] == kind
+
+
+def test_an_account_that_cloudfront_refuses_gets_advice_to_deploy_without_it() -> None:
+    reason = (
+        "Access denied: Your account must be verified before you can add new CloudFront resources."
+    )
+    fake = FakeCloudFormation(
+        None, [change("Add", "A")], then=["CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE"], reason=reason
+    )
+    with pytest.raises(StackError, match=r"CloudFront resources\. Request .* --no-edge"):
+        stack(fake, "alarms").apply(GIVEN)
 
 
 def test_operation_in_progress_is_awaited() -> None:

@@ -4,15 +4,16 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 import pytest
 from botocore.exceptions import ClientError
 
-from infra.deploy import doctor, stage_facts
+from infra.deploy import deployer, doctor, stage_facts
 from infra.deploy.aws.account import Account
 from infra.deploy.doctor import Finding
 from infra.deploy.names import function_name
@@ -131,7 +132,7 @@ class Client:
         if name not in self.answers:
             raise AttributeError(name)
 
-        def call(**_: Any) -> Any:
+        def call(*_: Any, **__: Any) -> Any:
             answer = self.answers[name]
             if isinstance(answer, str):
                 raise ClientError({"Error": {"Code": answer, "Message": "No."}}, name)
@@ -161,16 +162,98 @@ def availability(region: str = "AVAILABLE", status: str = "AUTHORIZED") -> Clien
     return Client(get_foundation_model_availability=told)
 
 
+def simulation(*denied: str, unknown: tuple[str, ...] = ()) -> Any:
+    """IAM, which simulates policies that deny some actions, and depend on MFA for others."""
+    client = Client(get_role={"Role": {"Arn": "arn:aws:iam::123456789012:role/ci/deployer"}})
+    client.simulated = []
+
+    def paginate(ActionNames: list[str], **given: Any) -> Iterator[dict[str, Any]]:  # noqa: N803
+        client.simulated.append({"ActionNames": ActionNames, **given})
+        results = []
+        for action in ActionNames:
+            allowed = action not in {*denied, *unknown}
+            result: dict[str, Any] = {
+                "EvalActionName": action,
+                "EvalDecision": "allowed" if allowed else "implicitDeny",
+            }
+            if action in unknown:
+                result["MissingContextValues"] = ["aws:MultiFactorAuthPresent"]
+            results.append(result)
+        half = len(results) // 2
+        yield {"EvaluationResults": results[:half]}
+        yield {"EvaluationResults": results[half:]}
+
+    client.get_paginator = lambda _: SimpleNamespace(paginate=paginate)
+    return client
+
+
 def examined(**clients: Client) -> dict[str, Finding]:
     account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
     ready = {
         "s3": Client(head_bucket="404"),
         "lambda": concurrency(1000),
         "bedrock": availability(),
+        "cloudfront": Client(list_distributions={"DistributionList": {"Quantity": 1}}),
+        "iam": simulation(),
     }
     account._clients.update({(name, REGION): each for name, each in (ready | clients).items()})
     found = doctor.examine_account(account, "dev", package.ROOT)
     return {finding.name: finding for finding in found}
+
+
+class TestCloudFront:
+    def test_an_account_without_distributions_is_told_what_may_happen_and_what_to_do(self) -> None:
+        empty = Client(list_distributions={"DistributionList": {"Quantity": 0}})
+        found = examined(cloudfront=empty)["cloudfront"]
+        assert found.ok is None
+        assert "until AWS Support has verified them" in found.says
+        assert "--no-edge" in found.says
+
+
+class TestRights:
+    def examined_as(self, user: str, iam: Any) -> Finding:
+        account = Account("123456789012", REGION, user)
+        account._clients["iam", REGION] = iam
+        return Finding("rights", *doctor._rights(account, "dev"))
+
+    def test_denied_rights_are_named_with_the_command_that_prints_the_policies(self) -> None:
+        found = examined(iam=simulation("s3:PutObject", "lambda:CreateFunction"))["rights"]
+        assert found.ok is False
+        assert "lambda:CreateFunction, s3:PutObject." in found.says
+        assert "python -m infra deployer-policy --stage dev" in found.says
+
+    def test_of_many_denied_rights_a_few_are_named(self) -> None:
+        found = examined(iam=simulation(*deployer.actions()))["rights"]
+        assert f"and {len(deployer.actions()) - 8} more." in found.says
+
+    def test_a_right_that_depends_on_the_real_request_is_not_reported_as_denied(self) -> None:
+        found = examined(iam=simulation(unknown=("s3:PutObject",)))["rights"]
+        assert found.ok is True
+
+    def test_a_session_is_simulated_as_its_role(self) -> None:
+        iam = simulation()
+        session = "arn:aws:sts::123456789012:assumed-role/deployer/github"
+        assert self.examined_as(session, iam).ok is True
+        sources = {each["PolicySourceArn"] for each in iam.simulated}
+        assert sources == {"arn:aws:iam::123456789012:role/ci/deployer"}
+        contexts = [each["ContextEntries"] for each in iam.simulated]
+        names = {entry["ContextKeyName"] for entries in contexts for entry in entries}
+        assert {"iam:PassedToService", "kms:ViaService"} <= names
+        assert not [each for each in iam.simulated if "*" in each["ResourceArns"][0][1:]]
+
+    @pytest.mark.parametrize(
+        "user",
+        ["arn:aws:iam::123456789012:root", "arn:aws:sts::123456789012:federated-user/ann"],
+    )
+    def test_a_principal_that_iam_cannot_simulate_is_a_note(self, user: str) -> None:
+        found = self.examined_as(user, simulation())
+        assert found.ok is None
+        assert f"IAM does not simulate {user}" in found.says
+
+    def test_a_principal_that_may_not_simulate_is_a_note(self) -> None:
+        found = examined(iam=Client(get_paginator="AccessDenied"))["rights"]
+        assert found.ok is None
+        assert "Could not be found out" in found.says
 
 
 class TestAccount:

@@ -1,0 +1,313 @@
+"""The rights that a deployment needs, as IAM policies for whoever deploys (ADR 51).
+
+The rights are measured. Tests compare ``CALLS`` with the calls that this package makes, ``CHALICE``
+with those of Chalice, and ``CLOUDFORMATION`` with what AWS's resource schemas require for the
+resource types of the stacks.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from infra.deploy.names import APP
+from infra.deploy.policies import Place
+from infra.deploy.stacks.build import GLOBAL_REGION
+from infra.deploy.stage_config import StageFacts
+
+MAXIMUM_LENGTH = 6_144
+"""Characters of a managed policy, without white space (IAM user guide, IAM and STS quotas)."""
+
+CALLS: Mapping[str, str] = {
+    "apigateway": "GET PATCH POST PUT",
+    "backup": "CreateBackupVault ListBackupVaults PutBackupVaultLockConfiguration",
+    "bedrock": "GetFoundationModelAvailability",
+    "cloudformation": "CreateChangeSet DeleteChangeSet DeleteStack DescribeChangeSet "
+    "DescribeEvents DescribeStackEvents DescribeStacks ExecuteChangeSet GetTemplateSummary "
+    "ListStackResources",
+    "cloudfront": "ListDistributions",
+    "dynamodb": "CreateBackup DeleteItem DeleteTable DescribeBackup DescribeContinuousBackups "
+    "DescribeTable DescribeTimeToLive GetItem PutItem Scan UpdateContinuousBackups UpdateTable "
+    "UpdateTimeToLive",
+    "events": "DescribeRule",
+    "iam": "GetRole SimulatePrincipalPolicy",
+    "lambda": "GetAccountSettings GetFunction GetFunctionConcurrency GetFunctionConfiguration "
+    "PutFunctionEventInvokeConfig UpdateFunctionConfiguration",
+    "logs": "DeleteLogGroup",
+    "s3": "AbortMultipartUpload DeleteBucket DeleteObject DeleteObjectVersion GetObject "
+    "ListAllMyBuckets ListBucket ListBucketVersions PutObject",
+    "secretsmanager": "DeleteSecret GetSecretValue",
+    "ssm": "DeleteParameter GetParametersByPath PutParameter",
+}
+"""Actions of the calls that ``infra.deploy`` makes, by service."""
+CHALICE: Mapping[str, str] = {
+    "apigateway": "DELETE GET PATCH POST PUT",
+    "events": "DeleteRule PutRule PutTargets RemoveTargets",
+    "iam": "CreateRole DeleteRole DeleteRolePolicy GetRole ListRolePolicies PassRole PutRolePolicy",
+    "lambda": "AddPermission CreateFunction DeleteFunction DeleteFunctionConcurrency GetFunction "
+    "GetPolicy ListTags PutFunctionConcurrency TagResource UntagResource UpdateFunctionCode "
+    "UpdateFunctionConfiguration",
+}
+"""Actions of the calls that Chalice makes for functions, schedules and a REST API."""
+_CLOUDFRONT_POLICY = "Create{0} Delete{0} Get{0} Update{0}"
+CLOUDFORMATION: Mapping[str, Mapping[str, str]] = {
+    "AWS::Backup::BackupPlan": {
+        "backup": "CreateBackupPlan DeleteBackupPlan GetBackupPlan ListTags TagResource "
+        "UpdateBackupPlan"
+    },
+    "AWS::Backup::BackupSelection": {
+        "backup": "CreateBackupSelection DeleteBackupSelection GetBackupSelection",
+        "iam": "CreateServiceLinkedRole GetRole PassRole",
+    },
+    "AWS::Budgets::Budget": {"budgets": "ListTagsForResource ModifyBudget TagResource ViewBudget"},
+    "AWS::CertificateManager::Certificate": {
+        "acm": "DeleteCertificate DescribeCertificate ListTagsForCertificate RequestCertificate",
+        "route53": "ChangeResourceRecordSets",
+    },
+    "AWS::CloudFront::CachePolicy": {"cloudfront": _CLOUDFRONT_POLICY.format("CachePolicy")},
+    "AWS::CloudFront::Distribution": {
+        "cloudfront": "CreateDistribution DeleteDistribution GetDistribution GetDistributionConfig "
+        "ListTagsForResource TagResource UntagResource UpdateDistribution"
+    },
+    "AWS::CloudFront::Function": {
+        "cloudfront": "CreateFunction DeleteFunction DescribeFunction GetFunction PublishFunction "
+        "ListTagsForResource UpdateFunction"
+    },
+    "AWS::CloudFront::OriginAccessControl": {
+        "cloudfront": _CLOUDFRONT_POLICY.format("OriginAccessControl")
+    },
+    "AWS::CloudFront::ResponseHeadersPolicy": {
+        "cloudfront": _CLOUDFRONT_POLICY.format("ResponseHeadersPolicy")
+    },
+    "AWS::CloudWatch::Alarm": {
+        "cloudwatch": "DeleteAlarms DescribeAlarms ListTagsForResource PutMetricAlarm TagResource"
+    },
+    "AWS::DynamoDB::Table": {
+        "dynamodb": "CreateTable DeleteTable DescribeContinuousBackups DescribeContributorInsights "
+        "DescribeKinesisStreamingDestination DescribeTable DescribeTimeToLive GetResourcePolicy "
+        "ListTagsOfResource TagResource UntagResource UpdateContinuousBackups UpdateTable "
+        "UpdateTimeToLive"
+    },
+    "AWS::Events::Rule": {
+        "events": "DeleteRule DescribeRule ListTagsForResource ListTargetsByRule PutRule "
+        "PutTargets RemoveTargets TagResource"
+    },
+    "AWS::IAM::Role": {
+        "iam": "AttachRolePolicy CreateRole DeleteRole DetachRolePolicy GetRole GetRolePolicy "
+        "ListAttachedRolePolicies ListRolePolicies TagRole UpdateAssumeRolePolicy UpdateRole "
+        "UpdateRoleDescription"
+    },
+    "AWS::Lambda::Permission": {"lambda": "AddPermission GetPolicy RemovePermission"},
+    "AWS::Lambda::Url": {
+        "lambda": "CreateFunctionUrlConfig DeleteFunctionUrlConfig GetFunctionUrlConfig "
+        "UpdateFunctionUrlConfig"
+    },
+    "AWS::Logs::LogGroup": {
+        "logs": "CreateLogGroup DeleteLogGroup DeleteRetentionPolicy DescribeIndexPolicies "
+        "DescribeLogGroups DescribeResourcePolicies GetDataProtectionPolicy ListTagsForResource "
+        "PutRetentionPolicy TagResource UntagResource"
+    },
+    "AWS::Logs::MetricFilter": {"logs": "DeleteMetricFilter DescribeMetricFilters PutMetricFilter"},
+    "AWS::Route53::RecordSet": {
+        "route53": "ChangeResourceRecordSets GetChange GetHostedZone ListHostedZones "
+        "ListResourceRecordSets"
+    },
+    "AWS::S3::Bucket": {
+        "s3": "CreateBucket DeleteBucket GetAccelerateConfiguration GetAnalyticsConfiguration "
+        "GetBucketAbac GetBucketAcl GetBucketCORS GetBucketLogging "
+        "GetBucketMetadataTableConfiguration GetBucketNotification "
+        "GetBucketObjectLockConfiguration GetBucketOwnershipControls GetBucketPublicAccessBlock "
+        "GetBucketTagging GetBucketVersioning GetBucketWebsite "
+        "GetEncryptionConfiguration GetIntelligentTieringConfiguration GetInventoryConfiguration "
+        "GetLifecycleConfiguration GetMetricsConfiguration GetReplicationConfiguration ListBucket "
+        "ListTagsForResource PutBucketCORS PutBucketOwnershipControls PutBucketPublicAccessBlock "
+        "PutBucketTagging PutBucketVersioning PutEncryptionConfiguration "
+        "PutLifecycleConfiguration TagResource UntagResource"
+    },
+    "AWS::S3::BucketPolicy": {"s3": "DeleteBucketPolicy GetBucketPolicy PutBucketPolicy"},
+    "AWS::SNS::Subscription": {
+        "sns": "GetSubscriptionAttributes SetSubscriptionAttributes Subscribe Unsubscribe"
+    },
+    "AWS::SNS::Topic": {
+        "sns": "CreateTopic DeleteTopic GetDataProtectionPolicy GetTopicAttributes "
+        "ListSubscriptionsByTopic ListTagsForResource SetTopicAttributes Subscribe TagResource "
+        "Unsubscribe"
+    },
+    "AWS::SNS::TopicPolicy": {"sns": "SetTopicAttributes"},
+    "AWS::SecretsManager::Secret": {
+        "secretsmanager": "CreateSecret DeleteSecret DescribeSecret GetRandomPassword "
+        "GetSecretValue TagResource UntagResource UpdateSecret"
+    },
+    "AWS::WAFv2::WebACL": {
+        "wafv2": "CreateWebACL DeleteWebACL GetWebACL ListTagsForResource TagResource UpdateWebACL"
+    },
+}
+"""Actions by which CloudFormation manages each type of resource, as the deployer."""
+FOR_VAULTS: Mapping[str, str] = {
+    "backup-storage": "Mount MountCapsule",
+    "kms": "CreateGrant Decrypt DescribeKey GenerateDataKey RetireGrant",
+}
+"""Actions by which AWS Backup creates a vault, as the deployer."""
+
+UNSCOPED = frozenset(
+    {
+        "acm:RequestCertificate",
+        "backup-storage:Mount",
+        "backup-storage:MountCapsule",
+        "backup:ListBackupVaults",
+        "bedrock:GetFoundationModelAvailability",
+        "cloudformation:GetTemplateSummary",
+        "cloudwatch:DescribeAlarms",
+        "cloudfront:ListDistributions",
+        "iam:GetRole",
+        "iam:SimulatePrincipalPolicy",
+        "lambda:GetAccountSettings",
+        "logs:DescribeIndexPolicies",
+        "logs:DescribeLogGroups",
+        "logs:DescribeResourcePolicies",
+        "route53:GetChange",
+        "route53:ListHostedZones",
+        "s3:ListAllMyBuckets",
+        "secretsmanager:GetRandomPassword",
+        "sns:GetSubscriptionAttributes",
+        "sns:SetSubscriptionAttributes",
+        "sns:Unsubscribe",
+    }
+)
+"""Actions that no resource of the stage limits. ``iam:GetRole`` also reads the deployer's role."""
+CONDITIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "iam:PassRole": {
+        "StringEquals": {"iam:PassedToService": ["lambda.amazonaws.com", "backup.amazonaws.com"]}
+    },
+    "iam:CreateServiceLinkedRole": {
+        "StringEquals": {"iam:AWSServiceName": ["backup.amazonaws.com"]}
+    },
+    **{
+        f"kms:{action}": {"StringLike": {"kms:ViaService": ["backup.*.amazonaws.com"]}}
+        for action in FOR_VAULTS["kms"].split()
+    },
+}
+"""Conditions of actions. Each has a single operator and key."""
+
+
+def resources(stage: str, place: Place) -> dict[str, list[str]]:
+    """Return the ARNs that limit each service's actions to a stage.
+
+    AWS chooses the names of APIs, distributions, certificates, plans and zones, so their actions
+    are limited to the account. ``*`` matches a slash as well.
+    """
+    region, account, name = place.region, place.account, f"{APP}-{stage}"
+    bucket = f"arn:aws:s3:::{StageFacts().table_prefix}-{stage}-{account}-{region}"
+
+    def arn(service: str, rest: str, region: str = region) -> str:
+        return f"arn:aws:{service}:{region}:{account}:{rest}"
+
+    return {
+        "acm": [arn("acm", "certificate/*", GLOBAL_REGION)],
+        "apigateway": [f"arn:aws:apigateway:{region}::/restapis{rest}" for rest in ("", "/*")],
+        "backup": [
+            arn("backup", f"backup-vault:{name}", "*"),
+            arn("backup", "backup-plan:*"),
+        ],
+        "budgets": [arn("budgets", "budget/*", "")],
+        "cloudformation": [arn("cloudformation", f"stack/{name}-*/*", "*")],
+        "cloudfront": [arn("cloudfront", "*", "")],
+        "cloudwatch": [arn("cloudwatch", f"alarm:{name}-*")],
+        "dynamodb": [arn("dynamodb", f"table/*-{stage}-*")],
+        "events": [arn("events", f"rule/{name}-*")],
+        "iam": [
+            arn("iam", f"role/{name}-*", ""),
+            arn("iam", "role/aws-service-role/backup.amazonaws.com/*", ""),
+        ],
+        "kms": [arn("kms", "key/*", "*")],
+        "lambda": [arn("lambda", f"function:{name}{rest}") for rest in ("", "-*")],
+        "logs": [arn("logs", f"log-group:/aws/lambda/{name}{rest}") for rest in ("", ":*", "-*")],
+        "route53": ["arn:aws:route53:::hostedzone/*"],
+        "s3": [bucket, f"{bucket}/*"],
+        "secretsmanager": [arn("secretsmanager", f"secret:{APP}/{stage}/*")],
+        "sns": [arn("sns", f"{name}-alarms")],
+        "ssm": [arn("ssm", f"parameter/{APP}/{stage}{rest}") for rest in ("", "/*")],
+        "wafv2": [
+            arn("wafv2", f"global/webacl/{name}/*", GLOBAL_REGION),
+            arn("wafv2", "global/managedruleset/*", GLOBAL_REGION),
+        ],
+    }
+
+
+def actions() -> list[str]:
+    """Return all actions, such as ``s3:GetObject``, in order."""
+    found = {
+        f"{service}:{action}"
+        for table in (CALLS, CHALICE, FOR_VAULTS, *CLOUDFORMATION.values())
+        for service, names in table.items()
+        for action in names.split()
+    }
+    return sorted(found)
+
+
+def statements(stage: str, place: Place) -> Iterator[dict[str, Any]]:
+    """Yield the statements of a stage: one for each service, and one for each condition."""
+    scopes, groups = resources(stage, place), dict[tuple[str, ...], list[str]]()
+    for action in actions():
+        service = action.partition(":")[0]
+        if action in UNSCOPED:
+            key: tuple[str, ...] = ("*",)
+        else:
+            key = (*scopes[service], json.dumps(CONDITIONS.get(action, {})))
+        groups.setdefault(key, []).append(action)
+    for (first, *rest), found in groups.items():
+        *more, condition = rest or ["{}"]
+        yield {
+            "Effect": "Allow",
+            "Action": found,
+            "Resource": [first, *more],
+            **({"Condition": json.loads(condition)} if condition != "{}" else {}),
+        }
+
+
+def documents(stage: str, place: Place) -> list[dict[str, Any]]:
+    """Return the policies of a stage, each short enough for a managed policy."""
+    found: list[dict[str, Any]] = []
+    for statement in statements(stage, place):
+        grown = _document([*(found[-1]["Statement"] if found else ()), statement])
+        if found and len(json.dumps(grown, separators=(",", ":"))) <= MAXIMUM_LENGTH:
+            found[-1] = grown
+        else:
+            found.append(_document([statement]))
+    return found
+
+
+def denied(iam: Any, principal: str, stage: str, place: Place) -> list[str]:  # noqa: ANN401  boto3's own
+    """Return the actions that IAM denies to a user or role, by its simulation.
+
+    An action whose result depends on a fact of the real request, such as MFA, is not returned.
+    """
+    pages = iam.get_paginator("simulate_principal_policy")
+    return [
+        result["EvalActionName"]
+        for statement in statements(stage, place)
+        for page in pages.paginate(
+            PolicySourceArn=principal,
+            ActionNames=statement["Action"],
+            ResourceArns=[statement["Resource"][0].replace("*", "x")]
+            if statement["Resource"] != ["*"]
+            else ["*"],
+            ContextEntries=list(_context(statement.get("Condition", {}))),
+        )
+        for result in page["EvaluationResults"]
+        if result["EvalDecision"] != "allowed" and not result.get("MissingContextValues")
+    ]
+
+
+def _context(condition: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for keys in condition.values():
+        for key, values in keys.items():
+            value = values[0].replace("*", "x")
+            yield {
+                "ContextKeyName": key,
+                "ContextKeyValues": [value],
+                "ContextKeyType": "string",
+            }
+
+
+def _document(found: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": list(found)}

@@ -1,0 +1,135 @@
+"""The deployer's policies: enough for a deployment, limited to a stage, and short enough."""
+
+import json
+import re
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from itertools import chain
+from typing import Any
+
+import pytest
+from cfnlint.decode import cfn_yaml
+from click.testing import CliRunner
+
+from infra.deploy import commands, deployer
+from infra.deploy.aws.account import Account
+from infra.deploy.policies import Place
+from infra.deploy.stacks import build as stacks
+from tests.infra.conftest import REGION
+
+PLACE = Place(REGION, "123456789012")
+DOCUMENTS = deployer.documents("dev", PLACE)
+STATEMENTS = [statement for document in DOCUMENTS for statement in document["Statement"]]
+TYPES = {
+    resource["Type"]
+    for stack in stacks.STACKS
+    for resource in cfn_yaml.loads(stacks.template(stack))["Resources"].values()
+}
+LEFT_OUT = (
+    # Tags: the templates have none, and CloudFormation's own are never removed.
+    r"\w+:Untag\w*|acm:(Add|Remove)Tags\w+|cloudfront:TagResource|firehose:TagDeliveryStream",
+    # Features that the templates do not use.
+    r"acm-pca:.*|acm:UpdateCertificateOptions|billing:.*|payments:.*",
+    r"cloudfront:(\w*ConnectionGroup|GetVpcOrigin|CreateDistributionWithTags)",
+    "cloudfront:UpdateDistributionWithStagingConfig",
+    r"dynamodb:(\w*Replica|\w*Import\w*|(En|Dis)able\w*|\w*Item|Query|Scan)",
+    r"dynamodb:((Put|Delete)ResourcePolicy|Update(ContributorInsights|Kinesis\w+))",
+    r"AWS::DynamoDB::Table (iam|kinesis|kms|logs|s3):.*",
+    r"AWS::(Backup::BackupPlan|Events::Rule|S3::Bucket|SNS::\w+) iam:.*",
+    r"iam:(Put|Delete)RolePolicy|iam:\w+PermissionsBoundary",
+    r"logs:(Associate|Disassociate)KmsKey|logs:CreateLogDelivery|logs:Put(?!Retention)\w+",
+    r"logs:Delete(DataProtection|Index|Resource)Policy|s3:REST.PUT.OBJECT",
+    r"s3:(Create|Delete|Update)Bucket\w+|s3:Put\w+|s3:DeleteObject|s3tables:.*",
+    r"secretsmanager:\w*Replicat\w*|sns:PutDataProtectionPolicy",
+)
+"""Actions of AWS's schemas that no stack needs, each alone or after the type of the resource."""
+
+
+def required(kind: str) -> set[str]:
+    """Return the actions of AWS's own schema by which CloudFormation manages a resource."""
+    schemas = files("cfnlint") / "data" / "schemas"
+    names = json.loads((schemas / "providers" / "us-east-1.json").read_text())
+    schema = json.loads((schemas / "resources" / f"{names[kind]}.json").read_text())
+    handlers = schema["handlers"]
+    kinds = [handlers.get(name, {}) for name in ("create", "read", "update", "delete")]
+    return set(chain.from_iterable(each.get("permissions", ()) for each in kinds))
+
+
+class TestCloudFormation:
+    def test_every_type_of_resource_in_the_stacks_has_its_actions(self) -> None:
+        assert set(deployer.CLOUDFORMATION) == TYPES
+
+    @pytest.mark.parametrize("kind", sorted(deployer.CLOUDFORMATION))
+    def test_actions_of_a_type_are_those_of_its_schema_but_for_unused_features(
+        self, kind: str
+    ) -> None:
+        listed = {
+            f"{service}:{name}"
+            for service, names in deployer.CLOUDFORMATION[kind].items()
+            for name in names.split()
+        }
+        assert listed <= required(kind)
+        for action in required(kind) - listed:
+            texts = (action, f"{kind} {action}")
+            assert any(re.fullmatch(each, text) for each in LEFT_OUT for text in texts), (
+                f"{kind} needs {action}: add it, or explain why no stack needs it"
+            )
+
+    def test_a_vault_needs_the_key_and_the_storage_that_its_schema_names(self) -> None:
+        listed = {
+            f"{s}:{name}" for s, names in deployer.FOR_VAULTS.items() for name in names.split()
+        }
+        needed = required("AWS::Backup::BackupVault")
+        assert listed == {each for each in needed if not each.startswith("backup:")}
+
+
+class TestPolicies:
+    def test_every_policy_fits_into_a_managed_policy(self) -> None:
+        for document in DOCUMENTS:
+            assert len(json.dumps(document, separators=(",", ":"))) <= 6_144
+
+    def test_a_longer_name_of_a_stage_fits_as_well(self) -> None:
+        place = Place("ap-northeast-3", "123456789012")
+        documents = deployer.documents("a" * 16, place)
+        assert max(len(json.dumps(each, separators=(",", ":"))) for each in documents) <= 6_144
+        assert len(documents) <= 10, "the quota of managed policies of a role"
+
+    def test_every_action_is_allowed_exactly_once(self) -> None:
+        found = [action for statement in STATEMENTS for action in statement["Action"]]
+        assert sorted(found) == deployer.actions()
+
+    def test_only_actions_without_a_resource_of_the_stage_are_allowed_on_all(self) -> None:
+        (everywhere,) = [each for each in STATEMENTS if each["Resource"] == ["*"]]
+        assert set(everywhere["Action"]) == deployer.UNSCOPED
+
+    def test_no_named_resource_of_another_stage_is_allowed(self) -> None:
+        others = [
+            "arn:aws:cloudformation:eu-central-1:123456789012:stack/workspace-api-dev2-data/1",
+            "arn:aws:dynamodb:eu-central-1:123456789012:table/workspace-prod-content",
+            "arn:aws:iam::123456789012:role/workspace-api-prod-run-jobs",
+            "arn:aws:lambda:eu-central-1:123456789012:function:workspace-api-dev2",
+            "arn:aws:logs:eu-central-1:123456789012:log-group:/aws/lambda/workspace-api-dev2",
+            "arn:aws:s3:::workspace-prod-123456789012-eu-central-1/state/choices.json",
+            "arn:aws:secretsmanager:eu-central-1:123456789012:secret:workspace-api/dev2/x",
+            "arn:aws:ssm:eu-central-1:123456789012:parameter/workspace-api/dev2/PUBLIC_URL",
+            "arn:aws:backup:eu-central-1:123456789012:backup-vault:workspace-api-dev2",
+        ]
+        patterns = [each for found in STATEMENTS for each in found["Resource"] if each != "*"]
+        assert not [(o, p) for o in others for p in patterns if fnmatchcase(o, p)]
+
+    def test_roles_are_passed_to_the_services_that_run_them_only(self) -> None:
+        (passing,) = [each for each in STATEMENTS if "iam:PassRole" in each["Action"]]
+        assert passing["Action"] == ["iam:PassRole"]
+        services = passing["Condition"]["StringEquals"]["iam:PassedToService"]
+        assert set(services) == {"lambda.amazonaws.com", "backup.amazonaws.com"}
+
+
+def test_the_command_prints_the_policies_for_the_account_that_is_signed_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
+    monkeypatch.setattr("infra.deploy.aws.account.sign_in", lambda _: account)
+    done = CliRunner().invoke(commands.deployer_policy, ["--stage", "dev"])
+    assert done.exit_code == 0
+    printed: dict[str, Any] = json.loads(done.stdout)
+    assert printed == {"stage": "dev", "policies": DOCUMENTS}
