@@ -220,7 +220,7 @@ def list_releases(stage: str, region: str | None) -> None:
 @_REGION
 @click.option("--with-data", is_flag=True, help="Also all that the stage knows, after backups.")
 @click.option(
-    "--yes-delete-the-data-of", metavar="STAGE", help="The stage once more, in place of typing it."
+    "--yes-delete-the-data-of", metavar="STAGE", help="The stage once more, instead of the prompt."
 )
 @_BREAK
 @_YES
@@ -320,11 +320,11 @@ def deployer_policy(stage: str, region: str | None) -> None:
     """Print the IAM policies that a user or role needs to deploy a stage, as CI does."""
     from infra.deploy import deployer  # noqa: PLC0415  as above
     from infra.deploy.aws.account import sign_in  # noqa: PLC0415  as above
-    from infra.deploy.policies import Place  # noqa: PLC0415  as above
+    from infra.deploy.policies import Target  # noqa: PLC0415  as above
 
     account = sign_in(region)
-    place = Place(account.region, account.id)
-    _print({"stage": stage, "policies": deployer.documents(stage, place)})
+    target = Target(account.region, account.id)
+    _print({"stage": stage, "policies": deployer.documents(stage, target)})
 
 
 COMMANDS = (deploy, rollback, list_releases, destroy, smoke, doctor, deployer_policy)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from infra.deploy.names import APP
-from infra.deploy.policies import Place
+from infra.deploy.policies import Target
 from infra.deploy.stacks.build import GLOBAL_REGION
 from infra.deploy.stage_config import StageFacts
 
@@ -189,13 +189,13 @@ CONDITIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 """Conditions of actions. Each has a single operator and key."""
 
 
-def resources(stage: str, place: Place) -> dict[str, list[str]]:
+def resources(stage: str, target: Target) -> dict[str, list[str]]:
     """Return the ARNs that limit each service's actions to a stage.
 
     AWS chooses the names of APIs, distributions, certificates, plans and zones, so their actions
     are limited to the account. ``*`` matches a slash as well.
     """
-    region, account, name = place.region, place.account, f"{APP}-{stage}"
+    region, account, name = target.region, target.account, f"{APP}-{stage}"
     bucket = f"arn:aws:s3:::{StageFacts().table_prefix}-{stage}-{account}-{region}"
 
     def arn(service: str, rest: str, region: str = region) -> str:
@@ -244,9 +244,9 @@ def actions() -> list[str]:
     return sorted(found)
 
 
-def statements(stage: str, place: Place) -> Iterator[dict[str, Any]]:
+def statements(stage: str, target: Target) -> Iterator[dict[str, Any]]:
     """Yield the statements of a stage: one for each service, and one for each condition."""
-    scopes, groups = resources(stage, place), dict[tuple[str, ...], list[str]]()
+    scopes, groups = resources(stage, target), dict[tuple[str, ...], list[str]]()
     for action in actions():
         service = action.partition(":")[0]
         if action in UNSCOPED:
@@ -264,10 +264,10 @@ def statements(stage: str, place: Place) -> Iterator[dict[str, Any]]:
         }
 
 
-def documents(stage: str, place: Place) -> list[dict[str, Any]]:
+def documents(stage: str, target: Target) -> list[dict[str, Any]]:
     """Return the policies of a stage, each short enough for a managed policy."""
     found: list[dict[str, Any]] = []
-    for statement in statements(stage, place):
+    for statement in statements(stage, target):
         grown = _document([*(found[-1]["Statement"] if found else ()), statement])
         if found and len(json.dumps(grown, separators=(",", ":"))) <= MAXIMUM_LENGTH:
             found[-1] = grown
@@ -276,7 +276,7 @@ def documents(stage: str, place: Place) -> list[dict[str, Any]]:
     return found
 
 
-def denied(iam: Any, principal: str, stage: str, place: Place) -> list[str]:  # noqa: ANN401  boto3's own
+def denied(iam: Any, principal: str, stage: str, target: Target) -> list[str]:  # noqa: ANN401  boto3's own
     """Return the actions that IAM denies to a user or role, by its simulation.
 
     An action whose result depends on a fact of the real request, such as MFA, is not returned.
@@ -284,7 +284,7 @@ def denied(iam: Any, principal: str, stage: str, place: Place) -> list[str]:  # 
     pages = iam.get_paginator("simulate_principal_policy")
     return [
         result["EvalActionName"]
-        for statement in statements(stage, place)
+        for statement in statements(stage, target)
         for page in pages.paginate(
             PolicySourceArn=principal,
             ActionNames=statement["Action"],

@@ -23,7 +23,7 @@ from infra.deploy.aws.account import Account, sign_in
 from infra.deploy.aws.errors import code, explain
 from infra.deploy.package import build as package
 from infra.deploy.package.check import GLIBC
-from infra.deploy.policies import Place
+from infra.deploy.policies import Target
 from infra.deploy.releases import Source
 from infra.deploy.stage_config import CHAT, JOBS
 
@@ -257,8 +257,8 @@ def _rights(account: Account, stage: str) -> tuple[bool | None, str]:
     principal = _principal(iam, account.user)
     if principal is None:
         return None, f"IAM does not simulate {account.user}. Deploy as a role or a user."
-    place = Place(account.region, account.id)
-    if denied := deployer.denied(iam, principal, stage, place):
+    target = Target(account.region, account.id)
+    if denied := deployer.denied(iam, principal, stage, target):
         more = f" and {len(denied) - SHOWN_RIGHTS} more" if len(denied) > SHOWN_RIGHTS else ""
         return False, (
             f"IAM denies {principal} {', '.join(denied[:SHOWN_RIGHTS])}{more}. Attach the policies "

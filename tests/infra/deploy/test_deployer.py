@@ -13,12 +13,12 @@ from click.testing import CliRunner
 
 from infra.deploy import commands, deployer
 from infra.deploy.aws.account import Account
-from infra.deploy.policies import Place
+from infra.deploy.policies import Target
 from infra.deploy.stacks import build as stacks
 from tests.infra.conftest import REGION
 
-PLACE = Place(REGION, "123456789012")
-DOCUMENTS = deployer.documents("dev", PLACE)
+TARGET = Target(REGION, "123456789012")
+DOCUMENTS = deployer.documents("dev", TARGET)
 STATEMENTS = [statement for document in DOCUMENTS for statement in document["Statement"]]
 TYPES = {
     resource["Type"]
@@ -89,8 +89,8 @@ class TestPolicies:
             assert len(json.dumps(document, separators=(",", ":"))) <= 6_144
 
     def test_a_longer_name_of_a_stage_fits_as_well(self) -> None:
-        place = Place("ap-northeast-3", "123456789012")
-        documents = deployer.documents("a" * 16, place)
+        target = Target("ap-northeast-3", "123456789012")
+        documents = deployer.documents("a" * 16, target)
         assert max(len(json.dumps(each, separators=(",", ":"))) for each in documents) <= 6_144
         assert len(documents) <= 10, "the quota of managed policies of a role"
 

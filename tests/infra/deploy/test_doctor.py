@@ -206,8 +206,8 @@ class TestCloudFront:
         empty = Client(list_distributions={"DistributionList": {"Quantity": 0}})
         found = examined(cloudfront=empty)["cloudfront"]
         assert found.ok is None
-        assert "until AWS Support has verified them" in found.says
-        assert "--no-edge" in found.says
+        assert "until AWS Support has verified them" in found.text
+        assert "--no-edge" in found.text
 
 
 class TestRights:
@@ -219,12 +219,12 @@ class TestRights:
     def test_denied_rights_are_named_with_the_command_that_prints_the_policies(self) -> None:
         found = examined(iam=simulation("s3:PutObject", "lambda:CreateFunction"))["rights"]
         assert found.ok is False
-        assert "lambda:CreateFunction, s3:PutObject." in found.says
-        assert "python -m infra deployer-policy --stage dev" in found.says
+        assert "lambda:CreateFunction, s3:PutObject." in found.text
+        assert "python -m infra deployer-policy --stage dev" in found.text
 
     def test_of_many_denied_rights_a_few_are_named(self) -> None:
         found = examined(iam=simulation(*deployer.actions()))["rights"]
-        assert f"and {len(deployer.actions()) - 8} more." in found.says
+        assert f"and {len(deployer.actions()) - 8} more." in found.text
 
     def test_a_right_that_depends_on_the_real_request_is_not_reported_as_denied(self) -> None:
         found = examined(iam=simulation(unknown=("s3:PutObject",)))["rights"]
@@ -248,12 +248,12 @@ class TestRights:
     def test_a_principal_that_iam_cannot_simulate_is_a_note(self, user: str) -> None:
         found = self.examined_as(user, simulation())
         assert found.ok is None
-        assert f"IAM does not simulate {user}" in found.says
+        assert f"IAM does not simulate {user}" in found.text
 
     def test_a_principal_that_may_not_simulate_is_a_note(self) -> None:
         found = examined(iam=Client(get_paginator="AccessDenied"))["rights"]
         assert found.ok is None
-        assert "Could not be found out" in found.says
+        assert "Could not be found out" in found.text
 
 
 class TestAccount:
