@@ -1,6 +1,7 @@
 """Settings from environment variables, read once. This module names every variable in use."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,6 +41,9 @@ class Settings:
     """The base URL that visitors see, without a trailing slash."""
     sites_domain: str
     """The domain whose subdomains are the hosts of sites. Empty: sites are below paths instead."""
+    site_hosts: str
+    """What serves customers' own domains: ``local``, ``cloudfront:<distribution>/<connection
+    group>/<routing endpoint>``, or empty if nothing does (``gateways.site_hosts``)."""
     allowed_origins: frozenset[str]
     """Browser origins that may use the tool server, in addition to its own."""
     rate_limit_scale: float
@@ -138,6 +142,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         object_store=env("OBJECT_STORE", "file://.local/objects"),
         public_url=env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/"),
         sites_domain=env("SITES_DOMAIN", "").strip().strip(".").lower(),
+        site_hosts=_site_hosts(env("SITE_HOSTS", "").strip()),
         allowed_origins=frozenset(env("ALLOWED_ORIGINS", "").split()),
         rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
         barcode_sources=env("BARCODE_SOURCES", _BARCODE_SOURCES),
@@ -173,6 +178,21 @@ def _providers(text: str) -> tuple[Provider, ...]:
         )
         raise ValueError(msg)
     return tuple(sorted(providers, key=text.index))
+
+
+def _site_hosts(text: str) -> str:
+    """Return a valid value of ``SITE_HOSTS``.
+
+    Raises:
+        ValueError: the text names no gateway.
+    """
+    if text and not re.fullmatch(r"local|cloudfront:[\w-]+/[\w-]+/[\w.-]+", text, re.ASCII):
+        msg = (
+            "SITE_HOSTS: expected local or cloudfront:<distribution>/<connection group>/<routing "
+            f"endpoint>, received {text!r}. Correct or unset it."
+        )
+        raise ValueError(msg)
+    return text
 
 
 def _positive(name: str, text: str | None) -> int | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.core.settings import Settings, read
+from chalicelib.gateways.cloudfront_hosts import STAGE_TAG
 
 API = "api_handler"
 """Chalice's name of the function behind all routes."""
@@ -30,7 +31,9 @@ class Access:
     """Rights of a function: the actions on rows of each table, and on each kind of object.
 
     ``indexes`` are the indexes of ``content`` that it queries. ``models`` allows it to call
-    Bedrock, and to read the secret with the key of another provider.
+    Bedrock, and to read the secret with the key of another provider. ``hosts`` allows it to serve
+    customers' domains: to write claims on domains, and to change distribution tenants of CloudFront
+    that have the stage's tag.
 
     The rights are measured: ``tests/support/policy_check.py`` reports each right that is missing or
     not needed. A write in a transaction needs the right to that write, and a condition check needs
@@ -45,6 +48,7 @@ class Access:
     indexes: Actions
     objects: Mapping[str, Actions] = field(default_factory=dict)
     models: bool = False
+    hosts: bool = False
 
 
 _EVERY = (
@@ -92,6 +96,7 @@ FUNCTIONS: Mapping[str, Access] = {
             UPLOADS: ("DeleteObject",),
             ANSWERS: ("DeleteObject",),
         },
+        hosts=True,
     ),
     "chat-stream": Access(
         tables={
@@ -187,7 +192,36 @@ def policy(config: dict[str, Any], stage: str, function: str, target: Target) ->
     if access.models and settings.llm_api_key_secret:
         secret = settings.llm_api_key_secret
         statements.append(_allow("ModelKey", "secretsmanager", ["GetSecretValue"], [secret]))
+    if access.hosts:
+        statements += _hosts(stage, tables["identity"], target)
     return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _hosts(stage: str, identity: str, target: Target) -> list[dict[str, Any]]:
+    """Return the statements for hosts of customers' domains.
+
+    CloudFront requests the certificate in the name of the caller, who therefore needs rights of
+    Certificate Manager. Neither that request nor the creation of a tenant has a resource yet.
+    """
+    tenants = f"arn:aws:cloudfront::{target.account}:distribution-tenant/*"
+    claims = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["CLAIM#domain#*"]}}
+    made = {"StringEquals": {f"aws:RequestTag/{STAGE_TAG}": stage}}
+    ours = {"StringEquals": {f"aws:ResourceTag/{STAGE_TAG}": stage}}
+    changes = (
+        "DeleteDistributionTenant",
+        "GetDistributionTenant",
+        "GetManagedCertificateDetails",
+        "UpdateDistributionTenant",
+    )
+    certificates = ("DescribeCertificate", "RequestCertificate")
+    return [
+        _allow("DomainClaims", "dynamodb", ["PutItem", "UpdateItem"], [identity])
+        | {"Condition": claims},
+        _allow("NewHosts", "cloudfront", ["CreateDistributionTenant"], ["*"]) | {"Condition": made},
+        _allow("HostTags", "cloudfront", ["TagResource"], [tenants]) | {"Condition": made},
+        _allow("Hosts", "cloudfront", changes, [tenants]) | {"Condition": ours},
+        _allow("Certificates", "acm", certificates, ["*"]),
+    ]
 
 
 def _models(target: Target) -> tuple[str, str]:

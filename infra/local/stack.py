@@ -92,6 +92,7 @@ class LocalStack:
             "PORT": str(self.port),
             "PUBLIC_URL": self.url,
             "RATE_LIMIT_SCALE": os.environ.get("RATE_LIMIT_SCALE") or "1",
+            "SITE_HOSTS": "local",
             "STAGE": "dev",
             "no_proxy": f"{direct},{HOST}" if direct else HOST,
         }

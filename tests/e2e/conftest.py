@@ -27,6 +27,8 @@ from tests.transports.conftest import serving
 
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "build" / "e2e"
+HOSTS = "MAP *.localhost 127.0.0.1, MAP *.example.com 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+"""Customers' domains lead to this machine, and no other host is found."""
 FLAGS = [
     "--no-sandbox",  # The browser runs as root in a container, and opens only pages of these tests.
     "--disable-gpu",
@@ -36,7 +38,7 @@ FLAGS = [
     "--disable-domain-reliability",
     "--disable-sync",
     "--no-first-run",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    f"--host-resolver-rules={HOSTS}",
 ]
 
 

@@ -120,7 +120,7 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
     later = clock.now() + timedelta(minutes=6)
     with clock.using(lambda: later):
         again = api.post("/api/projects/set-domain", {"id": t.site, "domain": "www.example.com"})
-    assert again["domain"]["status"] == "active"
+    assert again["domain"]["status"] == "verified"
     body = {"startAt": "2027-05-01T10:00:00Z", "endAt": "2027-05-01T12:00:00Z", "reason": "Все"}
     api.post("/api/resources/create-time-off", body)
     salon = Salon.opened(api, [{}, {}])

@@ -3,7 +3,7 @@
 Each Lambda function is known by the entry point through which its code runs. Calls outside every
 entry point belong to the operator or to the tests. In the suite, objects are kept in folders and
 models are embedded. For these, two facts are recorded: that a function needs the gateway, and the
-AWS calls that the gateway makes in its own tests with S3 or Bedrock.
+AWS calls that the gateway makes in its own tests with S3, Bedrock or CloudFront.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from botocore import handlers
 
 from chalicelib.engine import jobs
-from chalicelib.gateways import object_store
+from chalicelib.gateways import cloudfront_hosts, object_store, site_hosts
 from chalicelib.gateways.llm import api_key, demo
 from chalicelib.transports import chalice_app
 from chalicelib.transports.chat import chat_stream
@@ -30,6 +30,7 @@ PLACE = policies.Target("eu-central-1", "123456789012")
 BUCKET = "objects"
 MODELS = "models"
 MODEL_KEY = f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:llm-api-key-AbCdEf"
+HOSTS = "hosts"
 KIND = "jobs"
 """Gateway name of the job handlers. The rights are complete once every kind of job has run."""
 OBJECT = "{object}"
@@ -79,6 +80,9 @@ def install() -> None:
         _enter(f"objects.{method}", object_store.S3Store, method)
     _record_gateway_use(MODELS, demo.DemoModel, "stream")
     _enter(MODELS, api_key.SecretKey, "__call__")
+    for method in ("serve", "release"):
+        _record_gateway_use(HOSTS, site_hosts.LocalHosts, method)
+        _enter(HOSTS, cloudfront_hosts.CloudFrontHosts, method)
     _follow_threads()
 
 
@@ -180,6 +184,8 @@ def rights(service: str, operation: str, params: dict[str, Any]) -> Iterator[Rig
             yield Right(f"s3:{action}", f"arn:aws:s3:::{resource}")
     elif (service, operation) == ("secretsmanager", "GetSecretValue"):
         yield Right("secretsmanager:GetSecretValue", params["SecretId"])
+    elif service == "cloudfront":
+        yield from _CLOUDFRONT[operation]
     else:
         yield from _BEDROCK[service, operation](params["modelId"])
 
@@ -235,4 +241,23 @@ def _converse_stream(model: str) -> Iterator[Right]:
     yield Right(stream, f"arn:aws:bedrock:{PLACE.region}::foundation-model/{model}")
 
 
+_TENANTS = f"arn:aws:cloudfront::{PLACE.account}:distribution-tenant/-"
+_CLOUDFRONT = {
+    "CreateDistributionTenant": [
+        Right("cloudfront:CreateDistributionTenant", "*"),
+        Right("cloudfront:TagResource", _TENANTS),
+        # CloudFront requests the certificate in the caller's name.
+        Right("acm:RequestCertificate", "*"),
+        Right("acm:DescribeCertificate", "*"),
+    ],
+    **{
+        operation: [Right(f"cloudfront:{operation}", _TENANTS)]
+        for operation in (
+            "DeleteDistributionTenant",
+            "GetDistributionTenant",
+            "GetManagedCertificateDetails",
+            "UpdateDistributionTenant",
+        )
+    },
+}
 _BEDROCK = {("bedrock-runtime", "ConverseStream"): _converse_stream}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.gateways.cloudfront_hosts import STAGE_TAG
 from infra.deploy import policies, stage_config
 from tests.support import aws_calls
 from tests.support.aws_calls import OBJECT, Gateway, Right, Use
@@ -19,6 +20,12 @@ from tests.support.aws_calls import OBJECT, Gateway, Right, Use
 NOT_OURS = {"Logs", "Traces"}
 """Ids of statements for actions that Lambda itself performs for a function."""
 KEY = "aws_calls"
+CONDITIONS = (
+    {"aws:ResourceAccount": aws_calls.PLACE.account},
+    {f"aws:RequestTag/{STAGE_TAG}": "test"},
+    {f"aws:ResourceTag/{STAGE_TAG}": "test"},
+    {"dynamodb:LeadingKeys": ["CLAIM#domain#*"]},
+)
 
 Statements = list[dict[str, Any]]
 
@@ -78,12 +85,13 @@ def _grants(
 ) -> Iterator[tuple[str, str]]:
     """Yield the allowed actions, each with its resources.
 
-    The policies have no Deny, and no conditions except on the owner of a resource.
+    The policies have no Deny, and no conditions except on the owner of a resource, on the stage's
+    tag and on the keys of claims.
     """
     for statement in statements:
         assert statement["Effect"] == "Allow"
         for condition in statement.get("Condition", {}).values():
-            assert condition == {"aws:ResourceAccount": aws_calls.PLACE.account}
+            assert condition in CONDITIONS
         if statement["Sid"] not in besides:
             for action in statement["Action"]:
                 for resource in statement["Resource"]:

@@ -96,10 +96,17 @@ class Listing(Declaration[R]):
         return ClaimRow.workspace_of(lookups.id_claim(self.noun), record_id)
 
     def find_by(
-        self, workspace_id: str, lookup: str, value: str, cost: Cost | None = None
+        self,
+        workspace_id: str,
+        lookup: str,
+        value: str,
+        cost: Cost | None = None,
+        *,
+        within: str = "",
     ) -> list[str]:
         """Return the ids of the records that have this value of a look-up, oldest first."""
-        return lookups.find(self.lookup(lookup), workspace_id, self.noun, value, cost=cost)
+        declared = self.lookup(lookup)
+        return lookups.find(declared, workspace_id, self.noun, value, within=within, cost=cost)
 
     def find_unique(self, workspace_id: str, lookup: str, values: Iterable[str]) -> dict[str, str]:
         """Return the ids of the records with these values of a unique look-up, by value."""

@@ -12,7 +12,7 @@ from chalicelib.domains.blog.operations import reading
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.blog.store.posts import PostRow
 from chalicelib.lib.markup import markdown
-from chalicelib.transports.http import HttpRequest, HttpResponse, etag
+from chalicelib.transports.http import HttpRequest, HttpResponse
 from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.texts import Language
 
@@ -25,9 +25,6 @@ SITEMAP_URLS = 50_000
 TAGS_SHOWN = 16
 UPDATED_AFTER = timedelta(days=1)
 """A post shows the date of its last change if it changed more than a day after publication."""
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold (XML 1.0, 2.2)."""
-_CACHED_TEN_MINUTES = "public, max-age=600"
 
 
 @render.failures_as_pages
@@ -91,26 +88,23 @@ def rss(request: HttpRequest) -> HttpResponse:
     found = reading.published(1, FEED_POSTS).records
     language = render.preferred_language(request)
     text = render.document(language, "blog/rss.xml", posts=found, rfc_date=format_datetime)
-    return _xml(text, "application/rss+xml", render.CACHED, Vary="Accept-Language")
+    return render.xml(text, "application/rss+xml", render.CACHED, Vary="Accept-Language")
 
 
 def sitemap(_request: HttpRequest) -> HttpResponse:
     """Return the sitemap with the URLs of the blog and its posts (sitemaps.org)."""
     rows = islice(posts.every_published(), SITEMAP_URLS - 1)
-    return _xml(
+    return render.xml(
         render.document("en", "blog/sitemap.xml", posts=rows),
         "application/xml",
-        _CACHED_TEN_MINUTES,
+        render.CACHED_LONGER,
     )
 
 
 def robots(_request: HttpRequest) -> HttpResponse:
-    """Return ``robots.txt`` with the sitemap's URL (RFC 9309)."""
-    # The longest matching path has priority, so /api/docs is allowed.
-    lines = ("User-agent: *", "Disallow: /api/", "Allow: /api/docs", "Disallow: /console", "")
-    body = "\n".join([*lines, f"Sitemap: {settings().public_url}/sitemap.xml", ""]).encode()
-    headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _CACHED_TEN_MINUTES}
-    return HttpResponse(200, body, {**headers, "ETag": etag(body)})
+    """Return ``robots.txt`` with the sitemap's URL (RFC 9309: the longest matching path wins)."""
+    lines = ("User-agent: *", "Disallow: /api/", "Allow: /api/docs", "Disallow: /console")
+    return render.robots(lines, f"{settings().public_url}/sitemap.xml")
 
 
 def _not_found(request: HttpRequest) -> HttpResponse:
@@ -142,15 +136,3 @@ def _page_number(request: HttpRequest) -> int | None:
 def _query_value(request: HttpRequest, name: str) -> str:
     values = request.query.get(name) or [""]
     return values[-1]
-
-
-def _xml(text: str, media_type: str, cache_control: str, **headers: str) -> HttpResponse:
-    body = _NOT_XML.sub("", text).encode()
-    all_headers = {
-        "Content-Type": f"{media_type}; charset=utf-8",
-        "Cache-Control": cache_control,
-        "ETag": etag(body),
-        "X-Content-Type-Options": "nosniff",
-        **headers,
-    }
-    return HttpResponse(200, body, all_headers)

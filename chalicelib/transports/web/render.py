@@ -6,7 +6,8 @@ Pages work without script. A page may load one of the project's scripts; no othe
 import base64
 import hashlib
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,10 @@ ZONE = "Europe/Moscow"
 """Time zone of the dates on the platform's own pages."""
 CACHED = "public, max-age=60"
 """For pages that all readers share. An edit is visible within a minute."""
+CACHED_LONGER = "public, max-age=600"
+"""For what search engines read."""
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML cannot hold (XML 1.0, 2.2)."""
 _POLICY = (
     "default-src 'none'; style-src {style}; img-src 'self' https: data:; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
@@ -120,6 +125,26 @@ def notice(  # noqa: PLR0913  the parts of a notice
         **_security_headers(f"'sha256-{digest}'"),
     }
     return HttpResponse(status, body, headers)
+
+
+def xml(text: str, kind: str, caching: str, **headers: str) -> HttpResponse:
+    """Return an XML document of a media type, without characters that XML cannot hold."""
+    body = _NOT_XML.sub("", text).encode()
+    sent = {
+        "Content-Type": f"{kind}; charset=utf-8",
+        "Cache-Control": caching,
+        "ETag": etag(body),
+        "X-Content-Type-Options": "nosniff",
+        **headers,
+    }
+    return HttpResponse(200, body, sent)
+
+
+def robots(rules: Sequence[str], sitemap: str) -> HttpResponse:
+    """Return ``robots.txt`` (RFC 9309) with the URL of the sitemap."""
+    body = "\n".join([*rules, "", f"Sitemap: {sitemap}", ""]).encode()
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": CACHED_LONGER}
+    return HttpResponse(200, body, {**headers, "ETag": etag(body)})
 
 
 def failures_as_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Handler:

@@ -29,42 +29,102 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
 """Icon, title and text of each notice shown in place of a page. All have status 404."""
 
 
+ROBOTS, SITEMAP = "robots.txt", "sitemap.xml"
+"""Names of files beside a site's pages. A slug has no dot."""
+
+
 @render.failures_as_pages
 def page(request: HttpRequest) -> HttpResponse:
     """Return a page of a site, or a notice that explains why the page cannot be shown."""
-    slug = request.path["site"]
-    domain = settings().sites_domain
-    if domain and edge.host(request.headers) != f"{slug}.{domain}":
+    name = _site_name(request)
+    if name is None:
         return _notice(request, RenderedPage("no site"))
-    rendered = site_pages.render(slug, request.path.get("page", ""))
-    if rendered.state != "shown":
+    slug = request.path.get("page", "")
+    if slug in {ROBOTS, SITEMAP}:
+        return _file(request, name, slug)
+    rendered = site_pages.render(name, slug)
+    moved = _redirect(request, name, rendered)
+    if moved is not None:
+        return moved
+    if not rendered.html:
         return _notice(request, rendered)
-    is_home = "page" not in request.path
-    if not domain and request.has_trailing_slash != is_home:
-        return _moved(request, f"/s/{slug}/" + ("" if is_home else request.path["page"]))
-    body = rendered.html.encode()
-    headers = {
-        "Content-Type": HTML_TYPE,
-        "Cache-Control": render.CACHED,
-        "ETag": etag(body),
-        "X-Content-Type-Options": "nosniff",
-    }
-    if not domain:
-        headers["Content-Security-Policy"] = SANDBOX
-    return HttpResponse(200, body, headers)
+    return _html(rendered, sandboxed=not _is_own_host(name))
 
 
-def _moved(request: HttpRequest, path: str) -> HttpResponse:
-    """Redirect to the path of the page with or without a final slash.
+def _redirect(request: HttpRequest, name: str, rendered: RenderedPage) -> HttpResponse | None:
+    """Return the redirect to the right URL of a page, or None if it was requested there.
 
-    Relative links work only if the home page's path ends with a slash and no other path does.
+    A site with an active domain is there alone. Relative links need the home page's path to end
+    with a slash, and no other.
     """
+    slug = request.path.get("page", "")
+    if rendered.site is None:
+        return None
+    if rendered.site.active_host not in {name, None}:
+        return _moved(request, 308, rendered.site.url, slug)
+    base = "" if _is_own_host(name) else f"/s/{name}"
+    if rendered.state == "moved":
+        return _moved(request, 301, base, rendered.slug)
+    if rendered.html and base and request.has_trailing_slash == bool(slug):
+        return _moved(request, 301, base, slug)
+    return None
+
+
+def _moved(request: HttpRequest, status: int, base: str, slug: str) -> HttpResponse:
     query = urlencode(request.query, doseq=True, quote_via=quote)
-    location = quote(path) + (f"?{query}" if query else "")
-    return HttpResponse(301, b"", {"Location": location, "Cache-Control": render.CACHED})
+    location = f"{base}/{quote(slug)}" + (f"?{query}" if query else "")
+    return HttpResponse(status, b"", {"Location": location, "Cache-Control": render.CACHED})
+
+
+def _site_name(request: HttpRequest) -> str | None:
+    """Return the slug or the custom domain of the requested site.
+
+    Returns None if the site is not at the requested host. A request to a site's own host has the
+    host in its path, which the edge or the local server puts there.
+    """
+    name, host = request.path["site"], edge.host(request.headers)
+    domain = settings().sites_domain
+    if domain and name.endswith(f".{domain}"):
+        slug = name.removesuffix(f".{domain}")
+        return slug if name == host and "." not in slug else None
+    if "." in name:
+        return name if name == host else None
+    return name if not domain or host == f"{name}.{domain}" else None
+
+
+def _is_own_host(name: str) -> bool:
+    """Whether a site with this slug or custom domain has a host of its own."""
+    return "." in name or bool(settings().sites_domain)
+
+
+def _html(rendered: RenderedPage, *, sandboxed: bool) -> HttpResponse:
+    body = rendered.html.encode()
+    headers = {"Content-Type": HTML_TYPE, "X-Content-Type-Options": "nosniff"}
+    if sandboxed:
+        headers["Content-Security-Policy"] = SANDBOX
+    if rendered.state == "no page":
+        return HttpResponse(404, body, headers)
+    return HttpResponse(200, body, {**headers, "Cache-Control": render.CACHED, "ETag": etag(body)})
+
+
+def _file(request: HttpRequest, name: str, file: str) -> HttpResponse:
+    """Return ``robots.txt`` or ``sitemap.xml`` of a site (sitemaps.org)."""
+    rendered, listed = site_pages.listed_pages(name)
+    if rendered.site is None:
+        return _notice(request, rendered)
+    if (moved := _redirect(request, name, rendered)) is not None:
+        return moved
+    if file == ROBOTS:
+        return render.robots(("User-agent: *", "Allow: /"), f"{rendered.site.url}/{SITEMAP}")
+    text = render.document("en", "sites/sitemap.xml", pages=listed)
+    return render.xml(text, "application/xml", render.CACHED_LONGER)
 
 
 def _notice(request: HttpRequest, rendered: RenderedPage) -> HttpResponse:
     icon, title, about = _NOTICES[rendered.state]
-    link = (rendered.home_url, "to_home") if rendered.state == "no page" else None
+    link = (
+        (f"{rendered.site.url}/", "to_home")
+        if rendered.site and rendered.state == "no page"
+        else None
+    )
     return render.notice(request, 404, icon=icon, title=title, about=about, link=link)

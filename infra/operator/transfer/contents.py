@@ -26,6 +26,7 @@ from chalicelib.domains.files.operations import uploads
 from chalicelib.domains.files.store import files
 from chalicelib.domains.identity.store import accounts, api_keys, console_sessions, workspaces
 from chalicelib.domains.leads.store import leads
+from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
 from chalicelib.domains.sites.store import pages, site_visits
 from chalicelib.engine import (
@@ -179,6 +180,8 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     rehosting.ORPHAN: "objects that no record names are not exported",
     html.UNUSED: "as above",
     covers.UNUSED: "the blog is the platform's own",
+    domain_binding.CHECK: "a call checks a domain again",
+    domain_binding.RELEASE: "hosts belong to the stage",
     refolding.REFOLD: "an import folds all texts itself",
 }
 """Scheduled jobs that are not exported. All others are: they finish deletions in progress."""

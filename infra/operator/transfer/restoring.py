@@ -141,6 +141,8 @@ class Restoring:
         if listing.row is SiteRow:
             if self.rewriting.ids is not None:
                 item.pop("domain_binding", None)  # the owner must verify it again for another site
+            elif binding := item.get("domain_binding"):
+                sites.forget_host(binding["M"])
             slug = item["slug"]["S"]
             item["slug"] = {"S": self.slugs.get(slug, slug)}
         elif listing.row is PageRow and (key := item.get("html_key")):

@@ -416,15 +416,15 @@ class TestUrl:
         assert shown["url"] == read(api, home)["page"]["url"] == base.replace("bakery", "new")
         assert save(api, page, "x")["url"] == f"{shown['url']}/food"
 
-    def test_the_url_is_on_the_custom_domain_once_it_is_proven(
+    def test_the_url_is_on_the_custom_domain_while_it_is_active(
         self, owner: Owner, api: Api, site: str
     ) -> None:
         home, page = create(api, site), create(api, site, slug="menu")
-        for status in ("pending", "active", "error"):
+        for status in ("pending", "verified", "certificate", "active", "failed"):
             unit, row = UnitOfWork(owner.workspace.id), SITES.find(owner.workspace.id, site)
             assert row is not None
-            row.domain_binding = domain_request("bread.example", "token")
-            row.domain_binding.status = status
+            row.domain_binding = domain_request("bread.example", "token", apex=True)
+            row.domain_binding.become(status)
             unit.save(row)
             unit.commit()
             urls = [read(api, each)["page"]["url"] for each in (home, page)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.sites.store.sites import find_domain_claim
+from chalicelib.domains.sites.store.sites import SITES, SiteRow, find_domain_claim
 from chalicelib.gateways import dns
 from tests.conftest import Api, Owner, Time, run_concurrently
 
@@ -54,14 +54,14 @@ def test_a_new_domain_waits_for_its_record(api: Api, site: str) -> None:
     assert project(api, site)["domain"] == binding
 
 
-def test_the_txt_record_makes_a_domain_active(
+def test_the_txt_record_verifies_a_domain(
     api: Api, site: str, txt_records: Records, time: Time
 ) -> None:
     first = bind(api, site)
     prove(txt_records, first)
     time.pass_by(minutes=5)
     second = bind(api, site)
-    assert second["status"] == "active"
+    assert second["status"] == "verified"
     assert second["records"] == first["records"]
     assert second["checkedAt"] > first["checkedAt"]
 
@@ -79,7 +79,7 @@ def test_a_pending_domain_does_not_prevent_others_from_proving_it(
     bind(squatter, new_site(squatter))
     site = new_site(rightful)
     prove(txt_records, bind(rightful, site))
-    assert bind(rightful, site)["status"] == "active"
+    assert bind(rightful, site)["status"] == "verified"
 
 
 class TestNewOwner:
@@ -111,7 +111,7 @@ class TestNewOwner:
             answer = other.refused("POST", SET, {"id": theirs, "domain": "www.example.com"})
             assert (answer.status, answer.data["code"]) == (409, "domain_taken")
         assert project(other, theirs)["domain"]["status"] == "pending"
-        assert bind(api, site)["status"] == "active"
+        assert bind(api, site)["status"] == "verified"
 
     def test_a_new_owner_gets_the_domain_once_only_their_record_exists(
         self, held: Any, api: Api, site: str, other: Api, txt_records: Records, time: Time
@@ -120,19 +120,21 @@ class TestNewOwner:
         prove(txt_records, bind(other, theirs))
         time.pass_by(minutes=5)
         binding = bind(other, theirs)
-        assert binding["status"] == project(other, theirs)["domain"]["status"] == "active"
+        assert binding["status"] == project(other, theirs)["domain"]["status"] == "verified"
         lost = project(api, site)["domain"]
-        assert lost == {**held, "status": "error", "checkedAt": binding["checkedAt"]}
-        assert bind(api, site)["status"] == "error"
-        assert bind(other, theirs)["status"] == "active"
+        assert "after this one" in lost["reason"]
+        same = {"reason": lost["reason"], "checkedAt": binding["checkedAt"]}
+        assert lost == {**held, "status": "failed", **same}
+        assert bind(api, site)["status"] == "failed"
+        assert bind(other, theirs)["status"] == "verified"
 
     def test_a_domain_moves_between_sites_of_one_owner(
         self, held: Any, api: Api, site: str, txt_records: Records
     ) -> None:
         second = new_site(api)
         prove(txt_records, bind(api, second))
-        assert bind(api, second)["status"] == "active"
-        assert project(api, site)["domain"]["status"] == "error"
+        assert bind(api, second)["status"] == "verified"
+        assert project(api, site)["domain"]["status"] == "failed"
 
     def test_a_domain_does_not_move_while_the_dns_does_not_answer(
         self, held: Any, api: Api, site: str, other: Api, txt_records: Records
@@ -141,7 +143,7 @@ class TestNewOwner:
         bind(other, theirs)
         txt_records["_svc-verify.www.example.com"] = None
         assert bind(other, theirs)["status"] == "pending"
-        assert project(api, site)["domain"]["status"] == "active"
+        assert project(api, site)["domain"]["status"] == "verified"
 
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
     def test_a_new_owner_keeps_the_domain_whatever_the_old_one_does(
@@ -162,7 +164,7 @@ class TestNewOwner:
         third = new_site(api)
         add(txt_records, bind(api, third))
         assert api.refused("POST", SET, {"id": third, "domain": "www.example.com"}).status == 409
-        assert bind(other, theirs)["status"] == "active"
+        assert bind(other, theirs)["status"] == "verified"
 
     def test_a_new_owner_loses_the_domain_by_the_same_rule(
         self, held: Any, api: Api, site: str, other: Api, txt_records: Records
@@ -173,8 +175,8 @@ class TestNewOwner:
         add(txt_records, held)
         assert api.refused("POST", SET, {"id": site, "domain": "www.example.com"}).status == 409
         prove(txt_records, held)
-        assert bind(api, site)["status"] == "active"
-        assert project(other, theirs)["domain"]["status"] == "error"
+        assert bind(api, site)["status"] == "verified"
+        assert project(other, theirs)["domain"]["status"] == "failed"
 
     @pytest.mark.store
     def test_concurrent_proofs_give_the_domain_to_one_new_owner(
@@ -189,8 +191,8 @@ class TestNewOwner:
         answers = run_concurrently(6, lambda n: other.call("POST", SET, {**body, "id": sites[n]}))
         assert sorted(a.status for a in answers) == [200, 409, 409, 409, 409, 409]
         bound = [project(other, theirs)["domain"]["status"] for theirs in sites]
-        assert sorted(bound) == ["active", *["pending"] * 5]
-        assert project(api, site)["domain"]["status"] == "error"
+        assert sorted(bound) == [*["pending"] * 5, "verified"]
+        assert project(api, site)["domain"]["status"] == "failed"
 
     @pytest.mark.store
     @pytest.mark.parametrize("how", ["unbind", "rebind", "delete", "check"])
@@ -209,12 +211,12 @@ class TestNewOwner:
         calls = [lambda: api.call("POST", path, body), lambda: other.call("POST", SET, take)]
         answers = run_concurrently(2, lambda n: calls[n]())
         assert [a.status for a in answers] == [200, 200]
-        assert project(other, theirs)["domain"]["status"] == "active"
+        assert project(other, theirs)["domain"]["status"] == "verified"
         claim = find_domain_claim("www.example.com")
         assert claim is not None
         assert claim.target == theirs
         if how == "check":
-            assert project(api, site)["domain"]["status"] == "error"
+            assert project(api, site)["domain"]["status"] == "failed"
 
 
 def test_of_many_sites_that_prove_one_domain_concurrently_one_gets_it(
@@ -249,20 +251,20 @@ def test_a_released_domain_is_free_again(
     other = new_owner().api()
     theirs = new_site(other)
     prove(txt_records, bind(other, theirs))
-    assert bind(other, theirs)["status"] == "active"
+    assert bind(other, theirs)["status"] == "verified"
 
 
-def test_a_proof_that_disappears_is_an_error_but_keeps_the_claim(
+def test_a_proof_that_disappears_fails_but_keeps_the_claim(
     api: Api, site: str, txt_records: Records
 ) -> None:
     binding = bind(api, site)
     prove(txt_records, binding)
     bind(api, site)
     txt_records.clear()
-    assert bind(api, site)["status"] == "error"
+    assert bind(api, site)["status"] == "failed"
     assert find_domain_claim("www.example.com") is not None
     prove(txt_records, binding)
-    assert bind(api, site)["status"] == "active"
+    assert bind(api, site)["status"] == "verified"
 
 
 def test_an_unavailable_dns_changes_nothing_and_is_reported(
@@ -273,17 +275,37 @@ def test_an_unavailable_dns_changes_nothing_and_is_reported(
     bind(api, site)
     txt_records["_svc-verify.www.example.com"] = None
     answer = api.post(SET, {"id": site, "domain": "www.example.com"})
-    assert answer["domain"]["status"] == "active"
+    assert answer["domain"]["status"] == "verified"
     assert "did not answer" in answer["warnings"][0]
 
 
-def test_a_domain_not_proven_in_72_hours_is_dropped(api: Api, site: str, time: Time) -> None:
+def test_a_domain_not_proven_in_72_hours_has_failed_until_the_next_call(
+    api: Api, site: str, time: Time
+) -> None:
     first = bind(api, site)
     time.pass_by(hours=71.9)
     assert project(api, site)["domain"]["status"] == "pending"
     time.pass_by(hours=0.2)
-    assert project(api, site)["domain"] is None
-    assert bind(api, site)["records"] != first["records"]
+    late = project(api, site)["domain"]
+    assert (late["status"], late["records"]) == ("failed", first["records"])
+    assert "72 hours" in late["reason"]
+    again = bind(api, site)
+    assert (again["status"], again["reason"]) == ("pending", None)
+    assert again["records"] == first["records"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "status"), [("pending", "pending"), ("active", "verified"), ("error", "failed")]
+)
+def test_a_binding_of_version_0_1_0_is_still_readable(
+    stored: str, status: str, api: Api, site: str, owner: Owner
+) -> None:
+    bind(api, site)
+    row = SITES.require(owner.workspace.id, site)
+    attributes: Any = SiteRow.domain_binding
+    row.update([attributes.status.set(stored), attributes.apex.remove()])
+    assert project(api, site)["domain"]["status"] == status
+    assert project(api, site)["url"].startswith("http://127.0.0.1:8000/s/")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,9 @@ MODELS = {
 }
 """AWS's models, and the inference profiles of the account for them."""
 
+HOSTS = {"NewHosts", "HostTags", "Hosts", "Certificates"}
+"""Statements on CloudFront and its certificates, which are in no region."""
+
 KEYS = {"files/*", "*/sites/*", "*/uploads/*", "*/answers/*"}
 """Kinds of objects, by the beginning of their keys after the workspace's id."""
 
@@ -97,6 +100,8 @@ class TestPolicy:
             assert "*" not in action
             if resource.startswith(objects):
                 assert resource.removeprefix(objects) in KEYS
+            elif action.split(":")[0] in {"cloudfront", "acm"}:
+                assert function == "run-jobs"
             elif "*" in resource and resource not in MODELS:
                 ours = logs in resource and resource.count("*") == 1 and resource.endswith(":*")
                 assert ours or action.startswith("xray:")
@@ -117,7 +122,7 @@ class TestPolicy:
                 assert statement["Condition"] == condition
             elif statement["Sid"] in {"Models", "Profiles"}:
                 assert set(statement["Resource"]) <= MODELS
-            elif statement["Sid"] != "Traces":
+            elif statement["Sid"] not in {"Traces", *HOSTS}:
                 assert all(":eu-central-1:123456789012:" in r for r in statement["Resource"])
 
     def test_policy_allows_only_the_functions_own_log(self, stage: str, function: str) -> None:
@@ -169,3 +174,30 @@ class TestWrite:
             text = file.read_text()
             assert "arn:aws:dynamodb:eu-central-1:123456789012:table/" in text
             assert "${AWS::" not in text
+
+
+class TestHosts:
+    """Rights to serve customers' domains, which one function has."""
+
+    def test_cover_tenants_of_the_same_stage_only(self, stage: str) -> None:
+        found = {each["Sid"]: each for each in statements(stage, "run-jobs")}
+        tag = "workspace-api-stage"
+        for sid in ("NewHosts", "HostTags"):
+            assert found[sid]["Condition"] == {"StringEquals": {f"aws:RequestTag/{tag}": stage}}
+        assert found["Hosts"]["Condition"] == {"StringEquals": {f"aws:ResourceTag/{tag}": stage}}
+        tenants = "arn:aws:cloudfront::123456789012:distribution-tenant/*"
+        assert found["Hosts"]["Resource"] == [tenants]
+
+    def test_let_only_claims_on_domains_be_written(self, stage: str) -> None:
+        (claims,) = (
+            each for each in statements(stage, "run-jobs") if each["Sid"] == "DomainClaims"
+        )
+        assert claims["Resource"] == [arn(stage, "identity")]
+        assert claims["Action"] == ["dynamodb:PutItem", "dynamodb:UpdateItem"]
+        keys = {"dynamodb:LeadingKeys": ["CLAIM#domain#*"]}
+        assert claims["Condition"] == {"ForAllValues:StringLike": keys}
+
+    @pytest.mark.parametrize("function", [policies.API, "chat-stream"])
+    def test_belong_to_no_other_function(self, stage: str, function: str) -> None:
+        services = {action.split(":")[0] for action, _ in allowed(stage, function)}
+        assert not services & {"acm", "cloudfront"}

@@ -125,6 +125,7 @@ def place(made: Session, service: str, region: str) -> tuple[str, ...]:
 
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "bedrock-runtime": ("converse_stream", {"modelId": "m", "messages": []}),
+    "cloudfront": ("get_distribution_tenant", {"Identifier": "dev-one"}),
     "dynamodb": ("get_item", {"TableName": "t", "Key": {"pk": {"S": "a"}}}),
     "s3": ("put_object", {"Bucket": "ours", "Key": "k", "Body": b"x", "ExpectedBucketOwner": "1"}),
     "secretsmanager": ("get_secret_value", {"SecretId": "arn:aws:secretsmanager:a:1:secret:k"}),

@@ -1,10 +1,12 @@
 """Pages of sites, as visitors open them."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from chalicelib.domains.sites.store.pages import MAX_FORMER_SLUGS
 from tests.conftest import Answer, Api, as_operator
 from tests.factories.examples import Things
 from tests.transports.web.test_blog_pages import get
@@ -27,10 +29,13 @@ def test_a_page_is_served_with_missing_tags_added(api: Api, bakery: Things) -> N
     html = answer.body.decode()
     assert html.startswith(
         "<!doctype html><html><head><title>Home</title>"
-        '<meta name="description" content="Bread &amp; &quot;rolls&quot;"><meta charset=utf-8>'
+        '<meta name="description" content="Bread &amp; &quot;rolls&quot;">'
+        '<link rel="canonical" href="http://127.0.0.1:8000/s/bakery/"><meta charset=utf-8>'
     )
     assert '<h1>Свежий хлеб</h1><script>navigator.sendBeacon("http' in html
-    assert get("/s/bakery/about").body.startswith(b"<title>Own</title>About us<script>")
+    link = '<link rel="canonical" href="http://127.0.0.1:8000/s/bakery/about">'
+    about = get("/s/bakery/about").body.decode()
+    assert about.startswith(f"{link}<title>Own</title>About us<script>")
     assert get("/s/bakery/home").body == answer.body
 
 
@@ -46,7 +51,9 @@ def test_a_page_has_a_separate_origin_and_is_cached_for_a_minute(bakery: Things)
 
 def test_a_page_is_served_unchanged_if_counting_is_off(api: Api, bakery: Things) -> None:
     api.post("/api/projects/toggle-stats", {"id": bakery.site, "enabled": False})
-    assert get("/s/bakery/about").body == b"<title>Own</title>About us"
+    html = '<link rel="canonical" href="/about"><title>Own</title>About us'
+    api.post("/api/pages/save-html", {"id": bakery.page, "html": html})
+    assert get("/s/bakery/about").body.decode() == html
 
 
 @pytest.mark.parametrize(
@@ -98,6 +105,90 @@ def test_an_empty_page_shows_a_message(api: Api, things: Things) -> None:
     assert "This page is not ready yet" in get(f"/s/{made['slug']}").body.decode()
 
 
+class TestNotFoundPage:
+    def test_a_site_shows_its_own_page_for_unknown_addresses(
+        self, api: Api, bakery: Things
+    ) -> None:
+        page = {"projectId": bakery.site, "title": "Lost?", "slug": "404"}
+        made = api.post("/api/pages/create", page)["page"]["id"]
+        assert "На главную" in get("/s/bakery/none", accept_language="ru").body.decode()
+        api.post("/api/pages/save-html", {"id": made, "html": "<h1>Lost?</h1>"})
+        for path in ("none", "404"):
+            answer = get(f"/s/bakery/{path}")
+            assert answer.status == 404
+            assert b"<h1>Lost?</h1>" in answer.body
+            assert b"canonical" not in answer.body
+            assert answer.headers["Content-Security-Policy"].startswith("sandbox")
+            assert "public" not in answer.headers["Cache-Control"]
+
+
+class TestFormerSlugs:
+    def rename(self, api: Api, page: str, slug: str) -> None:
+        api.post("/api/pages/update", {"id": page, "slug": slug})
+
+    def test_a_former_slug_redirects_to_the_present_one(self, api: Api, bakery: Things) -> None:
+        for slug in ("team", "people"):
+            self.rename(api, bakery.page, slug)
+        for former in ("about", "team"):
+            answer = get(f"/s/bakery/{former}?a=1")
+            assert (answer.status, answer.headers["Location"]) == (301, "/s/bakery/people?a=1")
+        self.rename(api, bakery.page, "about")
+        assert get("/s/bakery/about").status == 200
+        assert get("/s/bakery/people").headers["Location"] == "/s/bakery/about"
+
+    def test_another_page_may_take_a_former_slug(self, api: Api, bakery: Things) -> None:
+        self.rename(api, bakery.page, "team")
+        page = {"projectId": bakery.site, "title": "About", "slug": "about"}
+        other = api.post("/api/pages/create", page)["page"]["id"]
+        api.post("/api/pages/save-html", {"id": other, "html": "<h1>New</h1>"})
+        assert b"<h1>New</h1>" in get("/s/bakery/about").body
+        self.rename(api, other, "story")
+        assert get("/s/bakery/about").headers["Location"] == "/s/bakery/story", "the last one"
+
+    def test_the_former_slugs_of_a_deleted_page_lead_nowhere(
+        self, api: Api, bakery: Things
+    ) -> None:
+        self.rename(api, bakery.page, "team")
+        api.post("/api/pages/delete", {"id": bakery.page, "confirm": True})
+        assert get("/s/bakery/about").status == 404
+
+    def test_only_the_latest_former_slugs_redirect(self, api: Api, bakery: Things) -> None:
+        for number in range(MAX_FORMER_SLUGS + 1):
+            self.rename(api, bakery.page, f"about-{number}")
+        assert get("/s/bakery/about").status == 404
+        assert get("/s/bakery/about-0").status == 301
+
+
+class TestFilesForSearchEngines:
+    def test_the_sitemap_has_the_pages_with_html(self, api: Api, bakery: Things) -> None:
+        for slug in ("404", "empty"):
+            page = {"projectId": bakery.site, "title": slug, "slug": slug}
+            made = api.post("/api/pages/create", page)["page"]["id"]
+            if slug == "404":
+                api.post("/api/pages/save-html", {"id": made, "html": "<h1>Lost?</h1>"})
+        answer = get("/s/bakery/sitemap.xml")
+        assert answer.headers["Content-Type"] == "application/xml; charset=utf-8"
+        base = "http://127.0.0.1:8000/s/bakery"
+        assert re.findall("<loc>(.*?)</loc>", answer.body.decode()) == [f"{base}/", f"{base}/about"]
+        for location in (f"{base}/", f"{base}/about"):
+            assert get(location.removeprefix("http://127.0.0.1:8000")).status == 200
+
+    def test_robots_txt_names_the_sitemap(self, bakery: Things) -> None:
+        answer = get("/s/bakery/robots.txt")
+        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert answer.body.decode().splitlines() == [
+            "User-agent: *",
+            "Allow: /",
+            "",
+            "Sitemap: http://127.0.0.1:8000/s/bakery/sitemap.xml",
+        ]
+
+    @pytest.mark.parametrize("file", ["robots.txt", "sitemap.xml"])
+    def test_a_hidden_site_has_none(self, file: str, api: Api, bakery: Things) -> None:
+        api.post("/api/projects/update", {"id": bakery.site, "status": "inactive"})
+        assert get(f"/s/bakery/{file}").status == get(f"/s/none/{file}").status == 404
+
+
 class TestCustomDomain:
     @pytest.fixture(autouse=True)
     def _deployed(
@@ -112,6 +203,21 @@ class TestCustomDomain:
         answer = get("/s/bakery", host="Bakery.sites.example:8000")
         assert answer.status == 200
         assert "Content-Security-Policy" not in answer.headers
+
+    def test_the_edge_names_the_host_in_the_path(self, api: Api, bakery: Things) -> None:
+        host = "bakery.sites.example"
+        answer = get(f"/s/{host}", host=host)
+        assert (answer.status, answer.body) == (200, get("/s/bakery", host=host).body)
+        assert b'href="https://bakery.sites.example/"' in answer.body
+        assert get(f"/s/{host}/about/", host=host).status == 200
+        assert (
+            b"https://bakery.sites.example/about<" in get(f"/s/{host}/sitemap.xml", host=host).body
+        )
+        api.post("/api/pages/update", {"id": bakery.page, "slug": "team"})
+        assert get(f"/s/{host}/about", host=host).headers["Location"] == "/team"
+        for other in ("other.sites.example", "a.bakery.sites.example", "evil.example"):
+            assert get(f"/s/{host}", host=other).status == 404
+            assert get(f"/s/{other}", host=other).status == 404
 
     @pytest.mark.parametrize(
         "host", ["", "other.sites.example", "sites.example", "evil.example", "bakery.sites.evil"]

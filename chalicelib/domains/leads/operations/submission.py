@@ -31,7 +31,7 @@ from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
 from chalicelib.domains.sites.rules import site_urls
 from chalicelib.domains.sites.store import pages
-from chalicelib.domains.sites.store.sites import ACTIVE, SITES, SUSPENDED, SiteRow
+from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
 from chalicelib.engine import limits
 from chalicelib.lib import sources
 
@@ -235,9 +235,8 @@ def _without_cart(data: dict[str, Any]) -> dict[str, Any]:
 
 def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
     """Return the page of the form's own site at the URL that the browser reported."""
-    domain = site.domain.name if site.domain and site.domain.status == ACTIVE else None
     slug = site_urls.page_slug(
-        url, settings().public_url, site.slug, domain, settings().sites_domain
+        url, settings().public_url, site.slug, site.active_host, settings().sites_domain
     )
     return None if slug is None else pages.find_id(ctx.workspace_id, site, slug)
 

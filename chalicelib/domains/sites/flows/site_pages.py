@@ -1,4 +1,4 @@
-"""Pages of a site for visitors, found by the site's slug and the page's slug."""
+"""Pages of a site for visitors, found by the site's slug or host, and by the page's slug."""
 
 from typing import Literal, NamedTuple
 
@@ -6,46 +6,88 @@ from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.settings import settings
 from chalicelib.domains.sites.rules import page_html
-from chalicelib.domains.sites.store import pages
+from chalicelib.domains.sites.store import pages, sites
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
-from chalicelib.domains.sites.store.sites import SITES, SLUG_CLAIM, SUSPENDED, SiteRow
-from chalicelib.engine.claims import ClaimRow
+from chalicelib.domains.sites.store.sites import SUSPENDED, FoundSite, SiteRow
 from chalicelib.gateways.object_store import object_store
 
 HIT_PATH = "/api/public/hit"
-State = Literal["shown", "empty", "no site", "inactive", "suspended", "no page"]
+NOT_FOUND_SLUG = "404"
+"""Slug of the page that a site shows for unknown pages."""
+State = Literal["shown", "moved", "empty", "no site", "inactive", "suspended", "no page"]
 
 
 class RenderedPage(NamedTuple):
-    """Answer to a visitor: the HTML if the page is shown, else the reason why it is not."""
+    """Answer to a visitor: the HTML if there is any, else the reason why not."""
 
     state: State
     html: str = ""
-    home_url: str = ""
-    """URL of the site's home page, if visitors may see the site."""
+    """HTML of the page. In the state ``no page``, it is that of the site's own notice."""
+    site: SiteRow | None = None
+    """The site, if visitors may see it."""
+    slug: str = ""
+    """The page's present slug, in the state ``moved``."""
 
 
-def render(site_slug: str, page_slug: str) -> RenderedPage:
-    """Return a page of a site by its slug. The slug "" is the home page."""
-    return retry_on_conflict(lambda: _render(site_slug, page_slug))
+def render(name: str, page_slug: str) -> RenderedPage:
+    """Return a page of a site by its slug. The slug "" is the home page.
+
+    ``name`` is the site's slug or its custom domain. Only a domain has a dot.
+    """
+    return retry_on_conflict(lambda: _render(name, page_slug))
 
 
-def _render(site_slug: str, page_slug: str) -> RenderedPage:
-    claim = ClaimRow.find_claim(SLUG_CLAIM, site_slug)
-    site = SITES.find(claim.workspace_id, claim.target) if claim and claim.workspace_id else None
-    if site is None or claim is None:
+def listed_pages(name: str) -> tuple[RenderedPage, list[PageRow]]:
+    """Return a site, and its pages that search engines may list, in order."""
+    found = _find(name)
+    if not isinstance(found, FoundSite):
+        return found, []
+    _, rows = pages.read_site_and_pages(found.workspace_id, found.row.id)
+    listed = [page for page in rows if page.html_key and page.slug != NOT_FOUND_SLUG]
+    return RenderedPage("shown", site=found.row), listed
+
+
+def _find(name: str) -> FoundSite | RenderedPage:
+    """Return the site with a slug or a custom domain, or the reason why it is not shown."""
+    found = sites.find_by_host(name) if "." in name else sites.find_by_slug(name)
+    if found is None:
         return RenderedPage("no site")
-    if site.status != "active":
-        return RenderedPage("suspended" if site.status == SUSPENDED else "inactive")
-    workspace_id: str = claim.workspace_id
-    page_id = pages.find_id(workspace_id, site, page_slug)
-    page = PAGES.find(workspace_id, page_id) if page_id else None
+    if found.row.status != "active":
+        return RenderedPage("suspended" if found.row.status == SUSPENDED else "inactive")
+    return found
+
+
+def _render(name: str, page_slug: str) -> RenderedPage:
+    found = _find(name)
+    if not isinstance(found, FoundSite):
+        return found
+    site, page = found.row, _page(found, page_slug)
+    if page is None and not page_slug:
+        return RenderedPage("empty", site=site)
     if page is None:
-        return RenderedPage("no page" if page_slug else "empty", home_url=site.url)
+        former = pages.find_former(found.workspace_id, site, page_slug)
+        return RenderedPage("moved", site=site, slug=former.slug) if former else _not_found(found)
+    if page.slug == NOT_FOUND_SLUG:
+        return _not_found(found)
     html = _read_html(page)
     if not html.strip():
-        return RenderedPage("empty", home_url=site.url)
-    return RenderedPage("shown", _complete_html(site, page, html), site.url)
+        return RenderedPage("empty", site=site)
+    return RenderedPage("shown", _complete_html(site, page, html), site)
+
+
+def _not_found(found: FoundSite) -> RenderedPage:
+    """Return the site's own notice of an unknown page, if it has a page for that."""
+    page = _page(found, NOT_FOUND_SLUG)
+    html = _read_html(page) if page else ""
+    if page is None or not html.strip():
+        return RenderedPage("no page", site=found.row)
+    html = _complete_html(found.row, page, html, is_canonical=False)
+    return RenderedPage("no page", html, found.row)
+
+
+def _page(found: FoundSite, slug: str) -> PageRow | None:
+    page_id = pages.find_id(found.workspace_id, found.row, slug)
+    return PAGES.find(found.workspace_id, page_id) if page_id else None
 
 
 def _read_html(page: PageRow) -> str:
@@ -62,8 +104,14 @@ def _read_html(page: PageRow) -> str:
     return body.decode()
 
 
-def _complete_html(site: SiteRow, page: PageRow, html: str) -> str:
-    html = page_html.complete(html, title=page.title, description=page.description)
+def _complete_html(site: SiteRow, page: PageRow, html: str, *, is_canonical: bool = True) -> str:
+    page.site = site
+    html = page_html.complete(
+        html,
+        title=page.title,
+        description=page.description,
+        canonical=page.canonical_url if is_canonical else None,
+    )
     if not site.stats_enabled:
         return html
     return page_html.with_beacon(html, settings().public_url + HIT_PATH, site.id, page.id)

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError, ValidationError
+from chalicelib.core.errors import ValidationError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -17,28 +17,18 @@ from chalicelib.core.wire.schema import (
     Id,
     Wire,
 )
+from chalicelib.domains.sites.flows import domain_binding
+from chalicelib.domains.sites.flows.domain_binding import DomainTakenError
 from chalicelib.domains.sites.operations.sites import DomainOut
 from chalicelib.domains.sites.rules import hostnames
 from chalicelib.domains.sites.store.sites import (
-    ACTIVE,
-    ERROR,
-    PENDING,
     SITES,
+    VERIFIED,
     DomainMap,
     SiteRow,
-    domain_claim,
     domain_request,
-    find_domain_claim,
-    free_domain,
-    take_over_domain,
 )
-from chalicelib.gateways import dns
-
-
-class DomainTakenError(ConflictError):
-    """Another site has proven that it owns this domain."""
-
-    code = "domain_taken"
+from chalicelib.gateways.site_hosts import site_hosts
 
 
 class SiteDomain(Wire):
@@ -71,13 +61,13 @@ class DomainResult(Wire):
 def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
     """Bind a custom domain to a site.
 
-    A new domain is pending: create the TXT record of the answer, then call again to check
-    it. One not proven within 72 hours is dropped.
+    Create the DNS records of the answer. They are checked for 72 hours, and by each call. At
+    status active the site is at the domain.
     """
     site = SITES.require(ctx.workspace_id, args.id)
     name = None if args.domain is None else _check_domain(args.domain)
     if site.domain is None or site.domain.name != name:
-        free_domain(ctx.unit, site)
+        domain_binding.release(ctx.unit, site)
         site.domain_binding = None if name is None else _request_domain(ctx, name)
     if site.domain is not None:
         _check_proof(ctx, site, site.domain)
@@ -88,53 +78,25 @@ def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
 def _check_domain(name: str) -> str:
     own_host = urlsplit(settings().public_url).hostname or ""
     try:
-        return hostnames.normalize(name, own_host)
+        return hostnames.normalize(name, own_host, settings().sites_domain)
     except ValueError as error:
         raise ValidationError.of("domain", f'{error}; received "{name[:80]}"') from None
 
 
 def _request_domain(ctx: Context, name: str) -> DomainMap:
-    return domain_request(
-        name, ctx.unit.run_side_effect_once("token", lambda: secrets.token_hex(16))
-    )
+    token = ctx.unit.run_side_effect_once("token", lambda: secrets.token_hex(16))
+    return domain_request(name, token, apex=hostnames.is_apex(name))
 
 
 def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
-    """Look up the TXT record in the DNS, and set the status of the binding by the result."""
-    host = hostnames.txt_record_name(domain.name)
-    found = ctx.unit.run_side_effect_once("txt", lambda: _lookup_txt(host))
-    domain.checked_at = clock.now()
+    """Set the state of a domain by its proof, and stage the checks of the next 72 hours."""
+    found = ctx.unit.run_side_effect_once("txt", lambda: domain_binding.look_up_proofs(domain))
+    domain.requested_at = domain.checked_at = clock.now()
     if found is None:
+        host = hostnames.txt_record_name(domain.name)
         ctx.warn(f"The DNS did not answer for {host}; the status is unchanged. Try again later.")
-    elif hostnames.txt_record_value(domain.token) in found:
-        _claim_domain(ctx, site, domain.name, found)
-        domain.status = ACTIVE
-    elif domain.status != PENDING:
-        domain.status = ERROR
-
-
-def _claim_domain(ctx: Context, site: SiteRow, name: str, found: frozenset[str]) -> None:
-    """Stage the claim of a domain that a site has just proven to own.
-
-    Another site with the domain loses it if its own proof is no longer in the DNS.
-    """
-    claim = find_domain_claim(name)
-    if claim is None:
-        ctx.unit.create(domain_claim(ctx.workspace_id, name, site.id))
-    elif claim.target != site.id:
-        holder = SITES.find(claim.workspace_id or "", claim.target)
-        if holder and holder.domain and hostnames.txt_record_value(holder.domain.token) in found:
-            msg = (
-                f"Another site has proven that it owns {name}, and its record is still there."
-                f" Unbind the domain from that site, or remove the other TXT record from"
-                f" {hostnames.txt_record_name(name)}; then call again."
-            )
-            raise DomainTakenError(msg)
-        take_over_domain(ctx.unit, claim, holder, site.id)
-
-
-def _lookup_txt(host: str) -> frozenset[str] | None:
-    try:
-        return dns.lookup_txt(host)
-    except dns.DnsUnavailableError:
-        return None
+    else:
+        domain_binding.apply_proofs(ctx.unit, site, domain, found)
+    domain_binding.stage_checks(ctx.unit, site, domain)
+    if domain.state == VERIFIED and site_hosts() is None:
+        ctx.warn("This installation serves no custom domains, so the site keeps its present URL.")

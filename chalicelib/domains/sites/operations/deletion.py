@@ -16,11 +16,9 @@ from chalicelib.core.wire.schema import (
     Wire,
 )
 from chalicelib.domains.files.store import files
+from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.store import pages
-from chalicelib.domains.sites.store.sites import (
-    SITES,
-    free_domain,
-)
+from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import jobs
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.engine.unit import UnitOfWork, run_unit
@@ -80,7 +78,7 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     until = clock.now() + KEPT_AFTER_DELETION
     job = jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
     ctx.unit.soft_delete(site, until=until)
-    free_domain(ctx.unit, site)
+    domain_binding.release(ctx.unit, site)
     ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"siteId": site.id}, until))
     _delete_some(ctx.unit, site.id, until)
     ctx.unit.create(job)

@@ -154,7 +154,7 @@ class PagePatch(Patch):
 
     id: Id = PAGE_ID
     title: Title = optional()
-    slug: Slug = optional("Unique in the site.")
+    slug: Slug = optional("Unique in the site; the old one redirects.")
     description: Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION)] | None = optional(
         "Meta description; null clears."
     )
@@ -337,6 +337,7 @@ def update_page(ctx: Context, args: PagePatch) -> PageWritten:
         page.site.home_page_id = page.id
     if "design_system" in changes:
         pages.set_design(ctx.unit, page, changes.pop("design_system"))
+    pages.rename(page, changes.pop("slug", page.slug))
     for name, value in changes.items():
         setattr(page, name, value)
     page.site.last_sort_order = max(page.site.last_sort_order or 0, page.sort_order) or None

@@ -36,6 +36,7 @@ from chalicelib.domains.sites.store.sites import (
 )
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.listing.query import Query
+from chalicelib.gateways.site_hosts import site_hosts
 from chalicelib.lib import slugs
 
 Description = Annotated[str, StringConstraints(max_length=1000)]
@@ -44,20 +45,22 @@ Description = Annotated[str, StringConstraints(max_length=1000)]
 class DnsRecord(Wire):
     """A DNS record to create."""
 
-    type: str = Field(description="Record type.")
+    type: str = Field(description="TXT, CNAME, A, or ALIAS (ANAME) where no CNAME may be.")
     host: str = Field(description="Full host name.")
     value: str = Field(description="Value.")
 
 
 class DomainOut(Wire):
-    """A custom domain and the status of its proof."""
+    """A custom domain and its status."""
 
     name: str = Field(description="Host name, in punycode.")
-    status: str = Field(
-        description="pending: create the record; active: proven; error: the proof is gone."
+    status: Literal["pending", "verified", "certificate", "active", "failed"] = Field(
+        description="pending: no TXT record yet; verified: yours; certificate: being set up; "
+        "active: served; failed: see reason."
     )
-    records: list[DnsRecord] = Field(description="The records that prove you own the domain.")
-    checked_at: Timestamp = Field(description="When the DNS was last asked.")
+    reason: str | None = Field(description="Why it waits or failed, or null.")
+    records: list[DnsRecord] = Field(description="The DNS records to set.")
+    checked_at: Timestamp = Field(description="When the status was last set.")
 
     @classmethod
     def of(cls, domain: DomainMap) -> Self:
@@ -67,7 +70,12 @@ class DomainOut(Wire):
             host=hostnames.txt_record_name(domain.name),
             value=hostnames.txt_record_value(domain.token),
         )
-        return cls.from_row(domain.attribute_values, records=[proof])
+        records, hosts = [proof], site_hosts()
+        if hosts is not None:
+            address = hosts.address(apex=bool(domain.apex))
+            records.append(DnsRecord(type=address.type, host=domain.name, value=address.value))
+        made = {"status": domain.state, "reason": domain.explanation, "records": records}
+        return cls.from_row(domain.attribute_values, **made)
 
 
 class SiteOut(Wire):

@@ -16,12 +16,13 @@ def _public_suffixes() -> Any:  # noqa: ANN401  the library has no types
     return PublicSuffixList()
 
 
-def normalize(name: str, own_host: str) -> str:
+def normalize(name: str, *own_hosts: str) -> str:
     """Return a host name in lower case and punycode, without a final dot.
 
     Raises:
         ValueError: the name is not a plain host name (a URL, port, path, wildcard or IP address),
-            is invalid, is a public suffix such as co.uk, or belongs to this platform.
+            is invalid, is a public suffix such as co.uk, or is one of the platform's ``own_hosts``
+            or below one.
     """
     import idna  # noqa: PLC0415  large tables, needed only to set a domain
 
@@ -39,9 +40,14 @@ def normalize(name: str, own_host: str) -> str:
         raise ValueError("expected a full host name, such as www.example.com")
     if _public_suffixes().is_public(host):
         raise ValueError("expected a name of your own; this one is a public suffix")
-    if host == own_host or host.endswith("." + own_host):
+    if any(host == own or host.endswith("." + own) for own in filter(None, own_hosts)):
         raise ValueError("expected a name of your own; this one belongs to the platform")
     return host
+
+
+def is_apex(host: str) -> bool:
+    """Return whether a host is the name that is registered, such as example.co.uk."""
+    return bool(_public_suffixes().privatesuffix(host) == host)
 
 
 def _is_address(name: str) -> bool:

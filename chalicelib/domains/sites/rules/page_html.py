@@ -1,12 +1,13 @@
 """A site's page as it is served: the author's HTML with missing elements added.
 
-A title and a description are added if the page's record has them and its HTML does not. A script
-that reports the visit is added, too. The author's HTML itself is not changed or moved.
+A title, a description and a canonical link are added if the page's HTML has none. A script that
+reports the visit is added, too. The author's HTML itself is not changed or moved.
 """
 
 import re
 from html import escape
 from itertools import islice
+from typing import NamedTuple
 
 from pydantic_core import to_json
 
@@ -21,36 +22,49 @@ _MAX_TOKENS = 2_000
 _BODY_END = re.compile(r"</body\s*>", re.IGNORECASE)
 
 
-def complete(html: str, *, title: str, description: str | None) -> str:
-    """Return a page with the title and description added where its HTML has none."""
-    has_title, has_description = _find_metadata(html)
-    elements = "" if has_title else f"<title>{escape(title)}</title>"
-    if description and not has_description:
+class Metadata(NamedTuple):
+    """Whether a page's head has a title, a description and a canonical link."""
+
+    title: bool
+    description: bool
+    canonical: bool
+
+
+def complete(
+    html: str, *, title: str, description: str | None, canonical: str | None = None
+) -> str:
+    """Return a page with the title, description and canonical link where its HTML has none."""
+    has = _find_metadata(html)
+    elements = "" if has.title else f"<title>{escape(title)}</title>"
+    if description and not has.description:
         elements += f'<meta name="description" content="{escape(description)}">'
+    if canonical and not has.canonical:
+        elements += f'<link rel="canonical" href="{escape(canonical)}">'
     start = _PROLOGUE.match(html)
     position = start.end() if start else 0
     return html[:position] + elements + html[position:]
 
 
-def _find_metadata(html: str) -> tuple[bool, bool]:
-    """Return whether a page's head has a title, and whether it has a description."""
+def _find_metadata(html: str) -> Metadata:
     from turbohtml import TokenType, tokenize  # noqa: PLC0415  as in ``domains.sites.rules.html_import``
 
-    has_title = has_description = False
+    title = description = canonical = False
     open_svgs = 0
     for token in islice(tokenize(html), _MAX_TOKENS):
         if token.type is TokenType.START_TAG:
             if token.tag == "body":
                 break
             open_svgs += token.tag == "svg" and not token.self_closing
-            has_title |= token.tag == "title" and not open_svgs
+            title |= token.tag == "title" and not open_svgs
             if token.tag == "meta":
-                has_description |= (token.attr("name") or "").lower() == "description"
+                description |= (token.attr("name") or "").lower() == "description"
+            elif token.tag == "link":
+                canonical |= "canonical" in (token.attr("rel") or "").lower().split()
         elif token.type is TokenType.END_TAG:
             if token.tag == "head":
                 break
             open_svgs -= token.tag == "svg" and open_svgs > 0
-    return has_title, has_description
+    return Metadata(title, description, canonical)
 
 
 def with_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:

@@ -11,6 +11,18 @@ def site_url(slug: str, public_url: str, sites_domain: str) -> str:
     return f"https://{slug}.{sites_domain}" if sites_domain else f"{public_url}/s/{slug}"
 
 
+def own_url(domain: str, public_url: str, *, local: bool) -> str:
+    """Return the URL of a site on its own domain.
+
+    The ``local`` server serves it with its own scheme and port.
+    """
+    if not local:
+        return f"https://{domain}"
+    parts = urlsplit(public_url)
+    port = "" if parts.port is None else f":{parts.port}"
+    return f"{parts.scheme}://{domain}{port}"
+
+
 def page_slug(
     url: str | None, public_url: str, site_slug: str, domain: str | None, sites_domain: str = ""
 ) -> str | None:

@@ -22,6 +22,10 @@ INLINE_DESIGN_BYTES = 1024
 """Size above which a design system has a separate row. Lists and saves do not read that row."""
 
 
+MAX_FORMER_SLUGS = 20
+"""Former slugs of a page that redirect to it. Each is a row of its own."""
+
+
 class VersionConflictError(ConflictError):
     """The record is not at the version ``ifVersion``. ``version`` is its current version."""
 
@@ -42,6 +46,8 @@ class PageRow(Record):
     project_id = UnicodeAttribute()
     title = UnicodeAttribute()
     slug = UnicodeAttribute()
+    former_slugs: ListAttribute[Any] = ListAttribute(default=list)
+    """Slugs that the page had before, oldest first. They redirect to it."""
     description = UnicodeAttribute(null=True)
     design_system: JsonAttribute = JsonAttribute(null=True)
     design_revision = NumberAttribute(null=True)
@@ -78,6 +84,11 @@ class PageRow(Record):
         return self.site.url if self.is_home else f"{self.site.url}/{self.slug}"
 
     @property
+    def canonical_url(self) -> str:
+        """URL at which the page answers without a redirect."""
+        return f"{self.url}/" if self.is_home else self.url
+
+    @property
     def order_key(self) -> tuple[bool, float, str]:
         """Sort key of the page in its site: home page first, then sort order, then creation."""
         return (not self.is_home, self.sort_order, self.id)
@@ -93,7 +104,10 @@ PAGES = register_listing(
         text=lambda page: (page.title, page.slug),
         sorts={"createdAt": "id"},
         parent="project_id",
-        lookups=(Lookup("slug", lambda p: p.slug, unique=True, within=lambda p: p.project_id),),
+        lookups=(
+            Lookup("slug", lambda p: p.slug, unique=True, within=lambda p: p.project_id),
+            Lookup("former-slug", lambda p: p.former_slugs, within=lambda p: p.project_id),
+        ),
         files=ShownFiles(lambda page: page.file_ids),
     )
 )
@@ -204,6 +218,21 @@ def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
         return home
     rows = fetch([unique_key(workspace_id, PAGES.noun, "slug", slug, site.id)])
     return next((row.target for row in rows if isinstance(row, LookupRow)), None)
+
+
+def rename(page: PageRow, slug: str) -> None:
+    """Give a page another slug. Its former one redirects, until another page has it."""
+    if slug != page.slug:
+        former = [each for each in (*page.former_slugs, page.slug) if each != slug]
+        page.former_slugs = list(dict.fromkeys(former))[-MAX_FORMER_SLUGS:]
+        page.slug = slug
+
+
+def find_former(workspace_id: str, site: SiteRow, slug: str) -> PageRow | None:
+    """Return the page of a site that had a slug last, or None."""
+    ids = PAGES.find_by(workspace_id, "former-slug", slug, within=site.id)
+    found = PAGES.fetch(workspace_id, ids) if ids else []
+    return max(found, key=lambda page: page.updated_at, default=None)
 
 
 def read_site_and_pages(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:

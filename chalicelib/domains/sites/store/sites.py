@@ -1,7 +1,7 @@
 """Sites, called projects in the API."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from pynamodb.attributes import (
     BooleanAttribute,
@@ -27,17 +27,33 @@ SLUG_CLAIM = "site-slug"
 DOMAIN_CLAIM = "domain"
 SUSPENDED = "suspended"
 PENDING = "pending"
+VERIFIED = "verified"
+CERTIFICATE = "certificate"
 ACTIVE = "active"
-ERROR = "error"
-PENDING_FOR = timedelta(hours=72)
-"""Time within which the ownership of a requested domain must be proven."""
+FAILED = "failed"
+PROVEN = frozenset({VERIFIED, CERTIFICATE, ACTIVE})
+"""States in which a site has the domain."""
+SERVED = "served"
+"""Stored status of an active domain.
+
+In rows of version 0.1.0, ``active`` means that the domain was proven. Nothing was served then.
+"""
+_STATES = {SERVED: ACTIVE, ACTIVE: VERIFIED, "error": FAILED}
+"""Stored status -> state, where they differ. ``error`` is in rows of version 0.1.0."""
+TIME_LIMIT = timedelta(hours=72)
+"""Time within which a requested domain must become active."""
+EXPIRED = "It was not ready within 72 hours. Check the records, then call again."
 
 
 class DomainMap(MapAttribute[str, Any]):
-    """A custom domain. The TXT record must contain ``token``; ``status`` is the state of the proof.
+    """A custom domain. The TXT record must contain ``token``.
 
-    ``active``: the proof and the claim existed at the last DNS look-up. ``error``: the proof has
-    gone, and the claim, too, if another site has shown a proof.
+    ``pending``: no proof was seen. ``verified``: the site has the claim on the domain.
+    ``certificate``: the host is being set up. ``active``: visitors find the site there.
+    ``failed``: the proof has gone, or the time is over. Another site may hold the claim then.
+
+    ``requested_at`` is the time of the last call that bound or checked the domain. ``checked_at``
+    is the time of the last change of the status. An ``apex`` has no label before it.
     """
 
     name = UnicodeAttribute()
@@ -45,11 +61,28 @@ class DomainMap(MapAttribute[str, Any]):
     status = UnicodeAttribute()
     requested_at = UTCDateTimeAttribute()
     checked_at = UTCDateTimeAttribute()
+    reason = UnicodeAttribute(null=True)
+    apex = BooleanAttribute(null=True)
 
     @property
-    def lapsed(self) -> bool:
-        """Whether the domain was not proven in time. It then counts as not bound."""
-        return self.status == PENDING and clock.now() - self.requested_at > PENDING_FOR
+    def state(self) -> str:
+        """The present state. A domain that was not proven in time has failed."""
+        return FAILED if self._is_late else _STATES.get(self.status, str(self.status))
+
+    @property
+    def explanation(self) -> str | None:
+        """The reason why the domain waits or has failed, or None."""
+        reason: str | None = EXPIRED if self._is_late else self.reason
+        return reason
+
+    @property
+    def _is_late(self) -> bool:
+        return bool(self.status == PENDING and clock.now() - self.requested_at > TIME_LIMIT)
+
+    def become(self, state: str, reason: str | None = None) -> None:
+        """Set the state, with the reason why the domain waits or has failed."""
+        self.status = SERVED if state == ACTIVE else state
+        self.reason, self.checked_at = reason, clock.now()
 
 
 class SiteRow(Record):
@@ -73,17 +106,23 @@ class SiteRow(Record):
 
     @property
     def domain(self) -> DomainMap | None:
-        """The custom domain, unless it was not proven in time."""
+        """The custom domain."""
         binding: DomainMap | None = self.attribute_values.get("domain_binding")
-        return None if binding is None or binding.lapsed else binding
+        return binding
+
+    @property
+    def active_host(self) -> str | None:
+        """The custom domain if it is active, or None."""
+        domain = self.domain
+        return str(domain.name) if domain is not None and domain.state == ACTIVE else None
 
     @property
     def url(self) -> str:
-        """URL at which visitors find the site: on its own domain once that is proven."""
-        domain = self.domain
-        if domain is not None and domain.status == ACTIVE:
-            return f"https://{domain.name}"
-        return site_urls.site_url(self.slug, settings().public_url, settings().sites_domain)
+        """URL at which visitors find the site: on its own domain once that is active."""
+        chosen = settings()
+        if (host := self.active_host) is not None:
+            return site_urls.own_url(host, chosen.public_url, local=chosen.site_hosts == "local")
+        return site_urls.site_url(self.slug, chosen.public_url, chosen.sites_domain)
 
 
 SITES = register_listing(
@@ -111,12 +150,21 @@ def find_deleted(workspace_id: str, site_id: str) -> SiteRow | None:
     return SiteRow.find(SITES.trash(workspace_id), site_id)
 
 
-def domain_request(name: str, token: str) -> DomainMap:
+def domain_request(name: str, token: str, *, apex: bool) -> DomainMap:
     """Return a new binding of a domain, with its proof pending."""
     now = clock.now()
     return DomainMap(  # type: ignore[no-untyped-call]  # as above
-        name=name, token=token, status=PENDING, requested_at=now, checked_at=now
+        name=name, token=token, status=PENDING, requested_at=now, checked_at=now, apex=apex
     )
+
+
+def forget_host(binding: dict[str, Any]) -> None:
+    """Make a stored domain of another installation one that this installation does not serve yet.
+
+    The next call has it served here.
+    """
+    if binding["status"]["S"] in {CERTIFICATE, SERVED}:
+        binding["status"] = {"S": VERIFIED}
 
 
 def domain_claim(workspace_id: str, domain: str, site_id: str) -> ClaimRow:
@@ -129,24 +177,61 @@ def find_domain_claim(domain: str) -> ClaimRow | None:
     return ClaimRow.find_claim(DOMAIN_CLAIM, domain)
 
 
-def free_domain(unit: UnitOfWork, site: SiteRow) -> None:
-    """Stage the release of a site's claim on its domain, if it holds one."""
+class FoundSite(NamedTuple):
+    """A site of any workspace, and the id of its workspace."""
+
+    workspace_id: str
+    row: SiteRow
+
+
+def find_by_slug(slug: str) -> FoundSite | None:
+    """Return the site that has a slug, or None."""
+    return _claimant(ClaimRow.find_claim(SLUG_CLAIM, slug))
+
+
+def find_by_host(host: str) -> FoundSite | None:
+    """Return the site that has proven a custom domain and is to be served there, or None."""
+    found = _claimant(find_domain_claim(host))
+    domain = found.row.domain if found else None
+    is_served = domain is not None and domain.name == host and domain.state in PROVEN
+    return found if is_served else None
+
+
+def _claimant(held: ClaimRow | None) -> FoundSite | None:
+    if held is None or held.workspace_id is None:
+        return None
+    site = SITES.find(held.workspace_id, held.target)
+    return None if site is None else FoundSite(held.workspace_id, site)
+
+
+def free_domain(unit: UnitOfWork, site: SiteRow) -> str | None:
+    """Stage the release of a site's claim on its domain; return the domain if it held one."""
     if site.domain is not None and site.domain.status != PENDING:
         claim = find_domain_claim(site.domain.name)
         if claim is not None and claim.target == site.id:
             unit.delete(claim, if_there=True)
+            return str(site.domain.name)
+    return None
 
 
 def take_over_domain(
     unit: UnitOfWork, claim: ClaimRow, holder: SiteRow | None, site_id: str
 ) -> None:
-    """Stage the move of a domain's claim to a site, and the error status of the former holder.
+    """Stage the move of a domain's claim to a site, and the failure of the former holder.
 
     The update checks the former holder's version. After a concurrent change, the unit is retried.
     """
     if holder is not None and holder.domain is not None:
         binding: Any = SiteRow.domain_binding
-        unit.update(holder, [binding.status.set(ERROR), binding.checked_at.set(clock.now())])
+        moved = "Another site has proven that it owns the domain, after this one."
+        unit.update(
+            holder,
+            [
+                binding.status.set(FAILED),
+                binding.reason.set(moved),
+                binding.checked_at.set(clock.now()),
+            ],
+        )
     unit.update(
         claim,
         [ClaimRow.target.set(site_id), ClaimRow.workspace_id.set(unit.workspace_id)],

@@ -1,0 +1,65 @@
+"""Hosts of sites on the local server: each has the pages of one site, and little else."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import app as application
+from chalicelib.transports.schedules import run_jobs
+from infra.local import devserver
+from tests.conftest import Api
+from tests.domains.sites.test_site_domains import bind
+from tests.factories.examples import Things
+from tests.transports.conftest import Connection, serving
+
+
+@pytest.fixture
+def port(api: Api, things: Things, read_anew: Callable[[], None]) -> Iterator[int]:
+    """A local server with a site at shop.localhost."""
+    os.environ["SITE_HOSTS"] = "local"
+    read_anew()
+    html = {"id": things.home, "html": "<h1>Bread</h1>"}
+    api.post("/api/pages/save-html", html)
+    bind(api, things.site, "shop.localhost")
+    run_jobs()
+    with serving(application.app, *devserver.ROUTES) as server:
+        yield server.port
+
+
+def asked(port: int, path: str, host: str) -> tuple[int, bytes]:
+    with Connection(port) as connection:
+        connection.send(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        reply = connection.reply()
+        return reply.status, reply.body
+
+
+@pytest.mark.parametrize("host", ["shop.localhost", "SHOP.localhost.", "shop.localhost:8000"])
+def test_a_site_is_at_its_host(host: str, port: int) -> None:
+    status, body = asked(port, "/", host)
+    assert status == 200
+    assert b"<h1>Bread</h1>" in body
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/console", "/api/projects/list", "/api/mcp", "/api/health", "/s/bakery/", "/blog", "/../api"],
+)
+def test_a_host_of_a_site_has_no_other_pages_of_the_service(path: str, port: int) -> None:
+    status, body = asked(port, path, "shop.localhost")
+    assert status == 404
+    assert b"<!doctype html>" in body.lower()
+
+
+@pytest.mark.parametrize(("path", "status"), [("/widget.js", 200), ("/api/public/hit", 405)])
+def test_a_host_of_a_site_has_what_pages_call(path: str, status: int, port: int) -> None:
+    assert asked(port, path, "shop.localhost")[0] == status
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "[::1]:8000", "my-machine.lan"])
+def test_other_names_of_the_machine_lead_to_the_service(host: str, port: int) -> None:
+    assert asked(port, "/api/health", host)[0] == 200
+
+
+def test_an_unbound_name_below_localhost_has_no_site(port: int) -> None:
+    assert asked(port, "/api/health", "other.localhost")[0] == 404
