@@ -96,7 +96,8 @@ class Deployment:
             resources = self._put_code(store, release, built.python, built.project)
             self._refold(choices)
             edge = self._put_edge(choices, outputs, facts, resources)
-            self._set_base_url(resources, replace(facts, public_url=edge["BaseUrl"]))
+            facts = replace(facts, public_url=edge["BaseUrl"], site_hosts=edge["SiteHostsSetting"])
+            self._set_edge_settings(resources, facts)
             releases.prune(store)
         return self._result(release, resources, edge, facts)
 
@@ -322,18 +323,21 @@ class Deployment:
         variables = stage_config.environment(config, self.stage, facts)
         published_settings.publish(self.account, self.stage, variables)
 
-    def _set_base_url(self, resources: list[chalice_state.Resource], facts: StageFacts) -> None:
-        """Set the base URL of functions and operators, which the edge stack determines.
+    def _set_edge_settings(
+        self, resources: list[chalice_state.Resource], facts: StageFacts
+    ) -> None:
+        """Set what the edge stack determines for functions and operators, such as the base URL.
 
         Only a first deployment creates the functions without it. The edge sends its current secret
         now, so functions no longer accept the former one.
         """
         client = self.account.client("lambda")
+        known = {"PUBLIC_URL": facts.public_url, "SITE_HOSTS": facts.site_hosts}
         with self.progress.step("Base URL"):
             for function in _functions(resources):
                 about = client.get_function_configuration(FunctionName=function)
                 variables = about["Environment"]["Variables"]
-                wanted = {**variables, "PUBLIC_URL": facts.public_url}
+                wanted = {**variables, **known}
                 wanted.pop("EDGE_SECRET_PREVIOUS", None)
                 if wanted != variables:
                     client.update_function_configuration(

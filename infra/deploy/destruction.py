@@ -11,11 +11,12 @@ from botocore.exceptions import ClientError
 
 from chalicelib.core import clock
 from infra.deploy import published_settings, releases
-from infra.deploy.aws import chalice_state, tables, vaults
+from infra.deploy.aws import chalice_state, site_tenants, tables, vaults
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import POLL_SECONDS
 from infra.deploy.aws.errors import code
 from infra.deploy.deployment import Deployment
+from infra.deploy.names import APP
 from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.package import build as package
 from infra.deploy.progress import Progress
@@ -52,7 +53,9 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
             others = _tables_of_others(deployment, choices)
             others += vaults.standing(account, deployment.stage, choices.backup_region)
             left["kept"] += others
-            _delete_stacks(deployment, "alarms", "edge")
+            _delete_stacks(deployment, "alarms")
+            _delete_tenants(deployment)
+            _delete_stacks(deployment, "edge")
             _delete_code(deployment)
             # AWS needs time to notice that a certificate is no longer used.
             _delete_stacks(deployment, "edge-global")
@@ -88,6 +91,17 @@ def _delete_stacks(deployment: Deployment, *names: str) -> None:
         with deployment.progress.step(f"Stack {stack.name}"):
             if not stack.delete():
                 deployment.progress.note("There is none.")
+
+
+def _delete_tenants(deployment: Deployment) -> None:
+    edge = deployment.stack("edge")
+    setting = (edge.outputs() or {}).get("SiteHostsSetting", "")
+    if setting:
+        distribution = setting.removeprefix("cloudfront:").partition("/")[0]
+        client = deployment.account.client("cloudfront")
+        with deployment.progress.step("Hosts of customers' domains"):
+            kept = f"{APP}-{deployment.stage}-sites"
+            site_tenants.delete(client, distribution, kept, deployment.progress)
 
 
 def _delete_code(deployment: Deployment) -> None:

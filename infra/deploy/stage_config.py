@@ -44,18 +44,19 @@ class StageFacts:
     They are never stored. ``DeployOptions`` are the input of a single run.
 
     ``bucket`` is the data stack's bucket; IAM refuses the placeholder. ``public_url`` and
-    ``sites_domain`` come from the edge stack and are empty until it exists. ``reserved`` is the
-    reserved concurrency by function, as far as the account's quota allows (``stage_facts``). It is
-    0 for a function that an operator has stopped; deployments keep such functions stopped.
-    ``architecture`` overrides the config's. ``variables`` are further variables of the service
-    (docs/configuration.md), such as ``LLM_API_KEY_SECRET``; they override the config's.
-    ``edge_secret_previous`` is the secret that the edge sends until the deployment has given it
-    ``edge_secret``, if that is another one.
+    ``site_hosts`` come from the edge stack and are empty until it exists. ``sites_domain`` is the
+    operator's choice. ``reserved`` is the reserved concurrency by function, as far as the account's
+    quota allows (``stage_facts``). It is 0 for a function that an operator has stopped; deployments
+    keep such functions stopped. ``architecture`` overrides the config's. ``variables`` are further
+    variables of the service (docs/configuration.md), such as ``LLM_API_KEY_SECRET``; they override
+    the config's. ``edge_secret_previous`` is the secret that the edge sends until the deployment
+    has given it ``edge_secret``, if that is another one.
     """
 
     bucket: str = "${Bucket}"
     public_url: str = ""
     sites_domain: str = ""
+    site_hosts: str = ""
     edge_secret: str = field(default="", repr=False)
     edge_secret_version: str = ""
     edge_secret_previous: str = field(default="", repr=False)
@@ -123,6 +124,7 @@ def environment(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dic
         "OBJECT_STORE": f"s3://{facts.bucket}",
         "PUBLIC_URL": facts.public_url,
         "SITES_DOMAIN": facts.sites_domain,
+        "SITE_HOSTS": facts.site_hosts,
         "EDGE_SECRET": facts.edge_secret,
         "EDGE_SECRET_PREVIOUS": facts.edge_secret_previous,
     }

@@ -22,7 +22,8 @@ def read(
 ) -> StageFacts:
     """Return the facts of a stage whose data stack exists.
 
-    Without a domain, the base URL is CloudFront's, which is known once the edge stack exists.
+    Without a domain, the base URL is CloudFront's. It and what serves customers' domains are known
+    once the edge stack exists.
     """
     edge = Stack(account, stage, "edge", Progress())
     outputs = edge.outputs() or {}
@@ -35,6 +36,7 @@ def read(
         bucket=data["BucketName"],
         public_url=f"https://{choices.domain}" if choices.domain else known,
         sites_domain=choices.sites_domain,
+        site_hosts=outputs.get("SiteHostsSetting", ""),
         table_prefix=choices.table_prefix,
         edge_secret=current,
         edge_secret_version=version,

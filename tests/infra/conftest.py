@@ -40,6 +40,7 @@ STAND_INS = {
         "DistributionId": "D1",
         "DistributionDomain": "d1.cloudfront.example",
         "SitesDistributionDomain": "d2.cloudfront.example",
+        "SiteHostsSetting": "cloudfront:D2/cg_1/d2.cloudfront.example",
         "ChatFunctionUrl": "https://chat.lambda-url.eu-central-1.on.aws/",
     },
 }

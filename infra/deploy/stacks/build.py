@@ -28,8 +28,9 @@ stack and region        parameters and outputs
                         Outputs: BaseUrl, for ``PUBLIC_URL``; DistributionId; DistributionDomain,
                         the target of the Domain's record; SitesDistributionDomain, the target
                         of the record of ``*.<SitesDomain>``, with a SitesDomain;
-                        ChatFunctionUrl, which answers 403 without the secret;
-                        EdgeSecretVersion, as given: the secret that the edge sends.
+                        SiteHostsSetting, for ``SITE_HOSTS``; ChatFunctionUrl, which answers 403
+                        without the secret; EdgeSecretVersion, as given: the secret that the edge
+                        sends.
 ``alarms``              Parameters: Stage, ApiStage; TablePrefix ("workspace"); ApiName
                         ("workspace-api"); optional: AlarmEmail (AWS asks it to confirm),
                         MonthlyBudget (USD; of the whole account).

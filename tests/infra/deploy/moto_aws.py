@@ -30,6 +30,8 @@ ACCOUNT_SETTINGS = "/2016-08-19/account-settings"
 """Actions of Lambda that moto does not support."""
 CALLS = "/moto-calls"
 """Lists the IAM actions of the calls that Chalice has made, by its own user agent."""
+TENANTS = "/2020-05-31/distribution-tenants"
+"""CloudFront's list of tenants, which moto does not have. There are none."""
 CONCURRENCY = int(os.environ.get("CONCURRENCY", "1000"))
 
 
@@ -153,6 +155,9 @@ def with_more(app: Wsgi) -> Wsgi:
         if path == CALLS:
             start("200 OK", [("Content-Type", "application/json")])
             return [json.dumps(sorted(called)).encode()]
+        if path.rstrip("/") == TENANTS:
+            start("200 OK", [("Content-Type", "text/xml")])
+            return [b"<ListDistributionTenantsResult/>"]
         if path.startswith(CODE):
             region, name = path.removeprefix(CODE).split("/")
             function = lambda_backends[DEFAULT_ACCOUNT_ID][region].get_function(name)

@@ -102,14 +102,9 @@ def test_every_step_is_reported_with_its_duration(deployments: Deployments) -> N
     assert "  Add AWS::DynamoDB::Table ContentTable" in said
 
 
-def test_functions_know_the_base_url_after_the_very_first_deployment(
-    deployments: Deployments,
-) -> None:
-    assert (
-        deployments.fresh["PUBLIC_URL"]
-        == deployments.first["baseUrl"]
-        == "https://d1.cloudfront.example"
-    )
+def test_functions_know_what_the_edge_made_after_the_very_first_deployment(deployments: Deployments) -> None:
+    assert deployments.fresh["PUBLIC_URL"] == deployments.first["baseUrl"] == "https://d1.cloudfront.example"
+    assert deployments.fresh["SITE_HOSTS"] == "cloudfront:D2/cg_1/d2.cloudfront.example"
     assert deployments.fresh["AWS_LAMBDA_EXEC_WRAPPER"] == "/var/task/stream_bootstrap"
 
 
@@ -123,6 +118,7 @@ def test_functions_have_the_variables_of_their_stage(
         "TABLE_PREFIX": "workspace",
         "OBJECT_STORE": f"s3://{BUCKET}",
         "PUBLIC_URL": "https://d1.cloudfront.example",
+        "SITE_HOSTS": "cloudfront:D2/cg_1/d2.cloudfront.example",
         "EDGE_SECRET": deployments.secret("edge-secret"),
         "LLM_PROVIDER": "bedrock",
         "LLM_MODEL": "nova-lite",

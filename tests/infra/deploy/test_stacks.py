@@ -15,7 +15,7 @@ from cfnlint.config import ManualArgs
 from cfnlint.decode import cfn_yaml
 from moto import mock_aws
 
-from chalicelib.core.settings import settings
+from chalicelib.core.settings import read, settings
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import TABLES
@@ -25,6 +25,7 @@ from infra.deploy.names import APP, function_name
 from infra.deploy.package.build import ROOT
 from infra.deploy.policies import FUNCTIONS
 from infra.deploy.stacks import build as stacks
+from infra.local.devserver.site_hosts import SHARED
 
 TEMPLATES = {
     stack: json.loads(json.dumps(cfn_yaml.loads(stacks.template(stack)))) for stack in stacks.STACKS
@@ -222,7 +223,7 @@ class TestDistribution:
 
     def test_distribution_uses_current_protocols(self, name: str) -> None:
         config = DISTRIBUTIONS[name]["DistributionConfig"]
-        assert (config["HttpVersion"], config["IPV6Enabled"]) == ("http2and3", True)
+        assert config["HttpVersion"] == "http2and3"
         assert "TLSv1.2_2021" in json.dumps(config["ViewerCertificate"])
 
     def test_the_chat_streams(self, name: str) -> None:
@@ -290,6 +291,32 @@ class TestMainDistribution:
 
 
 class TestSitesDistribution:
+    def test_each_host_is_a_tenant_behind_the_connection_group(self) -> None:
+        config = DISTRIBUTIONS["SitesDistribution"]["DistributionConfig"]
+        assert config["ConnectionMode"] == "tenant-only"
+        # These are the connection group's (CloudFront API reference, DistributionConfig).
+        assert not {"Aliases", "IPV6Enabled", "PriceClass"} & set(config)
+        (group,) = of_type("edge", "AWS::CloudFront::ConnectionGroup").values()
+        assert (group["Enabled"], group["Ipv6Enabled"]) == (True, True)
+        (tenant,) = of_type("edge", "AWS::CloudFront::DistributionTenant").values()
+        assert tenant["DistributionId"] == {"Ref": "SitesDistribution"}
+        assert tenant["ConnectionGroupId"] == {"Fn::GetAtt": ["SiteHosts", "Id"]}
+        assert tenant["Domains"] == [{"Fn::Sub": "*.${SitesDomain}"}]
+
+    def test_setting_of_site_hosts_can_be_read_by_the_service(self) -> None:
+        text = TEMPLATES["edge"]["Outputs"]["SiteHostsSetting"]["Value"]["Fn::Sub"]
+        known = {
+            "SitesDistribution": "E1",
+            "SiteHosts.Id": "cg_1",
+            "SiteHosts.RoutingEndpoint": "d.net",
+        }
+        for name, value in known.items():
+            text = text.replace(f"${{{name}}}", value)
+        assert read({"SITE_HOSTS": text}).site_hosts == "cloudfront:E1/cg_1/d.net"
+
+    def test_sites_distribution_has_the_paths_of_local_site_hosts(self) -> None:
+        assert set(behaviours("SitesDistribution")) == {*SHARED, "*"}
+
     def test_sites_distribution_serves_only_paths_that_pages_call(self) -> None:
         assert set(behaviours("SitesDistribution")) == {
             f"{chat_route.PATH}*",
