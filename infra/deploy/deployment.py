@@ -337,7 +337,7 @@ class Deployment:
             for function in _functions(resources):
                 about = client.get_function_configuration(FunctionName=function)
                 variables = about["Environment"]["Variables"]
-                wanted = {**variables, **known}
+                wanted = variables | {name: value for name, value in known.items() if value}
                 wanted.pop("EDGE_SECRET_PREVIOUS", None)
                 if wanted != variables:
                     client.update_function_configuration(

@@ -18,10 +18,10 @@ PAGE = "<h1>{title}</h1><p><a href='/'>Home</a> <a href='/menu'>Menu</a></p>"
 
 
 @pytest.fixture
-def site(service: str, api: Api, read_anew: Callable[[], None]) -> str:
+def site(service: str, api: Api, reload_settings: Callable[[], None]) -> str:
     """A site with two pages and a notice of its own for unknown addresses."""
     os.environ["SITE_HOSTS"] = "local"
-    read_anew()
+    reload_settings()
     site = new_site(api)
     for title, slug in (("Bakery", "home"), ("Menu", "menu"), ("Lost?", "404")):
         about = {"projectId": site, "title": title, "slug": slug}
@@ -38,13 +38,13 @@ def set_records(records: Records, binding: dict[str, Any]) -> None:
 
 
 def test_a_site_moves_to_its_own_domain_and_back(
-    service: str, site: str, api: Api, opened: Opened, txt_records: Records
+    service: str, site: str, api: Api, open_url: Opened, txt_records: Records
 ) -> None:
     port, at_platform = urlsplit(service).port, f"{service}/s/bakery"
     own = f"http://www.example.com:{port}"
     pending = bind(api, site)
     assert pending["status"] == "pending"
-    with opened(f"{at_platform}/") as page:
+    with open_url(f"{at_platform}/") as page:
         expect(page.get_by_role("heading")).to_have_text("Bakery")
         assert page.url == f"{at_platform}/"
     set_records(txt_records, pending)
@@ -52,7 +52,7 @@ def test_a_site_moves_to_its_own_domain_and_back(
     run_jobs()
     assert project(api, site)["domain"]["status"] == "active"
     assert project(api, site)["url"] == own
-    with opened(f"{at_platform}/menu?from=mail") as page:
+    with open_url(f"{at_platform}/menu?from=mail") as page:
         assert page.url == f"{own}/menu?from=mail"
         expect(page.get_by_role("heading")).to_have_text("Menu")
         canonical = page.locator("link[rel=canonical]")
@@ -71,20 +71,20 @@ def test_a_site_moves_to_its_own_domain_and_back(
         assert f"<loc>{own}/menu</loc>" in answer.text()
     assert bind(api, site, None) is None
     run_jobs()
-    with opened(f"{at_platform}/menu") as page:
+    with open_url(f"{at_platform}/menu") as page:
         assert page.url == f"{at_platform}/menu"
         expect(page.get_by_role("heading")).to_have_text("Menu")
-    with opened(f"{own}/menu") as page:
+    with open_url(f"{own}/menu") as page:
         assert "Menu" not in page.content()
 
 
 def test_a_name_below_localhost_needs_no_dns(
-    service: str, site: str, api: Api, opened: Opened
+    service: str, site: str, api: Api, open_url: Opened
 ) -> None:
     own = f"http://shop.localhost:{urlsplit(service).port}"
     assert bind(api, site, "shop.localhost")["status"] == "verified"
     run_jobs()
-    with opened(f"{own}/menu") as page:
+    with open_url(f"{own}/menu") as page:
         expect(page.get_by_role("heading")).to_have_text("Menu")
-    with opened(f"http://other.localhost:{urlsplit(service).port}/menu") as page:
+    with open_url(f"http://other.localhost:{urlsplit(service).port}/menu") as page:
         assert "Menu" not in page.content()

@@ -246,8 +246,8 @@ def test_names_of_tenants_differ_between_stages_and_fit(stub: Stubber) -> None:
     ],
 )
 def test_the_setting_chooses_the_gateway(
-    setting: str, kind: type, monkeypatch: pytest.MonkeyPatch, read_anew: Any
+    setting: str, kind: type, monkeypatch: pytest.MonkeyPatch, reload_settings: Any
 ) -> None:
     monkeypatch.setenv("SITE_HOSTS", setting)
-    read_anew()
+    reload_settings()
     assert isinstance(site_hosts.site_hosts(), kind)

@@ -15,10 +15,10 @@ from tests.transports.conftest import Connection, serving
 
 
 @pytest.fixture
-def port(api: Api, things: Things, read_anew: Callable[[], None]) -> Iterator[int]:
+def port(api: Api, things: Things, reload_settings: Callable[[], None]) -> Iterator[int]:
     """A local server with a site at shop.localhost."""
     os.environ["SITE_HOSTS"] = "local"
-    read_anew()
+    reload_settings()
     html = {"id": things.home, "html": "<h1>Bread</h1>"}
     api.post("/api/pages/save-html", html)
     bind(api, things.site, "shop.localhost")

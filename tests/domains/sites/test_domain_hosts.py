@@ -13,7 +13,7 @@ from chalicelib.engine import jobs
 from chalicelib.gateways import site_hosts
 from chalicelib.gateways.site_hosts import Address, HostState, LocalHosts
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time, everything
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.domains.sites.test_site_domains import Records, bind, new_site, project
 from tests.support import aws_calls
 from tests.transports.web.test_blog_pages import get
@@ -50,12 +50,12 @@ class FakeHosts(LocalHosts):
 
 
 @pytest.fixture
-def _local(read_anew: Callable[[], None]) -> Iterator[None]:
+def _local(reload_settings: Callable[[], None]) -> Iterator[None]:
     os.environ["SITE_HOSTS"] = "local"
-    read_anew()
+    reload_settings()
     yield
     os.environ.pop("SITE_HOSTS")
-    read_anew()
+    reload_settings()
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def state(api: Api, site: str) -> tuple[str, str | None]:
 
 
 def waiting_jobs(kind: str) -> list[Any]:
-    return [row for row in everything().values() if row.get("kind") == {"S": kind}]
+    return [row for row in all_rows().values() if row.get("kind") == {"S": kind}]
 
 
 @pytest.mark.usefixtures("_local")

@@ -102,8 +102,14 @@ def test_every_step_is_reported_with_its_duration(deployments: Deployments) -> N
     assert "  Add AWS::DynamoDB::Table ContentTable" in said
 
 
-def test_functions_know_what_the_edge_made_after_the_very_first_deployment(deployments: Deployments) -> None:
-    assert deployments.fresh["PUBLIC_URL"] == deployments.first["baseUrl"] == "https://d1.cloudfront.example"
+def test_functions_know_what_the_edge_made_after_the_very_first_deployment(
+    deployments: Deployments,
+) -> None:
+    assert (
+        deployments.fresh["PUBLIC_URL"]
+        == deployments.first["baseUrl"]
+        == "https://d1.cloudfront.example"
+    )
     assert deployments.fresh["SITE_HOSTS"] == "cloudfront:D2/cg_1/d2.cloudfront.example"
     assert deployments.fresh["AWS_LAMBDA_EXEC_WRAPPER"] == "/var/task/stream_bootstrap"
 
