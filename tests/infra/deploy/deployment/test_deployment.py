@@ -142,17 +142,17 @@ class TestRefusals:
     ) -> None:
         deploy()
         deployment = aws.deployment(checkout)
-        say = deployment.progress.say
+        report = deployment.progress.report
 
         def break_it(line: str) -> None:
-            say(line)
+            report(line)
             if line == "Zip …":
                 theirs = store.get_json("state/lock.json") | {"run": "another"}
                 store.put_json("state/lock.json", theirs)
                 deployment.progress.before_step.__self__.renew()  # type: ignore[attr-defined]
 
         aws.said.clear()
-        deployment.progress.say = break_it
+        deployment.progress.report = break_it
         with pytest.raises(LockedError, match="taken over"):
             deployment.deploy(DeployOptions("dev"))
         assert "Release …" not in aws.said
