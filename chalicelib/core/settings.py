@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
+from urllib.parse import urlsplit
 
 Provider = Literal["bedrock", "openai", "demo"]
 UNKNOWN_OUTPUT = 2_048
@@ -74,6 +75,9 @@ class Settings:
     the visitor's address and the host are those that the edge sends."""
     edge_secret_previous: str = field(default="", repr=False)
     """The edge's former secret, which is accepted as well while the edge changes to the new one."""
+    chat_url: str = ""
+    """The base URL of the chat, without a trailing slash, if it is not ``public_url``: behind no
+    edge, another function than that of the API serves the chat."""
     demo_word_seconds: float = 0.0
     """Seconds that the embedded model takes for each word of a chat."""
     llm_unknown_output: int = UNKNOWN_OUTPUT
@@ -94,6 +98,11 @@ class Settings:
         if not self.edge_secret:
             return ()
         return tuple(filter(None, (self.edge_secret, self.edge_secret_previous)))
+
+    @property
+    def base_path(self) -> str:
+        """The path of ``public_url``, such as the stage in API Gateway's own URL; mostly empty."""
+        return urlsplit(self.public_url).path
 
     def table_name(self, table: str) -> str:
         """Return the full name of a table, such as ``workspace-dev-content``."""
@@ -159,6 +168,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         demo_word_seconds=float(env("DEMO_WORD_SECONDS") or "0"),
         edge_secret=env("EDGE_SECRET", "").strip(),
         edge_secret_previous=env("EDGE_SECRET_PREVIOUS", "").strip(),
+        chat_url=env("CHAT_URL", "").rstrip("/"),
         llm_unknown_output=_positive("LLM_UNKNOWN_OUTPUT", env("LLM_UNKNOWN_OUTPUT"))
         or UNKNOWN_OUTPUT,
     )

@@ -48,6 +48,9 @@ class ObjectStore(Protocol):
     def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
         """Return a presigned upload of exactly ``size`` bytes, valid for ``seconds``."""
 
+    def download_url(self, key: str, seconds: int) -> str | None:
+        """Return a URL of an object, valid for ``seconds``; None if the store has no URLs."""
+
     def delete(self, key: str) -> None:
         """Delete an object, if it exists."""
 
@@ -151,6 +154,10 @@ class FolderStore:
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                 return None
 
+    def download_url(self, key: str, seconds: int) -> str | None:  # noqa: ARG002  as the protocol
+        """Return None: the local server reads the folder itself."""
+        return None
+
     def delete(self, key: str) -> None:
         """Delete an object."""
         path = self._path(key)
@@ -204,6 +211,12 @@ class S3Store:
             except client.exceptions.NoSuchKey:
                 return None
             return body
+
+    def download_url(self, key: str, seconds: int) -> str | None:
+        """Return a presigned GET. S3 answers it with the headers that it keeps for the object."""
+        params = {"Bucket": self._bucket, "Key": key}
+        url: str = self._client.generate_presigned_url("get_object", params, ExpiresIn=seconds)
+        return url
 
     def delete(self, key: str) -> None:
         """Delete an object."""

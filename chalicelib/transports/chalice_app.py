@@ -31,6 +31,7 @@ from chalicelib.transports.lazy import Lazy
 
 MCP_PATH = "/api/mcp"
 WIDGET_PATH = "/widget.js"
+FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
 PUBLIC_PREFIX = "/api/public/"
 REFUSING = "refuse_"
 """Prefix of views that answer 405. API Gateway has its own answer for methods without a route."""
@@ -60,6 +61,7 @@ _HEALTH: LazyHandler = Lazy("chalicelib.transports.rest:health")
 _OPENAPI: LazyHandler = Lazy("chalicelib.transports.api_docs.reference:openapi_json")
 _TOOL_SERVER: LazyHandler = Lazy("chalicelib.transports.mcp:serve")
 _WIDGET: LazyHandler = Lazy("chalicelib.transports.widget:script")
+_FILE: LazyHandler = Lazy("chalicelib.transports.files:serve")
 _OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy("chalicelib.transports.rest:serve")
 _PUBLIC_OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy(
     "chalicelib.transports.public:serve"
@@ -209,6 +211,8 @@ def mount(app: App) -> None:
                 refused = f"{REFUSING}{view}_{method.lower()}"
                 _route(app, refused, method, path, _console_refusal_handler(app))
     _shared_route(app, "widget_js", "GET", WIDGET_PATH, _WIDGET, cors.PUBLIC)
+    for view, path in FILE_PATHS.items():
+        _shared_route(app, view, "GET", path, _FILE, cors.PUBLIC)
 
 
 def _shared_route(  # noqa: PLR0913, PLR0917  as ``_route``, and the policy
@@ -287,6 +291,9 @@ def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _to_chalice(response: HttpResponse) -> Response:
     headers: dict[str, str | list[str]] = dict(response.headers)
+    location = response.headers.get("Location", "")
+    if location.startswith("/"):
+        headers["Location"] = settings().base_path + location
     if response.cookies:
         headers["Set-Cookie"] = list(response.cookies)
     body = response.whole_body().decode()

@@ -4,6 +4,10 @@ import re
 from functools import cache
 from pathlib import Path
 
+from pydantic_core import to_json
+
+from chalicelib.core.settings import settings
+from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
 _SOURCE = Path(__file__).with_name("static") / "widget.js"
@@ -22,9 +26,16 @@ def script(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  it is the sam
     return HttpResponse(200, body, {**_HEADERS, "ETag": tag})
 
 
+_CHAT = f"`${{base}}{chat_route.PATH[1:]}`".encode()
+"""The expression of the chat's URL, which is beside the script if the chat has no URL of its own.
+"""
+
+
 @cache
 def _read() -> tuple[bytes, str]:
     body = _UNUSED.sub(b"", _SOURCE.read_bytes())
+    if settings().chat_url:
+        body = body.replace(_CHAT, to_json(chat_route.url()))
     return body, etag(body)
 
 

@@ -71,7 +71,7 @@ def _area(known: Reference, area: Area) -> Iterator[str]:
     else:
         yield f"## {area.title}\n\n{area.description}"
     for operation in area.operations:
-        yield from _operation(known, operation)
+        yield from _operation(operation)
     if records := known.records(area):
         yield f"### Records of {area.title.lower()}"
         for record in records:
@@ -82,7 +82,7 @@ def _area(known: Reference, area: Area) -> Iterator[str]:
                 yield "\n".join(_fields(record.fields, required=False))
 
 
-def _operation(known: Reference, operation: OperationDoc) -> Iterator[str]:
+def _operation(operation: OperationDoc) -> Iterator[str]:
     yield f'<a id="{operation.name}"></a>\n\n### {operation.title}'
     ways = f"`{operation.method} {operation.path}`"
     if operation.tool:
@@ -102,7 +102,7 @@ def _operation(known: Reference, operation: OperationDoc) -> Iterator[str]:
         yield f"Answer: `{operation.answer_type}`"
     codes = (f"{f.status} {_codes(f.codes)}" for f in operation.failures)
     yield f"Errors: {'; '.join(codes)}"
-    yield f"```sh\n{samples.curl(known.base_url, operation)}\n```"
+    yield f"```sh\n{samples.curl(operation)}\n```"
 
 
 def _codes(codes: Iterable[str]) -> str:

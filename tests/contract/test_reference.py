@@ -153,7 +153,7 @@ def succeeded(operation: OperationDoc, text: str) -> bool:
 
 @every_example
 def test_the_curl_command_runs_as_printed(name: str, runner: ExampleRunner) -> None:
-    command = samples.curl(DOCUMENTED.base_url, EACH[name])
+    command = samples.curl(EACH[name])
     assert succeeded(EACH[name], shell(runner, command))
 
 
@@ -161,7 +161,7 @@ def test_the_curl_command_runs_as_printed(name: str, runner: ExampleRunner) -> N
 def test_the_python_program_runs_as_printed(
     name: str, runner: ExampleRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    printed = run(runner, samples.python(DOCUMENTED.base_url, EACH[name]), monkeypatch)
+    printed = run(runner, samples.python(EACH[name]), monkeypatch)
     kinds = ("'status': True", "BEGIN:VCALENDAR", "'type': 'done'")
     assert any(kind in printed for kind in kinds), printed
 
@@ -208,7 +208,7 @@ class TestAnswers:
 
 def recording(runner: ExampleRunner, name: str) -> Any:
     """Return the answer to an example as the reference shows it."""
-    text = shell(runner, samples.curl(DOCUMENTED.base_url, EACH[name]))
+    text = shell(runner, samples.curl(EACH[name]))
     for own in (runner.base_url, settings().public_url):
         text = text.replace(own, reference.SERVER)
     for pattern, instead in OWN.items():

@@ -141,6 +141,18 @@ class TestUploadRequests:
         assert store.upload_request(self.KEY, 1, 60).url.startswith("http")
         assert store.get(self.KEY) is None
 
+    def test_a_bucket_answers_a_download_url_with_the_object_and_its_headers(
+        self, s3: S3Store
+    ) -> None:
+        attachment = {"Content-Disposition": "attachment"}
+        s3.put("files/a", b"<svg/>", "image/svg+xml", attachment)
+        answer = requests.get(s3.download_url("files/a", 60) or "", timeout=PATIENCE)
+        assert answer.content == b"<svg/>"
+        assert answer.headers["Content-Disposition"] == "attachment"
+
+    def test_a_folder_has_no_download_urls(self, tmp_path: Path) -> None:
+        assert FolderStore(tmp_path).download_url("files/a", 60) is None
+
     @pytest.mark.parametrize("body", [b"", b"ab", b"abcd"])
     def test_a_folders_upload_request_refuses_another_size(
         self, body: bytes, tmp_path: Path

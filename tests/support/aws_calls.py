@@ -35,7 +35,7 @@ KIND = "jobs"
 """Gateway name of the job handlers. The rights are complete once every kind of job has run."""
 OBJECT = "{object}"
 """Stands for an object's key until the function that requested the object is known."""
-STORE_METHODS = ("put", "get", "delete", "delete_under", "upload_request")
+STORE_METHODS = ("put", "get", "delete", "delete_under", "upload_request", "download_url")
 
 
 class Right(NamedTuple):

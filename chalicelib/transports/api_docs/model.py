@@ -70,6 +70,7 @@ class OperationDoc:
     description: str
     method: str
     path: str
+    base_url: str
     tool: str | None
     scope: str | None
     needs_key: bool
@@ -156,6 +157,12 @@ class Reference:
         return tuple(operation for area in self.areas for operation in area.operations)
 
     @cached_property
+    def chat_url(self) -> str:
+        """The URL of the bot chat, which may have a server of its own."""
+        (chat,) = (each for each in self.operations if each.name == "chat_stream")
+        return chat.base_url + chat.path
+
+    @cached_property
     def limits(self) -> dict[RateLimit, list[OperationDoc]]:
         """The operations that share each rate limit of a caller."""
         found: dict[RateLimit, list[OperationDoc]] = {}
@@ -217,6 +224,7 @@ class Reference:
             description=description,
             method=method,
             path=path,
+            base_url=entry.get("servers", self._document["servers"])[0]["url"],
             tool=entry.get("x-tool"),
             scope=entry.get("x-scope"),
             needs_key="security" not in entry,

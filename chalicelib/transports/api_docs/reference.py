@@ -6,6 +6,7 @@ from pydantic_core import to_json
 
 from chalicelib.core import manifest
 from chalicelib.core.settings import settings
+from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 
 SERVER = "https://server.invalid"
@@ -26,12 +27,18 @@ def openapi_json(_request: HttpRequest) -> HttpResponse:
 
 def document() -> bytes:
     """Return the OpenAPI document of this server as JSON."""
-    return _document(settings().public_url)
+    return _document(settings().public_url, settings().chat_url)
 
 
 @lru_cache(maxsize=1)
-def _document(base_url: str) -> bytes:
-    body = (manifest.openapi() or _generate()).replace(SERVER.encode(), base_url.encode())
+def _document(base_url: str, chat_url: str) -> bytes:
+    body = manifest.openapi() or _generate()
+    if chat_url:
+        operation = to_json(chat_route.PATH) + b':{"post":{'
+        servers = to_json({"servers": [{"url": chat_url}]})[1:-1]
+        body = body.replace(operation, operation + servers + b",")
+        body = body.replace(f"{SERVER}{chat_route.PATH}".encode(), chat_route.url().encode())
+    body = body.replace(SERVER.encode(), base_url.encode())
     for word, example_id in EXAMPLE_IDS.items():
         body = body.replace(to_json(word), to_json(example_id))
     return body

@@ -17,13 +17,13 @@ _SHORT = 60
 """Longest value, in characters, that stays on one line."""
 
 
-def curl(base_url: str, operation: OperationDoc) -> str:
+def curl(operation: OperationDoc) -> str:
     """Return the call as a shell command."""
     path, query, body = operation.call
     flags = " -N" if operation.answer_type == _STREAM else ""
     flags += " -G" if query else ""
     flags += "" if operation.method == "GET" else f" -X {operation.method}"
-    lines = [f"curl{flags} {_shell_quote(base_url + _fill_path(operation.path, path))}"]
+    lines = [f"curl{flags} {_shell_quote(operation.base_url + _fill_path(operation.path, path))}"]
     if operation.needs_key:
         lines.append('-H "Authorization: Bearer $API_KEY"')
     texts = {name: query_text(value) for name, value in query.items()}
@@ -39,10 +39,10 @@ def query_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def python(base_url: str, operation: OperationDoc) -> str:
+def python(operation: OperationDoc) -> str:
     """Return the call as a Python program with ``requests``."""
     path, query, body = operation.call
-    url = base_url + _fill_path(operation.path, path)
+    url = operation.base_url + _fill_path(operation.path, path)
     arguments = [f'"{url}"']
     if operation.needs_key:
         arguments.append('headers={"Authorization": f"Bearer {os.environ[\'API_KEY\']}"}')

@@ -8,6 +8,7 @@ within ``POLICY.handle``.
 from collections.abc import Callable
 
 from chalicelib.core.errors import MethodNotAllowedError
+from chalicelib.core.settings import settings
 from chalicelib.transports import cors
 from chalicelib.transports.http import HttpRequest, HttpResponse, check_size
 
@@ -27,6 +28,11 @@ POLICY = cors.Policy(
 """Widgets run on any page, including pages in sandboxed frames."""
 
 Handler = Callable[[HttpRequest], HttpResponse]
+
+
+def url() -> str:
+    """Return the URL of the chat."""
+    return (settings().chat_url or settings().public_url) + PATH
 
 
 def serve(request: HttpRequest, handler: Handler) -> HttpResponse:

@@ -83,7 +83,7 @@ def create_key(request: ConsoleRequest) -> HttpResponse:
         path=_path(request, bot),
         key=_key(request, bot, made["keyId"]),
         token=made["token"],
-        chat_url=settings().public_url + chat_route.PATH,
+        chat_url=chat_route.url(),
     )
 
 
@@ -132,8 +132,8 @@ def chat(request: ConsoleRequest) -> HttpResponse:
         bot=bot,
         tab="chat",
         path=_path(request, bot),
-        chat_path=chat_route.PATH,
-        chat_url=settings().public_url + chat_route.PATH,
+        chat_path=chat_route.PATH if not settings().chat_url else None,
+        chat_url=chat_route.url(),
         failures={code: request.translate(f"chat_{code}") for code in FAILURES},
     )
 

@@ -83,7 +83,7 @@ def _page(request: HttpRequest, reference: Reference, template: str, **values: A
         "area": None,
         "prose": lambda text: Markup(prose.to_html(text)),  # noqa: S704  the project's own texts, escaped
         "inline": lambda text: Markup(prose.inline(text)),  # noqa: S704  as above
-        "samples": lambda operation: _samples(reference, operation),
+        "samples": _samples,
         "answer_of": samples.answer,
         "coloured": lambda code: Markup(prose.coloured(code)),  # noqa: S704  as above
         "html": Markup,
@@ -92,11 +92,11 @@ def _page(request: HttpRequest, reference: Reference, template: str, **values: A
     return render.page(request, template, script=SCRIPT, **shared | here | values)
 
 
-def _samples(reference: Reference, operation: OperationDoc) -> list[tuple[str, str]]:
+def _samples(operation: OperationDoc) -> list[tuple[str, str]]:
     """Return the sample calls of an operation by the name of the language."""
     calls = {
-        "cURL": samples.curl(reference.base_url, operation),
-        "Python": samples.python(reference.base_url, operation),
+        "cURL": samples.curl(operation),
+        "Python": samples.python(operation),
         "MCP": samples.tool_call(operation),
     }
     return [(language, code) for language, code in calls.items() if code]

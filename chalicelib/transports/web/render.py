@@ -40,6 +40,9 @@ _POLICY = (
 )
 _WITH_SCRIPT = "; script-src 'self'; connect-src 'self'"
 
+_ROOTED = re.compile(r'((?:href|src|action|formaction|data-chat)=")/(?!/)')
+"""Matches the beginning of a path in an attribute."""
+
 Handler = Callable[[HttpRequest], HttpResponse]
 
 log = logging.getLogger(__name__)
@@ -66,7 +69,7 @@ def preferred_language(request: HttpRequest) -> Language:
 
 
 def document(language: Language, template: str, /, **values: object) -> str:
-    """Render a template in a language."""
+    """Render a template in a language. Paths begin with the path of the base URL."""
     shared = {
         "lang": language,
         "translate": partial(texts.translate, language),
@@ -75,7 +78,9 @@ def document(language: Language, template: str, /, **values: object) -> str:
         "name": SERVICE,
         "script": None,
     }
-    return environment().get_template(template).render({**shared, **values})
+    html = environment().get_template(template).render({**shared, **values})
+    base = settings().base_path
+    return _ROOTED.sub(rf"\1{base}/", html) if base else html
 
 
 def page(

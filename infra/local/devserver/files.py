@@ -8,8 +8,6 @@ from chalicelib.gateways.object_store import UPLOAD_PATH, FolderStore, object_st
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 from infra.local.devserver.api_gateway import LocalRoute
 
-_FILE = re.compile(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
-"""Keys made by ``domains.files.flows.rehosting``. Other objects of the store are not public."""
 MAX_UPLOAD_BYTES = 20_000_000
 
 
@@ -25,7 +23,7 @@ def read(request: HttpRequest) -> HttpResponse:
     if request.method not in {"GET", "HEAD"}:
         raise MethodNotAllowedError("Files are read with GET.", headers={"Allow": "GET, HEAD"})
     path = request.path["proxy"]
-    body = object_store().get(f"files/{path}") if _FILE.fullmatch(path) else None
+    body = object_store().get(f"files/{path}") if stored_files.PATH.fullmatch(path) else None
     if body is None:
         raise NotFoundError("No such file.")
     headers = {

@@ -26,6 +26,8 @@ _INLINE = frozenset(
 _TEXTS = frozenset({"application/json", "application/yaml"})
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 _MAX_STEM = 80
+PATH = re.compile(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
+"""Paths below ``/files/``, as ``flows.rehosting`` makes them. Other objects are not public."""
 _FILE_URL = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
 """A file's id and the unguessable part after it (``domains.files.flows.rehosting``)."""
 

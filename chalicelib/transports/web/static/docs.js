@@ -1,6 +1,7 @@
 /* Additions to the reference: search while typing, copy buttons, and one code language on the whole page. */
 "use strict";
 (() => {
+  const root = new URL("..", document.currentScript.src);
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const make = (tag, values) => Object.assign(document.createElement(tag), values);
 
@@ -75,7 +76,7 @@
   input.form.append(list, status);
 
   const load = () => {
-    entries ??= fetch("/api/docs/search.json")
+    entries ??= fetch(new URL("api/docs/search.json", root))
       .then((answer) => (answer.ok ? answer.json() : []))
       .catch(() => { entries = null; return []; });
     return entries;
@@ -103,7 +104,7 @@
     list.children[chosen].scrollIntoView({ block: "nearest" });
     input.setAttribute("aria-activedescendant", list.children[chosen].id);
   };
-  const go = (entry) => { close(); location.assign(entry[2]); };
+  const go = (entry) => { close(); location.assign(new URL(entry[2].slice(1), root)); };
   const search = async () => {
     const query = input.value;
     const queryWords = query.toLowerCase().split(/\s+/).filter(Boolean);

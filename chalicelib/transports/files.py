@@ -1,0 +1,32 @@
+"""``/files/…`` of a stage without an edge: a redirect to the bucket.
+
+Behind an edge, CloudFront reads the files from the bucket. Locally, the development server does.
+"""
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.domains.files.rules import stored_files
+from chalicelib.gateways.object_store import object_store
+from chalicelib.transports.http import HttpRequest, HttpResponse
+
+VALID_SECONDS = 900
+_HEADERS = {
+    # Shorter than the URL is valid.
+    "Cache-Control": "private, max-age=600",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
+
+
+def serve(request: HttpRequest) -> HttpResponse:
+    """Redirect to a public file in the bucket.
+
+    Raises:
+        NotFoundError: the path is not that of a file, or the store is not a bucket.
+    """
+    own = "thumbnail/" if "/thumbnail/" in request.route else ""
+    path = f"{request.path['folder']}/{own}{request.path['name']}"
+    url = None
+    if stored_files.PATH.fullmatch(path):
+        url = object_store().download_url(f"files/{path}", VALID_SECONDS)
+    if url is None:
+        raise NotFoundError("No such file.")
+    return HttpResponse(302, b"", {**_HEADERS, "Location": url})
