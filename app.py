@@ -2,15 +2,14 @@
 
 import gc
 import os
-import sys
 from typing import Any
 
 gc.disable()  # What is imported stays: looking for garbage among it is an eighth of a cold start.
 
-if os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and "local" in sys.argv:
-    from infra.local import chalice_local
+if os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and os.path.isdir("infra"):  # noqa: PTH112  cheap
+    from infra.deploy import chalice_commands
 
-    chalice_local.start()
+    chalice_commands.start()
 
 from chalice.app import Rate
 

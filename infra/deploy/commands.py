@@ -3,7 +3,8 @@
 import json
 import re
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,11 +16,25 @@ if TYPE_CHECKING:
     from infra.deploy.deployment import Deployment
 
 _STAGE = click.option("--stage", required=True, help="As in .chalice/config.json, such as dev.")
+_STAGE_OR_DEV = click.option(
+    "--stage", default="dev", show_default=True, help="As in .chalice/config.json."
+)
 _REGION = click.option("--region", help="Default: that of the shell (AWS_REGION, AWS_PROFILE).")
 _BREAK = click.option(
     "--break-lock", is_flag=True, help="Take over from a deployment that is dead for certain."
 )
 _YES = click.option("--yes", is_flag=True, help="Do not ask.")
+CHOICES = {
+    "domain": "Domain",
+    "hosted_zone": "HostedZoneId",
+    "sites_domain": "SitesDomain",
+    "sites_hosted_zone": "SitesHostedZoneId",
+    "alarm_email": "AlarmEmail",
+    "backup_region": "BackupRegion",
+    "table_prefix": "TablesInUse",
+    "edge": "Edge",
+}
+"""Options that a stage keeps, and the parameters of its data stack that store them."""
 _PYTHON = click.option("--python", help="The Python to package with. Default: the first that fits.")
 
 
@@ -50,6 +65,18 @@ def _confirm(changes: list["Change"]) -> None:
     _require_confirmation(f"Make these {len(changes)} changes to the data stack, and deploy?")
 
 
+def _refuse_drift(drifted: list[str]) -> None:
+    msg = (
+        f"{len(drifted)} resources were changed outside of CloudFormation, and this deployment may "
+        "undo that: see above. Give --accept-drift to deploy all the same."
+    )
+    raise click.ClickException(msg)
+
+
+def _confirm_drift(drifted: list[str]) -> None:
+    _require_confirmation(f"Deploy, and perhaps undo these {len(drifted)} changes?")
+
+
 def _print(result: dict[str, Any]) -> None:
     click.echo(json.dumps(result, ensure_ascii=False))
 
@@ -67,8 +94,10 @@ def _run_smoke_test(deployment: "Deployment", result: dict[str, Any]) -> None:
     url = result["baseUrl"]
     if url is None:
         _print(result)
-        raise click.ClickException("There is no edge to look through. Run deploy to make it.")
+        raise click.ClickException("The stage has no base URL yet. Run deploy to make it.")
     result["smoke"] = "skipped"
+    if result["distributionId"] is None:
+        click.echo(f"Chat: {result['chatUrl']}", err=True)
     for record in result["records"]:
         click.echo("DNS record: {name} {type} {value}".format(**record), err=True)
     if result["stopped"]:
@@ -83,9 +112,7 @@ def _run_smoke_test(deployment: "Deployment", result: dict[str, Any]) -> None:
         return
     click.echo(f"Smoke test of {url} …", err=True)
     smoke.wait_until_healthy(url)
-    origins = tuple(filter(None, (result["apiUrl"], result["chatUrl"])))
-    target = smoke.Target(url, origins=origins, edge_secret=deployed_stage.edge_secret(deployment))
-    checks = list(smoke.run(target))
+    checks = list(smoke.run(deployed_stage.smoke_target(deployment, result)))
     click.echo(smoke.table(checks), err=True)
     result["smoke"] = "failed" if any(check.ok is False for check in checks) else "ok"
     click.echo(url, err=True)
@@ -112,6 +139,8 @@ def _require_success(result: dict[str, Any], advice: str) -> None:
 @click.option("--alarm-email", help="Where alarms go; AWS asks that address to confirm.")
 @click.option("--backup-region", help="Where a second copy of each backup goes; '' for nowhere.")
 @click.option("--table-prefix", help="Of restored tables; 'workspace' for the stage's own.")
+@click.option("--edge/--no-edge", default=None, help="With CloudFront, or API Gateway alone.")
+@click.option("--accept-drift", is_flag=True, help="Deploy over changes made by hand.")
 @click.option("--allow-dirty", is_flag=True, help="Deploy changes that are in no commit.")
 @click.option(
     "--rollback-on-failure",
@@ -126,11 +155,12 @@ def deploy(  # noqa: PLR0913  one for each option
     region: str | None,
     python: str | None,
     *,
+    accept_drift: bool,
     allow_dirty: bool,
     rollback_on_failure: bool,
     break_lock: bool,
     yes: bool,
-    **choices: str | None,
+    **given: str | bool | None,
 ) -> None:
     """Deploy the checkout: data, then code, then the edge; then run the smoke test.
 
@@ -139,13 +169,20 @@ def deploy(  # noqa: PLR0913  one for each option
     """
     from infra.deploy import deployed_stage, doctor  # noqa: PLC0415  as above
     from infra.deploy.deployment import DeployOptions  # noqa: PLC0415  as above
-    from infra.deploy.package import build as package  # noqa: PLC0415  as above
+    from infra.deploy.package.build import ROOT  # noqa: PLC0415  as above
 
-    doctor.require(doctor.examine_machine(stage, package.ROOT))
+    doctor.require(doctor.examine_machine(stage, ROOT))
     deployment = _deployment(stage, region)
-    doctor.require(doctor.examine_account(deployment.account, stage, package.ROOT))
+    doctor.require(doctor.examine_account(deployment.account, stage, ROOT))
     if not yes:
         deployment.confirm = _confirm
+    if not accept_drift:
+        deployment.accept_drift = _refuse_drift if yes else _confirm_drift
+    choices = {
+        CHOICES[name]: value if isinstance(value, str) else str(value).lower()
+        for name, value in given.items()
+        if value is not None
+    }
     options = DeployOptions(stage, choices, allow_dirty, break_lock, python)
     result = deployment.deploy(options)
     _run_smoke_test(deployment, result)
@@ -184,6 +221,50 @@ def _is_at_terminal() -> bool:
 @click.command()
 @_STAGE
 @_REGION
+def configure(stage: str, region: str | None) -> None:
+    """Write a deployed stage's config and policies into the checkout, for plain chalice deploy."""
+    folder = _deployment(stage, region).configure()
+    click.echo(f"Now chalice deploy --stage {stage} updates its code.", err=True)
+    _print({"stage": stage, "folder": str(folder)})
+
+
+@click.command()
+@_STAGE_OR_DEV
+@click.option("--out", type=click.Path(path_type=Path), help="Default: build/package/<stage>.")
+@_PYTHON
+@click.option("--architecture", help="Default: the stage's in .chalice/config.json.")
+def package(stage: str, out: Path | None, python: str | None, architecture: str | None) -> None:
+    """Build the Lambda zip and its template, check them and list the largest parts."""
+    from infra.deploy.package import build, check  # noqa: PLC0415  as above
+    from infra.deploy.stage_config import StageFacts  # noqa: PLC0415  as above
+
+    facts = StageFacts(architecture=architecture)
+    built = build.build(stage, out or build.output_of(stage), python, facts=facts)
+    size = built.zip.stat().st_size / check.MIB
+    click.echo(f"{built.zip}: {size:.1f} MiB. The largest parts, in KiB:")
+    click.echo(f"{'':40} {'zipped':>8} {'unpacked':>8}")
+    for name, packed, unpacked in check.largest(built.zip):
+        click.echo(f"{name:40} {packed / 1024:8.0f} {unpacked / 1024:8.0f}")
+
+
+@click.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path), default="build/templates", show_default=True
+)
+def templates(out: Path) -> None:
+    """Write the templates of all stacks, for linters and reviews."""
+    from infra.deploy.stacks import build as stacks  # noqa: PLC0415  as above
+
+    out.mkdir(parents=True, exist_ok=True)
+    for name in stacks.STACKS:
+        text = stacks.template(name)
+        (out / f"{name}.{'json' if text.startswith('{') else 'yaml'}").write_text(text)
+    _print({"folder": str(out), "templates": list(stacks.STACKS)})
+
+
+@click.command()
+@_STAGE
+@_REGION
 @click.option("--release", help="Its id, or the beginning of its commit. Without: the one before.")
 @_BREAK
 @_PYTHON
@@ -207,12 +288,9 @@ def list_releases(stage: str, region: str | None) -> None:
     from infra.deploy import releases  # noqa: PLC0415  as above
 
     _, store = _deployment(stage, region).deployed()
-    _print(
-        {
-            "current": releases.current(store),
-            "releases": [asdict(release) for release in releases.listed(store)],
-        }
-    )
+    found = releases.listed(store)
+    current = found[0].id if found else None
+    _print({"current": current, "releases": [asdict(release) for release in found]})
 
 
 @click.command()
@@ -281,14 +359,15 @@ def smoke(
 
     if stage is not None:
         deployment = _deployment(stage, region)
-        base, behind = deployed_stage.addresses(deployment)
-        url, origins = url or base, origins or behind
-        options["edge_secret"] = deployed_stage.edge_secret(deployment)
-    url = url or LocalStack.from_environment().url
-    if not re.match(r"https?://[^/]", url):
+        found = deployed_stage.smoke_target(deployment, deployed_stage.addresses(deployment))
+    else:
+        found = outside.Target(url or LocalStack.from_environment().url)
+    target = replace(
+        found, url=(url or found.url).rstrip("/"), origins=origins or found.origins, **options
+    )
+    if not re.match(r"https?://[^/]", target.url):
         msg = f'--url is "{url}"; expected a base URL such as https://api.example.com.'
         raise click.ClickException(msg)
-    target = outside.Target(url.rstrip("/"), origins=origins, **options)
     checks = list(outside.run(target))
     click.echo(outside.table(checks), err=True)
     _print({"url": target.url, "checks": [asdict(check) for check in checks]})
@@ -298,7 +377,7 @@ def smoke(
 
 
 @click.command()
-@click.option("--stage", default="dev", show_default=True, help="As in .chalice/config.json.")
+@_STAGE_OR_DEV
 @_REGION
 def doctor(stage: str, region: str | None) -> None:
     """List what this machine or AWS account lacks for a deployment, with advice."""
@@ -327,4 +406,15 @@ def deployer_policy(stage: str, region: str | None) -> None:
     _print({"stage": stage, "policies": deployer.documents(stage, target)})
 
 
-COMMANDS = (deploy, rollback, list_releases, destroy, smoke, doctor, deployer_policy)
+COMMANDS = (
+    deploy,
+    configure,
+    package,
+    templates,
+    rollback,
+    list_releases,
+    destroy,
+    smoke,
+    doctor,
+    deployer_policy,
+)

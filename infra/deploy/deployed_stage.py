@@ -1,26 +1,45 @@
 """Facts of a deployed stage that the commands need after a deployment: addresses and secrets."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
 from infra.deploy import releases, stage_facts
 from infra.deploy.aws import chalice_state
 from infra.deploy.deployment import Deployment
+from infra.deploy.smoke import Target
 
 
-def addresses(deployment: Deployment) -> tuple[str, tuple[str, ...]]:
-    """Return the base URL of a deployed stage, and the URLs of the origins behind it.
+def addresses(deployment: Deployment) -> dict[str, Any]:
+    """Return the addresses of a deployed stage, as ``Deployment.deploy`` returns them.
 
     Raises:
-        click.ClickException: the stage has no functions or no edge.
+        click.ClickException: the stage has no functions, or no URL for its chat.
     """
-    _, store = deployment.deployed()
-    stage, edge = deployment.stage, deployment.stack("edge").outputs()
-    resources = chalice_state.existing(deployment.account, store, stage)
-    if not edge or not resources:
-        msg = f"The stage {stage} has no edge. Run make deploy STAGE={stage}."
+    deployment.deployed()
+    stage, edge = deployment.stage, deployment.stack("edge").outputs() or {}
+    chat = deployment.stack("chat").outputs()
+    resources = chalice_state.existing(deployment.account, stage)
+    if not chat or not resources:
+        msg = f"The stage {stage} has no functions or no chat. Run make deploy STAGE={stage}."
         raise click.ClickException(msg)
     api = chalice_state.value(resources, "rest_api", "rest_api_url")
-    return edge["BaseUrl"], (api, edge["ChatFunctionUrl"])
+    return {
+        "baseUrl": edge.get("BaseUrl") or api.rstrip("/"),
+        "apiUrl": api,
+        "chatUrl": chat["ChatFunctionUrl"],
+        "distributionId": edge.get("DistributionId"),
+    }
+
+
+def smoke_target(deployment: Deployment, result: Mapping[str, Any]) -> Target:
+    """Return what the smoke test needs to know of a stage with these addresses."""
+    url, api, chat = result["baseUrl"], result["apiUrl"], result["chatUrl"]
+    if result["distributionId"] is None:
+        return Target(url, chat_url=chat.rstrip("/"))
+    origins = tuple(filter(None, (api, chat)))
+    return Target(url, origins=origins, edge_secret=edge_secret(deployment))
 
 
 def edge_secret(deployment: Deployment) -> str:

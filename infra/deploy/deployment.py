@@ -4,9 +4,6 @@ Each step reads the current state and changes it to the wanted state. To finish 
 was killed at any point, run it again.
 """
 
-import base64
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,36 +12,34 @@ from typing import Any
 
 import click
 
-from infra.deploy import policies, published_settings, releases, stage_config, stage_facts
-from infra.deploy.aws import chalice_state, functions, gateway, tables, vaults
+from infra.deploy import code, published_settings, releases, stage_config, stage_facts
+from infra.deploy.aws import chalice_state, drift, tables, vaults
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Change, Stack
 from infra.deploy.aws.store import Store
 from infra.deploy.lock import locked
 from infra.deploy.names import APP
-from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.package import build as package
 from infra.deploy.progress import Progress
 from infra.deploy.releases import Release, Source
+from infra.deploy.stacks import build as stacks
 from infra.deploy.stage_config import StageFacts
 from infra.operator import refolding
 
-UPLOAD_SECONDS = "300"
-"""Timeout for the upload of a zip of 26 MiB to Lambda. Chalice's default is one minute."""
-CHANGES = ("Creating", "Updating", "Deleting")
-"""First words of the lines in which Chalice names a resource."""
+HOSTS = ("Domain", "HostedZoneId", "SitesDomain", "SitesHostedZoneId")
+"""The choices that both edge stacks take."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeployOptions:
     """Options of one run of ``deploy``. Only ``choices`` are stored.
 
-    ``choices`` change fields of ``OperatorChoices``, by their names. None keeps a field's deployed
-    value. An empty text removes a host or the e-mail address of alarms.
+    ``choices`` are values of ``stacks.data.CHOICES``. Choices that are left out keep their values.
+    An empty text removes a host or the e-mail address of alarms.
     """
 
     stage: str
-    choices: Mapping[str, str | None] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
     allow_dirty: bool = False
     break_lock: bool = False
     python: str | None = None
@@ -59,6 +54,8 @@ class Deployment:
     progress: Progress
     root: Path = package.ROOT
     confirm: Callable[[list[Change]], None] = lambda _: None
+    accept_drift: Callable[[list[str]], None] = lambda _: None
+    """Called with the resources that were changed outside of CloudFormation; may refuse them."""
 
     def deploy(self, options: DeployOptions) -> dict[str, Any]:
         """Deploy the checkout; return the state of the stage.
@@ -69,36 +66,25 @@ class Deployment:
         """
         source = self._source(allow_dirty=options.allow_dirty)
         self._refuse_another_region()
+        self._check_choices(options.choices)
         data = self.stack("data")
         with ExitStack() as held:
             before = data.outputs()
             if before:
                 self.lock(held, self.store(before), break_lock=options.break_lock)
+                self._check_drift()
             with self.progress.step(f"Stack {data.name}"):
-                outputs = data.apply(self._data_parameters(), self.confirm, keep=True)
-            store = self.store(outputs)
+                names = {"Stage": self.stage, "TablePrefix": StageFacts().table_prefix}
+                outputs = data.apply({**names, **options.choices}, self.confirm, keep=True)
             if not before:  # The bucket of the lock was just created.
-                self.lock(held, store, break_lock=options.break_lock)
-            choices = self._choose(store, options)
+                self.lock(held, self.store(outputs), break_lock=options.break_lock)
+            choices = data.parameters()
+            self._protect_tables(choices["TablesInUse"])
             self._put_backups(choices, outputs)
             facts = self._read_facts(outputs, choices)
-            with self.progress.step("Zip"):
-                # The build needs none of the facts, and its template is readable by other users of
-                # the machine.
-                built = package.build(
-                    self.stage, self.root / "build" / "package", options.python, self.root
-                )
-                self._configure(built.project, facts)
-            with self.progress.step("Release"):
-                release = releases.keep(store, built, source, choices.table_prefix, self.root)
-                self.progress.note(release.id)
-            self._publish(facts)
-            resources = self._put_code(store, release, built.python, built.project)
-            self._refold(choices)
-            edge = self._put_edge(choices, outputs, facts, resources)
-            facts = replace(facts, public_url=edge["BaseUrl"], site_hosts=edge["SiteHostsSetting"])
-            self._set_edge_settings(resources, facts)
-            releases.prune(store)
+            release, resources = self._put_checkout(outputs, facts, source, options.python)
+            self._refold(facts)
+            facts, edge = self._put_addresses(choices, outputs, facts, resources)
         return self._result(release, resources, edge, facts)
 
     def rollback(self, name: str | None, *, break_lock: bool, python: str | None) -> dict[str, Any]:
@@ -110,22 +96,51 @@ class Deployment:
             click.ClickException: the release does not exist, or could not be deployed.
         """
         outputs, store = self.deployed()
-        edge = self.stack("edge").outputs() or {}
         with ExitStack() as held:
             self.lock(held, store, break_lock=break_lock)
             release = releases.find(store, name) if name else releases.previous(store)
-            facts = self._read_facts(outputs, OperatorChoices.of(store))
+            facts = self._read_facts(outputs, self.stack("data").parameters())
             # The earlier code may fold texts differently, so the next deployment must check this.
             refolding.forget(self.account.client("dynamodb"), f"{facts.table_prefix}-{self.stage}")
             with self.progress.step(f"Release {release.id}"):
                 project = package.project_of(self.stage, self.root)
                 releases.unpack(store, release, project)
-                found = package.find_python(python, release.version)
+                found = package.find_python(python, release.python_version)
                 requirements = project / releases.PACKAGER
                 builder = package.environment(found, self.root / "build", requirements)
-                self._configure(project, facts, release)
-            resources = self._put_code(store, release, builder, project)
-        return self._result(release, resources, edge, facts)
+                code.configure_release(self.stage, facts, project, release)
+            resources = self._put(builder, project, release)
+            releases.promote(store, release)
+        return self._result(release, resources, self.stack("edge").outputs() or {}, facts)
+
+    def update_code(self, seconds: int | None) -> list[chalice_state.Resource]:
+        """Deploy the checkout's code alone, as ``chalice deploy`` does; return its resources.
+
+        Args:
+            seconds: timeout of the upload.
+
+        Raises:
+            click.ClickException: the stage is not deployed, is locked, or Chalice failed.
+        """
+        source = self._source(allow_dirty=True)
+        outputs, store = self.deployed()
+        with ExitStack() as held:
+            self.lock(held, store, break_lock=False)
+            facts = self._read_facts(outputs, self.stack("data").parameters())
+            return self._put_checkout(outputs, facts, source, None, seconds)[1]
+
+    def configure(self) -> Path:
+        """Write the stage's config, policies and deployed resources into the checkout.
+
+        Returns the folder of the stage, which git ignores.
+
+        Raises:
+            click.ClickException: the stage is not deployed.
+        """
+        outputs, _ = self.deployed()
+        facts = stage_facts.read(self.account, self.stage, outputs, self.stack("data").parameters())
+        resources = chalice_state.existing(self.account, self.stage)
+        return code.configure_checkout(self.account, self.stage, facts, resources, self.root)
 
     def stack(self, name: str) -> Stack:
         """Return one of the stage's stacks."""
@@ -176,36 +191,63 @@ class Deployment:
             )
             raise click.ClickException(msg)
 
+    def _check_choices(self, given: Mapping[str, str]) -> None:
+        """Refuse choices that cannot be carried out, before CloudFormation stores them.
+
+        Raises:
+            click.ClickException: hosts without an edge, an edge that would go, missing tables, or
+                the stage's own region as the second one of its backups.
+        """
+        choices = {**self.stack("data").parameters(), **given}
+        vaults.check_region(self.account.region, choices.get("BackupRegion", ""))
+        if choices.get("Edge") == "false":
+            if hosts := [name for name in HOSTS if choices.get(name)]:
+                msg = (
+                    f"--no-edge: expected no domain, received {', '.join(hosts)}. Domains are the "
+                    "edge's. Give '' for them, or --edge."
+                )
+                raise click.ClickException(msg)
+            if self.stack("edge").outputs() is not None:
+                msg = (
+                    f"--no-edge: expected a stage without an edge, and {self.stage} has one. "
+                    f"Run python -m infra destroy --stage {self.stage} first; its data stays."
+                )
+                raise click.ClickException(msg)
+        prefix = given.get("TablesInUse", StageFacts().table_prefix)
+        if prefix != StageFacts().table_prefix:
+            tables.require(self.account, self.stage, prefix)
+
+    def _check_drift(self) -> None:
+        """Show the resources of the stacks that were changed outside of CloudFormation."""
+        with self.progress.step("Drift of the stacks"):
+            every = [self.stack(name) for name in stacks.STACKS]
+            if found := drift.find(every, self.progress):
+                for line in found:
+                    self.progress.note(line)
+                self.accept_drift(found)
+
+    def _protect_tables(self, prefix: str) -> None:
+        with self.progress.step(f"Tables {prefix}-{self.stage}-*"):
+            tables.protect(self.account, self.stage, prefix, self.progress)
+
     def lock(self, held: ExitStack, store: Store, *, break_lock: bool) -> None:
         """Hold the lock until the end, and start no further step once it is lost."""
         lock = held.enter_context(locked(store, break_lock=break_lock))
         self.progress.before_step = lock.check
         held.callback(setattr, self.progress, "before_step", lambda: None)
 
-    def _data_parameters(self) -> dict[str, str]:
-        return {"Stage": self.stage, "TablePrefix": StageFacts().table_prefix}
-
-    def _choose(self, store: Store, options: DeployOptions) -> OperatorChoices:
-        """Store the choices before any of them is applied, so that the next run finds them."""
-        choices = OperatorChoices.of(store).changed(options.choices)
-        vaults.check_region(self.account.region, choices.backup_region)
-        with self.progress.step(f"Tables {choices.table_prefix}-{self.stage}-*"):
-            tables.protect(self.account, self.stage, choices.table_prefix, self.progress)
-        choices.keep(store)
-        return choices
-
-    def _put_backups(self, choices: OperatorChoices, data: dict[str, str]) -> None:
+    def _put_backups(self, choices: Mapping[str, str], data: Mapping[str, str]) -> None:
         """Create the vaults, and the plan by which the current tables are copied into them."""
         with self.progress.step("Vaults"):
-            vaults.ensure(self.account, self.stage, choices.backup_region, self.progress)
+            vaults.ensure(self.account, self.stage, choices["BackupRegion"], self.progress)
         parameters = {
-            "TablePrefix": choices.table_prefix,
+            "TablePrefix": choices["TablesInUse"],
             "BucketName": data["BucketName"],
-            "BackupRegion": choices.backup_region,
+            "BackupRegion": choices["BackupRegion"],
         }
         self._apply("backups", parameters)
 
-    def _read_facts(self, outputs: dict[str, str], choices: OperatorChoices) -> StageFacts:
+    def _read_facts(self, outputs: dict[str, str], choices: Mapping[str, str]) -> StageFacts:
         facts = stage_facts.read(self.account, self.stage, outputs, choices)
         if facts.stopped:
             self.progress.note(
@@ -219,80 +261,112 @@ class Deployment:
             )
         return facts
 
-    def _configure(self, project: Path, facts: StageFacts, release: Release | None = None) -> None:
-        """Write the stage's config, which contains secrets, for Chalice.
-
-        An earlier release keeps its own policies, because its code may need other rights than the
-        current code. They are adapted to the current tables.
-        """
-        folder = project / ".chalice"
-        folder.chmod(0o700)
-        if release is not None:
-            config = stage_config.generate(stage_config.load(project), self.stage, facts)
-            (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-            policies.replace_table_prefix(
-                project, self.stage, release.table_prefix, facts.table_prefix
+    def _put_checkout(
+        self,
+        outputs: dict[str, str],
+        facts: StageFacts,
+        source: Source,
+        python: str | None,
+        seconds: int | None = None,
+    ) -> tuple[Release, list[chalice_state.Resource]]:
+        """Build the checkout, store it as a release, and have Chalice deploy it."""
+        with self.progress.step("Zip"):
+            # The build needs none of the facts, and its template is readable by other users of the
+            # machine.
+            built = package.build(
+                self.stage, package.output_of(self.stage, self.root), python, self.root
             )
-        else:
-            target = policies.Target(self.account.region, self.account.id)
-            stage_config.write(project, self.stage, facts, target, self.root)
+            own = built.project / ".chalice"
+            code.configure(self.account, self.stage, facts, own, self.root)
+        with self.progress.step("Release"):
+            release = releases.keep(
+                self.store(outputs), built, source, facts.table_prefix, self.root
+            )
+            self.progress.note(release.id)
+        self._publish(facts)
+        resources = self._put(built.python, built.project, release, seconds)
+        code.configure_checkout(self.account, self.stage, facts, resources, self.root)
+        return release, resources
 
-    def _put_code(
-        self, store: Store, release: Release, python: package.Python, project: Path
+    def _put(
+        self, python: package.Python, project: Path, release: Release, seconds: int | None = None
     ) -> list[chalice_state.Resource]:
-        """Run Chalice to create or update functions, routes, roles and schedules."""
-        with self.progress.step("Functions and API (chalice deploy)"):
-            before = chalice_state.existing(self.account, store, self.stage)
-            chalice_state.put_into(project, self.stage, before)
-            releases.set_deploying(store, release)
-            arguments = ("--stage", self.stage, "--connection-timeout", UPLOAD_SECONDS)
-            region = self.account.region
-            output = package.chalice(python, project, "deploy", *arguments, region=region)
-            for line in output.splitlines():
-                if line.startswith(CHANGES) and not line.endswith(" package."):
-                    self.progress.note(line)
-            resources = chalice_state.save(store, project, self.stage)
-            self._verify(resources, project / releases.DEPLOYMENTS / release.package)
-            functions.discard_late_runs(self.account.client("lambda"), self.stage)
-            releases.set_current(store, release)
-        with self.progress.step("Answers and throttle of API Gateway"):
-            api = chalice_state.value(resources, "rest_api", "rest_api_id")
-            gateway.apply(self.account.client("apigateway"), api, self.stage, release.id)
-        return resources
+        return code.put(
+            self.account,
+            self.stage,
+            python,
+            project,
+            release=release,
+            progress=self.progress,
+            seconds=seconds,
+        )
 
-    def _verify(self, resources: list[chalice_state.Resource], zipped: Path) -> None:
-        """Check that the functions run exactly the zip that was checked."""
-        ours = base64.b64encode(hashlib.sha256(zipped.read_bytes()).digest()).decode()
-        client = self.account.client("lambda")
-        for function in _functions(resources):
-            if client.get_function_configuration(FunctionName=function)["CodeSha256"] != ours:
-                msg = (
-                    f"{function} does not have the zip that was checked: Chalice packed another. "
-                    "Delete build/ and run again."
-                )
-                raise click.ClickException(msg)
-
-    def _refold(self, choices: OperatorChoices) -> None:
+    def _refold(self, facts: StageFacts) -> None:
         """Schedule jobs that fold texts again which an older version's rule has folded."""
         with self.progress.step("Search texts"):
             client = self.account.client("dynamodb")
-            if jobs := refolding.schedule(client, f"{choices.table_prefix}-{self.stage}"):
+            if jobs := refolding.schedule(client, f"{facts.table_prefix}-{self.stage}"):
                 self.progress.note(f"{jobs} jobs fold the texts of all workspaces again")
+
+    def _put_addresses(
+        self,
+        choices: Mapping[str, str],
+        data: Mapping[str, str],
+        facts: StageFacts,
+        resources: list[chalice_state.Resource],
+    ) -> tuple[StageFacts, dict[str, str]]:
+        """Create the chat's URL, the edge and the alarms, and set the addresses of the functions.
+
+        Returns the facts with the final addresses, and the outputs of the edge.
+        """
+        chat_url = self._apply("chat", {})["ChatFunctionUrl"]
+        if choices["Edge"] == "true":
+            if not facts.edge_secret:  # The stage had no edge until now.
+                secret, version = stage_facts.secret(self.account, data["EdgeSecretArn"])
+                facts = replace(facts, edge_secret=secret, edge_secret_version=version)
+            edge = self._put_edge(choices, data, chat_url, facts, resources)
+            facts = replace(
+                facts,
+                public_url=edge["BaseUrl"],
+                site_hosts=edge["SiteHostsSetting"],
+                chat_url="",
+                edge_secret_previous="",  # The edge sends the current secret now.
+            )
+        else:
+            edge, url = {}, chalice_state.value(resources, "rest_api", "rest_api_url")
+            facts = replace(facts, public_url=url.rstrip("/"), chat_url=chat_url.rstrip("/"))
+        self._apply(
+            "alarms",
+            {
+                "ApiStage": self.stage,
+                "ApiName": APP,
+                "TablePrefix": facts.table_prefix,
+                "AlarmEmail": choices["AlarmEmail"],
+            },
+        )
+        with self.progress.step("Base URL"):
+            code.set_addresses(self.account, resources, facts)
+            self._publish(facts)
+            code.configure_checkout(self.account, self.stage, facts, resources, self.root)
+        return facts, edge
 
     def _put_edge(
         self,
-        choices: OperatorChoices,
-        data: dict[str, str],
+        choices: Mapping[str, str],
+        data: Mapping[str, str],
+        chat_url: str,
         facts: StageFacts,
         resources: list[chalice_state.Resource],
     ) -> dict[str, str]:
-        made = self._apply("edge-global", choices.hosts)
-        edge = self._apply(
+        hosts = {name: choices[name] for name in HOSTS}
+        made = self._apply("edge-global", hosts)
+        return self._apply(
             "edge",
-            choices.hosts
+            hosts
             | {
                 "ApiId": chalice_state.value(resources, "rest_api", "rest_api_id"),
                 "ApiStage": self.stage,
+                "ChatFunctionUrl": chat_url,
                 "BucketName": data["BucketName"],
                 "EdgeSecret": facts.edge_secret,
                 "EdgeSecretVersion": facts.edge_secret_version,
@@ -301,16 +375,6 @@ class Deployment:
                 "SitesCertificateArn": made.get("SitesCertificateArn", ""),
             },
         )
-        self._apply(
-            "alarms",
-            {
-                "ApiStage": self.stage,
-                "ApiName": APP,
-                "TablePrefix": facts.table_prefix,
-                "AlarmEmail": choices.alarm_email,
-            },
-        )
-        return edge
 
     def _apply(self, name: str, parameters: Mapping[str, str]) -> dict[str, str]:
         stack = self.stack(name)
@@ -322,29 +386,6 @@ class Deployment:
         config = stage_config.load(self.root)
         variables = stage_config.environment(config, self.stage, facts)
         published_settings.publish(self.account, self.stage, variables)
-
-    def _set_edge_settings(
-        self, resources: list[chalice_state.Resource], facts: StageFacts
-    ) -> None:
-        """Set what the edge stack determines for functions and operators, such as the base URL.
-
-        Only a first deployment creates the functions without it. The edge sends its current secret
-        now, so functions no longer accept the former one.
-        """
-        client = self.account.client("lambda")
-        known = {"PUBLIC_URL": facts.public_url, "SITE_HOSTS": facts.site_hosts}
-        with self.progress.step("Base URL"):
-            for function in _functions(resources):
-                about = client.get_function_configuration(FunctionName=function)
-                variables = about["Environment"]["Variables"]
-                wanted = variables | {name: value for name, value in known.items() if value}
-                wanted.pop("EDGE_SECRET_PREVIOUS", None)
-                if wanted != variables:
-                    client.update_function_configuration(
-                        FunctionName=function, Environment={"Variables": wanted}
-                    )
-                    client.get_waiter("function_updated_v2").wait(FunctionName=function)
-            self._publish(facts)
 
     def _result(
         self,
@@ -359,9 +400,9 @@ class Deployment:
             "release": release.id,
             "apiId": chalice_state.value(resources, "rest_api", "rest_api_id"),
             "apiUrl": chalice_state.value(resources, "rest_api", "rest_api_url"),
-            "chatUrl": edge.get("ChatFunctionUrl"),
+            "chatUrl": (self.stack("chat").outputs() or {}).get("ChatFunctionUrl"),
             "distributionId": edge.get("DistributionId"),
-            "baseUrl": edge.get("BaseUrl"),
+            "baseUrl": edge.get("BaseUrl") or (facts.public_url if facts.chat_url else None),
             "records": self._records(edge),
             "stopped": facts.stopped,
         }
@@ -378,7 +419,3 @@ class Deployment:
             for domain, zone, led, below in domains
             if given.get(domain) and not given.get(zone) and led in edge
         ]
-
-
-def _functions(resources: list[chalice_state.Resource]) -> list[str]:
-    return [each["lambda_arn"] for each in resources if each["resource_type"] == "lambda_function"]

@@ -10,16 +10,16 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from chalicelib.core import clock
-from infra.deploy import published_settings, releases
+from infra.deploy import published_settings
 from infra.deploy.aws import chalice_state, site_tenants, tables, vaults
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import POLL_SECONDS
 from infra.deploy.aws.errors import code
 from infra.deploy.deployment import Deployment
 from infra.deploy.names import APP
-from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.package import build as package
 from infra.deploy.progress import Progress
+from infra.deploy.stage_config import StageFacts
 
 GONE = {
     "404",
@@ -49,18 +49,17 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
     with ExitStack() as held:
         if _bucket_stands(account, outputs["BucketName"]):
             deployment.lock(held, store, break_lock=break_lock)
-            choices = OperatorChoices.of(store)
-            others = _tables_of_others(deployment, choices)
-            others += vaults.standing(account, deployment.stage, choices.backup_region)
+            others = _tables_of_others(deployment)
+            second = deployment.stack("data").parameters().get("BackupRegion", "")
+            others += vaults.standing(account, deployment.stage, second)
             left["kept"] += others
             _delete_stacks(deployment, "alarms")
             _delete_tenants(deployment)
-            _delete_stacks(deployment, "edge")
+            _delete_stacks(deployment, "edge", "chat")
             _delete_code(deployment)
             # AWS needs time to notice that a certificate is no longer used.
             _delete_stacks(deployment, "edge-global")
             published_settings.unpublish(account, deployment.stage)
-            store.delete(releases.CURRENT)
         if not with_data:
             return left
         with progress.step("Backups of the tables"):
@@ -76,10 +75,10 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
     return left | {"kept": others}
 
 
-def _tables_of_others(deployment: Deployment, choices: OperatorChoices) -> list[str]:
+def _tables_of_others(deployment: Deployment) -> list[str]:
     """Return the tables that functions use but that are not in the data stack."""
-    prefix = choices.table_prefix
-    if prefix == OperatorChoices().table_prefix:
+    prefix = deployment.stack("data").parameters()["TablesInUse"]
+    if prefix == StageFacts().table_prefix:
         return []
     existing = tables.existing(deployment.account, deployment.stage, prefix)
     return [f"AWS::DynamoDB::Table {name}" for name in existing]
@@ -106,20 +105,18 @@ def _delete_tenants(deployment: Deployment) -> None:
 
 def _delete_code(deployment: Deployment) -> None:
     account, stage = deployment.account, deployment.stage
-    store = deployment.deployed()[1]
     with deployment.progress.step("Functions and API (chalice delete)"):
-        resources = chalice_state.existing(account, store, stage)
+        resources = chalice_state.existing(account, stage)
         if not resources:
             deployment.progress.note("There are none.")
             return
         builder, project = package.prepare(stage, root=deployment.root)
-        chalice_state.put_into(project, stage, resources)
+        chalice_state.write(project, stage, resources)
         output = package.chalice(
             builder, project, "delete", "--stage", stage, region=account.region
         )
         for line in filter(None, output.splitlines()):
             deployment.progress.note(line)
-        store.delete(chalice_state.KEY)
 
 
 def _physical(account: Account, stack: str) -> dict[str, str]:

@@ -131,9 +131,8 @@ def file_name(function: str) -> str:
     return f"policy-{function}.json"
 
 
-def write(project: Path, stage: str, target: Target) -> list[Path]:
-    """Write the policies of a stage's functions into a copy of the project; return the files."""
-    folder = project / ".chalice"
+def write(folder: Path, stage: str, target: Target) -> list[Path]:
+    """Write the policies of a stage's functions beside its config; return the files."""
     config = json.loads((folder / "config.json").read_text())
     files = []
     for function in FUNCTIONS:

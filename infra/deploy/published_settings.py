@@ -3,7 +3,7 @@
 from infra.deploy.aws.account import Account
 from infra.deploy.names import APP
 
-FOR_OPERATORS = ("TABLE_PREFIX", "OBJECT_STORE", "PUBLIC_URL", "SITES_DOMAIN")
+FOR_OPERATORS = ("TABLE_PREFIX", "OBJECT_STORE", "PUBLIC_URL", "CHAT_URL", "SITES_DOMAIN")
 """The variables that ``admin --stage`` needs. None is a secret."""
 
 

@@ -1,14 +1,17 @@
 """Releases: the code of each deployment, stored for rollbacks.
 
-A release is the zip and the copy of the project from which Chalice deployed it. Routes, schedules
-and policies therefore match the code. Secrets and addresses are not part of a release; they are
-looked up again.
+A release is an archive of the copy of the project from which Chalice deployed it, with its zip.
+Routes, schedules and policies therefore match the code. Secrets and addresses are not part of a
+release; they are looked up again.
+
+All releases are versions of one object. The newest version is the current release. S3 keeps the
+others for 35 days after they were replaced (``stacks.data``).
 """
 
 import shutil
 import subprocess
 import tarfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import click
@@ -16,14 +19,10 @@ import click
 from chalicelib.core import clock
 from infra.deploy.aws.store import Store
 from infra.deploy.package.build import ROOT, Package
-from infra.deploy.stacks.data import RELEASES, STATE
 from infra.deploy.stage_config import StageFacts
 
-CURRENT = f"{STATE}current.json"
-KEPT = 20
-"""Number of releases. Deleted ones can be restored while the bucket keeps old versions."""
+KEY = "releases/release.tar.gz"
 CONFIG = Path(".chalice", "config.json")
-DEPLOYMENTS = Path(".chalice", "deployments")
 PACKAGER = "requirements-packager.txt"
 """The requirements including Chalice, whose version is part of the name of its cached zip."""
 
@@ -57,73 +56,73 @@ def _git(root: Path, *arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The record of a release; ``package`` is Chalice's name of its zip."""
+    """The record of a release, which is the metadata of its object.
+
+    Names of metadata have no underscores, because servers treat them as hyphens.
+    """
 
     id: str
     commit: str
-    dirty: bool
-    at: str
     by: str
     python: str
-    package: str
-    table_prefix: str = StageFacts().table_prefix
+    tables: str = StageFacts().table_prefix
     """Prefix of the tables that its policies allow."""
+    version: str = ""
+    """The version of the object, which S3 assigns."""
 
     @property
-    def version(self) -> tuple[int, int]:
+    def python_version(self) -> tuple[int, int]:
         """The Python version of its zip."""
         major, minor = self.python.split(".")
         return int(major), int(minor)
 
-    @property
-    def folder(self) -> str:
-        """Prefix of its objects."""
-        return f"{RELEASES}{self.id}/"
 
-
-def keep(
-    store: Store, made: Package, source: Source, table_prefix: str, root: Path = ROOT
-) -> Release:
+def keep(store: Store, made: Package, source: Source, tables: str, root: Path = ROOT) -> Release:
     """Store a package in the bucket as a release, before any function runs it."""
-    at = clock.now()
     mark = "-dirty" if source.dirty else ""
-    # Chalice caches one zip for each runtime.
-    (cached,) = (made.project / DEPLOYMENTS).glob("*.zip")
     release = Release(
-        id=f"{at:%Y%m%dT%H%M%SZ}-{source.commit}{mark}",
+        id=f"{clock.now():%Y%m%dT%H%M%SZ}-{source.commit}{mark}",
         commit=source.commit,
-        dirty=source.dirty,
-        at=at.isoformat(timespec="seconds"),
         by=store.account.user,
         python="{}.{}".format(*made.python.version),
-        package=cached.name,
-        table_prefix=table_prefix,
+        tables=tables,
     )
     archive = made.project.with_suffix(".tar.gz")
     with tarfile.open(archive, "w:gz") as tar:
         for path in sorted(made.project.rglob("*")):
             name = path.relative_to(made.project)
-            if path.is_file() and name != CONFIG and DEPLOYMENTS not in name.parents:
+            if path.is_file() and name != CONFIG and name.parts[:2] != (".chalice", "deployed"):
                 tar.add(path, str(name))
         tar.add(root / CONFIG, str(CONFIG))
         tar.add(root / "requirements.txt", PACKAGER)
-    store.upload(f"{release.folder}project.tar.gz", archive)
-    store.upload(f"{release.folder}deployment.zip", made.zip)
-    # Written last: without this file, a release does not exist.
-    store.put_json(f"{release.folder}release.json", asdict(release))
+    store.upload(KEY, archive, asdict(release))
     return release
 
 
-def unpack(store: Store, release: Release, project: Path) -> Path:
-    """Recreate a release's copy of the project, so that Chalice deploys its zip; return the zip."""
+def unpack(store: Store, release: Release, project: Path) -> None:
+    """Recreate a release's copy of the project, so that Chalice deploys its zip."""
     shutil.rmtree(project, ignore_errors=True)
+    project.parent.mkdir(parents=True, exist_ok=True)
     archive = project.with_suffix(".tar.gz")
-    store.download(f"{release.folder}project.tar.gz", archive)
+    store.download(KEY, release.version, archive)
     with tarfile.open(archive) as tar:
         tar.extractall(project, filter="data")
-    package = project / DEPLOYMENTS / release.package
-    store.download(f"{release.folder}deployment.zip", package)
-    return package
+
+
+def listed(store: Store) -> list[Release]:
+    """Return the stored releases: first the current one, then the others, newest first.
+
+    After a rollback, a release has two versions.
+    """
+    known = {each.name for each in fields(Release)}
+    found = [
+        Release(**{k: v for k, v in each.metadata.items() if k in known} | {"version": each.id})
+        for each in store.versions(KEY)
+    ]
+    current = found[:1]
+    ids = {release.id: release for release in found}
+    others = sorted(ids.values(), key=lambda release: release.id, reverse=True)
+    return current + [release for release in others if release.id != found[0].id]
 
 
 def find(store: Store, name: str) -> Release:
@@ -144,56 +143,18 @@ def find(store: Store, name: str) -> Release:
 def previous(store: Store) -> Release:
     """Return the newest release that is older than the current one.
 
-    If a deployment was interrupted, two releases may be in use. The older one is returned.
+    The current one may be of a deployment that was interrupted before the functions had it.
 
     Raises:
         click.ClickException: there is none.
     """
-    known, found = listed(store), _current(store)
-    running = found.get("release")
-    ids = [release.id for release in known]
-    if running in ids and (other := found.get("deploying")) in ids:
-        return known[max(ids.index(running), ids.index(other))]
-    older = known[ids.index(running) + 1 :] if running in ids else []
+    known = listed(store)
+    older = [release for release in known[1:] if release.id < known[0].id]
     if not older:
         raise click.ClickException("There is no release before the one that runs.")
     return older[0]
 
 
-def listed(store: Store) -> list[Release]:
-    """Return the stored releases, newest first."""
-    found = (
-        store.get_record(f"{RELEASES}{folder}/release.json", Release)
-        for folder in store.folders(RELEASES)
-    )
-    return sorted(filter(None, found), key=lambda release: release.at, reverse=True)
-
-
-def set_deploying(store: Store, release: Release) -> None:
-    """Record that functions are changing to a release. Until that ends, each may run either one."""
-    store.put_json(CURRENT, {"release": None, **_current(store), "deploying": release.id})
-
-
-def set_current(store: Store, release: Release) -> None:
-    """Record the release that all functions run."""
-    at = clock.now().isoformat(timespec="seconds")
-    store.put_json(CURRENT, {"release": release.id, "at": at, "by": store.account.user})
-
-
-def current(store: Store) -> str | None:
-    """Return the id of the current release; None before the first deployment."""
-    running: str | None = _current(store).get("release")
-    return running
-
-
-def _current(store: Store) -> dict[str, str | None]:
-    return store.get_json(CURRENT) or {}
-
-
-def prune(store: Store) -> None:
-    """Delete all but the newest releases. The current release always stays."""
-    running = current(store)
-    for release in listed(store)[KEPT:]:
-        if release.id != running:
-            for name in ("release.json", "project.tar.gz", "deployment.zip"):
-                store.delete(release.folder + name)
+def promote(store: Store, release: Release) -> None:
+    """Record that the functions run a release again."""
+    store.promote(KEY, release.version)

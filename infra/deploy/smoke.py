@@ -44,7 +44,8 @@ class Target:
     """The service to check: ``url`` without a trailing slash, and optional inputs.
 
     ``origins`` are URLs behind the edge that must refuse requests without its secret, which is
-    ``edge_secret``. ``site_page`` is the URL of a page of a site.
+    ``edge_secret``. ``chat_url`` is the base URL of the chat, if it has one of its own.
+    ``site_page`` is the URL of a page of a site.
     """
 
     url: str
@@ -54,6 +55,12 @@ class Target:
     origins: tuple[str, ...] = ()
     edge_secret: str = field(default="", repr=False)
     site_page: str | None = None
+    chat_url: str | None = None
+
+    @property
+    def chat(self) -> str:
+        """The URL of the chat."""
+        return (self.chat_url or self.url) + CHAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +192,7 @@ def _preflight(target: Target) -> None:
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "content-type,idempotency-key",
     }
-    answer = _send("OPTIONS", target.url + CHAT, headers=preflight)
+    answer = _send("OPTIONS", target.chat, headers=preflight)
     _expect("status 200 or 204", answer.status_code in {200, 204}, answer.status_code)
     _shared(answer)
     methods = answer.headers.get("Access-Control-Allow-Methods", "")
@@ -196,7 +203,7 @@ def _preflight(target: Target) -> None:
 
 
 def _no_bot(target: Target) -> None:
-    answer = _send("POST", target.url + CHAT, json={"agentId": UNKNOWN, "message": "Hello"})
+    answer = _send("POST", target.chat, json={"agentId": UNKNOWN, "message": "Hello"})
     _failure(answer, {404}, {"not_found"})
     _shared(answer)
 
@@ -206,7 +213,7 @@ def _chat(target: Target) -> str:
         return "not tried: give --agent (its owner pays for the answer)"
     body = {"agentId": target.agent, "message": "Hello", "apiKey": target.bot_key}
     began = time.monotonic()
-    with requests.post(target.url + CHAT, json=body, timeout=TIMEOUT, stream=True) as answer:
+    with requests.post(target.chat, json=body, timeout=TIMEOUT, stream=True) as answer:
         if answer.status_code != requests.codes.ok:
             msg = f"expected status 200; came {answer.status_code} {answer.text[:120]}"
             raise FailedError(msg)

@@ -40,21 +40,23 @@ CHAT = "chat-stream"
 class StageFacts:
     """Values of a stage that its Chalice config needs and the checkout does not have.
 
-    ``stage_facts.read`` reads them from AWS at each deployment and adds the ``OperatorChoices``.
+    ``stage_facts.read`` reads them from AWS at each deployment, with the operator's choices.
     They are never stored. ``DeployOptions`` are the input of a single run.
 
-    ``bucket`` is the data stack's bucket; IAM refuses the placeholder. ``public_url`` and
-    ``site_hosts`` come from the edge stack and are empty until it exists. ``sites_domain`` is the
-    operator's choice. ``reserved`` is the reserved concurrency by function, as far as the account's
-    quota allows (``stage_facts``). It is 0 for a function that an operator has stopped; deployments
-    keep such functions stopped. ``architecture`` overrides the config's. ``variables`` are further
-    variables of the service (docs/configuration.md), such as ``LLM_API_KEY_SECRET``; they override
-    the config's. ``edge_secret_previous`` is the secret that the edge sends until the deployment
-    has given it ``edge_secret``, if that is another one.
+    ``bucket`` is the data stack's bucket; IAM refuses the placeholder. ``public_url`` is empty
+    until it is known, and ``site_hosts`` until the edge stack exists. A stage without an edge has
+    no ``edge_secret``, and a ``chat_url``, the URL of the chat's function. ``reserved`` is the
+    reserved concurrency by function, as far as the account's quota allows (``stage_facts``). It is
+    0 for a function that an operator has stopped; deployments keep such functions stopped.
+    ``architecture`` overrides the config's. ``variables`` are further variables of the service
+    (docs/configuration.md), such as ``LLM_API_KEY_SECRET``; they override the config's.
+    ``edge_secret_previous`` is the secret that the edge sends until the deployment has given it
+    ``edge_secret``, if that is another one.
     """
 
     bucket: str = "${Bucket}"
     public_url: str = ""
+    chat_url: str = ""
     sites_domain: str = ""
     site_hosts: str = ""
     edge_secret: str = field(default="", repr=False)
@@ -78,16 +80,21 @@ def load(root: Path = ROOT) -> dict[str, Any]:
 
 
 def write(
-    project: Path, stage: str, facts: StageFacts, target: policies.Target, root: Path = ROOT
+    folder: Path, stage: str, facts: StageFacts, target: policies.Target, root: Path = ROOT
 ) -> None:
-    """Write the config and the policies of a stage into its copy of the project.
+    """Write the config and the policies of a stage into a folder, such as ``.chalice`` of a copy.
 
     Raises:
         click.ClickException: as ``generate`` does.
     """
     config = generate(load(root), stage, facts)
-    (project / ".chalice" / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    policies.write(project, stage, target)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    policies.write(folder, stage, target)
+
+
+def folder_of(stage: str, root: Path = ROOT) -> Path:
+    """Return the folder of a configured stage in the checkout, which git ignores."""
+    return root / ".chalice" / stage
 
 
 def generate(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dict[str, Any]:
@@ -122,11 +129,8 @@ def environment(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dic
         "STAGE": stage,
         "TABLE_PREFIX": facts.table_prefix,
         "OBJECT_STORE": f"s3://{facts.bucket}",
-        "PUBLIC_URL": facts.public_url,
         "SITES_DOMAIN": facts.sites_domain,
-        "SITE_HOSTS": facts.site_hosts,
-        "EDGE_SECRET": facts.edge_secret,
-        "EDGE_SECRET_PREVIOUS": facts.edge_secret_previous,
+        **addresses(facts),
     }
     shared = {
         **DEPLOYED,
@@ -141,6 +145,17 @@ def environment(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dic
         msg = f"The settings of the stage {stage} do not fit: {error}."
         raise click.ClickException(msg) from error
     return variables
+
+
+def addresses(facts: StageFacts) -> dict[str, str]:
+    """Return the variables whose values are known only after the functions were created."""
+    return {
+        "PUBLIC_URL": facts.public_url,
+        "CHAT_URL": facts.chat_url,
+        "SITE_HOSTS": facts.site_hosts,
+        "EDGE_SECRET": facts.edge_secret,
+        "EDGE_SECRET_PREVIOUS": facts.edge_secret_previous,
+    }
 
 
 def architecture(config: Mapping[str, Any], stage: str, facts: StageFacts) -> str:

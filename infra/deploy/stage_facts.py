@@ -1,12 +1,16 @@
-"""Reads the facts of a stage from AWS: stack outputs, secrets and reserved concurrency."""
+"""Reads the facts of a stage from AWS: addresses, secrets and reserved concurrency."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from botocore.exceptions import ClientError
 
+from infra.deploy import published_settings
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Stack
 from infra.deploy.aws.errors import code
 from infra.deploy.names import function_name
-from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.policies import FUNCTIONS
 from infra.deploy.progress import Progress
 from infra.deploy.stage_config import CHAT, JOBS, StageFacts
@@ -18,32 +22,56 @@ MINIMUM_CHAT = 50
 
 
 def read(
-    account: Account, stage: str, data: dict[str, str], choices: OperatorChoices
+    account: Account, stage: str, data: Mapping[str, str], choices: Mapping[str, str]
 ) -> StageFacts:
     """Return the facts of a stage whose data stack exists.
 
-    Without a domain, the base URL is CloudFront's. It and what serves customers' domains are known
-    once the edge stack exists.
+    Args:
+        account: the account and the region of the stage.
+        stage: the stage.
+        data: the outputs of its data stack.
+        choices: the parameters of its data stack.
+    """
+    facts = StageFacts(
+        bucket=data["BucketName"],
+        sites_domain=choices["SitesDomain"],
+        table_prefix=choices["TablesInUse"],
+        reserved=reservations(account, stage),
+        variables={"LLM_API_KEY_SECRET": data["LlmKeySecretArn"]},
+    )
+    return replace(facts, **_addresses(account, stage, data, choices))
+
+
+def _addresses(
+    account: Account, stage: str, data: Mapping[str, str], choices: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the facts about the stage's addresses, and the secrets that the edge adds.
+
+    A stage without an edge keeps its addresses until its new edge exists, so that it answers in
+    the meantime. Without a domain, the base URL of an edge is CloudFront's. It and what serves
+    customers' domains are known once the edge stack exists.
     """
     edge = Stack(account, stage, "edge", Progress())
-    outputs = edge.outputs() or {}
-    same = edge.parameters().get("Domain", "") == choices.domain
+    made = edge.outputs()
+    published = published_settings.published(account, stage)
+    if choices["Edge"] == "false" or ("CHAT_URL" in published and made is None):
+        return {
+            "public_url": published.get("PUBLIC_URL", ""),
+            "chat_url": published.get("CHAT_URL", ""),
+        }
+    outputs = made or {}
+    same = edge.parameters().get("Domain", "") == choices["Domain"]
     known = outputs.get("BaseUrl", "") if same else ""
     arn = data["EdgeSecretArn"]
     current, version = secret(account, arn)
     sent = outputs.get("EdgeSecretVersion", version)
-    return StageFacts(
-        bucket=data["BucketName"],
-        public_url=f"https://{choices.domain}" if choices.domain else known,
-        sites_domain=choices.sites_domain,
-        site_hosts=outputs.get("SiteHostsSetting", ""),
-        table_prefix=choices.table_prefix,
-        edge_secret=current,
-        edge_secret_version=version,
-        edge_secret_previous="" if sent == version else secret(account, arn, VersionId=sent)[0],
-        reserved=reservations(account, stage),
-        variables={"LLM_API_KEY_SECRET": data["LlmKeySecretArn"]},
-    )
+    return {
+        "public_url": f"https://{choices['Domain']}" if choices["Domain"] else known,
+        "site_hosts": outputs.get("SiteHostsSetting", ""),
+        "edge_secret": current,
+        "edge_secret_version": version,
+        "edge_secret_previous": "" if sent == version else secret(account, arn, VersionId=sent)[0],
+    }
 
 
 def reservations(account: Account, stage: str) -> dict[str, int]:

@@ -77,21 +77,17 @@ def dev() -> None:
                 signal.signal(name, signal.SIG_IGN)  # The clean-up takes seconds at most.
 
 
-def use_local_database() -> int | None:
+def use_local_database() -> int:
     """Set up the local database and the settings for ``chalice local``.
 
     Creates the tables and the demo. ``app.py`` calls it before the settings are read. Returns the
-    port to serve on. Chalice's other commands also import ``app.py``; for those the function does
-    nothing and returns None.
+    port to serve on.
     """
-    arguments = sys.argv[1:]
-    if _chalice_command(arguments) != "local":
-        return None
     from infra.local.autoreload import command_pid  # noqa: PLC0415  make dev starts without Chalice
 
     given = os.environ.get(ENDPOINT)
     try:
-        stack = LocalStack.from_environment(_port_option(arguments))
+        stack = LocalStack.from_environment(_port_option(sys.argv[1:]))
         database = OpenDatabase(given, "") if given else database_by_hand(stack, command_pid())
     except SetupError as error:
         print(f"chalice local: {error}", file=sys.stderr, flush=True)
@@ -259,17 +255,6 @@ def _check_running(server: subprocess.Popen[bytes], database: OpenDatabase | Non
         raise SetupError(
             "The database ended by itself. What was acknowledged is kept: start again."
         )
-
-
-def _chalice_command(arguments: list[str]) -> str | None:
-    """Return the Chalice command that the arguments name."""
-    words = iter(arguments)
-    for word in words:
-        if word == "--project-dir":
-            next(words, None)
-        elif not word.startswith("-"):
-            return word
-    return None
 
 
 def _port_option(arguments: list[str]) -> str | None:

@@ -41,8 +41,8 @@ STAND_INS = {
         "DistributionDomain": "d1.cloudfront.example",
         "SitesDistributionDomain": "d2.cloudfront.example",
         "SiteHostsSetting": "cloudfront:D2/cg_1/d2.cloudfront.example",
-        "ChatFunctionUrl": "https://chat.lambda-url.eu-central-1.on.aws/",
     },
+    "chat": {"ChatFunctionUrl": "https://chat.lambda-url.eu-central-1.on.aws/"},
 }
 """Stacks that moto makes instead of the real ones.
 
@@ -90,6 +90,7 @@ def stand_in(stack: str) -> str:
         outputs["BaseUrl"]["Value"] = {
             "Fn::If": ["HasDomain", {"Fn::Sub": "https://${Domain}"}, STAND_INS[stack]["BaseUrl"]]
         }
+    domain = {"Ref": "Domain"} if "Domain" in real["Parameters"] else ""
     parameter = {
         "Type": "AWS::SSM::Parameter",
         "Properties": {
@@ -104,7 +105,7 @@ def stand_in(stack: str) -> str:
                 name: {key: about[key] for key in ("Type", "Default") if key in about}
                 for name, about in real["Parameters"].items()
             },
-            "Conditions": {"HasDomain": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Domain"}, ""]}]}},
+            "Conditions": {"HasDomain": {"Fn::Not": [{"Fn::Equals": [domain, ""]}]}},
             "Resources": {"Given": parameter},
             "Outputs": outputs,
         }
@@ -194,15 +195,14 @@ class QuickChalice:
         shutil.rmtree(project, ignore_errors=True)
         (project / ".chalice").mkdir(parents=True)
         shutil.copy(root / "app.py", project)
-        stage_config.write(project, stage, facts, policies.Target(), root)
+        stage_config.write(project / ".chalice", stage, facts, policies.Target(), root)
         return package.Python(sys.executable, (3, 13)), project
 
     def run(
         self, python: Any, project: Path, command: str, *arguments: str, region: str | None = None
     ) -> str:
         stage = arguments[1]
-        file = chalice_state.file_of(project, stage)
-        before = {each["name"]: each for each in json.loads(file.read_text())["resources"]}
+        before = {each["name"]: each for each in chalice_state.read(project, stage)}
         if command == "delete":
             for each in reversed(before.values()):
                 self._delete(each)
@@ -214,7 +214,7 @@ class QuickChalice:
         for name in policies.FUNCTIONS:
             after += self._function(stage, name, own, zipped.read_bytes(), project, before)
         after.append(self._api(stage, before.get("rest_api")))
-        chalice_state.put_into(project, stage, after)
+        chalice_state.write(project, stage, after)
         return "Creating\nUpdating"
 
     def _function(
@@ -334,7 +334,7 @@ def new_checkout(root: Path) -> Path:
     shutil.copy(package.ROOT / ".chalice" / "config.json", root / ".chalice")
     (root / "app.py").write_text("app = 1\n")
     (root / "requirements.txt").write_text("chalice==1.34.0\n")
-    (root / ".gitignore").write_text("build/\n")
+    shutil.copy(package.ROOT / ".gitignore", root)
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     commit(root)
     return root

@@ -19,6 +19,8 @@ POLL_SECONDS = 3.0
 REVIEW = "REVIEW_IN_PROGRESS"
 """Status of a stack that has only a change set which was never executed."""
 COMPLETE = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"}
+COMPARABLE = {*COMPLETE, "UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_FAILED"}
+"""Statuses in which CloudFormation can look for drift (user guide, Detect drift on a stack)."""
 NEVER_CREATED = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
 """Statuses of a stack whose creation failed. Such a stack can only be deleted."""
 STUCK = {
@@ -78,7 +80,7 @@ class Stack:
         """Set the name and region of the stack."""
         self.name = stacks.stack_name(self.stage, self.stack)
         self.region = stacks.region_of(self.stack, self.account.region)
-        self._client = self.account.client("cloudformation", self.region)
+        self.client = self.account.client("cloudformation", self.region)
         self._change_set = f"deploy-{uuid4().hex}"
 
     def outputs(self) -> dict[str, str] | None:
@@ -87,6 +89,11 @@ class Stack:
         if found is None or found["StackStatus"] in {REVIEW, *NEVER_CREATED}:
             return None
         return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())}
+
+    def can_be_compared(self) -> bool:
+        """Whether CloudFormation can look for drift: the stack exists and is not changing."""
+        found = self._found()
+        return found is not None and found["StackStatus"] in COMPARABLE
 
     def parameters(self) -> dict[str, str]:
         """Return the stack's current parameters; secrets are masked with asterisks."""
@@ -123,7 +130,7 @@ class Stack:
             raise
         if changes is not None:
             before = self._event_ids()
-            self._client.execute_change_set(StackName=self.name, ChangeSetName=self._change_set)
+            self.client.execute_change_set(StackName=self.name, ChangeSetName=self._change_set)
             status = self._wait_until_stable(before)
             if status not in COMPLETE:
                 msg = f"The stack {self.name} is {status}: {self._failure(before)}"
@@ -143,7 +150,7 @@ class Stack:
             return False
         before = self._event_ids()
         # A deleted stack can be described only by its id.
-        self._client.delete_stack(StackName=found["StackId"])
+        self.client.delete_stack(StackName=found["StackId"])
         status = self._wait_until_stable(before, found["StackId"])
         if status not in {None, "DELETE_COMPLETE"}:
             msg = f"The stack {self.name} is {status}: {self._failure(before)}"
@@ -161,7 +168,7 @@ class Stack:
 
     def _found(self, name: str | None = None) -> dict[str, Any] | None:
         try:
-            answer = self._client.describe_stacks(StackName=name or self.name)
+            answer = self.client.describe_stacks(StackName=name or self.name)
         except ClientError as error:
             if code(error) == "ValidationError":  # "Stack with id … does not exist"
                 return None
@@ -200,7 +207,7 @@ class Stack:
             body = stacks.with_literal_names(body, {**parameters, **place})
         taken = self._template_parameters(body)
         kept = (self.parameters().keys() if update else set()) - parameters.keys()
-        self._client.create_change_set(
+        self.client.create_change_set(
             StackName=self.name,
             ChangeSetName=self._change_set,
             ChangeSetType="UPDATE" if update else "CREATE",
@@ -213,7 +220,7 @@ class Stack:
             ],
         )
         while True:
-            made = self._client.describe_change_set(
+            made = self.client.describe_change_set(
                 StackName=self.name, ChangeSetName=self._change_set
             )
             if made["Status"] == "CREATE_COMPLETE":
@@ -232,7 +239,7 @@ class Stack:
         The change set's own reason has no details.
         """
         try:
-            found = self._client.describe_events(
+            found = self.client.describe_events(
                 StackName=self.name, ChangeSetName=self._change_set, Filters={"FailedEvents": True}
             )
         except ClientError:
@@ -245,7 +252,7 @@ class Stack:
 
     def _template_parameters(self, body: str) -> set[str]:
         """Return the names of a template's parameters."""
-        summary = self._client.get_template_summary(TemplateBody=body)
+        summary = self.client.get_template_summary(TemplateBody=body)
         return {each["ParameterKey"] for each in summary.get("Parameters", ())}
 
     def _changes(self, page: dict[str, Any]) -> Iterator[Change]:
@@ -260,16 +267,16 @@ class Stack:
                 )
             if "NextToken" not in page:
                 return
-            page = self._client.describe_change_set(
+            page = self.client.describe_change_set(
                 StackName=self.name, ChangeSetName=self._change_set, NextToken=page["NextToken"]
             )
 
     def _discard_change_set(self) -> None:
         """Delete the change set, and the stack if it consists only of that change set."""
         with suppress(ClientError):
-            self._client.delete_change_set(StackName=self.name, ChangeSetName=self._change_set)
+            self.client.delete_change_set(StackName=self.name, ChangeSetName=self._change_set)
         if (found := self._found()) and found["StackStatus"] == REVIEW:
-            self._client.delete_stack(StackName=self.name)
+            self.client.delete_stack(StackName=self.name)
 
     def _wait_until_stable(self, before: set[str], name: str | None = None) -> str | None:
         """Wait until the stack is stable and report its events meanwhile; return its status."""
@@ -291,7 +298,7 @@ class Stack:
     def _events(self, name: str | None = None) -> list[dict[str, Any]]:
         """Return recent events, newest first."""
         try:
-            answer = self._client.describe_stack_events(StackName=name or self.name)
+            answer = self.client.describe_stack_events(StackName=name or self.name)
         except ClientError:
             return []
         events: list[dict[str, Any]] = answer["StackEvents"]

@@ -1,21 +1,16 @@
-"""Objects in a stage's bucket that deployments read and write, with conditional writes."""
+"""Objects in a stage's bucket that deployments read and write: the lock and the releases."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-import click
 from botocore.exceptions import ClientError
 
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.errors import code
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Record = TypeVar("Record", bound="DataclassInstance")
 MISSING = {"404", "NoSuchKey"}
 CONFLICTS = {"412", "PreconditionFailed", "409", "ConditionalRequestConflict"}
 """Error codes of a refused conditional write.
@@ -24,10 +19,12 @@ With ``If-Match``, a deleted object counts as missing (S3 user guide, Conditiona
 """
 
 
-def as_record(found: Mapping[str, Any], kind: type[Record]) -> Record:
-    """Return stored JSON as a record, without fields that a newer version has added."""
-    known = {each.name for each in fields(kind)}
-    return kind(**{name: value for name, value in found.items() if name in known})
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of an object, with its metadata."""
+
+    id: str
+    metadata: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +44,6 @@ class Store:
             raise
         return answer["Body"].read(), answer["ETag"]
 
-    def get_json(self, key: str) -> Any:  # noqa: ANN401  JSON
-        """Return an object's JSON; None if the object does not exist."""
-        found = self.get(key)
-        return found and json.loads(found[0])
-
-    def get_record(self, key: str, kind: type[Record]) -> Record | None:
-        """Return an object's JSON as a record; None if the object does not exist."""
-        found = self.get_json(key)
-        return None if found is None else as_record(found, kind)
-
-    def put_json(self, key: str, value: object) -> None:
-        """Store JSON under a key."""
-        self.put_if(key, value)
-
     def put_if(self, key: str, value: object, **condition: str) -> str | None:
         """Store JSON if ``IfMatch`` or ``IfNoneMatch`` holds; return its ETag, or None if not."""
         body = json.dumps(value, indent=2).encode()
@@ -75,21 +58,6 @@ class Store:
             raise
         return str(answer["ETag"])
 
-    def upload(self, key: str, path: Path) -> None:
-        """Store a file under a key."""
-        self._s3.upload_file(
-            str(path), self.bucket, key, ExtraArgs={"ExpectedBucketOwner": self.account.id}
-        )
-
-    def download(self, key: str, path: Path) -> None:
-        """Write an object into a file."""
-        found = self.get(key)
-        if found is None:
-            msg = f"s3://{self.bucket}/{key} is missing."
-            raise click.ClickException(msg)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(found[0])
-
     def delete(self, key: str, **condition: str) -> None:
         """Delete an object if it exists; with ``IfMatch``, only that version."""
         try:
@@ -98,13 +66,34 @@ class Store:
             if code(error) not in CONFLICTS | MISSING:
                 raise
 
-    def folders(self, prefix: str) -> list[str]:
-        """Return the names directly below a prefix that ends with a slash, in order."""
-        pages = self._s3.get_paginator("list_objects_v2").paginate(
-            Prefix=prefix, Delimiter="/", **self._where
-        )
-        found = [each["Prefix"] for page in pages for each in page.get("CommonPrefixes", ())]
-        return [name.removeprefix(prefix).rstrip("/") for name in found]
+    def upload(self, key: str, path: Path, metadata: Mapping[str, str]) -> None:
+        """Store a file as the newest version of an object."""
+        about = {"ExpectedBucketOwner": self.account.id, "Metadata": dict(metadata)}
+        self._s3.upload_file(str(path), self.bucket, key, ExtraArgs=about)
+
+    def versions(self, key: str) -> list[Version]:
+        """Return the versions of an object, newest first."""
+        pages = self._s3.get_paginator("list_object_versions").paginate(Prefix=key, **self._where)
+        found = [each for page in pages for each in page.get("Versions", ())]
+        return [
+            Version(
+                each["VersionId"],
+                self._s3.head_object(Key=key, VersionId=each["VersionId"], **self._where)[
+                    "Metadata"
+                ],
+            )
+            for each in found
+        ]
+
+    def download(self, key: str, version: str, path: Path) -> None:
+        """Write a version of an object into a file."""
+        about = {"VersionId": version, "ExpectedBucketOwner": self.account.id}
+        self._s3.download_file(self.bucket, key, str(path), ExtraArgs=about)
+
+    def promote(self, key: str, version: str) -> None:
+        """Make a copy of a version the newest version."""
+        source = {"Bucket": self.bucket, "Key": key, "VersionId": version}
+        self._s3.copy_object(Key=key, CopySource=source, **self._where)
 
     @property
     def _s3(self) -> Any:  # noqa: ANN401  boto3's own

@@ -28,8 +28,8 @@ def existing(account: Account, stage: str, prefix: str) -> list[str]:
     return [name for name in names(stage, prefix) if _about(client, name)]
 
 
-def protect(account: Account, stage: str, prefix: str, progress: Progress) -> None:
-    """Enable recovery, deletion protection and time-to-live for every table.
+def require(account: Account, stage: str, prefix: str) -> dict[str, dict[str, Any]]:
+    """Return the description of every table by its name.
 
     Raises:
         click.ClickException: a table is missing, or is still being restored.
@@ -43,6 +43,17 @@ def protect(account: Account, stage: str, prefix: str, progress: Progress) -> No
             f"{len(TABLES)} tables are active, or give the --table-prefix of others."
         )
         raise click.ClickException(msg)
+    return found
+
+
+def protect(account: Account, stage: str, prefix: str, progress: Progress) -> None:
+    """Enable recovery, deletion protection and time-to-live for every table.
+
+    Raises:
+        click.ClickException: a table is missing, or is still being restored.
+    """
+    client = account.client("dynamodb")
+    found = require(account, stage, prefix)
     for name, row in zip(found, TABLES.values(), strict=True):
         if not found[name].get("DeletionProtectionEnabled"):
             client.update_table(TableName=name, DeletionProtectionEnabled=True)

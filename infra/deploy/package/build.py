@@ -5,6 +5,7 @@ version that Lambda's current images have. This module then corrects or refuses 
 ``chalice(..., "deploy")`` in that copy deploys the same zip.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import click
@@ -101,6 +103,7 @@ def build(
     )
     resolved = _resolve(builder, project)
     _chalice_package(builder, project, stage, out.resolve())
+    _substitute(out / "sam.json")
     _drop_unused(package)
     _add_bytecode(builder, package)
     target = zipcheck.Target(builder.version, MACHINES[architecture])
@@ -126,13 +129,18 @@ def prepare(
     """
     builder = environment(find_python(python), root / "build", root / "requirements.txt")
     project = _copy(root, project_of(stage, root))
-    stage_config.write(project, stage, facts, policies.Target(), root)
+    stage_config.write(project / ".chalice", stage, facts, policies.Target(), root)
     return builder, project
 
 
 def project_of(stage: str, root: Path = ROOT) -> Path:
     """Return the path of the copy of the project for a stage."""
     return root / "build" / f"project-{stage}"
+
+
+def output_of(stage: str, root: Path = ROOT) -> Path:
+    """Return the folder of a stage's zip and template."""
+    return root / "build" / "package" / stage
 
 
 def find_python(wanted: str | None = None, exactly: tuple[int, int] | None = None) -> Python:
@@ -191,10 +199,13 @@ def environment(python: Python, work: Path, requirements: Path) -> Python:
     """
     venv = environment_of(python, work)
     inside = Python(str(venv / "bin" / "python"), python.version)
-    if _version(inside.path) != python.version:
-        _print_to_stderr(f"Making {venv} with {python.path}.")
-        _run(python, "-m", "venv", "--clear", str(venv))
-    _pip(inside, "install", "--quiet", PIP, "-r", str(requirements))
+    work.mkdir(parents=True, exist_ok=True)
+    with venv.with_name(f"{venv.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Packaging of another stage may use it.
+        if _version(inside.path) != python.version:
+            _print_to_stderr(f"Making {venv} with {python.path}.")
+            _run(python, "-m", "venv", "--clear", str(venv))
+        _pip(inside, "install", "--quiet", PIP, "-r", str(requirements))
     return inside
 
 
@@ -270,6 +281,24 @@ def _chalice_package(python: Python, project: Path, stage: str, out: Path) -> No
         raise PackageError(msg)
 
 
+def _substitute(template: Path) -> None:
+    """Have CloudFormation replace the placeholders of the policies.
+
+    Chalice copies them as plain texts.
+    """
+
+    def substituted(node: Any) -> Any:  # noqa: ANN401  JSON
+        if isinstance(node, str):
+            return {"Fn::Sub": node} if "${AWS::" in node else node
+        if isinstance(node, list):
+            return [substituted(each) for each in node]
+        if isinstance(node, dict) and node.keys() != {"Fn::Sub"}:
+            return {name: substituted(each) for name, each in node.items()}
+        return node
+
+    template.write_text(json.dumps(substituted(json.loads(template.read_text())), indent=2))
+
+
 def _drop_unused(package: Path) -> None:
     """Remove libraries' data for AWS services and languages that the project does not use."""
     whole = package.with_suffix(".whole.zip")
@@ -330,26 +359,3 @@ def _why(command: str, printed: str) -> str:
 
 def _print_to_stderr(text: str) -> None:
     click.echo(text, err=True)
-
-
-@click.command()
-@click.option("--stage", default="dev", show_default=True, help="As in .chalice/config.json.")
-@click.option("--out", type=click.Path(path_type=Path), default="build/package", show_default=True)
-@click.option("--python", help="The Python to package with. Default: the first fitting one found.")
-@click.option(
-    "--architecture",
-    type=click.Choice(stage_config.ARCHITECTURES),
-    help="Default: the stage's in .chalice/config.json.",
-)
-def main(stage: str, out: Path, python: str | None, architecture: str | None) -> None:
-    """Build the Lambda zip and its template, check them and list the largest parts."""
-    package = build(stage, out, python, facts=stage_config.StageFacts(architecture=architecture))
-    size = package.zip.stat().st_size / zipcheck.MIB
-    click.echo(f"{package.zip}: {size:.1f} MiB. The largest parts, in KiB:")
-    click.echo(f"{'':40} {'zipped':>8} {'unpacked':>8}")
-    for name, packed, unpacked in zipcheck.largest(package.zip):
-        click.echo(f"{name:40} {packed / 1024:8.0f} {unpacked / 1024:8.0f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,36 +1,40 @@
 """The CloudFormation stacks of a stage: their names, places and templates (ADR 35).
 
-They are deployed in this order, with ``chalice deploy`` between the second and the third. An
-optional parameter may be left out or empty. All other names are derived from the stage.
+They are deployed in this order, with ``chalice deploy`` between the first and the second. A stage
+without an edge has neither ``edge-global`` nor ``edge``. An optional parameter may be left out or
+empty. All other names are derived from the stage.
 
 ======================  =======================================================================
 stack and region        parameters and outputs
 ======================  =======================================================================
-``data``                Parameters: Stage; TablePrefix ("workspace").
+``data``                Parameters: Stage; TablePrefix ("workspace"). The operator's choices,
+                        which the other stacks receive: Domain, HostedZoneId, SitesDomain,
+                        SitesHostedZoneId, AlarmEmail, TablesInUse, Edge ("true").
                         Outputs: BucketName; EdgeSecretArn, a secret that AWS generates, for
                         ``EDGE_SECRET`` and the stack ``edge``; LlmKeySecretArn, a secret without
-                        a value until the operator stores a key of the model provider;
-                        ReleasesPrefix and StatePrefix, prefixes in the bucket of the releases
-                        and of Chalice's record of its deployment.
+                        a value until the operator stores a key of the model provider; Choices,
+                        which changes with the choices.
 ``backups``             Parameters: Stage, BucketName; TablePrefix ("workspace"), the tables that
                         the functions use; optional: BackupRegion, where a second vault is.
                         Outputs: RoleArn, the role of AWS Backup, also for restorations.
+``chat``                Parameters: Stage.
+                        Outputs: ChatFunctionUrl, the URL of the chat's function. With an edge, it
+                        answers 403 without the secret.
 ``edge-global``         Parameters: Stage; optional: Domain, HostedZoneId, SitesDomain,
 (always us-east-1)      SitesHostedZoneId. Without a hosted zone, the domain's owner must
                         create the DNS record that the stack's events name. The stack waits
                         for it.
                         Outputs: WebAclArn; CertificateArn with a Domain; SitesCertificateArn with
                         a SitesDomain.
-``edge``                Parameters: Stage, ApiId, ApiStage, BucketName, EdgeSecret (its value;
-                        NoEcho), EdgeSecretVersion (the value's id in Secrets Manager); optional:
-                        WebAclArn, Domain, CertificateArn, HostedZoneId, SitesDomain,
-                        SitesCertificateArn, SitesHostedZoneId.
+``edge``                Parameters: Stage, ApiId, ApiStage, ChatFunctionUrl, BucketName,
+                        EdgeSecret (its value; NoEcho), EdgeSecretVersion (the value's id in
+                        Secrets Manager); optional: WebAclArn, Domain, CertificateArn,
+                        HostedZoneId, SitesDomain, SitesCertificateArn, SitesHostedZoneId.
                         Outputs: BaseUrl, for ``PUBLIC_URL``; DistributionId; DistributionDomain,
                         the target of the Domain's record; SitesDistributionDomain, the target
                         of the record of ``*.<SitesDomain>``, with a SitesDomain;
-                        SiteHostsSetting, for ``SITE_HOSTS``; ChatFunctionUrl, which answers 403
-                        without the secret; EdgeSecretVersion, as given: the secret that the edge
-                        sends.
+                        SiteHostsSetting, for ``SITE_HOSTS``; EdgeSecretVersion, as given: the
+                        secret that the edge sends.
 ``alarms``              Parameters: Stage, ApiStage; TablePrefix ("workspace"); ApiName
                         ("workspace-api"); optional: AlarmEmail (AWS asks it to confirm),
                         MonthlyBudget (USD; of the whole account).
@@ -51,7 +55,7 @@ from infra.deploy.stacks import alarms as alarms_stack
 from infra.deploy.stacks import backups as backups_stack
 from infra.deploy.stacks import data as data_stack
 
-STACKS = ("data", "backups", "edge-global", "edge", "alarms")
+STACKS = ("data", "backups", "chat", "edge-global", "edge", "alarms")
 """In the order of deployment. They are deleted in reverse order."""
 GLOBAL_REGION = "us-east-1"
 """CloudFront requires this region for certificates and WAF rules (ACM and WAF developer guides)."""

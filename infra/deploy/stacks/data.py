@@ -10,8 +10,21 @@ from chalicelib.engine.tables import TABLES, Row
 from infra.deploy.names import function_name
 from infra.deploy.policies import FUNCTIONS
 
-RELEASES = "releases/"
-STATE = "state/"
+CHOICES = {
+    "Domain": "",
+    "HostedZoneId": "",
+    "SitesDomain": "",
+    "SitesHostedZoneId": "",
+    "AlarmEmail": "",
+    "BackupRegion": "",
+    "TablesInUse": "workspace",
+    "Edge": "true",
+}
+"""Parameters with the operator's choices, and their defaults.
+
+CloudFormation keeps the value of a parameter that a deployment does not give. This stack is the
+first that a deployment changes, and ``destroy`` keeps it. The other stacks receive these values.
+"""
 LOG_DAYS = 90
 """Days that logs are kept, as long as the audit log. They contain no personal data."""
 KEPT_DAYS = 35
@@ -37,6 +50,7 @@ def template() -> dict[str, Any]:
                 # The bucket's name contains the stage.
                 "AllowedPattern": "[a-z][a-z0-9-]{0,15}",
             },
+            **{name: {"Type": "String", "Default": value} for name, value in CHOICES.items()},
         },
         "Resources": {
             **{f"{name.title()}Table": table(name, row) for name, row in TABLES.items()},
@@ -58,8 +72,8 @@ def template() -> dict[str, Any]:
             "BucketName": {"Value": {"Ref": "Bucket"}},
             "EdgeSecretArn": {"Value": {"Ref": "EdgeSecret"}},
             "LlmKeySecretArn": {"Value": {"Ref": "LlmKeySecret"}},
-            "ReleasesPrefix": {"Value": RELEASES},
-            "StatePrefix": {"Value": STATE},
+            # CloudFormation stores parameters only together with a change, such as of an output.
+            "Choices": {"Value": {"Fn::Join": [";", [{"Ref": name} for name in CHOICES]]}},
         },
     }
 

@@ -6,6 +6,7 @@ are the same in both, so the document's version is replaced.
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,6 +19,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.common_models import CloudFormationModel
 from moto.core.responses import BaseResponse
 from moto.moto_server import werkzeug_app
+from moto.s3.models import FakeBucket
 from moto.secretsmanager.models import secretsmanager_backends
 
 from infra.local import moto_server
@@ -77,6 +79,36 @@ def follow_change_sets() -> None:
     ChangeSet.apply, Stack.has_parameters = applied, has_parameters
     # An empty change set is one that failed; moto has that, too, but refuses to make one.
     CloudFormationResponse._validate_different_update = lambda *_: None
+
+
+def keep_versions() -> None:
+    """Have the buckets of moto's stacks keep versions."""
+    create = FakeBucket.create_from_cloudformation_json.__func__
+
+    def created(
+        cls: Any, resource_name: str, cloudformation_json: Any, *rest: Any, **more: Any
+    ) -> Any:
+        bucket = create(cls, resource_name, cloudformation_json, *rest, **more)
+        versioning = cloudformation_json["Properties"].get("VersioningConfiguration", {})
+        bucket.versioning_status = versioning.get("Status")
+        return bucket
+
+    FakeBucket.create_from_cloudformation_json = classmethod(created)
+
+
+def find_no_drift() -> None:
+    """Have moto's stacks be as their templates say."""
+    answers = {
+        "DetectStackDrift": "<StackDriftDetectionId>1</StackDriftDetectionId>",
+        "DescribeStackDriftDetectionStatus": (
+            "<DetectionStatus>DETECTION_COMPLETE</DetectionStatus>"
+        ),
+        "DescribeStackResourceDrifts": "<StackResourceDrifts/>",
+    }
+    for action, answer in answers.items():
+        body = f"<{action}Response><{action}Result>{answer}</{action}Result></{action}Response>"
+        method = re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower()
+        setattr(CloudFormationResponse, method, lambda _, body=body: body)
 
 
 class SecretResource(CloudFormationModel):
@@ -173,6 +205,8 @@ def main() -> None:
     accept_swagger()
     follow_change_sets()
     record_calls_of_chalice()
+    keep_versions()
+    find_no_drift()
     stock = werkzeug_app.DomainDispatcherApplication
     moto_server.DomainDispatcherApplication = lambda *a, **k: with_more(stock(*a, **k))
     moto_server.main()

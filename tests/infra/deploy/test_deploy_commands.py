@@ -14,16 +14,16 @@ from infra.deploy import commands, deployed_stage, destruction, doctor, publishe
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Change
 from infra.deploy.deployment import Deployment, DeployOptions
-from infra.deploy.operator_choices import OperatorChoices
 from infra.deploy.smoke import Check
 from infra.operator.admin import connect
 from tests.infra.conftest import REGION
 
-RESULT = {
+RESULT: dict[str, Any] = {
     "stage": "dev",
     "apiUrl": "https://a.execute-api.eu-central-1.amazonaws.com/dev/",
     "chatUrl": "https://c.lambda-url.eu-central-1.on.aws/",
     "baseUrl": "https://d1.cloudfront.example",
+    "distributionId": "D1",
     "records": [],
     "stopped": [],
 }
@@ -77,8 +77,7 @@ class TestDeploy:
         assert (status, printed) == (0, RESULT | {"smoke": "ok"})
         assert said.splitlines()[-1] == "https://d1.cloudfront.example"
         (given,) = wanted
-        assert {name for name, value in given.choices.items() if value is not None} == {"domain"}
-        assert OperatorChoices(domain="old.example").changed(given.choices) == OperatorChoices()
+        assert given.choices == {"Domain": ""}
         assert targets[0].origins == (RESULT["apiUrl"], RESULT["chatUrl"])
 
     def test_deploy_fails_if_the_smoke_test_fails(
@@ -197,6 +196,39 @@ class TestDeploy:
         assert (status, printed) == (1, None)
         assert "Nobody is there to be asked. Give --yes." in said
 
+    def test_deploy_without_an_edge_prints_the_url_of_the_chat(
+        self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
+    ) -> None:
+        monkeypatch.setitem(RESULT, "distributionId", None)
+        monkeypatch.setitem(RESULT, "baseUrl", RESULT["apiUrl"].rstrip("/"))
+        targets = self.look(monkeypatch, ok=True)
+        status, _, said = run(commands.deploy, "--stage", "dev", "--yes", "--no-edge")
+        assert (status, wanted[0].choices) == (0, {"Edge": "false"})
+        assert f"Chat: {RESULT['chatUrl']}" in said
+        chat_url = RESULT["chatUrl"].rstrip("/")
+        assert targets == [smoke.Target(RESULT["baseUrl"], chat_url=chat_url)]
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (("--yes",), "2 resources were changed outside of CloudFormation"),
+            ((), "Nobody is there to be asked. Give --yes."),
+            (("--yes", "--accept-drift"), None),
+        ],
+    )
+    def test_deploy_continues_with_drift_only_if_it_is_accepted(
+        self, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str | None
+    ) -> None:
+        def deploy(deployment: Deployment, _: DeployOptions) -> dict[str, Any]:
+            deployment.accept_drift(["a", "b"])
+            return dict(RESULT)
+
+        monkeypatch.setattr(Deployment, "deploy", deploy)
+        self.look(monkeypatch, ok=True)
+        status, _, printed = run(commands.deploy, "--stage", "dev", *options)
+        assert status == (1 if said else 0)
+        assert said is None or said in printed
+
     def test_deploy_reports_missing_requirements_first(
         self, monkeypatch: pytest.MonkeyPatch, wanted: list[DeployOptions]
     ) -> None:
@@ -207,7 +239,7 @@ class TestDeploy:
         assert "It is another's." in said
 
 
-def test_rollback_without_an_edge_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rollback_without_a_base_url_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     back = RESULT | {"baseUrl": None}
     monkeypatch.setattr(Deployment, "rollback", lambda *_, **__: dict(back))
     status, printed, said = run(commands.rollback, "--stage", "dev")
@@ -298,7 +330,10 @@ class TestSmoke:
             yield Check("health", ok=True, why="")
 
         monkeypatch.setattr(smoke, "run", look)
-        monkeypatch.setattr(deployed_stage, "addresses", lambda _: ("https://a.example", ("o",)))
+        found = {"baseUrl": "https://a.example", "distributionId": "E1"}
+        monkeypatch.setattr(
+            deployed_stage, "addresses", lambda _: {**found, "apiUrl": "o", "chatUrl": None}
+        )
         monkeypatch.setattr(deployed_stage, "edge_secret", lambda _: "of the edge")
         status, printed, said = run(commands.smoke, "--stage", "dev", "--key", "k")
         assert (status, printed["url"]) == (0, "https://a.example")

@@ -49,6 +49,16 @@ def clone(folder: Path) -> Path:
     return folder
 
 
+CHALICE = str(Path(sys.executable).with_name("chalice"))
+
+
+def run(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a clone, and require its success."""
+    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 @dataclass
 class Deployments:
     """The results of a deployment from one clone, then from another."""
@@ -60,6 +70,10 @@ class Deployments:
     apis: list[str]
     said: list[str]
     """The progress messages of the second deployment."""
+    fresh: Path
+    """A clone that has deployed nothing."""
+    zipped: bytes
+    """The zip of the second deployment."""
 
     def variables(self, function: str) -> dict[str, str]:
         about = self.aws.client("lambda").get_function_configuration(FunctionName=function)
@@ -81,11 +95,11 @@ class Deployments:
 def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployments]:
     with moto() as address, pytest.MonkeyPatch.context() as patch:
         aws = connected(address, patch)
-        one, two = (clone(tmp_path_factory.mktemp("machine") / "x") for _ in range(2))
+        one, two, fresh = (clone(tmp_path_factory.mktemp("machine") / "x") for _ in range(3))
         # Installing the packager twice more would take minutes and show nothing.
         work = package.ROOT / "build"
         made = package.environment(package.find_python(), work, package.ROOT / "requirements.txt")
-        for root in (one, two):
+        for root in (one, two, fresh):
             (root / "build").mkdir()
             package.environment_of(made, root / "build").symlink_to(
                 package.environment_of(made, work)
@@ -94,7 +108,11 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
         aws.said.clear()
         second = aws.deployment(two).deploy(DeployOptions("dev"))
         python = package.find_python().path
-        yield Deployments(aws, two, python, [first, second], aws.apis(), list(aws.said))
+        zipped = (package.output_of("dev", two) / "deployment.zip").read_bytes()
+        assert {aws.code_of(function) for function in (API, JOBS, CHAT)} == {zipped}
+        yield Deployments(
+            aws, two, python, [first, second], aws.apis(), list(aws.said), fresh, zipped
+        )
 
 
 @pytest.fixture(scope="module")
@@ -160,10 +178,8 @@ def test_a_second_run_replaces_no_resource(deployments: Deployments) -> None:
     assert len([line for line in deployments.said if line.startswith("  Updating")]) >= 4
 
 
-def test_functions_have_the_checked_zip_and_its_runtime(deployments: Deployments) -> None:
-    zipped = (deployments.clone / "build" / "package" / "deployment.zip").read_bytes()
+def test_functions_have_the_runtime_of_the_zip(deployments: Deployments) -> None:
     for function in (API, JOBS, CHAT):
-        assert deployments.aws.code_of(function) == zipped
         about = deployments.aws.client("lambda").get_function_configuration(FunctionName=function)
         assert about["Runtime"] == "python{}.{}".format(*package.find_python().version)
 
@@ -199,10 +215,10 @@ def test_jobs_are_run_every_minute(deployments: Deployments) -> None:
 
 
 def test_function_url_streams_for_requests_from_the_edge(deployments: Deployments) -> None:
-    """boto3 creates the resources of the edge stack that moto supports."""
+    """boto3 creates the resources of the chat's stack, because moto's CloudFormation cannot."""
     from cfnlint.decode import cfn_yaml
 
-    resources = cfn_yaml.loads((stacks._FOLDER / "edge.yaml").read_text())["Resources"]
+    resources = cfn_yaml.loads((stacks._FOLDER / "chat.yaml").read_text())["Resources"]
     url, client = resources["ChatUrl"]["Properties"], deployments.aws.client("lambda")
     made = client.create_function_url_config(
         FunctionName=CHAT, AuthType=url["AuthType"], InvokeMode=url["InvokeMode"]
@@ -255,10 +271,59 @@ def test_the_deployed_zip_streams_a_chat(
     assert [said[0]["type"], said[1]["type"], said[-1]["type"]] == ["start", "chunk", "done"]
 
 
+def test_plain_chalice_updates_the_code_of_a_configured_stage(deployments: Deployments) -> None:
+    fresh, before = deployments.fresh, deployments.aws.code_of(API)
+    done = run(fresh, sys.executable, "-m", "infra", "configure", "--stage", "dev")
+    assert json.loads(done.stdout)["folder"] == str(fresh / ".chalice" / "dev")
+    assert run(fresh, "git", "status", "--porcelain").stdout == ""
+    url = run(fresh, CHALICE, "url", "--stage", "dev").stdout.strip()
+    (api,) = deployments.aws.apis()
+    assert url.startswith(f"https://{api}.execute-api.{REGION}.")
+    with (fresh / "chalicelib" / "__init__.py").open("a") as module:
+        module.write("# Changed.\n")
+    done = run(fresh, CHALICE, "deploy", "--stage", "dev")
+    assert f"Rest API URL: {url}" in done.stdout
+    assert f"Lambda ARN: arn:aws:lambda:{REGION}:123456789012:function:{API}" in done.stdout
+    assert deployments.aws.apis() == [api]
+    assert deployments.aws.code_of(API) == deployments.aws.code_of(CHAT) != before
+    answers = deployments.aws.client("apigateway").get_gateway_responses(restApiId=api)
+    assert "MISSING_AUTHENTICATION_TOKEN" in {each["responseType"] for each in answers["items"]}
+
+
+def test_plain_chalice_packages_the_checked_zip_with_the_stages_settings(
+    deployments: Deployments,
+) -> None:
+    run(deployments.clone, CHALICE, "package", "--stage", "dev", "out")
+    out = deployments.clone / "out"
+    template = json.loads((out / "sam.json").read_text())
+    variables = template["Resources"]["APIHandler"]["Properties"]["Environment"]["Variables"]
+    assert variables["PUBLIC_URL"] == deployments.results[1]["baseUrl"]
+    assert (out / "deployment.zip").read_bytes() == (
+        deployments.clone / "build" / "package" / "dev" / "deployment.zip"
+    ).read_bytes()
+
+
+def test_two_stages_can_be_packaged_at_once() -> None:
+    command = [sys.executable, "-m", "infra", "package", "--stage"]
+    running = {
+        stage: subprocess.Popen(
+            [*command, stage], cwd=package.ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        for stage in ("dev", "prod")
+    }
+    for stage, process in running.items():
+        _, said = process.communicate()
+        assert process.returncode == 0, said
+        function = json.loads((package.output_of(stage) / "sam.json").read_text())["Resources"][
+            "APIHandler"
+        ]
+        assert function["Properties"]["Environment"]["Variables"]["STAGE"] == stage
+
+
 def test_deleted_application_can_be_redeployed_to_its_data(
     deployments: Deployments, task: Path, behind: dict[str, str], token: str
 ) -> None:
-    deployment, code = deployments.aws.deployment(deployments.clone), deployments.aws.code_of(API)
+    deployment = deployments.aws.deployment(deployments.clone)
     left = destroy(deployment, break_lock=False, with_data=False)
     assert "AWS::DynamoDB::Table workspace-dev-content" in left["kept"]
     assert deployments.aws.apis() == []
@@ -270,7 +335,7 @@ def test_deleted_application_can_be_redeployed_to_its_data(
     result = deployment.rollback(release, break_lock=False, python=None)
     assert result["release"] == release
     assert deployments.aws.apis() == [result["apiId"]]
-    assert deployments.aws.code_of(API) == code
+    assert deployments.aws.code_of(API) == deployments.zipped
     with Lambda(task, deployments.python, deployments.variables(API)) as again:
         status, data = again.call("GET", "/api/workspaces/list", token=token, **behind)
     assert (status, [w["name"] for w in data["workspaces"]]) == (200, ["Bakery"])

@@ -1,6 +1,5 @@
 """The state of a stage that was deployed twice, from two machines."""
 
-import io
 import json
 import tarfile
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from tests.infra.conftest import Aws, commit, connected, moto, new_checkout, qui
 pytestmark = pytest.mark.slow
 BUCKET = "workspace-dev-123456789012-eu-central-1"
 API, JOBS, CHAT = "workspace-api-dev", "workspace-api-dev-run-jobs", "workspace-api-dev-chat-stream"
-STACKS = ("data", "backups", "edge-global", "edge", "alarms")
+STACKS = ("data", "backups", "chat", "edge-global", "edge", "alarms")
 
 
 @dataclass
@@ -62,7 +61,7 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
         quick_chalice(aws, patch)
         one, two = (new_checkout(tmp_path_factory.mktemp("machine") / "x") for _ in range(2))
         commits = commit(one), commit(two, "app = 2\n")
-        wanted = DeployOptions("dev", {"alarm_email": "ops@example.com"})
+        wanted = DeployOptions("dev", {"AlarmEmail": "ops@example.com"})
         first = aws.deployment(one).deploy(wanted)
         deployments = Deployments(aws, first, {}, (list(aws.said), []), commits, {}, two)
         deployments.fresh = deployments.variables(CHAT)
@@ -95,7 +94,7 @@ def test_every_step_is_reported_with_its_duration(deployments: Deployments) -> N
     steps = [line.removesuffix(" …") for line in said if line.endswith(" …")]
     assert [step.split()[0] for step in steps] == [
         "Stack", "Tables", "Vaults", "Stack", "Zip", "Release", "Functions", "Answers", "Search",
-        "Stack", "Stack", "Stack", "Base",
+        "Stack", "Stack", "Stack", "Stack", "Base",
     ]  # fmt: skip
     for step in steps:
         assert any(line.startswith(f"{step}: done in ") for line in said)
@@ -163,14 +162,10 @@ def test_roles_are_pinned_to_region_and_account(deployments: Deployments) -> Non
 
 def test_edge_has_the_api_as_origin_and_the_secret(deployments: Deployments) -> None:
     given = deployments.aws.given("edge").split(";")
-    assert given[:5] == [
-        "dev",
-        deployments.first["apiId"],
-        "dev",
-        BUCKET,
-        deployments.secret("edge-secret"),
-    ]
-    assert given[5].startswith("arn:aws:wafv2:us-east-1:")
+    assert given[:3] == ["dev", deployments.first["apiId"], "dev"]
+    assert given[3] == deployments.first["chatUrl"]
+    assert given[4:6] == [BUCKET, deployments.secret("edge-secret")]
+    assert given[6].startswith("arn:aws:wafv2:us-east-1:")
 
 
 def test_published_settings_contain_no_secret(deployments: Deployments) -> None:
@@ -186,8 +181,9 @@ def test_the_commands_find_the_addresses_the_secret_and_the_release_before(
 ) -> None:
     deployment = deployments.aws.deployment()
     origins = (deployments.second["apiUrl"], deployments.second["chatUrl"])
-    assert deployed_stage.addresses(deployment) == (deployments.second["baseUrl"], origins)
-    assert deployed_stage.edge_secret(deployment) == deployments.secret("edge-secret")
+    target = deployed_stage.smoke_target(deployment, deployed_stage.addresses(deployment))
+    assert (target.url, target.origins) == (deployments.second["baseUrl"], origins)
+    assert (target.edge_secret, target.chat_url) == (deployments.secret("edge-secret"), None)
     assert deployed_stage.earlier_release(deployment) == deployments.first["release"]
 
 
@@ -253,24 +249,28 @@ class TestReleases:
         assert deployments.first["release"].endswith(f"Z-{deployments.commits[0]}")
         assert deployments.second["release"].endswith(f"Z-{deployments.commits[1]}")
         listed = releases.listed(deployments.store)
-        assert {each.id for each in listed} == {
-            deployments.first["release"],
+        assert [each.id for each in listed] == [
             deployments.second["release"],
-        }
-        assert releases.current(deployments.store) == deployments.second["release"]
-        assert not any(each.dirty for each in listed)
+            deployments.first["release"],
+        ]
+        assert [each.commit for each in listed] == list(reversed(deployments.commits))
 
-    def test_release_contains_the_zip_of_the_functions(self, deployments: Deployments) -> None:
-        zipped = deployments.store.get(f"releases/{deployments.second['release']}/deployment.zip")
-        assert zipped
-        assert all(deployments.aws.code_of(function) == zipped[0] for function in (API, JOBS, CHAT))
+    def test_release_contains_the_zip_of_the_functions(
+        self, deployments: Deployments, tmp_path: Path
+    ) -> None:
+        releases.unpack(
+            deployments.store, releases.listed(deployments.store)[0], tmp_path / "project"
+        )
+        (zipped,) = (tmp_path / "project" / ".chalice" / "deployments").glob("*.zip")
+        code = zipped.read_bytes()
+        assert all(deployments.aws.code_of(function) == code for function in (API, JOBS, CHAT))
 
-    def test_releases_contain_no_secret(self, deployments: Deployments) -> None:
+    def test_releases_contain_no_secret(self, deployments: Deployments, tmp_path: Path) -> None:
         kept = b""
-        for release in (deployments.first, deployments.second):
-            found = deployments.store.get(f"releases/{release['release']}/project.tar.gz")
-            assert found
-            with tarfile.open(fileobj=io.BytesIO(found[0])) as tar:
+        for release in releases.listed(deployments.store):
+            archive = tmp_path / "release.tar.gz"
+            deployments.store.download(releases.KEY, release.version, archive)
+            with tarfile.open(archive) as tar:
                 assert ".chalice/policy-chat-stream.json" in tar.getnames()
                 for member in tar:
                     file = tar.extractfile(member)
@@ -284,6 +284,7 @@ def test_the_lock_is_free_again(deployments: Deployments) -> None:
 
 
 def test_files_with_secrets_are_readable_by_their_owner_only(deployments: Deployments) -> None:
-    folder = deployments.checkout / "build" / "project-dev" / ".chalice"
-    assert deployments.secret("edge-secret") in (folder / "config.json").read_text()
-    assert folder.stat().st_mode & 0o077 == 0
+    project = deployments.checkout / "build" / "project-dev" / ".chalice"
+    for folder in (project, deployments.checkout / ".chalice" / "dev"):
+        assert deployments.secret("edge-secret") in (folder / "config.json").read_text()
+        assert folder.stat().st_mode & 0o077 == 0

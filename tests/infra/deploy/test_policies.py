@@ -9,8 +9,7 @@ import pytest
 
 import app as application
 from chalicelib.engine import tables
-from infra.deploy import policies, stage_config
-from infra.deploy.stacks import data as data_stack
+from infra.deploy import lock, policies, releases, stage_config
 
 CONFIG = stage_config.load()
 PLACE = policies.Target("eu-central-1", "123456789012")
@@ -109,7 +108,7 @@ class TestPolicy:
     def test_policy_allows_no_access_to_objects_of_deployments(
         self, stage: str, function: str
     ) -> None:
-        kept = (data_stack.RELEASES + "r1/deployment.zip", data_stack.STATE + "chalice.json")
+        kept = (releases.KEY, lock.KEY)
         for _, resource in allowed(stage, function):
             for key in kept:
                 place = f"arn:aws:s3:::workspace-{stage}-objects/{key}"
@@ -160,7 +159,9 @@ class TestWrite:
     @pytest.fixture
     def project(self, tmp_path: Path) -> Path:
         (tmp_path / ".chalice").mkdir()
-        stage_config.write(tmp_path, "prod", stage_config.StageFacts(), policies.Target())
+        stage_config.write(
+            tmp_path / ".chalice", "prod", stage_config.StageFacts(), policies.Target()
+        )
         return tmp_path
 
     def test_unknown_target_leaves_placeholders(self, project: Path) -> None:
@@ -170,7 +171,7 @@ class TestWrite:
             assert json.loads(text)["Version"] == "2012-10-17"
 
     def test_known_target_sets_region_and_account(self, project: Path) -> None:
-        for file in policies.write(project, "prod", PLACE):
+        for file in policies.write(project / ".chalice", "prod", PLACE):
             text = file.read_text()
             assert "arn:aws:dynamodb:eu-central-1:123456789012:table/" in text
             assert "${AWS::" not in text

@@ -56,7 +56,11 @@ class TestTemplate:
     def test_template_has_the_documented_parameters_and_outputs(self, stack: str) -> None:
         about = (stacks.__doc__ or "").partition(f"``{stack}``  ")[2]
         about = re.split(r"\n(?:``|==)", about)[0]
-        named = set(re.findall(r"\b[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+\b|\bStage\b|\bDomain\b", about))
+        named = set(
+            re.findall(
+                r"\b[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+\b|\b(?:Stage|Domain|Edge|Choices)\b", about
+            )
+        )
         template = TEMPLATES[stack]
         assert named - {"NoEcho"} == {*template["Parameters"], *template["Outputs"]}
 
@@ -340,11 +344,11 @@ class TestSitesDistribution:
 
 class TestOrigins:
     def test_the_chats_url_streams_and_has_both_permissions(self) -> None:
-        (url,) = of_type("edge", "AWS::Lambda::Url").values()
+        (url,) = of_type("chat", "AWS::Lambda::Url").values()
         assert (url["InvokeMode"], url["AuthType"]) == ("RESPONSE_STREAM", "NONE")
         assert "Cors" not in url, "the handler's headers would be sent twice"
         assert filled(url["TargetFunctionArn"], Stage="dev") == function_name("dev", "chat-stream")
-        permissions = of_type("edge", "AWS::Lambda::Permission").values()
+        permissions = of_type("chat", "AWS::Lambda::Permission").values()
         assert {each["Action"] for each in permissions} == {
             "lambda:InvokeFunction",
             "lambda:InvokeFunctionUrl",

@@ -150,7 +150,7 @@ def test_writing_again_replaces_the_former_config(tmp_path: Path) -> None:
     (tmp_path / ".chalice").mkdir()
 
     def write(facts: StageFacts) -> dict[str, Any]:
-        stage_config.write(tmp_path, "dev", facts, policies.Target())
+        stage_config.write(tmp_path / ".chalice", "dev", facts, policies.Target())
         return stage_config.load(tmp_path)
 
     write(StageFacts(edge_secret="old", reserved={"run-jobs": 1}))

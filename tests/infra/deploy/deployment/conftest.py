@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from infra.deploy import commands
 from infra.deploy.aws.store import Store
 from infra.deploy.deployment import DeployOptions
 from tests.infra.conftest import Aws, QuickChalice
@@ -17,6 +18,7 @@ def deploy(aws: Aws, chalice: QuickChalice, checkout: Path) -> Deploy:
         root: Path = checkout, *, allow_dirty: bool = False, **choices: str
     ) -> dict[str, Any]:
         aws.said.clear()
+        choices = {commands.CHOICES[name]: value for name, value in choices.items()}
         return aws.deployment(root).deploy(DeployOptions("dev", choices, allow_dirty))
 
     return deploy

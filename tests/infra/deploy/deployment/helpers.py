@@ -21,7 +21,7 @@ def is_whole(aws: Aws, store: Store, result: dict[str, Any]) -> bool:
     return (
         aws.apis() == [result["apiId"]]
         and len(functions) == 3
-        and releases.current(store) == result["release"]
+        and releases.listed(store)[0].id == result["release"]
         and store.get("state/lock.json") is None
     )
 

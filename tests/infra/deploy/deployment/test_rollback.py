@@ -1,6 +1,7 @@
 """A rollback to an earlier release."""
 
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -83,16 +84,16 @@ class TestRollback:
     def test_killed_rollback_is_completed_by_a_second_run(
         self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path
     ) -> None:
-        releases = [deploy()["release"]]
+        made = [deploy()["release"]]
         for number in (2, 3):
             commit(checkout, f"app = {number}\n")
-            releases.append(deploy()["release"])
+            made.append(deploy()["release"])
         chalice.dies_after = "lambda_function"
         with pytest.raises(Killed):
             aws.deployment(checkout).rollback(None, break_lock=False, python=None)
         chalice.dies_after = None
         back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
-        assert back["release"] == releases[1]
+        assert back["release"] == made[1]
 
     def test_rollback_finds_a_release_by_its_commit(
         self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
@@ -113,13 +114,26 @@ class TestRollback:
         with pytest.raises(click.ClickException, match="no release before the one that runs"):
             aws.deployment(checkout).rollback(None, break_lock=False, python=None)
 
-    def test_old_releases_are_deleted_except_the_running_one(
-        self, deploy: Deploy, store: Store, monkeypatch: pytest.MonkeyPatch
+    def test_rollback_ignores_unknown_metadata_of_a_release(
+        self, aws: Aws, deploy: Deploy, checkout: Path, store: Store
     ) -> None:
-        old = deploy()["release"]
-        monkeypatch.setattr(releases, "KEPT", 1)
-        now = clock.now()
-        with clock.using(lambda: now + timedelta(minutes=1)):
-            new = deploy()["release"]
-        assert [each.id for each in releases.listed(store)] == [new]
-        assert store.get(f"releases/{old}/deployment.zip") is None
+        first = deploy()["release"]
+        (kept,) = releases.listed(store)
+        archive = checkout / "build" / "kept.tar.gz"
+        store.download(releases.KEY, kept.version, archive)
+        store.upload(releases.KEY, archive, asdict(kept) | {"something": "new"})
+        commit(checkout, "app = 2\n")
+        deploy()
+        back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        assert back["release"] == first
+
+    def test_rolling_back_twice_goes_back_by_two(
+        self, aws: Aws, deploy: Deploy, checkout: Path
+    ) -> None:
+        first = deploy()["release"]
+        for number in (2, 3):
+            commit(checkout, f"app = {number}\n")
+            deploy()
+        for _ in range(2):
+            back = aws.deployment(checkout).rollback(None, break_lock=False, python=None)
+        assert back["release"] == first

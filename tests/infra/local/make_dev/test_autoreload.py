@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import requests
 
+from infra.deploy import chalice_commands
 from infra.local import autoreload
-from infra.local import dev as local
 from infra.local.autoreload import SOURCES
 from infra.local.demo.bakery import SITE
 from tests.infra.local.make_dev.helpers import ROOT, RunningStack, by_hand, processes, processes_of
@@ -167,14 +167,14 @@ class TestAutoreload:
 class TestOtherChaliceCommands:
     @pytest.mark.parametrize(
         "arguments",
-        [["package", "out"], ["deploy"], ["--project-dir", "local", "deploy"], ["--debug"], []],
+        [["url"], ["--project-dir", "local", "url", "--stage", "local"], ["--debug"], []],
     )
     def test_other_commands_start_no_database_and_keep_their_environment(
         self, arguments: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "argv", ["chalice", *arguments])
         before = dict(os.environ)
-        local.use_local_database()
+        chalice_commands.start()
         assert dict(os.environ) == before
 
 
