@@ -74,7 +74,7 @@ fuzz: $(VENV)/.installed build/clients/.installed ## Compare every operation's a
 
 .PHONY: package
 package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
-	$(BIN)/python -m infra.deploy.package.build --stage $(STAGE) --out build/package
+	$(BIN)/python -m infra package --stage $(STAGE)
 
 .PHONY: test-package
 test-package: $(VENV)/.installed ## Build the zip and answer API Gateway events from it
@@ -124,6 +124,22 @@ check: $(VENV)/.installed ## Format check, lint, types, import rules, CloudForma
 	$(BIN)/lint-imports
 	$(if $(TEMPLATES),$(BIN)/cfn-lint $(TEMPLATES))
 
+build/scan/.installed: Makefile
+	$(PYTHON) -m venv build/scan/sam
+	build/scan/sam/bin/python -m pip install --quiet aws-sam-cli==1.170.0
+	$(PYTHON) -m venv build/scan/checkov
+	build/scan/checkov/bin/python -m pip install --quiet checkov==3.3.30
+	@touch $@
+
+.PHONY: scan
+scan: build/scan/.installed package ## Lint and scan all generated templates (cfn-lint, sam validate, checkov)
+	rm -rf build/templates
+	@$(BIN)/python -m infra templates --out build/templates
+	cp build/package/$(STAGE)/sam.json build/templates/
+	$(BIN)/cfn-lint build/templates/*
+	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 build/scan/sam/bin/sam validate --lint --template build/templates/sam.json
+	build/scan/checkov/bin/checkov --config-file .checkov.yaml --directory build/templates
+
 .PHONY: audit
 audit: $(VENV)/.installed ## Ask for known vulnerabilities of everything that constraints.txt pins
 	@$(BIN)/python -m infra.deploy.audit
@@ -142,7 +158,7 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 		--output-file constraints-clients.txt $(ARGS) -
 
 .PHONY: pr
-pr: check audit test-clients fuzz test-slow test-dynamodb test-package e2e test-oldest test ## What CI runs
+pr: check audit scan test-clients fuzz test-slow test-dynamodb test-package e2e test-oldest test ## What CI runs
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything built
