@@ -22,9 +22,11 @@ CALLS: Mapping[str, str] = {
     "backup": "CreateBackupVault ListBackupVaults PutBackupVaultLockConfiguration",
     "bedrock": "GetFoundationModelAvailability",
     "cloudformation": "CreateChangeSet DeleteChangeSet DeleteStack DescribeChangeSet "
-    "DescribeEvents DescribeStackEvents DescribeStacks ExecuteChangeSet GetTemplateSummary "
-    "ListStackResources",
-    "cloudfront": "ListDistributions",
+    "DescribeEvents DescribeStackDriftDetectionStatus DescribeStackEvents "
+    "DescribeStackResourceDrifts DescribeStacks DetectStackDrift ExecuteChangeSet "
+    "GetTemplateSummary ListStackResources",
+    "cloudfront": "DeleteDistributionTenant GetDistributionTenant ListDistributionTenants "
+    "ListDistributions UpdateDistributionTenant",
     "dynamodb": "CreateBackup DeleteItem DeleteTable DescribeBackup DescribeContinuousBackups "
     "DescribeTable DescribeTimeToLive GetItem PutItem Scan UpdateContinuousBackups UpdateTable "
     "UpdateTimeToLive",
@@ -64,9 +66,15 @@ CLOUDFORMATION: Mapping[str, Mapping[str, str]] = {
         "route53": "ChangeResourceRecordSets",
     },
     "AWS::CloudFront::CachePolicy": {"cloudfront": _CLOUDFRONT_POLICY.format("CachePolicy")},
+    "AWS::CloudFront::ConnectionGroup": {
+        "cloudfront": _CLOUDFRONT_POLICY.format("ConnectionGroup") + " ListTagsForResource"
+    },
     "AWS::CloudFront::Distribution": {
         "cloudfront": "CreateDistribution DeleteDistribution GetDistribution GetDistributionConfig "
         "ListTagsForResource TagResource UntagResource UpdateDistribution"
+    },
+    "AWS::CloudFront::DistributionTenant": {
+        "cloudfront": _CLOUDFRONT_POLICY.format("DistributionTenant") + " ListTagsForResource"
     },
     "AWS::CloudFront::Function": {
         "cloudfront": "CreateFunction DeleteFunction DescribeFunction GetFunction PublishFunction "
@@ -157,6 +165,7 @@ UNSCOPED = frozenset(
         "bedrock:GetFoundationModelAvailability",
         "cloudformation:GetTemplateSummary",
         "cloudwatch:DescribeAlarms",
+        "cloudfront:ListDistributionTenants",
         "cloudfront:ListDistributions",
         "iam:GetRole",
         "iam:SimulatePrincipalPolicy",

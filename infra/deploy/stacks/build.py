@@ -9,7 +9,8 @@ stack and region        parameters and outputs
 ======================  =======================================================================
 ``data``                Parameters: Stage; TablePrefix ("workspace"). The operator's choices,
                         which the other stacks receive: Domain, HostedZoneId, SitesDomain,
-                        SitesHostedZoneId, AlarmEmail, TablesInUse, Edge ("true").
+                        SitesHostedZoneId, AlarmEmail, BackupRegion, TablesInUse, Edge
+                        ("true").
                         Outputs: BucketName; EdgeSecretArn, a secret that AWS generates, for
                         ``EDGE_SECRET`` and the stack ``edge``; LlmKeySecretArn, a secret without
                         a value until the operator stores a key of the model provider; Choices,

@@ -302,7 +302,7 @@ class TestAdminOfADeployedStage:
             connect("prod")
         assert refused.value.message == (
             "The stage prod is not deployed in eu-central-1 of the account 123456789012. "
-            "Give its --region, or run make deploy STAGE=prod."
+            "Set its --region, or run make deploy STAGE=prod."
         )
 
 

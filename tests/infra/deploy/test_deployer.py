@@ -30,7 +30,10 @@ LEFT_OUT = (
     r"\w+:Untag\w*|acm:(Add|Remove)Tags\w+|cloudfront:TagResource|firehose:TagDeliveryStream",
     # Features that the templates do not use.
     r"acm-pca:.*|acm:UpdateCertificateOptions|billing:.*|payments:.*",
-    r"cloudfront:(\w*ConnectionGroup|GetVpcOrigin|CreateDistributionWithTags)",
+    r"AWS::CloudFront::Distribution cloudfront:\w*ConnectionGroup",
+    r"AWS::CloudFront::DistributionTenant (acm|wafv2):.*",
+    r"cloudfront:(GetVpcOrigin|CreateDistributionWithTags)",
+    r"cloudfront:(GetManagedCertificateDetails|VerifyDnsConfiguration)",
     "cloudfront:UpdateDistributionWithStagingConfig",
     r"dynamodb:(\w*Replica|\w*Import\w*|(En|Dis)able\w*|\w*Item|Query|Scan)",
     r"dynamodb:((Put|Delete)ResourcePolicy|Update(ContributorInsights|Kinesis\w+))",
