@@ -78,7 +78,7 @@ def test_without_a_provider_the_demo_model_answers_at_the_models_price(name: str
 
 
 def test_a_model_of_an_unconfigured_provider_is_refused() -> None:
-    with pytest.raises(NotConfiguredError, match="one of openai"):
+    with pytest.raises(NotConfiguredError, match="model, openai, is not configured"):
         resolve("gpt-4o", ["bedrock"])
     assert resolve("gpt-4o", ["bedrock", "openai"]).provider == "openai"
     assert resolve("demo", ["bedrock"]).provider == "demo"

@@ -7,6 +7,7 @@ import pytest
 
 from chalicelib.core import retry
 from chalicelib.gateways import llm
+from chalicelib.gateways.llm import api_key
 from tests.domains.catalog.ai_fill.helpers import KEY, model_response
 from tests.fakes import openai_api
 from tests.fakes.openai_api import OpenAiApi
@@ -25,7 +26,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiApi]:
             llm_api_key=KEY,
             llm_model="m-1",
         )
-        monkeypatch.setattr(llm, "settings", lambda: chosen)
+        for module in (llm, api_key):
+            monkeypatch.setattr(module, "settings", lambda: chosen)
         llm._provider.cache_clear()
         server.answers = [model_response()]
         yield server
