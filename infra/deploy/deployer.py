@@ -33,9 +33,10 @@ CALLS: Mapping[str, str] = {
     "events": "DescribeRule",
     "iam": "GetRole SimulatePrincipalPolicy",
     "lambda": "GetAccountSettings GetFunction GetFunctionConcurrency GetFunctionConfiguration "
-    "PutFunctionEventInvokeConfig UpdateFunctionConfiguration",
+    "ListFunctions PutFunctionEventInvokeConfig UpdateFunctionConfiguration",
     "logs": "DeleteLogGroup",
     "s3": "AbortMultipartUpload DeleteBucket DeleteObject DeleteObjectVersion GetObject "
+    "GetObjectVersion "
     "ListAllMyBuckets ListBucket ListBucketVersions PutObject",
     "secretsmanager": "DeleteSecret GetSecretValue",
     "ssm": "DeleteParameter GetParametersByPath PutParameter",
@@ -170,6 +171,7 @@ UNSCOPED = frozenset(
         "iam:GetRole",
         "iam:SimulatePrincipalPolicy",
         "lambda:GetAccountSettings",
+        "lambda:ListFunctions",
         "logs:DescribeIndexPolicies",
         "logs:DescribeLogGroups",
         "logs:DescribeResourcePolicies",

@@ -19,6 +19,12 @@ from tests.infra.deploy.deployment.test_restored_tables import restore
 pytestmark = pytest.mark.slow
 NOT_HERE = {
     "cloudformation:DescribeEvents",  # of a change set that CloudFormation refuses
+    "cloudformation:DescribeStackDriftDetectionStatus",  # moto detects no drift: test_drift.py
+    "cloudformation:DescribeStackResourceDrifts",
+    "cloudformation:DetectStackDrift",
+    "cloudfront:DeleteDistributionTenant",  # moto has no tenants: test_site_tenants.py
+    "cloudfront:GetDistributionTenant",
+    "cloudfront:UpdateDistributionTenant",
     "cloudfront:ListDistributions",  # of the doctor, which test_doctor.py examines
     "bedrock:GetFoundationModelAvailability",
     "iam:SimulatePrincipalPolicy",
@@ -26,6 +32,7 @@ NOT_HERE = {
 }
 """Rights of calls that this module does not make."""
 ACTIONS = {
+    "s3:CopyObject": ("s3:GetObjectVersion", "s3:PutObject"),  # of a version, to the same key
     "s3:DeleteObjects": ("s3:DeleteObject", "s3:DeleteObjectVersion"),
     "s3:HeadBucket": ("s3:ListBucket",),
     "s3:HeadObject": ("s3:GetObject",),
@@ -34,6 +41,8 @@ ACTIONS = {
     "s3:ListObjectsV2": ("s3:ListBucket",),
 }
 """Rights of calls whose names differ (Service Authorization Reference)."""
+READS = {"s3:GetObject", "s3:HeadObject"}
+"""Calls that need another right for a version of an object."""
 
 
 class Recorder:
@@ -43,12 +52,14 @@ class Recorder:
         self.rights: set[str] = set()
         self.paused = False
 
-    def note(self, model: Any, **_: Any) -> None:
+    def note(self, model: Any, params: dict[str, Any], **_: Any) -> None:
         service = model.service_model.signing_name
         name = model.http["method"] if service == "apigateway" else model.name
         call = f"{service}:{name}"
         if not self.paused:
             self.rights.update(ACTIONS.get(call, (call,)))
+            if call in READS and "versionId=" in params["url"]:
+                self.rights.add("s3:GetObjectVersion")
 
 
 @pytest.fixture
