@@ -3,18 +3,32 @@
 They also replace the external services that operations use.
 """
 
-from collections.abc import Callable
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+import app as application
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.gateways import photos
-from tests.conftest import Api, Owner
-from tests.factories.examples import Things
+from chalicelib.transports.api_docs import openapi, reference
+from chalicelib.transports.api_docs.model import OperationDoc, Reference
+from infra.local import devserver
+from tests.conftest import Api, Owner, Time
+from tests.factories.examples import Things, submit
 from tests.fakes.openverse import answer_with, image
+from tests.support.patience import PATIENCE
 from tests.support.restoring import Snapshots
+from tests.transports.conftest import LocalServer, serving
+
+DOCUMENTED = Reference(openapi.document())
+"""The reference with a placeholder for the base URL. The tests fill in the server's URL."""
+EACH = {operation.name: operation for operation in DOCUMENTED.operations}
+every_example = pytest.mark.parametrize("name", EACH)
 
 IMAGES = [image(number) for number in range(45)]
 
@@ -76,3 +90,99 @@ def restore(new_owner: Callable[..., Owner], snapshots: Snapshots) -> Callable[.
 def world(restore: Callable[..., World]) -> World:
     """A workspace with one record of every type."""
     return restore()
+
+
+@pytest.fixture(scope="module")
+def server(_server: Callable[[], None]) -> Iterator[LocalServer]:
+    """The whole service, on loopback."""
+    with serving(application.app, *devserver.ROUTES) as served:
+        yield served
+
+
+@dataclass(frozen=True)
+class ExampleRunner:
+    """A user of the examples, with a key and ids of their own."""
+
+    base_url: str
+    world: World
+    placeholders: dict[str, str]
+
+    def fill(self, text: str) -> str:
+        """Replace the base URL and the placeholders of ids in an example."""
+        text = text.replace(reference.SERVER, self.base_url)
+        return re.sub(r"\b[A-Z]+(?:_[A-Z]+)+\b", self._value, text)
+
+    def _value(self, found: re.Match[str]) -> str:
+        return self.placeholders.get(found[0], found[0])
+
+
+@pytest.fixture
+def new_runner(
+    time: Time,
+    restore: Callable[..., World],
+    snapshots: Snapshots,
+    empty: Callable[[], None],
+    server: LocalServer,
+) -> Callable[[], ExampleRunner]:
+    """Create a workspace with one record of every type. The clock shows the same time for each."""
+    url = f"http://127.0.0.1:{server.port}"
+
+    def make() -> ExampleRunner:
+        world = restore("reference")
+        return ExampleRunner(url, world, {**world.things.placeholders, **_more(world)})
+
+    def made_or_put_back() -> ExampleRunner:
+        empty()
+        return replace(snapshots.once("runner", make), base_url=url)
+
+    return made_or_put_back
+
+
+def _more(world: World) -> dict[str, str]:
+    """Create further records that examples need, and return their placeholders."""
+    api, things = world.api, world.things
+    submit(things.form, name="Ada", email="ada@example.com", phone="8 495 123-45-67")
+    post = {"title": "Why rye takes two days", "content": "Because.", "status": "published"}
+    api.post("/api/admin/blog/create", post)
+    about = "<h1>About us</h1><p>Rye since 1998.</p>"
+    api.post("/api/pages/save-html", {"id": things.page, "html": about})
+    file = {"name": "prices.txt", "content": "UnllLCA5MA==", "folderId": things.folder}
+    api.post("/api/files/upload", file)
+    booking = {
+        "serviceId": things.service,
+        "startAt": "2027-03-02T17:00:00+03:00",
+        "client": {"name": "Grace", "email": "grace@example.com"},
+    }
+    booked = api.post("/api/public/bookings", booking)
+    return {
+        "CANCEL_TOKEN": booked["cancelToken"],
+        "CALENDAR_FILE": booked["icsUrl"].rpartition("/")[2],
+    }
+
+
+@pytest.fixture
+def runner(new_runner: Callable[[], ExampleRunner]) -> ExampleRunner:
+    """A workspace with one record of every type."""
+    return new_runner()
+
+
+def shell(runner: ExampleRunner, command: str) -> str:
+    """Run a shell command with the key in the environment."""
+    environment = {"API_KEY": runner.world.token, "PATH": "/usr/bin:/bin", "no_proxy": "127.0.0.1"}
+    done = subprocess.run(
+        ["bash", "-euc", runner.fill(command)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def succeeded(operation: OperationDoc, text: str) -> bool:
+    """Whether a call returned the expected status."""
+    if operation.answer_type == "application/json":
+        return json.loads(text)["data"]["status"] is True
+    return "BEGIN:VCALENDAR" in text or '"type":"done"' in text

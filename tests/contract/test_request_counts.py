@@ -1,0 +1,76 @@
+"""Requests to the database that each operation sends, and the waves in which it waits for them.
+
+`make bench ARGS=round-trips` records them in ``docs/request_counts.json``.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.transports.api_docs import samples
+from infra.bench.dynamodb_usage import metering
+from tests.contract.conftest import (
+    DOCUMENTED,
+    EACH,
+    ExampleRunner,
+    every_example,
+    shell,
+    succeeded,
+)
+
+RECORDED = Path("docs", "request_counts.json")
+LATENCY = 0.004
+"""Seconds added to each request, so that requests that are sent side by side overlap."""
+
+
+def recorded() -> dict[str, dict[str, float]]:
+    """Return the recorded counts by operation."""
+    found: dict[str, dict[str, float]] = json.loads(RECORDED.read_text())
+    return found
+
+
+def record(name: str, **counts: float) -> None:
+    """Replace some of an operation's recorded counts."""
+    known = recorded() if RECORDED.exists() else {}
+    known[name] = known.get(name, {}) | counts
+    kept = {each: known[each] for each in sorted(known) if each in EACH}
+    RECORDED.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def call(runner: ExampleRunner, name: str) -> None:
+    """Run the example of an operation, which must succeed."""
+    answer = shell(runner, samples.curl(DOCUMENTED.base_url, EACH[name]))
+    assert succeeded(EACH[name], answer)
+
+
+@pytest.mark.store
+@every_example
+def test_an_operation_sends_no_more_requests_to_the_database_than_recorded(
+    name: str,
+    new_runner: Any,
+    pytestconfig: pytest.Config,
+    on_dynamodb_local: bool,
+) -> None:
+    updates = pytestconfig.getoption("--update-snapshots")
+    if on_dynamodb_local:  # Only its capacity units are real.
+        runner = new_runner()
+        with metering() as usage:
+            call(runner, name)
+        if updates:
+            record(name, readUnits=usage.reads, writeUnits=usage.writes)
+        return
+    call(new_runner(), name)  # Then the process knows what an instance of the function remembers.
+    runner = new_runner()
+    with metering(LATENCY) as usage:
+        call(runner, name)
+    if updates:
+        record(name, requests=usage.round_trips, waves=usage.waves)
+    known = recorded()[name]
+    assert usage.round_trips <= known["requests"], usage.calls
+    assert usage.waves <= known["waves"], usage.requests
+
+
+def test_the_recorded_operations_are_those_of_the_reference() -> None:
+    assert recorded().keys() == EACH.keys()
