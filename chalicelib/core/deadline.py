@@ -6,17 +6,21 @@ without a caller, such as scheduled jobs, has no deadline.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from math import inf
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 REQUEST_SECONDS = 24.0
 """Seconds until the deadline of a request.
 
 API Gateway ends a request after 29 s. Work in progress at the deadline takes at most 3 s more.
 """
+
+MAX_CALLS = 16
+"""Calls of one block of ``side_by_side`` that run at the same time. Further ones wait."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -79,3 +83,24 @@ def map_in_threads(work: Callable[[T], R], items: Sequence[T], max_threads: int)
     contexts = [copy_context() for _ in items]
     with ThreadPoolExecutor(min(max_threads, len(items))) as pool:
         return list(pool.map(lambda context, item: context.run(work, item), contexts, items))
+
+
+class Start(Protocol):
+    """Starts a call in a thread, under the deadline of the request, and returns its future.
+
+    The future's ``result`` waits for the call and raises its error. Errors therefore keep the order
+    in which results are read. The error of a result that is never read has no effect.
+    """
+
+    def __call__(self, call: Callable[[], R]) -> Future[R]:
+        """Start the call."""
+
+
+@contextmanager
+def side_by_side() -> Iterator[Start]:
+    """Yield a function that starts calls side by side. The end of the block waits for all of them.
+
+    A call may wait for the result of one that was started before it.
+    """
+    with ThreadPoolExecutor(MAX_CALLS) as pool:
+        yield lambda call: pool.submit(copy_context().run, call)

@@ -1,11 +1,14 @@
 """Deadlines: a call to an external service never takes longer than the request that makes it."""
 
+from threading import Event
+
 import pytest
 
 from chalicelib.core import deadline
 from chalicelib.core.deadline import Deadline
 from chalicelib.gateways import fetch
 from chalicelib.gateways.json_api import JsonApiError, get_json
+from tests.support.patience import PATIENCE
 
 
 def test_a_deadline_ends_after_its_own_seconds_or_with_the_request(
@@ -27,3 +30,37 @@ def test_no_external_call_starts_after_the_request_has_ended() -> None:
             fetch.fetch("https://example.com/a.png")
         with pytest.raises(JsonApiError, match="was not asked because the time was up"):
             get_json("a service", "https://example.com", {}, deadline=Deadline(3))
+
+
+def test_calls_side_by_side_run_at_the_same_time_under_the_deadline_of_the_request() -> None:
+    begun = Event()
+    with deadline.within(0), deadline.side_by_side() as start:
+        waits = start(lambda: begun.wait(PATIENCE) and deadline.passed())
+        begins = start(begun.set)
+        assert (waits.result(), begins.result()) == (True, None)
+
+
+def test_errors_of_calls_side_by_side_are_raised_in_the_order_in_which_results_are_read() -> None:
+    failed, done = Event(), Event()
+
+    def fail_late() -> None:
+        failed.wait(PATIENCE)
+        raise ValueError("late")
+
+    def fail_early() -> None:
+        failed.set()
+        raise KeyError("early")
+
+    def succeed() -> None:
+        failed.wait(PATIENCE)
+        done.set()
+
+    def run() -> None:
+        with deadline.side_by_side() as start:
+            late, early, _ = start(fail_late), start(fail_early), start(succeed)
+            late.result()
+            early.result()
+
+    with pytest.raises(ValueError, match="late"):
+        run()
+    assert done.is_set()
