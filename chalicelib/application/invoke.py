@@ -7,12 +7,13 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock, idempotency_keys
+from chalicelib.core import clock, deadline, idempotency_keys
 from chalicelib.core.call_names import Naming, by_route, call_name
 from chalicelib.core.errors import (
     AdminRequiredError,
@@ -93,8 +94,12 @@ def invoke(  # noqa: PLR0913  the parts of a call
         notes = parsing.unknown_fields(operation.input, raw, filtered_list=filtered_list)
         args = parsing.parse(operation.input, raw, drop_empty=operation.drops_empty_texts)
         if limit is not None and limit.by_input:
-            status = _count(limit, principal, args)
-        tenant = _tenant(operation, principal, args)
+            with deadline.side_by_side() as start:
+                tenant_found = start(partial(_tenant, operation, principal, args))
+                status = _count(limit, principal, args)
+                tenant = tenant_found.result()
+        else:
+            tenant = _tenant(operation, principal, args)
         call = _Call(operation, principal, args, tenant, request_id, notes, naming)
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
             return Reply(call.run(None), rate_limit=status)

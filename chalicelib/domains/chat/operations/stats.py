@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import date
+from functools import partial
 from typing import Self
 
 from pydantic import Field
 
 from chalicelib.application.context import Context
+from chalicelib.core import deadline
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
@@ -136,8 +138,9 @@ class WidgetStats(Wire):
 )
 def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     """Count a bot's dialogs, messages, leads and tokens, over up to 366 days."""
-    days, whole = _counted(ctx, args, bot_metrics.subject(args.agent_id))
-    _, trials = _counted(ctx, args, bot_metrics.subject(args.agent_id, test=True))
+    subjects = [bot_metrics.subject(args.agent_id, test=test) for test in (False, True)]
+    days, trial_days = _counted(ctx, args, *subjects)
+    whole, trials = metrics.total(days.values()), metrics.total(trial_days.values())
     totals, channels = whole.totals, whole.by_dimension[bot_metrics.CHANNEL]
     answers = totals[bot_metrics.FIRST_TOKENS]
     return AgentStats(
@@ -173,7 +176,8 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
 def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
     """Count visits of the chat widget by the stage they reached and by their first page."""
     subject = bot_metrics.widget_subject(args.agent_id, args.project_id)
-    _, whole = _counted(ctx, args, subject)
+    (days,) = _counted(ctx, args, subject)
+    whole = metrics.total(days.values())
     loaded = whole.totals[STAGES[0]]
     pages = whole.by_dimension[bot_metrics.PAGE]
     most_first = sorted(
@@ -201,15 +205,16 @@ def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
     )
 
 
-def _counted(
-    ctx: Context, args: AgentPeriod, subject: str
-) -> tuple[dict[date, DayCounts], DayCounts]:
-    """Return the counters of an existing bot, per day and in total.
+def _counted(ctx: Context, args: AgentPeriod, *subjects: str) -> list[dict[date, DayCounts]]:
+    """Return the counters of an existing bot for each day, by subject.
 
     Raises:
         NotFoundError: no bot of the workspace has this id.
     """
-    first, last = period(ctx.workspace_id, args.from_, args.to)
-    AGENTS.require(ctx.workspace_id, args.agent_id)
-    days = metrics.read(ctx.workspace_id, subject, first, last)
-    return days, metrics.total(days.values())
+    workspace_id = ctx.workspace_id
+    with deadline.side_by_side() as start:
+        agent = start(partial(AGENTS.require, workspace_id, args.agent_id))
+        span = period(workspace_id, args.from_, args.to)
+        counts = [start(partial(metrics.read, workspace_id, each, *span)) for each in subjects]
+        agent.result()
+        return [each.result() for each in counts]
