@@ -14,7 +14,6 @@ from chalicelib.core.wire import parsing
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.rules.channels import TEST
 from chalicelib.domains.chat.flows import chat
-from chalicelib.domains.chat.flows.chat import Caller
 from chalicelib.domains.chat.flows.chat_answer import (
     Answer,
     ChatEvent,
@@ -25,7 +24,7 @@ from chalicelib.domains.chat.flows.chat_answer import (
     Start,
 )
 from chalicelib.domains.chat.flows.chat_replays import Replay
-from chalicelib.domains.chat.flows.chat_request import ChatRequest
+from chalicelib.domains.chat.flows.chat_request import Caller, ChatRequest
 from chalicelib.engine import visitors
 from chalicelib.transports.chat.chat_route import MAX_CHAT_BODY_BYTES, STREAM_HEADERS
 from chalicelib.transports.http import (

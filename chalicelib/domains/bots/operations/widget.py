@@ -1,12 +1,13 @@
 """The operation that a bot's widget calls when a visit reaches a new stage."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
@@ -68,9 +69,12 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
     A visit is counted once for each stage, on the day of its first event. Earlier stages that were
     not reported are counted too.
     """
-    agent, workspace = bots.active_bot(ctx.workspace_id, args.agent_id)
-    if args.project_id:
-        SITES.found_for_visitor(SITES.find(ctx.workspace_id, args.project_id))
+    with deadline.side_by_side() as start:
+        visit = start(partial(visits.find, ctx.workspace_id, args.agent_id, args.visit_id))
+        site = start(partial(SITES.find, ctx.workspace_id, args.project_id or ""))
+        agent, workspace = bots.active_bot(ctx.workspace_id, args.agent_id)
+        if args.project_id:
+            SITES.found_for_visitor(site.result())
     today = clock.local_day(clock.now(), workspace.timezone)
     counts = Increments(ctx.workspace_id)
     counted = visits.reach(
@@ -79,6 +83,7 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
         agent.id,
         args.visit_id,
         args.stage,
+        visit=visit.result(),
         today=today,
         page_url=without_query(args.page_url),
         project_id=args.project_id,

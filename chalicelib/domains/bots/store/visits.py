@@ -32,6 +32,11 @@ class VisitRow(ConversationRow):
     reached = NumberAttribute()
 
 
+def find(workspace_id: str, agent_id: str, visit_id: str) -> VisitRow | None:
+    """Return a visit, or None if it has reached no stage yet."""
+    return VisitRow.find(_partition(workspace_id, agent_id, visit_id), SORT_KEY)
+
+
 def reach(  # noqa: PLR0913  the fields of a visit
     unit: UnitOfWork,
     counts: Increments,
@@ -39,6 +44,7 @@ def reach(  # noqa: PLR0913  the fields of a visit
     visit_id: str,
     stage: Stage,
     *,
+    visit: VisitRow | None,
     today: date,
     page_url: str | None = None,
     project_id: str | None = None,
@@ -46,13 +52,11 @@ def reach(  # noqa: PLR0913  the fields of a visit
     """Record that a visit has reached a stage of the funnel. Return False if it had before.
 
     The counts are added to ``counts``, which the caller stages. The page and site of the visit's
-    first event are kept; those of later events are ignored.
+    first event are kept; those of later events are ignored. ``visit`` is what ``find`` returned.
     """
-    pk = f"W#{unit.workspace_id}#VISIT#{agent_id}#{name_hash(visit_id)}"
-    visit = VisitRow.find(pk, SORT_KEY)
     if visit is None:
         visit = VisitRow(
-            pk,
+            _partition(unit.workspace_id, agent_id, visit_id),
             SORT_KEY,
             day=today.isoformat(),
             page_url=page_url,
@@ -76,3 +80,7 @@ def reach(  # noqa: PLR0913  the fields of a visit
     visit.reached = upto
     unit.save(visit)
     return True
+
+
+def _partition(workspace_id: str, agent_id: str, visit_id: str) -> str:
+    return f"W#{workspace_id}#VISIT#{agent_id}#{name_hash(visit_id)}"

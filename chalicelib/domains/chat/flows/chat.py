@@ -4,47 +4,34 @@ Keep the order of the checks: it prevents a caller without access from learning 
 sessions or its balance. ``domains.chat.flows.chat_answer`` produces the answer.
 """
 
-from collections.abc import Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from time import perf_counter
-from typing import NamedTuple, cast
+from typing import Any
 
-from chalicelib.core import clock, idempotency_keys
-from chalicelib.core.errors import (
-    AppError,
-    ForbiddenError,
-    NotFoundError,
-    UnavailableError,
-)
-from chalicelib.core.ids import new_id
+from chalicelib.core import deadline, idempotency_keys
+from chalicelib.core.errors import ForbiddenError, NotFoundError, UnavailableError
 from chalicelib.core.limits import Limit
 from chalicelib.core.settings import settings
-from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.domains.billing.flows import charging
-from chalicelib.domains.billing.flows.charging import Hold, Prices, Terms
-from chalicelib.domains.billing.rules.spending import InsufficientBalanceError, SpendingError
+from chalicelib.core.unit import IdempotencyRecord
+from chalicelib.domains.billing.flows import funds
 from chalicelib.domains.bots.flows import bots
-from chalicelib.domains.bots.rules.channels import TEST, Channel
-from chalicelib.domains.bots.store import bot_keys, bot_metrics, visits
-from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
-from chalicelib.domains.chat.flows import chat_leads, chat_prompt, chat_replays
-from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange, message_id
+from chalicelib.domains.bots.store import bot_keys
+from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.chat.flows import chat_prompt, chat_replays
+from chalicelib.domains.chat.flows.chat_exchange import Exchange
 from chalicelib.domains.chat.flows.chat_prompt import Prompt
 from chalicelib.domains.chat.flows.chat_replays import Replay
-from chalicelib.domains.chat.flows.chat_request import ChatRequest
-from chalicelib.domains.chat.flows.dialogs import expiry_job
-from chalicelib.domains.chat.store import chat_sessions, messages, open_streams
-from chalicelib.domains.chat.store.chat_sessions import SessionBusyError, SessionRow
-from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
-from chalicelib.domains.contacts.store import named_contacts
-from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.chat.flows.chat_request import Caller, ChatRequest
+from chalicelib.domains.chat.flows.chat_storage import Bot, CheckedMessage, find_dialog
+from chalicelib.domains.chat.store import chat_sessions, open_streams
+from chalicelib.domains.chat.store.chat_sessions import SessionRow
+from chalicelib.domains.chat.store.open_streams import OpenStreamsRow
 from chalicelib.engine import limits
-from chalicelib.engine.metrics import Increments
-from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import tokens
-from chalicelib.lib.sources import without_query
 
 MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
 """Messages per minute from one visitor to one bot.
@@ -53,35 +40,6 @@ If the rate limiter is unavailable, requests are refused.
 """
 MESSAGES_OF_BOT = Limit("chat-bot", "messages a minute to this bot", 600, timedelta(minutes=1))
 """Messages per minute from all visitors to one bot. It applies only behind the edge."""
-
-
-class Caller(NamedTuple):
-    """Sender of a message. ``visitor`` is a hash.
-
-    ``in_console`` is true for a member of the bot's workspace.
-    """
-
-    visitor: str
-    request_id: str
-    idempotency_key: str | None = None
-    in_console: bool = False
-
-
-class _Bot(NamedTuple):
-    agent: AgentRow
-    workspace: WorkspaceRow
-
-    @property
-    def workspace_id(self) -> str:
-        return self.workspace.id
-
-    def add_counts(self, channel: str, measures: Mapping[str, int]) -> None:
-        """Update counters outside of any transaction. A failure is ignored."""
-        counts = Increments(self.workspace_id)
-        today = clock.local_day(clock.now(), self.workspace.timezone)
-        bot_metrics.count(counts, self.agent.id, channel, today, measures)
-        with suppress(UnavailableError):
-            counts.write()
 
 
 def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
@@ -99,33 +57,22 @@ def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
         SpendingError: a limit or the balance is used up.
     """
     began = perf_counter()
-    bot = _find_bot(args.agent_id)
-    limits.take(MESSAGES, f"visitor:{caller.visitor}#{bot.agent.id}")
-    if _behind_edge():
-        limits.take(MESSAGES_OF_BOT, bot.agent.id)
-        open_streams.begin(caller.visitor, caller.request_id)
-    idempotency_record: IdempotencyRecord | None = None
+    workspace_id = AGENTS.found_for_visitor(AGENTS.workspace_of(args.agent_id))
+    with deadline.side_by_side() as start:
+        counted = start(partial(limits.take, MESSAGES, f"visitor:{caller.visitor}#{args.agent_id}"))
+        session = start(partial(_find_session, args, workspace_id))
+        streams = start(partial(_open_streams, caller.visitor))
+        bot = Bot(*bots.switched_on(workspace_id, args.agent_id))
+    if counted.exception() is not None:
+        bots.require_active_owner(bot.workspace)
+    counted.result()
+    message = _Message(args, caller, bot, session, began)
     try:
-        if not caller.in_console:
-            _check_key(bot, args.api_key)
-        session = _find_session(bot, args.session_id)
-        idempotency_record = _idempotency_record(args, caller, bot)
-        replay = idempotency_record and chat_replays.find_or_mark(
-            bot.workspace_id,
-            idempotency_record,
-            owner=caller.request_id,
-            agent_id=bot.agent.id,
-            session_token=args.session_id,
-            is_anonymous=_is_anonymous(args, bot),
-        )
-        return (
-            replay
-            or _CheckedMessage(args, caller, bot, session, idempotency_record, began).accept()
-        )
+        return message.accept(streams.result())
     except BaseException:
         end_stream(caller)
         with suppress(UnavailableError):
-            chat_replays.clear(bot.workspace_id, idempotency_record, owner=caller.request_id)
+            chat_replays.clear(workspace_id, message.idempotency_record, owner=caller.request_id)
         raise
 
 
@@ -136,6 +83,11 @@ def end_stream(caller: Caller) -> None:
             open_streams.end(caller.visitor, caller.request_id)
 
 
+def _open_streams(visitor: str) -> OpenStreamsRow | None:
+    """Return the open streams of a visitor behind the edge, or None without the edge."""
+    return open_streams.find(visitor) if _behind_edge() else None
+
+
 def _behind_edge() -> bool:
     """Return whether requests carry the visitors' own IP addresses.
 
@@ -144,226 +96,125 @@ def _behind_edge() -> bool:
     return bool(settings().edge_secret)
 
 
-def _find_bot(agent_id: str) -> _Bot:
-    workspace_id = AGENTS.found_for_visitor(AGENTS.workspace_of(agent_id))
-    return _Bot(*bots.active_bot(workspace_id, agent_id))
-
-
-def _check_key(bot: _Bot, token: str | None) -> None:
-    """Require a valid key if the bot is private.
-
-    Raises:
-        ForbiddenError: the key is missing, or it is not a key of this bot.
-    """
-    if bot.agent.is_private and not (token and bot_keys.is_key_of(bot.agent.id, token)):
-        raise ForbiddenError("This bot is private: send one of its keys as apiKey.")
-
-
-def _find_session(bot: _Bot, token: str | None) -> SessionRow | None:
-    if token is None:
+def _find_session(args: ChatRequest, workspace_id: str) -> SessionRow | None:
+    if args.session_id is None:
         return None
-    session = chat_sessions.find(bot.workspace_id, bot.agent.id, token)
+    session = chat_sessions.find(workspace_id, args.agent_id, args.session_id)
     if session is None:
         msg = "This bot has no such session. Leave sessionId out to begin a new dialog."
         raise NotFoundError(msg)
     return session
 
 
-def _idempotency_record(args: ChatRequest, caller: Caller, bot: _Bot) -> IdempotencyRecord | None:
-    """Return the idempotency record for the answer, or None if the call has no key.
-
-    A key is scoped to the session, or else to the bot key, or else to the visitor. Therefore two
-    visitors with the same key never share a record.
-
-    Raises:
-        ValidationError: the key is empty or too long.
-    """
-    if caller.idempotency_key is None:
-        return None
-    key = idempotency_keys.check(caller.idempotency_key, idempotency_keys.HEADER)
-    if args.session_id is not None:
-        holder = f"session:{tokens.digest(args.session_id)}"
-    elif _is_anonymous(args, bot):
-        holder = f"visitor:{caller.visitor}"
-    else:
-        holder = f"key:{tokens.digest(args.api_key or '')}"
-    arguments = (args.agent_id, args.message, args.session_id)
-    return chat_replays.idempotency_record(f"chat#{bot.agent.id}#{holder}", key, arguments)
-
-
-def _is_anonymous(args: ChatRequest, bot: _Bot) -> bool:
-    """Return whether a call has neither a session nor a bot key. Only its IP address is known."""
-    has_key = bot.agent.is_private and args.api_key is not None
-    return args.session_id is None and not has_key
-
-
-@dataclass(frozen=True, slots=True)
-class _CheckedMessage:
-    """A message whose sender has passed the checks."""
+@dataclass(slots=True)
+class _Message:
+    """A message to a bot that is switched on. The visitor's limit has admitted it."""
 
     args: ChatRequest
     caller: Caller
-    bot: _Bot
-    session: SessionRow | None
-    idempotency_record: IdempotencyRecord | None
+    bot: Bot
+    session: Future[SessionRow | None]
     began: float
+    idempotency_record: IdempotencyRecord | None = None
 
-    def _channel(self, dialog: DialogRow | None) -> Channel:
-        """Return the channel of the dialog. It is set by the first message."""
-        if dialog is not None:
-            return cast("Channel", dialog.channel)
-        channel = self.args.channel or "api"
-        return "api" if channel == TEST and not self.caller.in_console else channel
+    def accept(self, streams: OpenStreamsRow | None) -> Exchange | Replay:
+        """Check the message, and store it with its hold. ``streams`` is None without the edge.
 
-    def accept(self) -> Exchange:
-        prompt = chat_prompt.fit(
-            self.bot.agent, self.bot.workspace_id, self.session, self.args.message
-        )
-        if self.session is not None and self.session.is_held:
-            raise SessionBusyError
-        dialog = self._dialog()
-        number = int(dialog.last_number) + 2 if dialog else 2
-        dialog_id = self.session.dialog_id if self.session else new_id()
-        channel = self._channel(dialog)
-        try:
-            hold = self._reserve(prompt, message_id(dialog_id, number))
-        except SpendingError as error:
-            short = isinstance(error, InsufficientBalanceError)
-            name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
-            self.bot.add_counts(channel, {name: 1})
-            raise
-        token = self.args.session_id or chat_sessions.new_token()
-        exchange = Exchange(
-            hold=hold,
-            spec=prompt.spec,
-            messages=prompt.messages,
-            zone=self.bot.workspace.timezone,
-            dialog_id=dialog_id,
-            number=number,
-            session_token=token,
-            session_hash=tokens.digest(token),
-            returns_session=self.session is None and not _is_anonymous(self.args, self.bot),
-            channel=channel,
-            idempotency_record=self.idempotency_record,
-            began=self.began,
-        )
-        try:
-            self._store(exchange)
-        except BaseException:
-            with suppress(AppError):  # Otherwise the job releases the hold.
-                exchange.close(Ending("", "error", None))
-            raise
-        return exchange
-
-    def _dialog(self) -> DialogRow | None:
-        """Return the dialog to continue, or None if this message begins it.
-
-        A session that a replay began has no dialog yet.
+        The checks run side by side with the reads of what follows. Before a failure is raised, all
+        of them have ended, so that the caller can undo their marks.
         """
-        if self.session is None:
-            return None
-        return DIALOGS.find(self.bot.workspace_id, self.session.dialog_id)
+        agent, workspace = self.bot
+        visitor, request_id = self.caller.visitor, self.caller.request_id
+        with deadline.side_by_side() as start:
+            checks: list[Future[Any]] = [start(partial(bots.require_active_owner, workspace))]
+            if streams is not None:
+                checks += [
+                    start(partial(limits.take, MESSAGES_OF_BOT, agent.id)),
+                    start(partial(open_streams.begin, visitor, request_id, streams)),
+                ]
+            key = start(self._check_key)
+            replay = start(partial(self._find_replay, key))
+            prompt = start(self._prompt)
+            dialog = start(lambda: find_dialog(self.bot, self.session.result()))
+            money = start(partial(funds.read, workspace.owner_id, workspace.id, agent.id))
+            for check in (*checks, key, self.session):
+                check.result()
+            found = replay.result()
+            if found is not None:
+                return found
+            checked = CheckedMessage(
+                args=self.args,
+                caller=self.caller,
+                bot=self.bot,
+                session=self.session.result(),
+                dialog=dialog.result(),
+                prompt=prompt.result(),
+                funds=money.result(),
+                idempotency_record=self.idempotency_record,
+                is_anonymous=self._is_anonymous,
+                began=self.began,
+            )
+        return checked.store()
 
-    def _reserve(self, prompt: Prompt, answer_id: str) -> Hold:
-        (agent, workspace), spec = self.bot, prompt.spec
-        terms = Terms(
-            account_id=workspace.owner_id,
-            workspace_id=workspace.id,
-            agent_id=agent.id,
-            zone=workspace.timezone,
-            prices=Prices(spec.input_price, spec.output_price),
-            model=spec.name,
-        )
-        session, holder = self.session, self.caller.request_id
-
-        def stage(unit: UnitOfWork) -> None:
-            if session is not None:
-                chat_sessions.stage_lock(unit, session, holder)
-
-        return charging.reserve(
-            terms, holder, prompt.input_tokens, prompt.max_output, stage, message_id=answer_id
-        )
-
-    def _store(self, exchange: Exchange) -> None:
-        """Store the message and its empty answer, and create the dialog's lead if it has a contact.
+    def _check_key(self) -> None:
+        """Require a valid key if the bot is private.
 
         Raises:
-            SessionBusyError: another answer has begun in the dialog in the meantime.
+            ForbiddenError: the key is missing, or it is not a key of this bot.
         """
-        text, workspace = self.args.message, self.bot.workspace
-        contact = chat_leads.contact_of(self.args, workspace.country, exchange.channel)
-        named = chat_leads.contacts_in(self.args, workspace.country)
+        agent, token = self.bot.agent, self.args.api_key
+        if self.caller.in_console or not agent.is_private:
+            return
+        if not (token and bot_keys.is_key_of(agent.id, token)):
+            raise ForbiddenError("This bot is private: send one of its keys as apiKey.")
 
-        def stage(unit: UnitOfWork) -> None:
-            now = clock.now()
-            stored = self._dialog()
-            dialog = stored or self._new_dialog(exchange)
-            number = dialog.record_message(text, now)
-            dialog.named_contacts = named_contacts.added(dialog.named_contacts, named)
-            if number + 1 != exchange.number:
-                raise SessionBusyError
-            counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)
-            measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(stored is None)}
-            if contact and chat_leads.stage(unit, workspace, dialog, contact, text, now):
-                measures[bot_metrics.LEADS] = 1
-                if dialog.visit_id is not None:
-                    visits.reach(
-                        unit,
-                        counts,
-                        dialog.agent_id,
-                        dialog.visit_id,
-                        "lead",
-                        today=today,
-                        page_url=dialog.page_url,
-                    )
-            bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
-            counts.stage(unit)
-            messages.stage_exchange(
-                unit,
-                dialog.id,
-                number,
-                text,
-                channel=dialog.channel,
-                session_hash=exchange.session_hash,
-                input_tokens=exchange.usage(0, None).input_tokens,
-            )
-            if stored is None:
-                unit.create(dialog)
-                unit.create(expiry_job(unit.tenant, dialog))
-            else:
-                unit.save(dialog)
-            if self.session is None:
-                unit.create(self._new_session(exchange))
-            else:
-                held = SessionRow.holder == self.caller.request_id
-                unit.require(self.session, held, on_conflict=SessionBusyError())
+    def _find_replay(self, key: Future[None]) -> Replay | None:
+        """Return the stored answer of a call with an idempotency key, or mark the key.
 
-        run_unit(workspace.id, contact and self._event(), stage)
-
-    def _new_dialog(self, exchange: Exchange) -> DialogRow:
-        return DIALOGS.row(
-            DIALOGS.partition(self.bot.workspace_id),
-            exchange.dialog_id,
-            agent_id=self.bot.agent.id,
-            channel=exchange.channel,
-            page_url=without_query(self.args.page_url),
-            visit_id=self.args.visit_id,
-            session_hash=exchange.session_hash,
-            last_number=0,
-            messages_count=0,
-        )
-
-    def _new_session(self, exchange: Exchange) -> SessionRow:
-        return chat_sessions.new(
+        Callers without access to the bot or the session mark nothing.
+        """
+        key.result()
+        self.session.result()
+        self.idempotency_record = self._idempotency_record()
+        if self.idempotency_record is None:
+            return None
+        return chat_replays.find_or_mark(
             self.bot.workspace_id,
-            exchange.session_token,
+            self.idempotency_record,
+            owner=self.caller.request_id,
             agent_id=self.bot.agent.id,
-            dialog_id=exchange.dialog_id,
-            holder=self.caller.request_id,
+            session_token=self.args.session_id,
+            is_anonymous=self._is_anonymous,
         )
 
-    def _event(self) -> AuditEvent:
-        """Return the audit event of a lead that a visitor has created."""
-        return AuditEvent(
-            "chat", f"visitor:{self.caller.visitor}", request_id=self.caller.request_id
-        )
+    def _idempotency_record(self) -> IdempotencyRecord | None:
+        """Return the idempotency record for the answer, or None if the call has no key.
+
+        A key is scoped to the session, or else to the bot key, or else to the visitor. Therefore
+        two visitors with the same key never share a record.
+
+        Raises:
+            ValidationError: the key is empty or too long.
+        """
+        args, caller = self.args, self.caller
+        if caller.idempotency_key is None:
+            return None
+        key = idempotency_keys.check(caller.idempotency_key, idempotency_keys.HEADER)
+        if args.session_id is not None:
+            holder = f"session:{tokens.digest(args.session_id)}"
+        elif self._is_anonymous:
+            holder = f"visitor:{caller.visitor}"
+        else:
+            holder = f"key:{tokens.digest(args.api_key or '')}"
+        arguments = (args.agent_id, args.message, args.session_id)
+        return chat_replays.idempotency_record(f"chat#{args.agent_id}#{holder}", key, arguments)
+
+    @property
+    def _is_anonymous(self) -> bool:
+        """Whether the call has neither a session nor a bot key. Only its IP address is known."""
+        has_key = self.bot.agent.is_private and self.args.api_key is not None
+        return self.args.session_id is None and not has_key
+
+    def _prompt(self) -> Prompt:
+        agent, workspace = self.bot
+        return chat_prompt.fit(agent, workspace.id, self.session.result(), self.args.message)

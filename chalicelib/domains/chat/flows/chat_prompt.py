@@ -1,8 +1,10 @@
 """The prompt of a chat: the model, and as much of the dialog as fits its context."""
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import NamedTuple
 
+from chalicelib.core import deadline
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
 from chalicelib.domains.bots.store.agents import AgentRow
@@ -40,11 +42,15 @@ def fit(agent: AgentRow, workspace_id: str, session: SessionRow | None, text: st
     except NotConfiguredError as error:
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
     before = [Message("system", agent.system_prompt)]
+    turns: Iterator[Turn] = _turns(workspace_id, session)
     if problem is None and spec.provider == "demo":
         from chalicelib.domains.chat.flows import chat_offers  # noqa: PLC0415  imported on use: only the demo model needs it
 
-        offers = chat_offers.message(workspace_id, question.content)
+        with deadline.side_by_side() as start:
+            newest = start(lambda: list(islice(turns, 1)))
+            offers = chat_offers.message(workspace_id, question.content)
         before += [offers] if offers else []
+        turns = chain(newest.result(), turns)
     count = chat_history.counter(spec.provider)
     max_output = chat_history.room_for_answer(
         [*before, question], count, spec.context_tokens, spec.max_output_tokens
@@ -53,7 +59,7 @@ def fit(agent: AgentRow, workspace_id: str, session: SessionRow | None, text: st
         raise MessageTooLongError.of("message", "too long for this bot's model; shorten it")
     if problem is not None:
         raise problem
-    turns, room = _turns(workspace_id, session), spec.context_tokens - max_output
+    room = spec.context_tokens - max_output
     sent, input_tokens = chat_history.fit(before, turns, question, count, room)
     return Prompt(spec, sent, input_tokens, max_output)
 

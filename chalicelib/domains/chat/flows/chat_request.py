@@ -1,6 +1,6 @@
-"""Request model of a visitor's message to a bot."""
+"""Request model of a visitor's message to a bot, and its sender."""
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
@@ -42,3 +42,15 @@ class ChatRequest(Wire):
     page_url: str | None = optional("URL of the page; its query is dropped.")
     contact: ChatContact | None = optional("Contact details; the dialog then becomes a lead.")
     visit_id: Id | None = optional("Widget visit that the dialog belongs to, for the funnel.")
+
+
+class Caller(NamedTuple):
+    """Sender of a message. ``visitor`` is a hash.
+
+    ``in_console`` is true for a member of the bot's workspace.
+    """
+
+    visitor: str
+    request_id: str
+    idempotency_key: str | None = None
+    in_console: bool = False

@@ -28,17 +28,31 @@ class OpenStreamsRow(ControlRow):
     ends: JsonAttribute = JsonAttribute()
 
 
-def begin(visitor: str, request_id: str) -> None:
-    """Count a new stream.
+def find(visitor: str) -> OpenStreamsRow:
+    """Return the open streams of a visitor, for ``begin``.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    place = f"OPEN-STREAMS#{visitor}"
+    row = OpenStreamsRow.find(place, SORT_KEY) or OpenStreamsRow(place, SORT_KEY, ends={})
+    now = clock.now()
+    row.ends = {k: v for k, v in row.ends.items() if datetime.fromisoformat(v) > now}
+    return row
+
+
+def begin(visitor: str, request_id: str, found: OpenStreamsRow | None = None) -> None:
+    """Count a new stream. ``found`` is the visitor's row, if it was read shortly before.
 
     Raises:
         RateLimitedError: the visitor has the maximum number of open streams.
         UnavailableError: the database is unavailable.
     """
     max_open = round(MAX_OPEN * settings().rate_limit_scale)
+    unused = [found] if found is not None else []
 
     def attempt() -> None:
-        row, now = _row(visitor), clock.now()
+        row, now = unused.pop() if unused else find(visitor), clock.now()
         if len(row.ends) >= max_open:
             msg = f"Too many answers at once: {max_open:,} are allowed. Wait for one to end."
             raise RateLimitedError(msg, headers={"Retry-After": "5"})
@@ -56,19 +70,11 @@ def end(visitor: str, request_id: str) -> None:
     """
 
     def attempt() -> None:
-        row = _row(visitor)
+        row = find(visitor)
         if row.ends.pop(request_id, None) is not None:
             _save(row)
 
     retry_on_conflict(attempt)
-
-
-def _row(visitor: str) -> OpenStreamsRow:
-    place = f"OPEN-STREAMS#{visitor}"
-    row = OpenStreamsRow.find(place, SORT_KEY) or OpenStreamsRow(place, SORT_KEY, ends={})
-    now = clock.now()
-    row.ends = {k: v for k, v in row.ends.items() if datetime.fromisoformat(v) > now}
-    return row
 
 
 def _save(row: OpenStreamsRow) -> None:

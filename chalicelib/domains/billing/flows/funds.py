@@ -1,0 +1,114 @@
+"""Funds of a bot: the wallet of its workspace's owner and its own budget, read in one request."""
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from chalicelib.core import clock
+from chalicelib.domains.billing.rules import pricing, spending
+from chalicelib.domains.billing.rules.pricing import TokenUsage
+from chalicelib.domains.billing.rules.spending import (
+    WINDOWS,
+    DailyLimitError,
+    InsufficientBalanceError,
+    MonthlyLimitError,
+    SpendingError,
+    WeeklyLimitError,
+    Window,
+)
+from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.domains.billing.store.budgets import BudgetRow
+from chalicelib.domains.billing.store.ledger import Hold, HoldClosedError, HoldRow, WalletRow
+from chalicelib.engine.reading import Key, fetch
+
+OPEN_HOLDS_RETURN = 5
+"""Retry-After in seconds, if a limit is reached only because of open holds."""
+
+
+class Funds(NamedTuple):
+    """The wallet that pays for a bot, and the bot's budget."""
+
+    wallet: WalletRow
+    budget: BudgetRow
+
+
+def read(account_id: str, workspace_id: str, agent_id: str) -> Funds:
+    """Return the funds of a bot. Missing rows are returned empty."""
+    return _read(account_id, workspace_id, agent_id)
+
+
+def read_with_open_hold(hold: Hold) -> Funds:
+    """Return the funds of a hold, which is read with them.
+
+    Raises:
+        HoldClosedError: the hold has been closed.
+    """
+    hold_key = ledger.hold_key(hold.account_id, hold.request_id)
+    return _read(hold.account_id, hold.workspace_id, hold.agent_id, hold_key)
+
+
+def _read(account_id: str, workspace_id: str, agent_id: str, *hold_key: Key) -> Funds:
+    wallet_key = ledger.wallet_key(account_id)
+    budget_key = budgets.budget_key(workspace_id, agent_id)
+    wallet = WalletRow(wallet_key.pk, wallet_key.sk)
+    budget = BudgetRow(budget_key.pk, budget_key.sk)
+    for row in fetch([wallet_key, budget_key, *hold_key]):
+        match row:
+            case WalletRow():
+                wallet = row
+            case BudgetRow():
+                budget = row
+            case HoldRow() if row.state != ledger.OPEN:
+                raise HoldClosedError
+    return Funds(wallet, budget)
+
+
+def priced(hold: Hold, zone: str, early: Funds | None = None) -> tuple[Hold, Funds]:
+    """Return the hold with as much output as its funds cover, and these funds.
+
+    ``early`` is what was read before. The commit of the hold checks it, but nothing would check a
+    refusal. Therefore the funds are read again before a refusal.
+
+    Raises:
+        SpendingError: the funds do not cover the minimum output.
+    """
+    if early is not None:
+        with suppress(SpendingError):
+            return _priced(hold, early, zone), early
+    funds = read(hold.account_id, hold.workspace_id, hold.agent_id)
+    return _priced(hold, funds, zone), funds
+
+
+def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
+    """Return the hold with as much output as the funds cover, or raise as ``priced`` does."""
+    wallet, budget = funds
+    windows = budget.current(hold.windows)
+    rooms = dict(zip(WINDOWS, map(budget.room, WINDOWS, windows), strict=True))
+    least = pricing.least_cost(hold.prices, hold.input_tokens, hold.granted)
+    for window in reversed(WINDOWS):
+        room = rooms[window]
+        if room is not None and room < least:
+            key = windows[WINDOWS.index(window)]
+            settled_alone = budget.room(window, key, settled_alone=True) or 0
+            raise _limit_error(window, zone, returns=settled_alone >= least)
+    most = min([int(wallet.available), *(room for room in rooms.values() if room is not None)])
+    granted = pricing.fitting_output(hold.prices, hold.input_tokens, hold.granted, most)
+    if granted is None:
+        msg = "The balance of this bot's owner does not suffice for an answer."
+        raise InsufficientBalanceError(msg)
+    amount = pricing.cost(hold.prices, TokenUsage(hold.input_tokens, granted))
+    return hold._replace(granted=granted, amount=amount, windows=windows)
+
+
+_LIMITS: dict[Window, tuple[type[SpendingError], str]] = {
+    "daily": (DailyLimitError, "day"),
+    "weekly": (WeeklyLimitError, "week"),
+    "monthly": (MonthlyLimitError, "month"),
+}
+
+
+def _limit_error(window: Window, zone: str, *, returns: bool) -> SpendingError:
+    """Return the error for an exhausted limit, with its Retry-After header."""
+    error, name = _LIMITS[window]
+    wait = OPEN_HOLDS_RETURN if returns else spending.seconds_left(window, clock.now(), zone)
+    msg = f"This bot has reached its spending limit of the {name}. Try again later."
+    return error(msg, headers={"Retry-After": str(wait)})
