@@ -5,7 +5,9 @@ limit and counts the call, so concurrent calls cannot exceed the limit.
 """
 
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import NamedTuple, Self
 
 from pynamodb.attributes import NumberAttribute
@@ -13,7 +15,7 @@ from pynamodb.exceptions import UpdateError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.errors import RateLimitedError, UnavailableError
 from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.settings import settings
@@ -50,6 +52,24 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
             log.warning("a limit could not be counted", exc_info=True)
             return RateLimitStatus(max_requests, max_requests, wait)
     raise window.refusal
+
+
+def take_each(limits: Sequence[Limit], subject: str) -> None:
+    """Count a call under several limits side by side, with the result of counting in their order.
+
+    If a limit refuses the call, the call is given back to the limits after it.
+
+    Raises:
+        RateLimitedError: a limit is reached. UnavailableError is raised as by ``take``.
+    """
+    with deadline.side_by_side() as start:
+        counted = [start(partial(take, limit, subject)) for limit in limits]
+    failed = [number for number, each in enumerate(counted) if each.exception() is not None]
+    if failed:
+        for limit, each in list(zip(limits, counted, strict=True))[failed[0] + 1 :]:
+            if each.exception() is None:
+                give_back(limit, subject)
+        counted[failed[0]].result()
 
 
 def stage(unit: UnitOfWork, limit: Limit, subject: str) -> None:

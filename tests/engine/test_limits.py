@@ -149,3 +149,15 @@ def test_a_database_that_cannot_count_refuses_unless_the_limit_fails_open() -> N
     with pytest.raises(UnavailableError):
         take(LIMIT, "a")
     assert take(HEAVY, "a").limit == 60
+
+
+def test_a_call_refused_by_one_of_several_limits_counts_only_under_the_limits_before_it() -> None:
+    before, after = replace(DAY, name="before", max_requests=9), replace(DAY, name="after")
+    take(LIMIT, "a", 3)
+    with pytest.raises(RateLimitedError, match="3 tests a minute"):
+        limits.take_each([before, LIMIT, after], "a")
+    assert take(before, "a").remaining == 7
+    limits.take_each([before, after], "a")
+    with pytest.raises(RateLimitedError, match="1 tests a day"):
+        limits.take_each([before, after], "a")
+    assert take(before, "a").remaining == 4

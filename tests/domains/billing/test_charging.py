@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from chalicelib.core.errors import AppError, ConflictError
-from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows import charging, funds
 from chalicelib.domains.billing.flows.charging import Hold, Settled, Terms
+from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from chalicelib.domains.billing.rules.spending import Window
+from chalicelib.domains.billing.rules.spending import DailyLimitError, Window
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
@@ -90,6 +91,36 @@ def test_usage_is_charged_and_the_rest_of_the_reservation_returned() -> None:
     assert (last.amount, last.held, last.balance_after) == (-40, -110, 960)
     assert (last.request_id, last.agent_id, last.model) == ("r", "bot", "model")
     assert (last.input_tokens, last.output_tokens) == (10, 30)
+
+
+def reserve_with(funds_read: Funds, request_id: str = "r") -> Hold:
+    return charging.reserve(TERMS, request_id, 10, 100, read=funds_read)
+
+
+def test_a_reservation_with_funds_that_have_changed_since_they_were_read_is_exact() -> None:
+    top_up(200)
+    early = funds.read("acc", "ws", "bot")
+    assert reserve_with(early, "one").amount == 110
+    assert reserve_with(early, "two").amount == 90
+    assert (money(), used()) == ((0, 200), (200, 200, 200))
+
+
+def test_a_reservation_is_not_refused_because_of_funds_that_were_read_before() -> None:
+    early = funds.read("acc", "ws", "bot")
+    top_up(1000)
+    limit(daily=0)
+    limited = funds.read("acc", "ws", "bot")
+    limit(daily=None)
+    assert [reserve_with(early, "one").amount, reserve_with(limited, "two").amount] == [110, 110]
+
+
+def test_a_reservation_keeps_to_a_limit_that_was_set_after_its_funds_were_read() -> None:
+    top_up(1000)
+    early = funds.read("acc", "ws", "bot")
+    limit(daily=10)
+    with pytest.raises(DailyLimitError):
+        reserve_with(early)
+    assert money() == (1000, 0)
 
 
 def test_a_released_reservation_costs_nothing() -> None:

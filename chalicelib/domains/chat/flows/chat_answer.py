@@ -143,10 +143,6 @@ def _close(exchange: Exchange, ending: Ending) -> None:
     """Settle or release the hold of an exchange. If this fails, its job does it."""
     about = {"requestId": exchange.hold.request_id, "agentId": exchange.hold.agent_id}
     try:
-        exchange.checkpoint(ending)
-    except Exception:
-        log.exception("the final checkpoint of an answer was not written", extra=about)
-    try:
         settled = exchange.close(ending)
     except Exception:
         log.exception("an answer was not settled; its job will settle it", extra=about)

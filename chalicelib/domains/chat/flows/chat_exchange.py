@@ -12,11 +12,14 @@ A crash between two steps leaves either nothing or a hold. The hold's job perfor
 (``recover``).
 """
 
+import logging
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, cast
 
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled, TokenUsage
@@ -35,6 +38,8 @@ from chalicelib.gateways.llm.models import ModelSpec
 
 SETTLE_SECONDS = 10.0
 """Seconds that the end of a stream waits for its settlement. After that the job settles it."""
+
+log = logging.getLogger(__name__)
 
 
 class Ending(NamedTuple):
@@ -108,16 +113,34 @@ class Exchange:
     def close(self, ending: Ending) -> Settled:
         """End the exchange: charge its usage, or release its hold.
 
+        The final checkpoint is written beside the reads of the settlement, and before its commit.
+
         Raises:
             UnavailableError: not done within ``SETTLE_SECONDS``. The job will do it.
         """
+        with deadline.side_by_side() as start:
+            return self._settle(ending, start(partial(self._final_checkpoint, ending)))
+
+    def _final_checkpoint(self, ending: Ending) -> None:
+        """Store the whole answer for the job. A failure is logged, because it prevents nothing."""
+        try:
+            self.checkpoint(ending)
+        except Exception:
+            log.exception(
+                "the final checkpoint of an answer was not written",
+                extra={"requestId": self.hold.request_id, "agentId": self.hold.agent_id},
+            )
+
+    def _settle(self, ending: Ending, checkpointed: Future[None]) -> Settled:
+        unused = [_unchanged(self.hold, self.session_hash)]
 
         def stage(unit: UnitOfWork) -> None:
+            checkpointed.result()
             stage_end(
                 unit,
                 self.hold,
                 ending,
-                session_hash=self.session_hash,
+                unused.pop() if unused else _read(self.hold, self.session_hash),
                 channel=self.channel,
                 zone=self.zone,
             )
@@ -153,40 +176,61 @@ def answer_place(hold: Hold) -> tuple[str, str, int]:
     return hold.workspace_id, dialog_id, int(number)
 
 
+class _Rows(NamedTuple):
+    """The answer of an exchange and its session, or None for each that has been removed."""
+
+    answer: MessageRow | None
+    session: SessionRow | None
+
+
+def _unchanged(hold: Hold, session_hash: str) -> _Rows:
+    """Return the rows as the exchange has left them: an open answer, and the session locked by it.
+
+    They are not read, because the conditions of the end check both. If one fails, the rows have
+    been changed by others and are to be read.
+    """
+    answer = messages.key(*answer_place(hold))
+    session = chat_sessions.key(hold.workspace_id, session_hash)
+    return _Rows(
+        MessageRow(answer.pk, answer.sk, is_open=True),
+        SessionRow(session.pk, session.sk, holder=hold.request_id),
+    )
+
+
+def _read(hold: Hold, session_hash: str | None) -> _Rows:
+    keys = [messages.key(*answer_place(hold))]
+    if session_hash is not None:
+        keys.append(chat_sessions.key(hold.workspace_id, session_hash))
+    answer = session = None
+    for row in fetch(keys):
+        match row:
+            case MessageRow():
+                answer = row
+            case SessionRow():
+                session = row
+    return _Rows(answer, session)
+
+
 def stage_end(  # noqa: PLR0913  the fields of an ending
-    unit: UnitOfWork,
-    hold: Hold,
-    ending: Ending,
-    *,
-    session_hash: str | None,
-    channel: str,
-    zone: str,
+    unit: UnitOfWork, hold: Hold, ending: Ending, rows: _Rows, *, channel: str, zone: str
 ) -> None:
     """Stage the final answer, the dialog's totals, the release of its session, and the counters.
 
     The message may have been erased in the meantime. Then only the counters are staged.
     """
-    place = answer_place(hold)
-    keys = [messages.key(*place)]
-    if session_hash is not None:
-        keys.append(chat_sessions.key(hold.workspace_id, session_hash))
-    found = {type(row): row for row in fetch(keys)}
-    answer, session = found.get(MessageRow), found.get(SessionRow)
     used = ending.usage or TokenUsage(0, 0)
     has_text = bool(ending.text.strip())
-    if isinstance(answer, MessageRow) and answer.is_open:
-        messages.stage_end(unit, answer, ending.text, Ended(ending.status, *used))
+    if rows.answer is not None and rows.answer.is_open:
+        messages.stage_end(unit, rows.answer, ending.text, Ended(ending.status, *used))
         dialogs.add_totals(
             unit,
             hold.workspace_id,
-            place[1],
+            rows.answer.dialog_id,
             messages=int(has_text),
             input_tokens=used.input_tokens,
             output_tokens=used.output_tokens,
         )
-    chat_sessions.stage_release(
-        unit, session if isinstance(session, SessionRow) else None, hold.request_id
-    )
+    chat_sessions.stage_release(unit, rows.session, hold.request_id)
     counts = Increments(hold.workspace_id)
     measures = {
         bot_metrics.MESSAGES: int(has_text),
@@ -219,7 +263,7 @@ def recover(hold: Hold) -> Recovered:
             unit,
             hold,
             ending,
-            session_hash=answer.session_hash,
+            _read(hold, answer.session_hash),
             channel=answer.channel,
             zone=zone,
         )

@@ -77,8 +77,7 @@ def search(  # noqa: PLR0913  the parameters of a search
 
     def request() -> dict[str, Any]:
         limits.take(WORKSPACE_LIMIT, workspace_id)
-        for limit in PROVIDER_LIMITS:
-            limits.take(limit, PLATFORM)
+        limits.take_each(PROVIDER_LIMITS, PLATFORM)
         return asdict(source.search(query, page=page, size=size, orientation=orientation))
 
     stored = cached(

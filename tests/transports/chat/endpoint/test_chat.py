@@ -208,6 +208,37 @@ class TestChecks:
         time.pass_by(minutes=1)
         assert ask(bot, "Hi", apiKey="x").status == 403
 
+    def test_a_bot_whose_owner_is_disabled_is_unknown_to_a_visitor_over_the_limit(
+        self, bot: Bot, time: Time, unscaled: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(chat, "MESSAGES", replace(chat.MESSAGES, max_requests=1))
+        statuses = [ask(bot, "Hi").status for _ in range(2)]
+        as_operator("disable_account", email=accounts.get(bot.account_id).email)
+        assert [*statuses, ask(bot, "Hi").status] == [200, 429, 404]
+
+    def test_of_several_reasons_for_a_refusal_the_first_in_order_is_given(
+        self, bot: Bot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        small = llm.resolve("demo")._replace(context_tokens=200)
+        monkeypatch.setattr(llm, "resolve", lambda _: small)
+        bot.change(is_private=True)
+        bot.limit(daily=0)
+        key, session = new_key(bot), {"sessionId": "nonsense"}
+        refusals = [
+            ask(bot, "word " * 200, key="x" * 300, **session),
+            ask(bot, "word " * 200, key="x" * 300, apiKey=key, **session),
+            ask(bot, "word " * 200, key="x" * 300, apiKey=key),
+            ask(bot, "word " * 200, key="k", apiKey=key),
+            ask(bot, "word", key="k", apiKey=key),
+        ]
+        assert [each.answer.data["code"] for each in refusals] == [
+            "forbidden",
+            "not_found",
+            "validation_error",
+            "message_too_long",
+            "limit_daily",
+        ]
+
     def test_a_private_bot_requires_its_own_key(self, bot: Bot, owner: Owner) -> None:
         other = new_bot(owner, is_private=True)
         bot.change(is_private=True)
@@ -316,3 +347,13 @@ class TestBehindTheEdge:
         monkeypatch.setattr(chat, "MESSAGES_OF_BOT", replace(chat.MESSAGES_OF_BOT, max_requests=2))
         statuses = [ask(bot, "Hi", ip=f"203.0.113.{n}").status for n in range(3)]
         assert statuses == [200, 200, 429]
+
+    def test_a_message_refused_by_the_bots_limit_ends_its_stream_and_keeps_its_key_usable(
+        self, bot: Bot, monkeypatch: pytest.MonkeyPatch, time: Time
+    ) -> None:
+        monkeypatch.setattr(chat, "MESSAGES_OF_BOT", replace(chat.MESSAGES_OF_BOT, max_requests=1))
+        statuses = [ask(bot, "Hi", key=f"{n}").status for n in range(12)]
+        assert statuses == [200] + [429] * 11
+        assert bot.kinds == ["topup", "reserve", "settle"]
+        time.pass_by(minutes=1)
+        assert ask(bot, "Hi", key="1").status == 200

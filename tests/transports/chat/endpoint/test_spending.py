@@ -15,7 +15,7 @@ from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning
 from chalicelib.gateways.llm.messages import count_input, count_tokens
 from chalicelib.transports import schedules
 from chalicelib.transports.http import HttpResponse
-from tests.conftest import Api, Owner, Time
+from tests.conftest import Api, Owner, Time, as_operator
 from tests.factories.chat import (
     RICH,
     Bot,
@@ -209,6 +209,21 @@ class TestSpending:
         assert bot.money == (RICH - cost, 0)
         message = transcript(api, bot)[-1]
         assert (message["content"], message["status"]) == (reply.text, "ok")
+
+    def test_an_answer_whose_dialog_was_erased_meanwhile_is_charged(
+        self, bot: Bot, priced: None, script: Script, owner: Owner, api: Api
+    ) -> None:
+        script("word " * 9, ProviderUsage(50, 9))
+        stream = answer_to(request_to(bot.id, "I am ada@example.com"))
+        body = iter(stream.body)
+        next(body)  # type: ignore[call-overload]
+        as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
+        assert b'"done"' in b"".join(body)  # type: ignore[arg-type]
+        stream.close()
+        assert bot.money == (RICH - -(-(50 * IN + 9 * OUT) // 10**6), 0)
+        assert transcript(api, bot) == []
+        counted = api.get(f"/api/agents/stats?agentId={bot.id}")
+        assert (counted["messages"], counted["tokens"]["output"]) == (2, 9)
 
 
 class TestReasoning:
