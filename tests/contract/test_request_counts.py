@@ -21,8 +21,11 @@ from tests.contract.conftest import (
 )
 
 RECORDED = Path("docs", "request_counts.json")
-LATENCY = 0.004
-"""Seconds added to each request, so that requests that are sent side by side overlap."""
+LATENCIES = (0.004, 0.04)
+"""Seconds added to each request, so that requests that are sent side by side overlap.
+
+On a busy machine the first may be too short. Then the operation is measured again with the second.
+"""
 
 
 def recorded() -> dict[str, dict[str, float]]:
@@ -62,12 +65,15 @@ def test_an_operation_sends_no_more_requests_to_the_database_than_recorded(
             record(name, readUnits=usage.reads, writeUnits=usage.writes)
         return
     call(new_runner(), name)  # Then the process knows what an instance of the function remembers.
-    runner = new_runner()
-    with metering(LATENCY) as usage:
-        call(runner, name)
-    if updates:
-        record(name, requests=usage.round_trips, waves=usage.waves)
-    known = recorded()[name]
+    for latency in LATENCIES[1:] if updates else LATENCIES:
+        runner = new_runner()
+        with metering(latency) as usage:
+            call(runner, name)
+        if updates:
+            record(name, requests=usage.round_trips, waves=usage.waves)
+        known = recorded()[name]
+        if usage.round_trips <= known["requests"] and usage.waves <= known["waves"]:
+            break
     assert usage.round_trips <= known["requests"], usage.calls
     assert usage.waves <= known["waves"], usage.requests
 
