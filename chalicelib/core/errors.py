@@ -177,6 +177,19 @@ class InProgressError(ConflictError):
     code = "in_progress"
 
 
+class StorageLimitError(ConflictError):
+    """The workspace has as much data of one kind as can be stored (10 GB). Delete some first."""
+
+    code = "storage_limit"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The workspace has 10 GB of records of one kind, which is the maximum, so they cannot "
+            "grow. Nothing was changed. Delete records of this kind that are no longer needed, or "
+            "ask the operator of the service. Repeating the call will not help."
+        )
+
+
 class PayloadTooLargeError(AppError):
     """The body, one of its fields, or the answer exceeds a size limit."""
 

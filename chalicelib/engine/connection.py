@@ -18,7 +18,7 @@ from pynamodb.exceptions import PynamoDBException
 
 from chalicelib import USER_AGENT
 from chalicelib.core import deadline
-from chalicelib.core.errors import UnavailableError
+from chalicelib.core.errors import StorageLimitError, UnavailableError
 from chalicelib.core.retry import backoff
 
 CONNECT_SECONDS = 1
@@ -41,6 +41,13 @@ THROTTLED = frozenset(
     }
 )
 """Temporary refusals. DynamoDB has not carried out the request."""
+PARTITION_FULL = frozenset(
+    {"ItemCollectionSizeLimitExceeded", "ItemCollectionSizeLimitExceededException"}
+)
+"""A partition of a table with local indexes has reached 10 GB (ADR 53).
+
+The first is the reason of a cancelled transaction, the second the code of a single write.
+"""
 
 
 class _Connection(Connection):
@@ -121,9 +128,9 @@ def _status(error: ClientError) -> int:
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Turn lasting failures of the database into a 503.
+    """Turn lasting failures of the database into a 503, and a full partition into a 409.
 
-    Permanent refusals, such as of a malformed request, are errors of this service. They are raised
+    Other refusals, such as of a malformed request, are errors of this service. They are raised
     unchanged.
     """
     try:
@@ -139,8 +146,11 @@ def raise_failure(error: PynamoDBException | UnavailableError) -> NoReturn:
     because its chain of causes would have no end.
 
     Raises:
+        StorageLimitError: the partition is full.
         UnavailableError: a retry may help.
     """
+    if error_code(error) in PARTITION_FULL:
+        raise StorageLimitError from error
     if is_passing(error):
         raise UnavailableError from error
     raise error

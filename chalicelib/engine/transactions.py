@@ -8,18 +8,19 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from pynamodb.exceptions import TransactWriteError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 
-from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
+from chalicelib.core.errors import ConcurrentUpdateError, StorageLimitError, UnavailableError
 from chalicelib.core.retry import backoff
 from chalicelib.engine.connection import (
     CONFLICTS,
     IN_PROGRESS,
+    PARTITION_FULL,
     THROTTLED,
     connection,
     error_code,
@@ -31,6 +32,10 @@ MAX_ITEMS = 100
 MAX_BYTES = 4_000_000
 """Bytes of all items of a transaction together (DynamoDB quotas: 100 items and 4 MB)."""
 ATTEMPTS = 4
+MEASURE_EACH = 100
+"""One transaction in this many asks for the sizes of its partitions."""
+PARTITION_SIZE = "the largest partition of a transaction"
+"""The log line with a size, in gigabytes. Its alarms are in ``infra.deploy.stacks.alarms``."""
 
 Stage = Callable[[TransactWrite], None]
 OnConflict = Exception | Callable[[str], Exception] | None
@@ -97,6 +102,7 @@ class Transaction:
         Raises:
             AppError: the error of the first write whose condition failed.
             ConcurrentUpdateError: another writer was first.
+            StorageLimitError: a partition is full.
             OutcomeUnknownError: DynamoDB did not answer any attempt.
             UnavailableError: DynamoDB refused temporarily; nothing was carried out.
             TransactionTooLargeError: the writes exceed DynamoDB's limits.
@@ -113,7 +119,7 @@ class Transaction:
                 log.warning("a transaction is sent again", exc_info=last)
                 backoff(number - 1)
             try:
-                request._commit()  # noqa: SLF001  leaving its ``with`` block calls it
+                _log_size(request._commit())  # noqa: SLF001  leaving its ``with`` block calls it
             except TransactWriteError as error:
                 failed = _failed_conditions(error, errors)
                 if any(isinstance(each, _CarriedOutError) for each in failed):
@@ -129,7 +135,12 @@ class Transaction:
         raise (OutcomeUnknownError if unknown else UnavailableError) from last
 
     def _request(self, marker: Row | None) -> TransactWrite:
-        request = TransactWrite(connection=connection(), client_request_token=str(uuid4()))
+        token = uuid4()
+        request = TransactWrite(
+            connection=connection(),
+            client_request_token=str(token),
+            return_item_collection_metrics="SIZE" if _is_measured(token) else None,
+        )
         for stages in (self.checks, self.deletes, self.puts):
             for stage, _ in stages:
                 stage(request)
@@ -138,6 +149,26 @@ class Transaction:
         for stage, _ in self.updates:
             stage(request)
         return request
+
+
+def _is_measured(token: UUID) -> bool:
+    """Whether a transaction asks for the sizes of its partitions. Its random token decides."""
+    return token.int % MEASURE_EACH == 0
+
+
+def _log_size(answer: dict[str, Any]) -> None:
+    """Log the largest partition that a transaction wrote to, if it asked for the sizes.
+
+    DynamoDB estimates a lower and an upper bound, for tables with local indexes only.
+    """
+    sizes = [
+        (each["SizeEstimateRangeGB"][-1], each["ItemCollectionKey"]["pk"]["S"])
+        for table in (answer.get("ItemCollectionMetrics") or {}).values()
+        for each in table
+    ]
+    if sizes:
+        gigabytes, partition = max(sizes)
+        log.info(PARTITION_SIZE, extra={"gigabytes": gigabytes, "partition": partition})
 
 
 class _CarriedOutError(Exception):
@@ -170,6 +201,8 @@ def _raise_if_final(error: TransactWriteError, failed: list[Exception], *, unkno
         raise min(failed, key=lambda each: getattr(each, "precedence", 1)) from None
     codes = {reason.code for reason in error.cancellation_reasons if reason is not None}
     codes.add(error_code(error))
+    if codes & PARTITION_FULL:
+        raise StorageLimitError from error
     if codes & CONFLICTS and not unknown:
         raise ConcurrentUpdateError from error
     if not is_unknown(error) and not codes & {*THROTTLED, *CONFLICTS, IN_PROGRESS}:

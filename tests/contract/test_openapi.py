@@ -107,7 +107,7 @@ def test_failures_are_documented_for_the_operations_that_return_them(answer: Ans
     always = {"200", "400", "401", "403", "404", "405", "413", "429", "500", "503"}
     assert statuses("get", "/api/products/{id}") == always
     assert statuses("get", "/api/card-images/search") == always | {"502"}
-    assert statuses("post", "/api/products/delete") == always | {"415"}
+    assert statuses("post", "/api/products/delete") == always | {"409", "415"}
     assert statuses("post", "/api/files/delete") == always | {"409", "415"}
     assert statuses("post", "/api/pages/import-html") == always | {"409", "415", "502"}
 
@@ -127,7 +127,12 @@ def test_real_answers_match_the_schema(operation: Operation, world: World) -> No
 def test_an_operation_lists_its_error_codes(answer: Answer) -> None:
     paths = json.loads(answer.body)["paths"]
     codes = paths["/api/projects/create"]["post"]["x-error-codes"]
-    assert codes["409"] == ["idempotency_mismatch", "in_progress", "slug_taken"]
+    assert codes["409"] == [
+        "idempotency_mismatch",
+        "in_progress",
+        "slug_taken",
+        "storage_limit",
+    ]
     assert codes["403"] == ["insufficient_scope", "plan_required"]
     assert paths["/api/admin/blog/list"]["get"]["x-error-codes"]["403"] == [
         "admin_required",

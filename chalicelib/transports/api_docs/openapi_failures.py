@@ -45,6 +45,7 @@ CHAT: tuple[type[errors.AppError], ...] = (
     errors.ForbiddenError,
     errors.IdempotencyMismatchError,
     errors.InProgressError,
+    errors.StorageLimitError,
     SessionBusyError,
     errors.UnsupportedMediaTypeError,
     DailyLimitError,
@@ -67,6 +68,8 @@ def errors_of(operation: Operation) -> Iterator[type[errors.AppError]]:
             yield errors.AdminRequiredError
     if not operation.reads_query:
         yield errors.UnsupportedMediaTypeError
+    if not operation.read_only:
+        yield errors.StorageLimitError
     if operation.accepts_idempotency_key:
         yield from (errors.IdempotencyMismatchError, errors.InProgressError)
     if operation.open_world:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chalicelib.engine.tables import TABLES
+from chalicelib.engine.transactions import PARTITION_SIZE
 from infra.deploy.names import APP, function_name
 from infra.deploy.policies import API, FUNCTIONS
 from infra.deploy.stacks.backups import vault_name
@@ -32,6 +33,11 @@ LINES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
         '$.message = "scheduled jobs" && $.oldestSeconds >= 0',
         (JOBS,),
         "$.oldestSeconds",
+    ),
+    "PartitionGigabytes": (
+        f'$.message = "{PARTITION_SIZE}" && $.gigabytes >= 0',
+        tuple(FUNCTIONS),
+        "$.gigabytes",
     ),
 }
 """Metrics of log lines: the filter, the functions, and the value of each matching line.
@@ -163,6 +169,13 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         3_600,
         [_metric(NAMESPACE, "OldestJobSeconds", statistic="Maximum")],
     )
+    for name, gigabytes in {"LargePartition": 5, "AlmostFullPartition": 8}.items():
+        yield (
+            name,
+            f"A kind of records of a workspace takes {gigabytes} of 10 GB; the lines name it.",
+            gigabytes,
+            [_metric(NAMESPACE, "PartitionGigabytes", statistic="Maximum")],
+        )
     yield (
         "Schedule",
         "For ten minutes nothing has looked for jobs that are due.",

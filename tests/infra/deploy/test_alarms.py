@@ -17,7 +17,7 @@ from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.domains.chat.flows.chat_answer import Ending
-from chalicelib.engine import jobs
+from chalicelib.engine import jobs, transactions
 from chalicelib.engine.tables import TABLES
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports import http, schedules
@@ -154,6 +154,14 @@ class TestLines:
         schedules.run_jobs()
         assert counted("OldestJobSeconds") == [7200]
 
+    def test_the_size_of_a_partition_is_measured_in_gigabytes(self, counted: Counted) -> None:
+        key = {"pk": {"S": "W#ws#LEAD"}}
+        size = {"ItemCollectionKey": key, "SizeEstimateRangeGB": [4.5, 5.5]}
+        transactions._log_size({})
+        assert counted("PartitionGigabytes") == []
+        transactions._log_size({"ItemCollectionMetrics": {"content": [size]}})
+        assert counted("PartitionGigabytes") == [5.5]
+
 
 def every_error(kind: type[AppError]) -> Iterator[type[AppError]]:
     for each in kind.__subclasses__():
@@ -201,6 +209,14 @@ def test_every_function_has_alarms(alarm: str, functions: Iterable[str]) -> None
     assert dimensions(alarm, "FunctionName") == {
         function_name("${Stage}", each) for each in functions
     }
+
+
+@pytest.mark.parametrize(("alarm", "limit"), [("LargePartition", 5), ("AlmostFullPartition", 8)])
+def test_partitions_have_alarms_before_their_limit(alarm: str, limit: int) -> None:
+    (query,) = ALARMS[alarm]["Metrics"]
+    assert query["MetricStat"]["Metric"]["MetricName"] == "PartitionGigabytes"
+    assert query["MetricStat"]["Stat"] == "Maximum"
+    assert ALARMS[alarm]["Threshold"] == limit
 
 
 @pytest.mark.parametrize("alarm", ["ReadThrottles", "WriteThrottles"])

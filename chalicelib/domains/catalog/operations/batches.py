@@ -10,7 +10,12 @@ from pydantic import Field
 from pydantic_core import from_json, to_json
 
 from chalicelib.core.call_names import Naming
-from chalicelib.core.errors import AppError, NotFoundError, UnavailableError
+from chalicelib.core.errors import (
+    AppError,
+    NotFoundError,
+    StorageLimitError,
+    UnavailableError,
+)
 from chalicelib.core.wire.schema import Wire
 from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork
@@ -62,7 +67,8 @@ def commit_outcomes(
     """Change some products in a separate transaction, and return their outcomes.
 
     ``stage`` stages the changes and returns the outcomes. If the transaction fails because the
-    database is unavailable or a category was deleted, ``failed`` returns the outcomes.
+    database is unavailable, no more products can be stored, or a category was deleted, ``failed``
+    returns the outcomes.
 
     Raises:
         OutcomeUnknownError: the transaction may have committed.
@@ -79,7 +85,7 @@ def commit_outcomes(
         ]
     except OutcomeUnknownError:
         raise
-    except (UnavailableError, NotFoundError) as error:
+    except (UnavailableError, NotFoundError, StorageLimitError) as error:
         if isinstance(error, UnavailableError) and unit.is_repeatable:
             raise
         return failed(error)

@@ -1,0 +1,201 @@
+"""Partitions at DynamoDB's limit of 10 GB: refusals in time, and sizes in the log."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from botocore.exceptions import ClientError
+
+from chalicelib.core.errors import StorageLimitError
+from chalicelib.engine import transactions
+from chalicelib.engine.connection import connection, reaching
+from chalicelib.engine.tables import ContentRow
+from chalicelib.engine.transactions import MEASURE_EACH, PARTITION_SIZE
+from tests.conftest import Api
+from tests.engine.faults.conftest import (
+    Change,
+    create_product,
+    create_site,
+    import_page,
+    raise_prices,
+    upload_file,
+)
+from tests.fakes.dynamodb_faults import ALWAYS, TRANSACTION, closed, failing, faulty, refusal
+
+pytestmark = pytest.mark.store
+ALONE = "ItemCollectionSizeLimitExceededException"
+
+
+def measured() -> UUID:
+    """Return a random token of a transaction that asks for sizes."""
+    return UUID(int=uuid4().int // MEASURE_EACH * MEASURE_EACH)
+
+
+def not_measured() -> UUID:
+    return UUID(int=measured().int + 1)
+
+
+def full(*others: str) -> Callable[[], ClientError]:
+    """Return the error of a transaction with a full partition, and with other reasons."""
+    reasons = ["None", "ItemCollectionSizeLimitExceeded", *others]
+    return lambda: ClientError(
+        {
+            "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
+            "CancellationReasons": [{"Code": each} for each in reasons],
+        },
+        TRANSACTION,
+    )
+
+
+@pytest.mark.parametrize("change", [create_site, create_product, upload_file])
+@pytest.mark.parametrize("key", ["order-1", None])
+@pytest.mark.parametrize("others", [(), ("TransactionConflict",), ("ThrottlingError",)], ids=str)
+def test_a_full_partition_is_a_conflict_that_is_not_retried(
+    change: Callable[[Api], Change], key: str | None, others: tuple[str, ...], api: Api
+) -> None:
+    made = change(api)
+    with failing(TRANSACTION, ALWAYS, full(*others)) as sent:
+        answer = made.send(key)
+    assert (answer.status, answer.data["code"]) == (409, "storage_limit")
+    assert "Delete records of this kind" in answer.data["message"]
+    assert len(sent) == 1
+    assert made.done() == 0
+    assert made.send(key).status == 200, "the key is free once there is room"
+    assert made.done() == 1
+
+
+def test_a_transaction_refused_by_itself_for_a_full_partition_is_a_conflict(api: Api) -> None:
+    made = create_site(api)
+    with faulty(TRANSACTION, refusal(ALONE, 400), "before") as sent:
+        answer = made.send()
+    assert (answer.status, answer.data["code"], len(sent)) == (409, "storage_limit", 1)
+
+
+def test_an_import_into_a_full_partition_can_be_repeated_with_its_key(api: Api) -> None:
+    made = import_page(api)
+    with failing(TRANSACTION, ALWAYS, full()):
+        assert made.send().data["code"] == "storage_limit"
+    assert made.send().status == 200
+    assert made.done() == 1
+
+
+def test_products_of_a_bulk_change_that_cannot_grow_fail_one_by_one(api: Api) -> None:
+    made = raise_prices(api)
+    with failing(TRANSACTION, 1, full()):
+        answer = made.send()
+    assert answer.data["summary"] == {"ok": 0, "failed": 1}
+    assert "10 GB" in answer.data["results"][0]["message"]
+    assert made.done() == 0
+
+
+def test_a_full_partition_found_after_a_lost_answer_means_that_nothing_was_written(
+    api: Api,
+) -> None:
+    """DynamoDB answers a transaction with a known token again, so a refused one was not done."""
+    made, refused = create_site(api), full()
+    with faulty(TRANSACTION, closed, "before", 1) as sent:
+
+        def then_full(**_: Any) -> None:
+            if len(sent) == 2:
+                raise refused()
+
+        events = connection().client.meta.events
+        events.register_last(f"before-call.dynamodb.{TRANSACTION}", then_full)
+        try:
+            answer = made.send()
+        finally:
+            events.unregister(f"before-call.dynamodb.{TRANSACTION}", then_full)
+    assert (answer.data["code"], len(sent)) == ("storage_limit", 2)
+    assert made.done() == 0
+
+
+def test_a_single_write_to_a_full_partition_is_a_conflict_that_is_not_retried(
+    database: None,
+) -> None:
+    with (
+        faulty("PutItem", refusal(ALONE, 400), "before") as sent,
+        pytest.raises(StorageLimitError),
+        reaching(),
+    ):
+        ContentRow("W#w1#SITE", "a").save()
+    assert len(sent) == 1
+
+
+@contextmanager
+def sizes(metrics: dict[str, Any] | None) -> Iterator[list[str | None]]:
+    """Let the answers to transactions have sizes. Yields what each transaction asked for."""
+    asked: list[str | None] = []
+
+    def ask(params: dict[str, Any], **_: Any) -> None:
+        asked.append(params.get("ReturnItemCollectionMetrics"))
+
+    def answer(parsed: dict[str, Any], **_: Any) -> None:
+        parsed.pop("ItemCollectionMetrics", None)
+        if metrics is not None and asked[-1]:
+            parsed["ItemCollectionMetrics"] = metrics
+
+    events = connection().client.meta.events
+    events.register_first(f"provide-client-params.dynamodb.{TRANSACTION}", ask)
+    events.register_last(f"after-call.dynamodb.{TRANSACTION}", answer)
+    try:
+        yield asked
+    finally:
+        events.unregister(f"provide-client-params.dynamodb.{TRANSACTION}", ask)
+        events.unregister(f"after-call.dynamodb.{TRANSACTION}", answer)
+
+
+def collection(partition: str, low: float, high: float) -> dict[str, Any]:
+    key = {"pk": {"S": partition}}
+    return {"ItemCollectionKey": key, "SizeEstimateRangeGB": [low, high]}
+
+
+class TestSizes:
+    @pytest.fixture
+    def logged(self, caplog: pytest.LogCaptureFixture) -> Callable[[], list[tuple[Any, Any]]]:
+        caplog.set_level(logging.INFO, transactions.__name__)
+        return lambda: [
+            (vars(line)["gigabytes"], vars(line)["partition"])
+            for line in caplog.records
+            if line.message == PARTITION_SIZE
+        ]
+
+    def test_one_transaction_in_a_hundred_asks_for_sizes(self) -> None:
+        asking = [number for number in range(1000) if transactions._is_measured(UUID(int=number))]
+        assert asking == list(range(0, 1000, MEASURE_EACH))
+
+    def test_the_largest_partition_of_a_measured_transaction_is_logged(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], Any]
+    ) -> None:
+        made = create_site(api)
+        monkeypatch.setattr(transactions, "uuid4", measured)
+        found = [collection("W#a#SITE", 0, 1), collection("W#a#LEAD", 4, 5)]
+        with sizes({"workspace-test-content": found}) as asked:
+            assert made.send().status == 200
+        assert asked == ["SIZE"]
+        assert logged() == [(5, "W#a#LEAD")]
+
+    def test_other_transactions_do_not_ask_and_log_nothing(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], Any]
+    ) -> None:
+        made = create_site(api)
+        monkeypatch.setattr(transactions, "uuid4", not_measured)
+        with sizes({"workspace-test-content": [collection("W#a#SITE", 0, 1)]}) as asked:
+            assert made.send().status == 200
+        assert (asked, logged()) == ([None], [])
+
+    @pytest.mark.parametrize("metrics", [None, {}, {"workspace-test-audit": []}], ids=str)
+    def test_an_answer_without_sizes_is_accepted(
+        self,
+        metrics: dict[str, Any] | None,
+        api: Api,
+        monkeypatch: pytest.MonkeyPatch,
+        logged: Callable[[], Any],
+    ) -> None:
+        made = create_site(api)
+        monkeypatch.setattr(transactions, "uuid4", measured)
+        with sizes(metrics) as asked:
+            assert made.send().status == 200
+        assert (asked, logged()) == (["SIZE"], [])
