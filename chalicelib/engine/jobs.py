@@ -5,18 +5,19 @@ jobs that are due, so no scan is needed. A job's row is written in the transacti
 to, and deleted in the transaction that does the work, so that neither exists without the other.
 
 The key of a row never changes. A runner first takes a lease, by a conditional update of the row
-that it read. Overlapping runners therefore share the work, and a deleted row never comes back. A
-job that fails, or that kills its runner, pauses longer after each failure and does not block others
-(ADR 13).
+that it read. Several runners therefore share the work, and a deleted row never comes back. Each
+begins at a random shard, and leaves a shard on whose jobs others are quicker. A job that fails, or
+that kills its runner, pauses longer after each failure and does not block others (ADR 13).
 """
 
 import logging
+import random
 import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from uuid import uuid4
 
 from pynamodb.attributes import (
@@ -26,7 +27,7 @@ from pynamodb.attributes import (
 )
 from pynamodb.exceptions import UpdateError
 
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.engine.connection import CONDITION_FAILED, CONFLICTS, error_code, reaching
@@ -37,6 +38,8 @@ BATCH = 100
 """Jobs of one kind per read of a shard, so that a backlog does not hide jobs of other kinds."""
 ROUND_SECONDS = 30.0
 """Seconds to work on the jobs that were read. The queue is then read again for newly due jobs."""
+LOST_LEASES = 3
+"""Leases lost in a row after which a runner leaves a shard to the others until the next read."""
 LEASE = timedelta(minutes=6)
 """How long a lease reserves a job for its runner. It exceeds the five minutes of a Lambda run."""
 FIRST_PAUSE = timedelta(minutes=1)
@@ -48,6 +51,7 @@ INSTANT = timedelta(microseconds=1)
 _STAMP = "%Y%m%dT%H%M%S.%f"
 
 Work = Callable[["JobRow"], None]
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -161,8 +165,9 @@ def attempt(job: JobRow, work: Work) -> bool:
 def run(handlers: Mapping[str, Work], stop: Callable[[], bool] = lambda: False) -> dict[str, int]:
     """Run jobs that are due until ``stop`` returns True. Returns the number finished by kind.
 
-    Runs may overlap. The next job is the oldest of the kind that has taken the least time so far.
-    So neither a long backlog nor a slow kind delays the other kinds.
+    Runs may overlap. The next job is of the kind that has taken the least time so far, so neither a
+    long backlog nor a slow kind delays the other kinds. The jobs of a kind run shard by shard, from
+    a random one, and the oldest of a shard first.
     """
     finished, spent = dict.fromkeys(handlers, 0), defaultdict[str, float](float)
     while not stop() and _round(handlers, stop, finished, spent):
@@ -177,14 +182,21 @@ def oldest_due() -> datetime | None:
     due.
     """
     due = ControlRow.sk < _timestamp(clock.now() + INSTANT)
-    with reaching():
-        found = [
-            row.sk
-            for shard in range(SHARDS)
+
+    def oldest(shard: int) -> list[str]:
+        with reaching():
             # Plain rows, because malformed jobs count, too.
-            for row in ControlRow.query(_partition(shard), due, limit=1)
-        ]
+            return [row.sk for row in ControlRow.query(_partition(shard), due, limit=1)]
+
+    found = [sk for each in _of_every_shard(oldest) for sk in each]
     return _due_at(min(found)) if found else None
+
+
+def _of_every_shard(read: Callable[[int], T]) -> list[T]:
+    """Return what ``read`` returns for the shards, read side by side, from a random one on."""
+    start = random.randrange(SHARDS)  # noqa: S311  spreading of runners, not a secret
+    shards = [(start + number) % SHARDS for number in range(SHARDS)]
+    return deadline.map_in_threads(read, shards, SHARDS)
 
 
 def _round(
@@ -195,6 +207,7 @@ def _round(
 ) -> bool:
     """Run some of the jobs that are due. Returns whether there may be more."""
     queues: defaultdict[str, deque[JobRow]] = defaultdict(deque)
+    lost = Counter[str]()  # leases in a row, by shard
     jobs, more = _due(clock.now())
     for job in jobs:
         queues[job.kind].append(job)
@@ -207,7 +220,12 @@ def _round(
         job = queues[kind].popleft()
         if not queues[kind]:
             del queues[kind]
-        if _take_lease(job):
+        if lost[job.pk] == LOST_LEASES:
+            more = True
+        elif not _take_lease(job):
+            lost[job.pk] += 1
+        else:
+            lost[job.pk] = 0
             progress, begun = True, monotonic()
             handler = handlers.get(kind)
             if handler is None:
@@ -222,26 +240,25 @@ def _round(
 
 
 def _due(now: datetime) -> tuple[list[JobRow], bool]:
-    """Return jobs that are due and free, oldest first, and whether a kind has more of them.
+    """Return jobs that are due and free, by shard and age, and whether a kind has more of them.
 
     The read may be eventually consistent: a job that is missed runs a minute later, and no lease
     can be taken on a deleted one.
     """
-    jobs: list[JobRow] = []
-    more = False
-    for shard in range(SHARDS):
-        found = Counter[str]()
-        jobs += _rows(shard, now, found)
-        more = more or max(found.values(), default=0) >= BATCH
-    return sorted(jobs, key=lambda job: job.sk), more
+    shards = _of_every_shard(lambda shard: list(_rows(shard, now)))
+    more = any(
+        max(Counter(job.kind for job in jobs).values(), default=0) >= BATCH for jobs in shards
+    )
+    return [job for jobs in shards for job in jobs], more
 
 
-def _rows(shard: int, now: datetime, found: Counter[str]) -> Iterator[JobRow]:
-    """Yield the jobs that are due in a shard, at most ``BATCH`` of each kind.
+def _rows(shard: int, now: datetime) -> Iterator[JobRow]:
+    """Yield the jobs that are due in a shard, oldest first, at most ``BATCH`` of each kind.
 
     DynamoDB filters out the rest. A ``not_before`` beyond the longest pause is malformed, so its
     job counts as due.
     """
+    found = Counter[str]()
     start: dict[str, Any] | None = None
     while True:
         wanted = ~JobRow.not_before.between(now + INSTANT, now + 2 * LONGEST_PAUSE)

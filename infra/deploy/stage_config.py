@@ -32,6 +32,8 @@ variables.
 """
 JOBS = "run-jobs"
 """The function that runs scheduled jobs."""
+JOB_RUNS = 4
+"""Runs of the jobs at the same time. One starts each minute and takes at most four minutes."""
 CHAT = "chat-stream"
 """The function that streams chats."""
 

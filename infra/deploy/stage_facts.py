@@ -13,7 +13,7 @@ from infra.deploy.aws.errors import code
 from infra.deploy.names import function_name
 from infra.deploy.policies import FUNCTIONS
 from infra.deploy.progress import Progress
-from infra.deploy.stage_config import CHAT, JOBS, StageFacts
+from infra.deploy.stage_config import CHAT, JOB_RUNS, JOBS, StageFacts
 
 MINIMUM_UNRESERVED = 100
 """Concurrency that must stay unreserved (Lambda developer guide, Reserved concurrency)."""
@@ -77,15 +77,15 @@ def _addresses(
 def reservations(account: Account, stage: str) -> dict[str, int]:
     """Return the concurrency to reserve by function; 0 for functions that were stopped.
 
-    A reservation is also an upper limit. The jobs reserve one run: without it, overlapping runs
-    share the work (ADR 13). The chat reserves half of the rest, so that slow chats leave as many
+    A reservation is also an upper limit. The jobs reserve ``JOB_RUNS``, which share the work
+    (ADR 13). The chat reserves half of the rest, so that slow chats leave as many
     runs to the API. The stage's own reservations count as available, so that a deployment finds the
     same values again.
     """
     held = {name: _reserved(account, stage, name) for name in FUNCTIONS}
     free = unreserved(account) + sum(filter(None, held.values())) - MINIMUM_UNRESERVED
-    wanted = {JOBS: 1} if free > 0 else {}
-    if (half := (free - 1) // 2) >= MINIMUM_CHAT:
+    wanted = {JOBS: JOB_RUNS} if free >= JOB_RUNS else {}
+    if (half := (free - JOB_RUNS) // 2) >= MINIMUM_CHAT:
         wanted[CHAT] = half
     return wanted | {name: 0 for name, runs in held.items() if runs == 0}
 

@@ -92,7 +92,7 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         "FunctionThrottles",
         "Lambda refused to run a function: all that may run at once do.",
         1,
-        # Throttling of the jobs is normal: a run of over a minute delays the next one.
+        # Throttling of the jobs is normal: no more than four run at once.
         [_metric("AWS/Lambda", "Throttles", each) for each in functions if each != jobs],
     )
     yield (

@@ -101,11 +101,15 @@ class TestDueTimes:
         jobs.run({"tidy": worker})
         assert worker.done == ["late"]
 
-    def test_the_oldest_job_runs_first(self, worker: Worker, time: Time) -> None:
-        for age in (3, 1, 4, 2):
-            stage(f"{age}", time.now - timedelta(minutes=age))
+    def test_the_oldest_job_of_a_shard_runs_first(self, worker: Worker, time: Time) -> None:
+        names = [f"{number}" for number in range(40)]
+        due = {name: time.now - timedelta(minutes=number % 7) for number, name in enumerate(names)}
+        shards = {name: stage(name, due[name]).pk for name in names}
         jobs.run({"tidy": worker})
-        assert worker.done == ["4", "3", "2", "1"]
+        assert len(set(shards.values())) == jobs.SHARDS
+        for shard in set(shards.values()):
+            done = [due[name] for name in worker.done if shards[name] == shard]
+            assert done == sorted(done)
 
 
 class TestCancellation:

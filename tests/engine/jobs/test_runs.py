@@ -1,6 +1,7 @@
 """Runs of jobs: concurrent runners, fairness and costs."""
 
 from collections import Counter
+from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Barrier, Event, Thread
 from typing import Any
@@ -32,6 +33,95 @@ class TestOverlappingRuns:
         run_concurrently(8, lambda _: jobs.run({"tidy": worker}))
         assert Counter(worker.tried) == {f"{number}": 1 for number in range(10)}
         assert rows() == 10
+
+    @pytest.mark.parametrize("moment", ["before", "after"])
+    def test_killed_runners_lose_no_job_and_no_job_runs_twice_at_the_same_time(
+        self, moment: str, worker: Worker, time: Time
+    ) -> None:
+        class Killed(BaseException):
+            pass
+
+        deadly = {f"{number}" for number in range(0, 60, 7)}
+        for number in range(60):
+            stage(f"{number}")
+        running, overlapping, killed = Counter[str](), set[str](), set[str]()
+
+        def kill(name: str) -> None:
+            if name in deadly and name not in killed:
+                killed.add(name)
+                raise Killed
+
+        def work(job: jobs.JobRow) -> None:
+            name = job.payload["name"]
+            running[name] += 1
+            if running[name] > 1:
+                overlapping.add(name)
+            try:
+                if moment == "before":
+                    kill(name)
+                worker(job)
+                if moment == "after":
+                    kill(name)
+            finally:
+                running[name] -= 1
+
+        def run(_: int) -> None:
+            with suppress(Killed):
+                jobs.run({"tidy": work})
+
+        run_concurrently(8, run)
+        assert killed
+        while rows():
+            time.pass_by(minutes=6, seconds=1)  # the leases of killed runners end
+            run_concurrently(8, run)
+        assert killed == deadly
+        assert overlapping == set()
+        times = {name: 2 if moment == "after" and name in deadly else 1 for name in worker.done}
+        assert Counter(worker.done) == times
+        assert len(times) == 60
+
+    def test_a_runner_leaves_a_shard_on_whose_jobs_others_were_quicker(
+        self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(60):
+            stage(f"{number}")
+        due = jobs._due
+        outdated = due(jobs.clock.now())
+        assert jobs.run({"tidy": worker}) == {"tidy": 60}
+        monkeypatch.setattr(jobs, "_due", lambda _: outdated)
+        with metering() as usage:
+            assert jobs.run({"tidy": worker}) == {"tidy": 0}
+        assert usage.calls == ["UpdateItem"] * jobs.SHARDS * jobs.LOST_LEASES
+
+    def test_a_runner_that_left_a_shard_reads_it_again_and_does_the_rest(
+        self, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        waiting = [stage(f"{number}") for number in range(60)]
+        reads, due = list[Any](), jobs._due
+
+        def finish_some_elsewhere(now: datetime) -> Any:
+            reads.append(due(now))
+            for shard in range(1, jobs.SHARDS) if len(reads) == 1 else ():
+                there = [job for job in waiting if job.pk == jobs._partition(shard)]
+                for job in sorted(there, key=lambda job: job.sk)[: jobs.LOST_LEASES]:
+                    cancel(job)
+            return reads[-1]
+
+        monkeypatch.setattr(jobs, "_due", finish_some_elsewhere)
+        done = jobs.run({"tidy": worker})["tidy"]
+        assert done == len(waiting) - jobs.LOST_LEASES * (jobs.SHARDS - 1)
+        assert (rows(), len(reads)) == (0, 2)
+
+    @pytest.mark.parametrize("first", range(jobs.SHARDS))
+    def test_a_runner_begins_at_a_random_shard(
+        self, first: int, worker: Worker, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shards = {f"{number}": stage(f"{number}").pk for number in range(40)}
+        monkeypatch.setattr(jobs.random, "randrange", lambda _: first)
+        jobs.run({"tidy": worker})
+        order = list(dict.fromkeys(shards[name] for name in worker.done))
+        numbers = [(first + number) % jobs.SHARDS for number in range(jobs.SHARDS)]
+        assert order == [jobs._partition(number) for number in numbers]
 
     @pytest.mark.parametrize("fails", [False, True])
     def test_a_job_finished_elsewhere_during_a_run_is_not_restored(self, fails: bool) -> None:
@@ -176,6 +266,14 @@ class TestCosts:
         assert usage.calls == ["Query"] * jobs.SHARDS
         if on_dynamodb_local:
             assert usage.units <= 0.5 * jobs.SHARDS
+
+    def test_all_shards_are_read_side_by_side(self, worker: Worker, time: Time) -> None:
+        with metering(latency=0.05) as usage:
+            jobs.run({"tidy": worker})
+        assert (usage.round_trips, usage.waves) == (jobs.SHARDS, 1)
+        with metering(latency=0.05) as usage:
+            jobs.oldest_due()
+        assert (usage.round_trips, usage.waves) == (jobs.SHARDS, 1)
 
     def test_a_job_costs_a_lease_and_a_deletion(self, worker: Worker, time: Time) -> None:
         stage("a")

@@ -205,7 +205,7 @@ def dimensions(alarm: str, name: str) -> set[str]:
     [("FunctionErrors", FUNCTIONS), ("FunctionThrottles", {API, "chat-stream"})],
 )
 def test_every_function_has_alarms(alarm: str, functions: Iterable[str]) -> None:
-    """Jobs run one at a time, so a waiting run is no reason for an alarm."""
+    """At most four runs of jobs overlap, so a waiting run is no reason for an alarm."""
     assert dimensions(alarm, "FunctionName") == {
         function_name("${Stage}", each) for each in functions
     }

@@ -273,12 +273,13 @@ class TestAccount:
         [
             (10, {}, {}),
             (100, {}, {}),
-            (101, {}, {"run-jobs": 1}),
-            (200, {}, {"run-jobs": 1}),
-            (201, {}, {"run-jobs": 1, "chat-stream": 50}),
-            (1000, {}, {"run-jobs": 1, "chat-stream": 449}),
-            (550, {"run-jobs": 1, "chat-stream": 449}, {"run-jobs": 1, "chat-stream": 449}),
-            (1000, {"api_handler": 0}, {"run-jobs": 1, "chat-stream": 449, "api_handler": 0}),
+            (103, {}, {}),
+            (104, {}, {"run-jobs": 4}),
+            (203, {}, {"run-jobs": 4}),
+            (204, {}, {"run-jobs": 4, "chat-stream": 50}),
+            (1000, {}, {"run-jobs": 4, "chat-stream": 448}),
+            (548, {"run-jobs": 4, "chat-stream": 448}, {"run-jobs": 4, "chat-stream": 448}),
+            (1000, {"api_handler": 0}, {"run-jobs": 4, "chat-stream": 449, "api_handler": 0}),
         ],
     )
     def test_reservations_leave_what_lambda_requires_and_half_of_the_rest_to_the_api(
@@ -303,6 +304,16 @@ class TestAccount:
         assert f"Only {free} executions are unreserved" in found.text
         assert says in found.text
         assert "Request more in Service Quotas" in found.text
+
+    @pytest.mark.parametrize(
+        ("free", "reserved", "enough"),
+        [(103, None, None), (104, None, True), (100, 1, None), (103, 1, True), (100, 4, True)],
+    )
+    def test_reserved_concurrency_of_the_jobs_counts_as_available(
+        self, free: int, reserved: int | None, enough: bool | None
+    ) -> None:
+        found = examined(**{"lambda": concurrency(free, reserved)})["concurrency"]
+        assert found.ok is enough
 
     @pytest.mark.parametrize(
         "bedrock", [availability(region="NOT_AVAILABLE"), availability(status="NOT_AUTHORIZED")]

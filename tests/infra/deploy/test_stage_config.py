@@ -95,7 +95,7 @@ def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str)
     assert (read.api_gateway_stage, read.api_gateway_endpoint_type) == (stage, "REGIONAL")
 
 
-@pytest.mark.parametrize("reserved", [{}, {"run-jobs": 1}, {"run-jobs": 1, "chat-stream": 449}])
+@pytest.mark.parametrize("reserved", [{}, {"run-jobs": 4}, {"run-jobs": 4, "chat-stream": 448}])
 def test_functions_reserve_what_the_facts_of_the_stage_allow(reserved: dict[str, int]) -> None:
     facts = StageFacts(reserved=reserved)
     found = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
