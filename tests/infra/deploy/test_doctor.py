@@ -279,7 +279,7 @@ class TestAccount:
             (204, {}, {"run-jobs": 4, "chat-stream": 50}),
             (1000, {}, {"run-jobs": 4, "chat-stream": 448}),
             (548, {"run-jobs": 4, "chat-stream": 448}, {"run-jobs": 4, "chat-stream": 448}),
-            (1000, {"api_handler": 0}, {"run-jobs": 4, "chat-stream": 449, "api_handler": 0}),
+            (1000, {"api_handler": 0}, {"run-jobs": 4, "chat-stream": 448, "api_handler": 0}),
         ],
     )
     def test_reservations_leave_what_lambda_requires_and_half_of_the_rest_to_the_api(
