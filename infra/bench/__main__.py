@@ -15,6 +15,7 @@ from infra.bench import (
     chat,
     cold_start,
     costs,
+    jobs,
     leads,
     lists,
     rest,
@@ -32,6 +33,7 @@ SECTIONS = {
     "slots": slots.section,
     "bookings": bookings.section,
     "chat": chat.section,
+    "jobs": jobs.section,
     "costs": costs.section,
 }
 INTRODUCTION = """\

@@ -52,7 +52,7 @@ FIXED = {
     "secrets": 2 * 0.40,
     f"alarms, which read {_READ} metrics": _READ * ALARM_METRIC,
     f"{_FROM_LOGS} metrics made from logs": _FROM_LOGS * CUSTOM_METRIC,
-    "jobs, every minute": 43_200 * (0.2e-6 + 0.06 * GB_SECOND + 8 * 0.5 * READ_UNIT),
+    "jobs, every minute": 43_200 * (0.2e-6 + 0.06 * 1.73 * GB_SECOND + 8 * 0.5 * READ_UNIT),
 }
 """Dollars a month, independent of the number of requests."""
 
