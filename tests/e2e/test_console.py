@@ -302,7 +302,7 @@ def test_keys_are_created_and_revoked_without_script(
         tab.start_session()
         tab.open(f"{workspace.path}/keys/new")
         page.locator("#name").fill("Plain")
-        page.locator('[value="all_rows"]').click()
+        page.locator('[value="everything"]').click()
         page.locator('[value="files:write"]').uncheck()
         page.get_by_role("button", name="Create key").last.click()
         token = page.locator("#token").inner_text()
