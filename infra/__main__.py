@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from infra.deploy.commands import COMMANDS
+from infra.deploy import check_commands, commands
 from infra.local import dev as local
 from infra.local.dynamodb import SetupError
 from infra.local.stack import LocalStack
@@ -73,6 +73,6 @@ def reference() -> None:
     click.echo(write())
 
 
-for command in (admin, *COMMANDS):
+for command in (admin, *commands.COMMANDS, *check_commands.COMMANDS):
     main.add_command(command)
 main(prog_name="python -m infra")

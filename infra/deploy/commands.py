@@ -1,29 +1,25 @@
 """``python -m infra deploy`` and related commands: a JSON object on stdout, messages on stderr."""
 
-import json
-import re
 import sys
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from infra.deploy.progress import Progress
+from infra.deploy.command_options import (
+    BREAK_LOCK,
+    PYTHON,
+    REGION,
+    STAGE,
+    YES,
+    open_deployment,
+    print_result,
+)
 
 if TYPE_CHECKING:
     from infra.deploy.aws.cloudformation import Change
     from infra.deploy.deployment import Deployment
 
-_STAGE = click.option("--stage", required=True, help="As in .chalice/config.json, such as dev.")
-_STAGE_OR_DEV = click.option(
-    "--stage", default="dev", show_default=True, help="As in .chalice/config.json."
-)
-_REGION = click.option("--region", help="Default: that of the shell (AWS_REGION, AWS_PROFILE).")
-_BREAK = click.option(
-    "--break-lock", is_flag=True, help="Take over from a deployment that is dead for certain."
-)
-_YES = click.option("--yes", is_flag=True, help="Do not ask.")
 CHOICES = {
     "domain": "Domain",
     "hosted_zone": "HostedZoneId",
@@ -35,18 +31,6 @@ CHOICES = {
     "edge": "Edge",
 }
 """Options that a stage keeps, and the parameters of its data stack that store them."""
-_PYTHON = click.option("--python", help="The Python to package with. Default: the first that fits.")
-
-
-def _deployment(stage: str, region: str | None) -> "Deployment":
-    from infra.deploy.aws.account import sign_in  # noqa: PLC0415  the help needs neither boto3 nor the store
-    from infra.deploy.deployment import Deployment  # noqa: PLC0415  as above
-
-    account = sign_in(region)
-    click.echo(
-        f"{stage} in {account.region} of the account {account.id}, as {account.user}", err=True
-    )
-    return Deployment(account, stage, Progress())
 
 
 def _require_confirmation(question: str) -> None:
@@ -77,10 +61,6 @@ def _confirm_drift(drifted: list[str]) -> None:
     _require_confirmation(f"Deploy, and perhaps undo these {len(drifted)} changes?")
 
 
-def _print(result: dict[str, Any]) -> None:
-    click.echo(json.dumps(result, ensure_ascii=False))
-
-
 def _run_smoke_test(deployment: "Deployment", result: dict[str, Any]) -> None:
     """Run the smoke test on a deployed stage, if its host name resolves.
 
@@ -93,7 +73,7 @@ def _run_smoke_test(deployment: "Deployment", result: dict[str, Any]) -> None:
 
     url = result["baseUrl"]
     if url is None:
-        _print(result)
+        print_result(result)
         raise click.ClickException("The stage has no base URL yet. Run deploy to make it.")
     result["smoke"] = "skipped"
     if result["distributionId"] is None:
@@ -130,8 +110,8 @@ def _require_success(result: dict[str, Any], advice: str) -> None:
 
 
 @click.command()
-@_STAGE
-@_REGION
+@STAGE
+@REGION
 @click.option("--domain", help="Where the service is, such as api.example.com; '' for none.")
 @click.option("--hosted-zone", help="Route 53's zone of the domain; '' if its DNS is elsewhere.")
 @click.option("--sites-domain", help="Below it each site has a host: another domain; '' for none.")
@@ -147,9 +127,9 @@ def _require_success(result: dict[str, Any], advice: str) -> None:
     is_flag=True,
     help="If the smoke test fails, put the release before back without asking.",
 )
-@_BREAK
-@_PYTHON
-@_YES
+@BREAK_LOCK
+@PYTHON
+@YES
 def deploy(  # noqa: PLR0913  one for each option
     stage: str,
     region: str | None,
@@ -172,7 +152,7 @@ def deploy(  # noqa: PLR0913  one for each option
     from infra.deploy.package.build import ROOT  # noqa: PLC0415  as above
 
     doctor.require(doctor.examine_machine(stage, ROOT))
-    deployment = _deployment(stage, region)
+    deployment = open_deployment(stage, region)
     doctor.require(doctor.examine_account(deployment.account, stage, ROOT))
     if not yes:
         deployment.confirm = _confirm
@@ -188,7 +168,7 @@ def deploy(  # noqa: PLR0913  one for each option
     _run_smoke_test(deployment, result)
     earlier = deployed_stage.earlier_release(deployment) if result["smoke"] == "failed" else None
     if earlier is None:
-        _print(result)
+        print_result(result)
         _require_success(
             result, "There is no earlier release to go back to: correct it, and deploy."
         )
@@ -204,7 +184,7 @@ def deploy(  # noqa: PLR0913  one for each option
         else:
             back = f"This puts the release before back: {back}"
     finally:
-        _print(result)
+        print_result(result)
     _require_success(result, back)
 
 
@@ -219,89 +199,55 @@ def _is_at_terminal() -> bool:
 
 
 @click.command()
-@_STAGE
-@_REGION
+@STAGE
+@REGION
 def configure(stage: str, region: str | None) -> None:
     """Write a deployed stage's config and policies into the checkout, for plain chalice deploy."""
-    folder = _deployment(stage, region).configure()
+    folder = open_deployment(stage, region).configure()
     click.echo(f"Now chalice deploy --stage {stage} updates its code.", err=True)
-    _print({"stage": stage, "folder": str(folder)})
+    print_result({"stage": stage, "folder": str(folder)})
 
 
 @click.command()
-@_STAGE_OR_DEV
-@click.option("--out", type=click.Path(path_type=Path), help="Default: build/package/<stage>.")
-@_PYTHON
-@click.option("--architecture", help="Default: the stage's in .chalice/config.json.")
-def package(stage: str, out: Path | None, python: str | None, architecture: str | None) -> None:
-    """Build the Lambda zip and its template, check them and list the largest parts."""
-    from infra.deploy.package import build, check  # noqa: PLC0415  as above
-    from infra.deploy.stage_config import StageFacts  # noqa: PLC0415  as above
-
-    facts = StageFacts(architecture=architecture)
-    built = build.build(stage, out or build.output_of(stage), python, facts=facts)
-    size = built.zip.stat().st_size / check.MIB
-    click.echo(f"{built.zip}: {size:.1f} MiB. The largest parts, in KiB:")
-    click.echo(f"{'':40} {'zipped':>8} {'unpacked':>8}")
-    for name, packed, unpacked in check.largest(built.zip):
-        click.echo(f"{name:40} {packed / 1024:8.0f} {unpacked / 1024:8.0f}")
-
-
-@click.command()
-@click.option(
-    "--out", type=click.Path(path_type=Path), default="build/templates", show_default=True
-)
-def templates(out: Path) -> None:
-    """Write the templates of all stacks, for linters and reviews."""
-    from infra.deploy.stacks import build as stacks  # noqa: PLC0415  as above
-
-    out.mkdir(parents=True, exist_ok=True)
-    for name in stacks.STACKS:
-        text = stacks.template(name)
-        (out / f"{name}.{'json' if text.startswith('{') else 'yaml'}").write_text(text)
-    _print({"folder": str(out), "templates": list(stacks.STACKS)})
-
-
-@click.command()
-@_STAGE
-@_REGION
+@STAGE
+@REGION
 @click.option("--release", help="Its id, or the beginning of its commit. Without: the one before.")
-@_BREAK
-@_PYTHON
+@BREAK_LOCK
+@PYTHON
 def rollback(
     stage: str, region: str | None, release: str | None, python: str | None, *, break_lock: bool
 ) -> None:
     """Deploy an earlier release's code to the functions. Data and edge stay as they are."""
-    deployment = _deployment(stage, region)
+    deployment = open_deployment(stage, region)
     click.echo("The code goes back; data stays as it is.", err=True)
     result = deployment.rollback(release, break_lock=break_lock, python=python)
     _run_smoke_test(deployment, result)
-    _print(result)
+    print_result(result)
     _require_success(result, f"{_command(deployment, 'releases')} lists the releases.")
 
 
 @click.command("releases")
-@_STAGE
-@_REGION
+@STAGE
+@REGION
 def list_releases(stage: str, region: str | None) -> None:
     """List the stored releases, newest first."""
     from infra.deploy import releases  # noqa: PLC0415  as above
 
-    _, store = _deployment(stage, region).deployed()
+    _, store = open_deployment(stage, region).deployed()
     found = releases.listed(store)
     current = found[0].id if found else None
-    _print({"current": current, "releases": [asdict(release) for release in found]})
+    print_result({"current": current, "releases": [asdict(release) for release in found]})
 
 
 @click.command()
-@_STAGE
-@_REGION
+@STAGE
+@REGION
 @click.option("--with-data", is_flag=True, help="Also all that the stage knows, after backups.")
 @click.option(
     "--yes-delete-the-data-of", metavar="STAGE", help="The stage once more, instead of the prompt."
 )
-@_BREAK
-@_YES
+@BREAK_LOCK
+@YES
 def destroy(  # noqa: PLR0913  one for each option
     stage: str,
     region: str | None,
@@ -314,7 +260,7 @@ def destroy(  # noqa: PLR0913  one for each option
     """Delete a stage's edge, alarms, API and functions; its data stays."""
     from infra.deploy.destruction import destroy as delete  # noqa: PLC0415  as above
 
-    deployment = _deployment(stage, region)
+    deployment = open_deployment(stage, region)
     if with_data:
         typed = yes_delete_the_data_of or _prompt_for_stage(stage)
         if typed != stage:
@@ -325,7 +271,7 @@ def destroy(  # noqa: PLR0913  one for each option
     left = delete(deployment, break_lock=break_lock, with_data=with_data)
     if left["kept"]:
         click.echo(f"Left, with what they hold: {', '.join(left['kept'])}.", err=True)
-    _print(left)
+    print_result(left)
 
 
 def _prompt_for_stage(stage: str) -> str:
@@ -336,85 +282,4 @@ def _prompt_for_stage(stage: str) -> str:
     return answer
 
 
-@click.command()
-@click.option("--url", help="Base URL. Default: that of the stage, or of make dev, by PORT.")
-@click.option("--stage", help="A deployed stage. Its edge's secret is needed to probe streaming.")
-@_REGION
-@click.option("--key", help="An API key, to list the tools of.")
-@click.option("--agent", help="A bot to ask something; its owner pays for the answer.")
-@click.option("--bot-key", help="A key of the bot, if it is private.")
-@click.option("--site-page", help="The URL of a page of a site.")
-@click.option("--origin", "origins", multiple=True, help="An address that only the edge may call.")
-def smoke(
-    url: str | None,
-    stage: str | None,
-    region: str | None,
-    origins: tuple[str, ...],
-    **options: Any,  # noqa: ANN401  the rest of ``Target``
-) -> None:
-    """Check from outside whether each surface of a running service answers."""
-    from infra.deploy import deployed_stage  # noqa: PLC0415  as above
-    from infra.deploy import smoke as outside  # noqa: PLC0415  as above
-    from infra.local.stack import LocalStack  # noqa: PLC0415  as above
-
-    if stage is not None:
-        deployment = _deployment(stage, region)
-        found = deployed_stage.smoke_target(deployment, deployed_stage.addresses(deployment))
-    else:
-        found = outside.Target(url or LocalStack.from_environment().url)
-    target = replace(
-        found, url=(url or found.url).rstrip("/"), origins=origins or found.origins, **options
-    )
-    if not re.match(r"https?://[^/]", target.url):
-        msg = f'--url is "{url}"; expected a base URL such as https://api.example.com.'
-        raise click.ClickException(msg)
-    checks = list(outside.run(target))
-    click.echo(outside.table(checks), err=True)
-    _print({"url": target.url, "checks": [asdict(check) for check in checks]})
-    if failed := [check.name for check in checks if check.ok is False]:
-        msg = f"Failed: {', '.join(failed)}."
-        raise click.ClickException(msg)
-
-
-@click.command()
-@_STAGE_OR_DEV
-@_REGION
-def doctor(stage: str, region: str | None) -> None:
-    """List what this machine or AWS account lacks for a deployment, with advice."""
-    from infra.deploy import doctor as look  # noqa: PLC0415  as above
-    from infra.deploy.package.build import ROOT  # noqa: PLC0415  as above
-
-    findings = list(look.examine(stage, region, ROOT))
-    click.echo(look.table(findings), err=True)
-    _print({"stage": stage, "findings": [asdict(finding) for finding in findings]})
-    if missing := [finding.name for finding in findings if finding.ok is False]:
-        msg = f"Missing: {', '.join(missing)}."
-        raise click.ClickException(msg)
-
-
-@click.command("deployer-policy")
-@_STAGE
-@_REGION
-def deployer_policy(stage: str, region: str | None) -> None:
-    """Print the IAM policies that a user or role needs to deploy a stage, as CI does."""
-    from infra.deploy import deployer  # noqa: PLC0415  as above
-    from infra.deploy.aws.account import sign_in  # noqa: PLC0415  as above
-    from infra.deploy.policies import Target  # noqa: PLC0415  as above
-
-    account = sign_in(region)
-    target = Target(account.region, account.id)
-    _print({"stage": stage, "policies": deployer.documents(stage, target)})
-
-
-COMMANDS = (
-    deploy,
-    configure,
-    package,
-    templates,
-    rollback,
-    list_releases,
-    destroy,
-    smoke,
-    doctor,
-    deployer_policy,
-)
+COMMANDS = (deploy, configure, rollback, list_releases, destroy)

@@ -16,7 +16,7 @@ from infra.deploy import code, published_settings, releases, stage_config, stage
 from infra.deploy.aws import chalice_state, drift, tables, vaults
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Change, Stack
-from infra.deploy.aws.store import Store
+from infra.deploy.aws.store import Store, require_same_region
 from infra.deploy.lock import locked
 from infra.deploy.names import APP
 from infra.deploy.package import build as package
@@ -65,7 +65,7 @@ class Deployment:
                 the next run continues from there.
         """
         source = self._source(allow_dirty=options.allow_dirty)
-        self._refuse_another_region()
+        require_same_region(self.account, self.stage)
         self._check_choices(options.choices)
         data = self.stack("data")
         with ExitStack() as held:
@@ -158,7 +158,7 @@ class Deployment:
         """
         if outputs := self.stack("data").outputs():
             return outputs, self.store(outputs)
-        self._refuse_another_region()
+        require_same_region(self.account, self.stage)
         msg = (
             f"The stage {self.stage} is not deployed in {self.account.region} of the account "
             f"{self.account.id}. Run make deploy STAGE={self.stage}."
@@ -173,23 +173,6 @@ class Deployment:
                 "commit. Commit them, or give --allow-dirty."
             )
         return source
-
-    def _refuse_another_region(self) -> None:
-        """Refuse to deploy a stage to a second region, because its names are unique in the account.
-
-        Raises:
-            click.ClickException: the stage's bucket is in another region.
-        """
-        ours = f"{StageFacts().table_prefix}-{self.stage}-{self.account.id}-"
-        pages = self.account.client("s3").get_paginator("list_buckets").paginate(Prefix=ours)
-        names = [bucket["Name"] for page in pages for bucket in page.get("Buckets", ())]
-        elsewhere = [name.removeprefix(ours) for name in names if name.startswith(ours)]
-        if elsewhere and self.account.region not in elsewhere:
-            msg = (
-                f"The stage {self.stage} is deployed in {elsewhere[0]}, and this is "
-                f"{self.account.region}. Give --region {elsewhere[0]}."
-            )
-            raise click.ClickException(msg)
 
     def _check_choices(self, given: Mapping[str, str]) -> None:
         """Refuse choices that cannot be carried out, before CloudFormation stores them.
@@ -403,19 +386,6 @@ class Deployment:
             "chatUrl": (self.stack("chat").outputs() or {}).get("ChatFunctionUrl"),
             "distributionId": edge.get("DistributionId"),
             "baseUrl": edge.get("BaseUrl") or (facts.public_url if facts.chat_url else None),
-            "records": self._records(edge),
+            "records": stacks.dns_records(self.stack("edge").parameters(), edge),
             "stopped": facts.stopped,
         }
-
-    def _records(self, edge: Mapping[str, str]) -> list[dict[str, str]]:
-        """Return the DNS records of the edge that Route 53 does not create."""
-        given = self.stack("edge").parameters()
-        domains = (
-            ("Domain", "HostedZoneId", "DistributionDomain", ""),
-            ("SitesDomain", "SitesHostedZoneId", "SitesDistributionDomain", "*."),
-        )
-        return [
-            {"name": below + given[domain], "type": "CNAME", "value": edge[led]}
-            for domain, zone, led, below in domains
-            if given.get(domain) and not given.get(zone) and led in edge
-        ]

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 from botocore.exceptions import ClientError
 
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.errors import code
+from infra.deploy.stage_config import StageFacts
 
 MISSING = {"404", "NoSuchKey"}
 CONFLICTS = {"412", "PreconditionFailed", "409", "ConditionalRequestConflict"}
@@ -102,3 +104,21 @@ class Store:
     @property
     def _where(self) -> dict[str, str]:
         return {"Bucket": self.bucket, "ExpectedBucketOwner": self.account.id}
+
+
+def require_same_region(account: Account, stage: str) -> None:
+    """Refuse to deploy a stage to a second region, because its names are unique in the account.
+
+    Raises:
+        click.ClickException: the stage's bucket is in another region.
+    """
+    prefix = f"{StageFacts().table_prefix}-{stage}-{account.id}-"
+    pages = account.client("s3").get_paginator("list_buckets").paginate(Prefix=prefix)
+    names = [bucket["Name"] for page in pages for bucket in page.get("Buckets", ())]
+    regions = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+    if regions and account.region not in regions:
+        msg = (
+            f"The stage {stage} is deployed in {regions[0]}, and this is {account.region}. "
+            f"Give --region {regions[0]}."
+        )
+        raise click.ClickException(msg)

@@ -99,3 +99,23 @@ def with_literal_names(template: str, values: Mapping[str, str]) -> str:
         return re.sub(r"\$\{([^}]+)\}", lambda match: values[match[1]], found["Fn::Sub"])
 
     return json.dumps(json.loads(template, object_hook=named), indent=1)
+
+
+def dns_records(parameters: Mapping[str, str], edge: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the DNS records of the edge that its operator must create.
+
+    Route 53 creates those of a domain whose hosted zone is given.
+
+    Args:
+        parameters: the parameters of the stack ``edge``.
+        edge: its outputs.
+    """
+    domains = (
+        ("Domain", "HostedZoneId", "DistributionDomain", ""),
+        ("SitesDomain", "SitesHostedZoneId", "SitesDistributionDomain", "*."),
+    )
+    return [
+        {"name": prefix + parameters[domain], "type": "CNAME", "value": edge[target]}
+        for domain, zone, target, prefix in domains
+        if parameters.get(domain) and not parameters.get(zone) and target in edge
+    ]

@@ -10,7 +10,15 @@ import pytest
 from click.testing import CliRunner
 from moto import mock_aws
 
-from infra.deploy import commands, deployed_stage, destruction, doctor, published_settings, smoke
+from infra.deploy import (
+    check_commands,
+    commands,
+    deployed_stage,
+    destruction,
+    doctor,
+    published_settings,
+    smoke,
+)
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Change
 from infra.deploy.deployment import Deployment, DeployOptions
@@ -316,8 +324,11 @@ class TestSmoke:
 
         monkeypatch.setattr(smoke, "run", look)
         monkeypatch.setenv("PORT", "8220")
-        assert run(commands.smoke)[1]["url"] == "http://127.0.0.1:8220"
-        assert run(commands.smoke, "--url", "https://a.example/")[1]["url"] == "https://a.example"
+        assert run(check_commands.smoke)[1]["url"] == "http://127.0.0.1:8220"
+        assert (
+            run(check_commands.smoke, "--url", "https://a.example/")[1]["url"]
+            == "https://a.example"
+        )
         assert looked == ["http://127.0.0.1:8220", "https://a.example"]
 
     def test_smoke_of_a_stage_uses_its_addresses_and_its_edges_secret(
@@ -335,7 +346,7 @@ class TestSmoke:
             deployed_stage, "addresses", lambda _: {**found, "apiUrl": "o", "chatUrl": None}
         )
         monkeypatch.setattr(deployed_stage, "edge_secret", lambda _: "of the edge")
-        status, printed, said = run(commands.smoke, "--stage", "dev", "--key", "k")
+        status, printed, said = run(check_commands.smoke, "--stage", "dev", "--key", "k")
         assert (status, printed["url"]) == (0, "https://a.example")
         target = smoke.Target(
             "https://a.example", key="k", origins=("o",), edge_secret="of the edge"
@@ -344,7 +355,7 @@ class TestSmoke:
         assert "of the edge" not in f"{printed} {said} {target}"
 
     def test_smoke_of_a_stage_that_is_not_deployed_is_an_error(self) -> None:
-        status, _, said = run(commands.smoke, "--stage", "dev")
+        status, _, said = run(check_commands.smoke, "--stage", "dev")
         assert status == 1
         assert "The stage dev is not deployed in eu-central-1" in said
 
@@ -356,6 +367,6 @@ class TestSmoke:
         self, monkeypatch: pytest.MonkeyPatch, port: str, arguments: tuple[str, ...], says: str
     ) -> None:
         monkeypatch.setenv("PORT", port)
-        status, printed, said = run(commands.smoke, *arguments)
+        status, printed, said = run(check_commands.smoke, *arguments)
         assert (status, printed) == (1, None)
         assert says in said

@@ -11,7 +11,7 @@ import pytest
 from cfnlint.decode import cfn_yaml
 from click.testing import CliRunner
 
-from infra.deploy import commands, deployer
+from infra.deploy import check_commands, deployer
 from infra.deploy.aws.account import Account
 from infra.deploy.policies import Target
 from infra.deploy.stacks import build as stacks
@@ -132,7 +132,7 @@ def test_the_command_prints_the_policies_for_the_account_that_is_signed_in(
 ) -> None:
     account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
     monkeypatch.setattr("infra.deploy.aws.account.sign_in", lambda _: account)
-    done = CliRunner().invoke(commands.deployer_policy, ["--stage", "dev"])
+    done = CliRunner().invoke(check_commands.deployer_policy, ["--stage", "dev"])
     assert done.exit_code == 0
     printed: dict[str, Any] = json.loads(done.stdout)
     assert printed == {"stage": "dev", "policies": DOCUMENTS}

@@ -306,16 +306,6 @@ class TestAccount:
         assert "Request more in Service Quotas" in found.text
 
     @pytest.mark.parametrize(
-        ("free", "reserved", "enough"),
-        [(103, None, None), (104, None, True), (100, 1, None), (103, 1, True), (100, 4, True)],
-    )
-    def test_reserved_concurrency_of_the_jobs_counts_as_available(
-        self, free: int, reserved: int | None, enough: bool | None
-    ) -> None:
-        found = examined(**{"lambda": concurrency(free, reserved)})["concurrency"]
-        assert found.ok is enough
-
-    @pytest.mark.parametrize(
         "bedrock", [availability(region="NOT_AVAILABLE"), availability(status="NOT_AUTHORIZED")]
     )
     def test_missing_access_to_the_model_is_noted(self, bedrock: Client) -> None:
