@@ -11,7 +11,10 @@ from chalicelib.engine.unit import UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of a call: the principal, and the unit of work that the handler stages on."""
+    """The context of a call: the principal, and the unit of work to which the handler adds writes.
+
+    ``naming`` rewrites the names of operations in warnings for this caller.
+    """
 
     principal: Principal
     unit: UnitOfWork
@@ -25,7 +28,9 @@ class Context:
         return self.unit.tenant
 
     def charge(self, units: int) -> None:
-        """Count further heavy calls of the caller, if the work turns out to be larger.
+        """Charge ``units`` further calls to the caller's limit of heavy calls.
+
+        Use it if the work turns out to be larger than the call's declared weight.
 
         Raises:
             RateLimitedError: the caller has used its heavy calls of this minute.

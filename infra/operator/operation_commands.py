@@ -1,9 +1,10 @@
 """Commands that are generated from the declarations of operations.
 
-Each operation that the operator may call, and an API key may not, is a command. The command's help
-is the handler's docstring. Its options have the types, choices, defaults and help of the input
-model's fields. ``workspaceId`` becomes ``--workspace``, ``isActive`` becomes ``--active``,
-``dryRun`` becomes ``--dry-run``. ``DIFFERENCES`` lists deviations from the declarations.
+There is a command for each operation that the operator may call but an API key may not. The
+command's help is the handler's docstring. Its options have the types, choices, defaults and
+help of the input model's fields. ``workspaceId`` becomes ``--workspace``, ``isActive`` becomes
+``--active``, ``dryRun`` becomes ``--dry-run``. ``DIFFERENCES`` lists deviations from the
+declarations.
 """
 
 import base64
@@ -30,8 +31,8 @@ def call(
 ) -> dict[str, Any]:
     """Run an operation as the operator; return ``data`` of its envelope.
 
-    ``workspace`` selects a workspace for an operation that is also for keys. Warnings are printed
-    on stderr.
+    Operations that API keys may call, too, need ``workspace``: the id of the workspace to work in.
+    Warnings are printed on stderr.
 
     Raises:
         AppError: any failure.
@@ -70,10 +71,11 @@ def _credit_demo_balance(workspace: dict[str, Any]) -> None:
 class Differences:
     """Deviations of a command from its operation's declaration.
 
-    ``options`` renames inputs. ``prompt`` is an input that the command prompts for if it is
-    omitted. ``file`` is an input for a file's bytes in base64: the option is ``--path``, and the
-    input ``name`` is the file's name. ``table`` returns the output for a terminal, in place of the
-    result. ``then`` is called with the arguments and the result.
+    ``options`` maps inputs to the names of their options. ``prompt`` is an input that the
+    command prompts for if it is omitted. ``file`` is an input for a file's bytes in base64. Its
+    option is ``--path``, and the file's name is sent as the input ``name``. ``table`` returns the
+    output for a terminal, in place of the result. ``then`` is called with the arguments and
+    the result.
     """
 
     command: str | None = None
@@ -101,7 +103,7 @@ DIFFERENCES = {
 NO_COMMANDS = {"upsert_products_by_id"}
 """Operations whose inputs do not fit into options; ``import-products`` calls them."""
 ACCOUNTS = {"owner": "--account --owner", "email": "--account --email"}
-"""Options for inputs that identify an account, with the same option in all commands."""
+"""Options for inputs that identify an account. All commands accept ``--account`` for them."""
 SUPPLIED_BY_SESSIONS = {
     "workspaceId": "Workspace id.",
     "account": "E-mail address of the account.",
@@ -110,7 +112,7 @@ SUPPLIED_BY_SESSIONS = {
 
 
 def commands() -> dict[str, click.Command]:
-    """Return the commands by name. All operations are imported."""
+    """Import all operations, and return their commands by name."""
     from chalicelib.core.operations import REGISTRY, load_all  # noqa: PLC0415  the help of infra does not need it
     from chalicelib.core.principals import Audience  # noqa: PLC0415  as above
 
@@ -162,7 +164,7 @@ def _run(
 
 
 def _flat(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a result's fields. A record within a field of its noun is unwrapped."""
+    """Return the fields of a result; for ``{"account": {...}}``, the fields of the account."""
     values = list(data.values())
     return values[0] if len(values) == 1 and isinstance(values[0], dict) else data
 
@@ -178,7 +180,7 @@ def _options(operation: "Operation", differences: Differences) -> list[click.Opt
 def _option(
     name: str, declared: "FieldInfo", schema: Mapping[str, Any], differences: Differences
 ) -> click.Option:
-    """Return the option for an input, which is named as in JSON."""
+    """Return the option for an input. ``name`` is the input's name in JSON."""
     if name == differences.file:
         return click.Option(["--path", name], type=FILE, required=True, help="The file.")
     names = differences.options.get(name) or ACCOUNTS.get(name) or _option_name(name)
@@ -205,7 +207,9 @@ def _option_name(name: str) -> str:
 
 
 NULL = object()
-"""The value of the word ``none``: null. An omitted option, in contrast, is left out of the input.
+"""The value of an option with the word ``none``. It is sent as null.
+
+An omitted option is not sent.
 """
 
 

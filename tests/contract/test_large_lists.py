@@ -1,7 +1,7 @@
-"""Large lists: each is read along the index that was made for it.
+"""Large lists: each is read through the index that serves its sort, filter or search.
 
-The policy check in ``tests/support/policy_check.py`` allows functions only the indexes that tests
-have used. These tests therefore read each list through the API.
+A complete run fails if a function's IAM policy allows an index that no test has read
+(``tests/support/policy_check.py``). These tests therefore read each list through the API.
 """
 
 from typing import Any

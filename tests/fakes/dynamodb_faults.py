@@ -19,7 +19,7 @@ ALWAYS = 10**9
 ENDPOINT = "http://nowhere"
 
 Fault = Callable[[Any, dict[str, Any]], None]
-"""Replaces an answer: it raises, or changes the answer."""
+"""Raises an exception in place of an answer, or turns the answer into an error response."""
 
 
 def closed(_http: Any, _parsed: dict[str, Any]) -> None:
@@ -43,7 +43,10 @@ in_progress = refusal("TransactionInProgressException", 400)
 
 @contextmanager
 def faulty(api_call: str, fault: Fault, when: str, times: int = ALWAYS) -> Iterator[list[str]]:
-    """Let a fault replace the next answers to a call. Yields the calls that were made."""
+    """Apply a fault to the next ``times`` requests. Yields the requests that were made.
+
+    ``when`` is "before" if the request is not sent, and "after" if DynamoDB has processed it.
+    """
     seen: list[str] = []
 
     def before(**_: Any) -> Any:
@@ -70,6 +73,7 @@ def faulty(api_call: str, fault: Fault, when: str, times: int = ALWAYS) -> Itera
 
 FAULTS = [closed, crashed, in_progress]
 TIMES = ["before", "after"]
+"""Values of ``when`` in ``faulty``, not of ``times``."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Barcodes: four forms, a check digit, and one number for each article."""
+"""Barcodes: four formats, the check digit, and the GTIN-14 of an article."""
 
 from contextlib import suppress
 
@@ -56,14 +56,14 @@ class TestParse:
             parse(digits[:place] + wrong + digits[place + 1 :])
 
     @given(st.text("0123456789", min_size=11, max_size=11))
-    def test_all_forms_of_an_article_have_one_number(self, payload: str) -> None:
+    def test_all_formats_of_a_barcode_have_the_same_gtin14(self, payload: str) -> None:
         upc = complete(payload)
         forms = [parse(upc), parse("0" + upc), parse("00" + upc)]
         assert [found.format for found in forms] == ["UPCA", "EAN13", "GTIN14"]
         assert {found.gtin14 for found in forms} == {"00" + upc}
 
     @given(payloads, payloads)
-    def test_different_articles_have_different_numbers(self, one: str, other: str) -> None:
+    def test_different_barcodes_have_different_gtin14s(self, one: str, other: str) -> None:
         assume(int(one) != int(other))
         assert parse(complete(one)).gtin14 != parse(complete(other)).gtin14
 

@@ -1,9 +1,10 @@
 """Waiting in tests: as long as necessary, so that no test fails on a busy machine.
 
 A test does not assert that something takes less than a number of seconds, because the duration
-depends on the machine's load. Instead, the wrong outcome would take for ever: a server stays
-silent, or a second time limit is an hour. The test asserts the event that ended the wait, and
-pytest's own limit ends a wait that hangs. CPU time may be bounded, at many times its usual value.
+depends on the machine's load. Instead, the test arranges that only the expected event can end the
+wait. For example, the server never answers, or another time limit is an hour (``FOR_EVER``). The
+test asserts which event ended the wait. If the event never occurs, pytest's time limit fails the
+test. A test may limit CPU time, at many times its usual value.
 """
 
 import time
@@ -13,7 +14,7 @@ from typing import TypeVar
 PATIENCE = 300.0
 """Seconds to wait for an expected event.
 
-Lower than pytest's limit, so that failures are explained.
+Lower than pytest's limit, so that the test fails with an assertion instead of a timeout.
 """
 FOR_EVER = 3_600.0
 """Seconds of a time limit that must not be reached. Higher than pytest's limit."""
@@ -30,10 +31,10 @@ def wait_for(condition: Callable[[], bool], pause: float = 0.01) -> None:
 
 
 def stretched(attempt: Callable[[float], T], seconds: float, far_enough: Callable[[T], bool]) -> T:
-    """Return the result of an attempt, under a time limit that is long enough for it to begin.
+    """Repeat an attempt, each time with twice the time limit, until its result is far enough.
 
-    Use it to test a limit that ends an activity in progress. A busy machine may be too slow to
-    begin within the limit, which is then doubled for another attempt.
+    Use it to test a time limit that ends an activity in progress. On a busy machine, a short limit
+    may pass before the activity has begun. ``seconds`` is the first limit.
     """
     while not far_enough(result := attempt(seconds)):
         assert seconds < PATIENCE, "no time limit was long enough"

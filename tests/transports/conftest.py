@@ -156,8 +156,9 @@ class LocalServer:
 @contextmanager
 def serving(app: Chalice, *routes: LocalRoute) -> Iterator[LocalServer]:
     """Serve an app as ``chalice local`` does, without scheduled jobs in the background."""
-    stock, kind = chalice.local.LocalDevServer, type(app)
-    bases = chalice.local.CustomLocalChalice.__bases__  # True for every app that is being served.
+    original_server, original_class = chalice.local.LocalDevServer, type(app)
+    # Chalice replaces the class of each served app with this class, and changes its bases.
+    bases = chalice.local.CustomLocalChalice.__bases__
     devserver.install(routes)
     made = chalice.local.create_local_server(app, CONFIG, "127.0.0.1", 0)
     assert isinstance(made, devserver.DevServer)
@@ -170,9 +171,9 @@ def serving(app: Chalice, *routes: LocalRoute) -> Iterator[LocalServer]:
     finally:
         made.shutdown()
         thread.join()
-        app.__class__ = kind
+        app.__class__ = original_class
         chalice.local.CustomLocalChalice.__bases__ = bases
-        chalice.local.LocalDevServer = stock
+        chalice.local.LocalDevServer = original_server
 
 
 @pytest.fixture(scope="module")
@@ -184,12 +185,12 @@ def local_server(_server: Callable[[], None]) -> Iterator[LocalServer]:
 
 @pytest.fixture
 def world(database: None, snapshots: Snapshots) -> World:
-    """A workspace of the console with its people, and another workspace."""
+    """A workspace in the console with members in each role, and another workspace."""
 
     def make() -> World:
         with clock.using(
             lambda: datetime(2026, 1, 1, tzinfo=UTC)
-        ):  # The data is dated long before any test's own time.
+        ):  # The records are older than the time that any test sets.
             return World.made()
 
     made: World = snapshots.once("console", make)

@@ -1,9 +1,9 @@
-"""Sharded counters per workspace and noun: totals in O(1) without a hot item.
+"""Sharded counters per workspace and noun (kind of record): totals in O(1) without a hot item.
 
-They change in the transaction of the records that they count. ``total`` and ``status:<value>``
-share rows, because every list reads them. Each value of a counted facet has rows of its own
-(``category_id:<id>``), so that no row grows with the number of values. They are deleted when the
-value's record is deleted.
+Counters change in the transaction of the records that they count. ``total`` and ``status:<value>``
+share rows, because every list reads them. Each value of a counted facet has its own rows
+(``category_id:<id>``), so that no row grows with the number of values. After a category or
+a folder is deleted, the rows of its id are deleted, too (``UnitOfWork.delete_counter``).
 """
 
 import random
@@ -19,8 +19,10 @@ from chalicelib.engine.tables import ContentRow
 
 SHARDS = 4
 VALUE_SHARDS = 2
-"""Shards per value of a facet. Fewer than ``SHARDS``, because fewer writers share a value and a
-list of all values reads every shard."""
+"""Shards per value of a facet.
+
+Fewer than ``SHARDS``: a value has fewer writers, and ``read_facet`` reads all shards of all values.
+"""
 TOTAL = "total"
 _MAIN = "all"
 _COUNT = "count"
@@ -54,10 +56,10 @@ def shard_updates(
 
 
 def whole_rows(workspace_id: str, noun: str, counts: Mapping[str, int]) -> list[Item]:
-    """Return rows, in DynamoDB's JSON, with all counters of a noun that has none yet.
+    """Return the counters of a noun as new rows, in DynamoDB's JSON.
 
-    They are for a workspace that is imported as a whole. The same counters always get the same
-    rows.
+    Use them to import a whole workspace, which has no counters yet. The shards are not random: the
+    same counters always return the same rows.
     """
     rows: defaultdict[str, Item] = defaultdict(dict)
     for counter, number in counts.items():

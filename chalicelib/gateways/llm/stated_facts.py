@@ -5,7 +5,7 @@ kept only if it has the form of a statement and contains no mark of an instructi
 left out: a missing fact costs one answer, but a quoted instruction embarrasses the owner.
 """
 
-# ruff: noqa: RUF001  Cyrillic, meant
+# ruff: noqa: RUF001  Cyrillic letters are intended
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ _INSTRUCTIVE = re.compile(
     | (?!(?:чай|май|край|рай|случай|урожай|каравай|трамвай|сарай|николай|алтай|китай|буй)\b)
       [а-яё]+[аяую]й
     | [а-яё]+(?:[аяуюео]йся|[^\Wт]ься|[ьй]тесь|итесь|ьте|(?<!\bса)йте) | (?!на\b)[а-яё]{2,}дите
-    # Russian imperatives in -и, which nouns end in as well, and short ones.
+    # Short Russian imperatives, and those in -и. Nouns end in -и as well, so the stems are listed.
     | (?:с|по|под|рас|пере|на|за|вы|при|до|о|об|от|у|из|про|раз|в|пред|воз|вз|не)?
       (?:кажи|скажи|говори|пиши|проси|ложи|ясни|точни|зови|веди|веряй|неси|бери|держи|помни|ищи|смотри
       |учи|шли|моги|звони|плати|купи|чни|кончи|верши|реши|общи|благодари|вини|мяни|прими|йми|йди|жди
@@ -149,8 +149,8 @@ def factual_sentences(prompt: str) -> list[str]:
     """Return the sentences and list items of a prompt that state facts, in their order.
 
     List items below a line that ends with a colon are kept or left out together with it. A section
-    whose heading is about the model's behaviour is left out. So is a sentence that the next
-    sentence declares secret.
+    whose heading is about the model's behaviour is left out. A sentence is also left out if the
+    next sentence says to keep it secret.
     """
     reader = _Reader()
     for line in extracts.plain_text(prompt).splitlines():
@@ -164,32 +164,37 @@ class _Reader:
     def __init__(self) -> None:
         self.kept: list[str] = []
         self._skips_section = False
-        self._list_states: bool | None = None
-        """Whether the line that introduces a list is a statement. None without such a line."""
+        self._list_is_factual: bool | None = None
+        """Whether the line that introduces the current list states facts.
+
+        False if it instructs. None if it does neither, or if there is no such line.
+        """
         self._kept_last = False
 
     def read(self, line: str) -> None:
         """Read the next line."""
         item = _ITEM.match(line)
         if line.strip() and not item:
-            self._list_states = None
+            self._list_is_factual = None
         if _TITLE.match(line):
             self._skips_section = _is_behaviour(line)
             self._kept_last = False
-        elif not self._skips_section and self._list_states is not False:
+        elif not self._skips_section and self._list_is_factual is not False:
             for sentence in extracts.sentences(line[item.end() :] if item else line):
                 self._read_sentence(sentence)
 
     def _read_sentence(self, sentence: str) -> None:
-        instructs = len(sentence) > MAX_SENTENCE or _instructs(sentence)
-        states = not instructs and bool(_STATEMENT.search(sentence))
-        announces = sentence.endswith(":")
-        if instructs and self._kept_last and _CONCEALS.search(sentence[:MAX_SENTENCE]):
+        is_instruction = len(sentence) > MAX_SENTENCE or _instructs(sentence)
+        is_statement = not is_instruction and bool(_STATEMENT.search(sentence))
+        introduces_list = sentence.endswith(":")
+        if is_instruction and self._kept_last and _CONCEALS.search(sentence[:MAX_SENTENCE]):
             self.kept.pop()
-        if announces:
-            self._list_states = False if instructs or _is_behaviour(sentence) else states or None
-            states = bool(self._list_states)
-        self._kept_last = states or (not instructs and not announces and self._list_states is True)
+        if introduces_list:
+            is_about_behaviour = is_instruction or _is_behaviour(sentence)
+            self._list_is_factual = False if is_about_behaviour else is_statement or None
+            is_statement = bool(self._list_is_factual)
+        is_factual_item = self._list_is_factual is True and not is_instruction
+        self._kept_last = is_statement or (is_factual_item and not introduces_list)
         if self._kept_last:
             self.kept.append(sentence)
 

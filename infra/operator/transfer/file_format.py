@@ -1,15 +1,17 @@
 """The export file: a zip file of JSON lines and objects, which any tool can read (ADR 46).
 
-- ``rows/PRODUCT.jsonl`` and so on, one for each kind of rows. A line has ``at`` and ``item``, a row
-  in DynamoDB's JSON. ``at`` replaces the partition key. A record may also have ``parts``, the rows
-  that belong to it, and a site the ``domain`` that it holds. ``workspace`` has the workspace's row,
-  owner and members. ``job`` has scheduled jobs.
-- ``objects/``: the objects of the object store, by key. They precede the rows.
+- ``rows/PRODUCT.jsonl`` and similar files: one file for each kind of row. A line has a row as
+  ``item``, in DynamoDB's JSON, and ``at``, which replaces the row's partition key. The line of a
+  record may also have ``parts``, which are other rows of the record. The line of a site may also
+  have ``domain``, the site's own domain.
+- ``rows/workspace.jsonl``: the workspace's row, its owner and its members.
+- ``rows/jobs.jsonl``: the scheduled jobs of the workspace.
+- ``objects/``: the objects of the object store, by key. They are written before the rows.
 - ``manifest.json``: ``format``, ``version``, name and origin of the workspace, ``counts``, and
   ``files`` with the SHA-256 of every other file. It is written last.
 
-A truncated or changed file is therefore refused. Export and import hold at most one object of 20 MB
-in memory.
+A file without a manifest was truncated, and a file with a wrong checksum was changed; both are
+refused. Export and import hold at most one object, of up to 20 MB, in memory.
 """
 
 import hashlib
@@ -48,8 +50,8 @@ CHUNK_BYTES = 256 * 1024
 class Writer:
     """Writes an export file, which has the suffix ``.part`` until it is complete.
 
-    Only its owner may read it. A zip file is written one entry after another, so rows wait in
-    temporary files next to it until all objects are written.
+    Only the user who created the file may read it. A zip file is written one entry after another.
+    Rows are therefore collected in temporary files until all objects are written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -118,7 +120,7 @@ class Writer:
         self._rows[counted_as].write(data + b"\n")
 
     def object(self, stored: StoredObject) -> None:
-        """Write an object once, even if several records show it."""
+        """Write an object, unless it was already written for another record."""
         name = OBJECTS + stored.key
         if name not in self._files:
             self.counts["objects"] += 1
@@ -142,14 +144,17 @@ def read(
     advance: Callable[[int], None] = lambda _: None,
     rewritten: Callable[[str], str] = lambda text: text,
 ) -> Iterator[Line | StoredObject]:
-    """Yield header, lines, objects and trailer of a file, which is verified only at its end.
+    """Yield header, lines, objects and trailer of a file.
+
+    The file is verified while it is read, so an error may follow valid lines.
 
     The trailer has the ``counts``, and the ``sha256`` that identifies the file.
 
     Args:
         path: the file, a zip file or one that an earlier version wrote.
         advance: called with the number of bytes read since the last call.
-        rewritten: changes the text of lines before they are parsed; of objects, only their keys.
+        rewritten: returns the new text of a line, before it is parsed, or of an object's key. The
+            contents of objects do not change.
 
     Raises:
         FileError: it is not an export, is truncated or changed, or has a later version.
@@ -161,10 +166,10 @@ def read(
             file.seek(0)
             if magic not in {b"PK", gzip_format.MAGIC, b""}:
                 raise FileError("This is no export: it is neither a zip file nor of gzip.")
-            format_of = gzip_format.read if magic == gzip_format.MAGIC else _read
-            for number, line in enumerate(format_of(file, rewritten)):
+            read_format = gzip_format.read if magic == gzip_format.MAGIC else _read
+            for number, line in enumerate(read_format(file, rewritten)):
                 yield line
-                if number:  # a zip file has its header at the end
+                if number:  # not for the header, which is read from the end of a zip file
                     advance((now := file.tell()) - before)
                     before = now
     except (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
@@ -207,10 +212,10 @@ def _lines(
     name: str,
     content: IO[bytes],
     rewritten: Callable[[str], str],
-    read_so_far: Callable[[bytes], None],
+    update_digest: Callable[[bytes], None],
 ) -> Iterator[Line]:
     number = 0
     while data := content.readline(MAX_LINE_BYTES):
         number += 1
-        read_so_far(data)
+        update_digest(data)
         yield parsed(rewritten(data.decode()).encode(), f"line {number:,} of {name}")

@@ -29,9 +29,9 @@ _DIGITS = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
 _REFERENCE = re.compile(r"(?:^|_)ids?$")
 """Matches names of attributes that hold ids."""
 _MENTIONS = {"sk", "f1", "move", "payload"}
-"""Other attributes with ids.
+"""Other attributes that contain ids.
 
-``f1`` has the resource of time off, ``move`` the former place of a booking.
+``f1`` has the resource of time off. ``move`` has the resources of a booking that was moved.
 """
 _ENDS = r"(?=[/?#\"'\\\s<>)&,;|]|$)"
 _BEGINS = r"(?<=[\"'\s(=])"
@@ -100,12 +100,12 @@ class NewIds:
         return _RUN.sub(self._in_run, text)
 
     def _in_run(self, match: re.Match[str]) -> str:
-        """Replace the ids in a run of letters. An id may directly touch the text after it."""
+        """Replace the known ids in a run of letters. More letters may directly follow an id."""
         run, parts, start = match[0], [], 0
         while start < len(run):
-            some = run[start : start + _LENGTH]
-            is_id = some in self.known
-            parts.append(self.of(some) if is_id else run[start])
+            candidate = run[start : start + _LENGTH]
+            is_id = candidate in self.known
+            parts.append(self.of(candidate) if is_id else run[start])
             start += _LENGTH if is_id else 1
         return "".join(parts)
 
@@ -136,8 +136,8 @@ class UrlPrefixes:
 class UrlRewriting:
     """Replaces the platform's URLs of one stage with those of another.
 
-    ``slugs`` maps old slugs of sites to new ones. Links that begin with a site's path, as on sites
-    without a host of their own, are changed to the site's new path.
+    ``slugs`` maps old slugs of sites to new ones. On a stage without a sites domain, a site is at
+    the path ``/s/<slug>`` of the public URL. Links that begin with this path get the new path.
     """
 
     old: UrlPrefixes
@@ -165,9 +165,10 @@ class UrlRewriting:
         """Return a text with the new URLs."""
         if self._pattern is None:
             return text
-        return self._pattern.sub(self._instead, text)
+        return self._pattern.sub(self._replacement, text)
 
-    def _instead(self, match: re.Match[str]) -> str:
+    def _replacement(self, match: re.Match[str]) -> str:
+        """Return the new URL or path. An empty path becomes "/", unless a "/" follows it."""
         changed = self._changed[match[0]]
         return changed or ("" if match.string.startswith("/", match.end()) else "/")
 

@@ -24,14 +24,14 @@ from chalicelib.core.wire.times import When
 
 
 class Interval(Wire):
-    """Opening hours."""
+    """An interval of opening hours."""
 
     start_at: str = Field(description="Start.")
     end_at: str = Field(default="24:00", description="End.")
 
 
 class Rule(Wire):
-    """A day."""
+    """Opening hours of a day."""
 
     week_day: Literal["mon", "tue"] = Field(description="Day.")
     intervals: list[Interval] = Field(default=[], description="Hours.")
@@ -44,7 +44,7 @@ class Visitor(Wire):
     phone: str | None = optional("Phone.")
 
 
-class SortIndex(Wire):
+class Order(Wire):
     """An order with every kind of field that a body can have."""
 
     REJECTED_FIELDS: ClassVar[dict[str, str]] = {"html": "save it with another call"}
@@ -112,48 +112,48 @@ def errors(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
 
 def warnings(raw: dict[str, Any]) -> list[str]:
     """Return the warnings about an input."""
-    return unknown_fields(SortIndex, raw)
+    return unknown_fields(Order, raw)
 
 
 class TestParse:
     def test_camel_case_names_are_read(self) -> None:
         raw = {"id": "x", "isGift": True, "client": {"fullName": " Ann "}}
-        order = parse(SortIndex, raw)
+        order = parse(Order, raw)
         assert order.is_gift is True
         assert order.client is not None
         assert order.client.full_name == "Ann"
 
     def test_python_names_are_not_read(self) -> None:
-        assert parse(SortIndex, {"id": "x", "is_gift": True}).is_gift is False
+        assert parse(Order, {"id": "x", "is_gift": True}).is_gift is False
         assert errors(Rule, {"week_day": "mon"}) == {"weekDay": 'is required; you sent "week_day"'}
 
     @pytest.mark.parametrize("value", ["1", "1.0", 1.5, True, False, [1], {"n": 1}])
     def test_an_integer_must_be_a_json_integer(self, value: Any) -> None:
-        assert set(errors(SortIndex, {"id": "x", "price": value})) == {"price"}
-        assert set(errors(SortIndex, {"id": "x", "quantity": value})) == {"quantity"}
+        assert set(errors(Order, {"id": "x", "price": value})) == {"price"}
+        assert set(errors(Order, {"id": "x", "quantity": value})) == {"quantity"}
 
     def test_an_integral_number_is_an_integer_in_any_notation(self) -> None:
-        order = parse(SortIndex, {"id": "x", "price": 19990.0, "quantity": 5.0})
+        order = parse(Order, {"id": "x", "price": 19990.0, "quantity": 5.0})
         assert (order.price, order.quantity) == (19990, 5)
         assert isinstance(order.price, int)
         assert parse(OrderQuery, {"numbers": [1.0, 2]}).numbers == [1, 2]
-        assert parse(SortIndex, {"id": "x", "extra": {"n": 1.0}}).extra == {"n": 1.0}
+        assert parse(Order, {"id": "x", "extra": {"n": 1.0}}).extra == {"n": 1.0}
 
     def test_a_number_too_large_to_be_exact_is_not_an_integer(self) -> None:
-        message = errors(SortIndex, {"id": "x", "quantity": 1e300})["quantity"]
+        message = errors(Order, {"id": "x", "quantity": 1e300})["quantity"]
         assert message.startswith("expected an integer, received number")
 
     @pytest.mark.parametrize("value", ["true", "false", "", 1, 0, 1.0])
     def test_a_boolean_must_be_a_json_boolean(self, value: Any) -> None:
-        assert set(errors(SortIndex, {"id": "x", "isGift": value})) == {"isGift"}
+        assert set(errors(Order, {"id": "x", "isGift": value})) == {"isGift"}
 
     @pytest.mark.parametrize("value", [1, 1.5, True, None, ["x"], {}])
     def test_text_must_be_a_json_string(self, value: Any) -> None:
-        assert set(errors(SortIndex, {"id": value})) == {"id"}
+        assert set(errors(Order, {"id": value})) == {"id"}
 
     @pytest.mark.parametrize("value", ["x", {"0": "x"}, 1])
     def test_an_array_must_be_a_json_array(self, value: Any) -> None:
-        assert set(errors(SortIndex, {"id": "x", "tags": value})) == {"tags"}
+        assert set(errors(Order, {"id": "x", "tags": value})) == {"tags"}
 
     @pytest.mark.parametrize(
         ("raw", "field", "received"),
@@ -181,30 +181,30 @@ class TestParse:
     def test_an_error_names_the_field_the_expected_and_the_received_value(
         self, raw: dict[str, Any], field: str, received: str
     ) -> None:
-        found = errors(SortIndex, {"id": "x", **raw})
+        found = errors(Order, {"id": "x", **raw})
         assert list(found) == [field]
         assert "expected" in found[field] or "should" in found[field]
         assert received in found[field]
 
-    def test_names_a_missing_field_in_camel_case(self) -> None:
-        assert errors(SortIndex, {"client": {}}) == {
+    def test_an_error_names_a_missing_field_in_camel_case(self) -> None:
+        assert errors(Order, {"client": {}}) == {
             "id": "is required",
             "client.fullName": "is required",
         }
 
     def test_an_error_shows_neither_a_whole_long_text_nor_a_librarys_name(self) -> None:
-        message = errors(SortIndex, {"id": "secret-" * 1000})["id"]
+        message = errors(Order, {"id": "secret-" * 1000})["id"]
         assert len(message) < 200
         assert "(7000 characters)" in message
         assert "pydantic" not in message
 
     def test_values_on_the_bounds_are_accepted(self) -> None:
-        assert parse(SortIndex, {"id": "x" * 64, "price": 10**11, "quantity": 5}).price == 10**11
-        assert parse(SortIndex, {"id": "x", "price": 0, "quantity": 1}).quantity == 1
+        assert parse(Order, {"id": "x" * 64, "price": 10**11, "quantity": 5}).price == 10**11
+        assert parse(Order, {"id": "x", "price": 0, "quantity": 1}).quantity == 1
 
     def test_fields_of_another_call_are_refused_even_as_null(self) -> None:
         for value in ("<p>", None):
-            found = errors(SortIndex, {"id": "x", "html": value})
+            found = errors(Order, {"id": "x", "html": value})
             assert found == {"html": "save it with another call"}
 
     def test_an_omitted_field_differs_from_a_null_one(self) -> None:
@@ -216,16 +216,16 @@ class TestParse:
     def test_null_means_omitted_where_a_field_cannot_be_null(self) -> None:
         visitor = {"fullName": "Ann", "phone": None}
         raw = {"id": "x", "price": None, "tags": None, "extra": None, "client": visitor}
-        order = parse(SortIndex, raw)
+        order = parse(Order, raw)
         assert order.provided() == {"id": "x", "client": order.client}
         assert (order.price, order.tags) == (0, [])
         assert order.client is not None
         assert order.client.provided() == {"full_name": "Ann"}
-        nested = parse(SortIndex, {"id": "x", "rules": [{"weekDay": "mon", "intervals": None}]})
+        nested = parse(Order, {"id": "x", "rules": [{"weekDay": "mon", "intervals": None}]})
         assert nested.rules[0].provided() == {"week_day": "mon"}
 
     def test_null_is_refused_in_a_required_field(self) -> None:
-        assert errors(SortIndex, {"id": None}) == {"id": "expected text, received null"}
+        assert errors(Order, {"id": None}) == {"id": "expected text, received null"}
 
     def test_null_clears_an_optional_field_of_a_patch_and_leaves_the_rest(self) -> None:
         patch = parse(OrderPatch, {"id": "x", "noteText": None, "price": None})
@@ -237,10 +237,10 @@ class TestParse:
         assert errors(Moved, {"flag": None}) == {"flag": "expected true or false, received null"}
 
     def test_an_error_about_a_missing_field_lists_the_fields_that_were_sent(self) -> None:
-        assert errors(SortIndex, {"productId": "x", "prise": 1}) == {
+        assert errors(Order, {"productId": "x", "prise": 1}) == {
             "id": 'is required; you sent "productId"'
         }
-        assert errors(SortIndex, {"id": "x", "client": {"fulName": "A", "age": 4}}) == {
+        assert errors(Order, {"id": "x", "client": {"fulName": "A", "age": 4}}) == {
             "client.fullName": 'is required; you sent "fulName", "age"'
         }
 
@@ -260,17 +260,17 @@ class TestParse:
     def test_an_error_about_a_price_in_rubles_states_it_in_kopecks(
         self, price: Any, kopecks: str
     ) -> None:
-        message = errors(SortIndex, {"id": "x", "price": price})["price"]
+        message = errors(Order, {"id": "x", "price": price})["price"]
         assert message.startswith("expected an integer of kopecks, received ")
         assert f"kopecks: {kopecks}" in message
 
     @pytest.mark.parametrize("price", [-1, 10**11 + 1, "cheap", "1290", True, [1], {}, "-5 ₽"])
     def test_every_price_error_names_the_unit(self, price: Any) -> None:
-        assert "kopecks" in errors(SortIndex, {"id": "x", "price": price})["price"]
+        assert "kopecks" in errors(Order, {"id": "x", "price": price})["price"]
 
     @pytest.mark.parametrize("price", ["1e3", "1.5.5", 1e300, -1.5, "999999999999.5"])
     def test_a_text_that_is_not_a_price_gets_no_suggestion(self, price: Any) -> None:
-        assert "rubles" not in errors(SortIndex, {"id": "x", "price": price})["price"]
+        assert "rubles" not in errors(Order, {"id": "x", "price": price})["price"]
 
     def test_a_pattern_error_is_described_in_words(self) -> None:
         message = errors(Moved, {"slug": "No Slug"})["slug"]
@@ -285,7 +285,7 @@ class TestParse:
         assert refusal.value.errors == ()
 
     def test_a_long_array_reports_only_a_few_errors(self) -> None:
-        assert len(errors(SortIndex, {"id": "x", "rules": [1] * 10_000})) <= 100
+        assert len(errors(Order, {"id": "x", "rules": [1] * 10_000})) <= 100
 
 
 class TestUnknownFields:
@@ -394,9 +394,9 @@ class TestEmptyTexts:
         assert set(errors(Filled, {"name": "x", "slug": "", "ownerId": ""})) == {"slug", "ownerId"}
 
     def test_an_empty_text_in_an_update_is_refused_with_how_to_clear_the_field(self) -> None:
-        told = errors(Renamed, {"slug": "", "name": ""})
-        assert told["slug"].endswith('received text ""; send null to clear it')
-        assert told["name"].endswith('received text ""')
+        found = errors(Renamed, {"slug": "", "name": ""})
+        assert found["slug"].endswith('received text ""; send null to clear it')
+        assert found["name"].endswith('received text ""')
 
 
 class TestFromQuery:

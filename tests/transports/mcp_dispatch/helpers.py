@@ -11,7 +11,11 @@ META = {VERSION_KEY: MODERN, CAPABILITIES_KEY: {}}
 
 
 class Client:
-    """Sends JSON-RPC like a client of one protocol version."""
+    """Sends JSON-RPC requests.
+
+    A ``modern`` client follows protocol version ``MODERN``, which requires ``_meta`` and headers in
+    each request. Other clients follow earlier versions and send neither.
+    """
 
     def __init__(self, api: Api, *, modern: bool) -> None:
         self.api, self.modern = api, modern
@@ -26,16 +30,16 @@ class Client:
         headers: dict[str, str | None] | None = None,
         request_id: Any = 1,
     ) -> Answer:
-        sent: dict[str, str | None] = {}
+        all_headers: dict[str, str | None] = {}
         params = dict(params or {})
         if self.modern:
             params.setdefault("_meta", META)
-            sent = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
+            all_headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
             if method == "tools/call" and isinstance(params.get("name"), str):
-                sent["Mcp-Name"] = params["name"]
-        sent |= headers or {}
+                all_headers["Mcp-Name"] = params["name"]
+        all_headers |= headers or {}
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
-        return self.send(message, {k: v for k, v in sent.items() if v is not None})
+        return self.send(message, {k: v for k, v in all_headers.items() if v is not None})
 
 
 def rpc(answer: Answer) -> dict[str, Any]:

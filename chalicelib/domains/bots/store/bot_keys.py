@@ -1,4 +1,4 @@
-"""Keys of private bots. A caller of a private bot sends one, which is checked in one read."""
+"""Keys of private bots. A caller of a private bot sends a key, which is checked in one read."""
 
 from typing import Any
 
@@ -32,13 +32,13 @@ class BotKeyLookupRow(IdentityRow):
 def row(token: str, **attributes: Any) -> BotKeyRow:  # noqa: ANN401  the row's attributes
     """Return the row of a new key. The caller stages it."""
     masked = f"{tokens.BOT_PREFIX}…{token[-4:]}"
-    return BotKeyRow(_place(token), SORT_KEY, masked=masked, **attributes)
+    return BotKeyRow(_key_partition(token), SORT_KEY, masked=masked, **attributes)
 
 
 def lookup(key: BotKeyRow) -> BotKeyLookupRow:
     """Return the lookup row of a key."""
-    place = _of_agent(key.workspace_id, key.agent_id)
-    return BotKeyLookupRow(place, key.key_id, record_pk=key.pk)
+    partition = _lookup_partition(key.workspace_id, key.agent_id)
+    return BotKeyLookupRow(partition, key.key_id, record_pk=key.pk)
 
 
 def lock_name(agent_id: str) -> str:
@@ -46,20 +46,22 @@ def lock_name(agent_id: str) -> str:
     return f"bot-keys#{agent_id}"
 
 
-def _place(token: str) -> str:
+def _key_partition(token: str) -> str:
     return f"BOTKEY#{tokens.digest(token)}"
 
 
-def _of_agent(workspace_id: str, agent_id: str) -> str:
+def _lookup_partition(workspace_id: str, agent_id: str) -> str:
     return f"W#{workspace_id}#BOTKEY#{agent_id}"
 
 
 def of_agent(workspace_id: str, agent_id: str) -> list[BotKeyRow]:
     """Return a bot's keys, in the order of their creation."""
-    places = BotKeyLookupRow.partition(_of_agent(workspace_id, agent_id))
+    found = BotKeyLookupRow.partition(_lookup_partition(workspace_id, agent_id))
     with reaching():
         rows = list(
-            BotKeyRow.batch_get([(p.record_pk, SORT_KEY) for p in places], consistent_read=True)
+            BotKeyRow.batch_get(
+                [(each.record_pk, SORT_KEY) for each in found], consistent_read=True
+            )
         )
     return sorted(rows, key=lambda row: row.key_id)
 
@@ -70,8 +72,8 @@ def get(workspace_id: str, agent_id: str, key_id: str) -> BotKeyRow:
     Raises:
         NotFoundError: the bot has no key with this id.
     """
-    place = BotKeyLookupRow.find(_of_agent(workspace_id, agent_id), key_id)
-    key = place and BotKeyRow.find(place.record_pk, SORT_KEY)
+    found = BotKeyLookupRow.find(_lookup_partition(workspace_id, agent_id), key_id)
+    key = found and BotKeyRow.find(found.record_pk, SORT_KEY)
     if not key:
         # The id may be a token pasted by mistake. Therefore the message does not repeat it.
         raise NotFoundError("The bot has no key with this id. List the bot's keys for valid ids.")
@@ -85,5 +87,5 @@ def is_key_of(agent_id: str, token: str) -> bool:
     """
     if not tokens.well_formed(token, tokens.BOT_PREFIX):
         return False
-    key = BotKeyRow.find(_place(token), SORT_KEY)
+    key = BotKeyRow.find(_key_partition(token), SORT_KEY)
     return key is not None and bool(key.agent_id == agent_id)

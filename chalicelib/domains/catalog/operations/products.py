@@ -95,9 +95,9 @@ class ProductOut(Wire):
     updated_at: Timestamp = Field(description="When it was last changed.")
 
     @classmethod
-    def of(cls, product: ProductRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of a stored product."""
-        return cls.from_row(product.values, **{"description_truncated": False, **made})
+    def of(cls, product: ProductRow, **overrides: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of a stored product. ``overrides`` replace stored values."""
+        return cls.from_row(product.values, **{"description_truncated": False, **overrides})
 
 
 class ProductResult(Wire):
@@ -327,9 +327,10 @@ def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
 def to_attributes(
     ctx: Context, values_sent: Mapping[str, Any], before: Sequence[ImageMap]
 ) -> dict[str, Any]:
-    """Return the attributes to store. Images are imported, and the category must exist at commit.
+    """Return the attributes to store. This imports the images.
 
-    ``before`` are the current images. They stay if none of the new ones can be imported.
+    The commit fails if the category does not exist any more. ``before`` are the current images.
+    They stay if none of the new ones can be imported.
     """
     values = dict(values_sent)
     if values.get("barcode") is not None:

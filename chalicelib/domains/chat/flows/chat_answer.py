@@ -41,12 +41,18 @@ CHECKPOINT_SECONDS = 2.0
 CHECKPOINT_TOKENS = 200
 """Maximum output tokens between two checkpoints. A crash loses at most this much output."""
 FIRST_PAUSE = 0.25
-"""Seconds between the first checkpoint and the second. Each pause doubles the previous one."""
+"""Seconds between the first checkpoint and the second.
+
+Each later pause is twice the previous one, up to ``CHECKPOINT_SECONDS``.
+"""
 RENEWAL_SECONDS = 5.0
 """Interval between renewals of the session's lock, in seconds. The lock expires after 20."""
 QUEUED_PIECES = 64
 JOIN_SECONDS = 10.0
-"""Maximum time to wait for a thread to end, in seconds. A cancelled model's socket is closed."""
+"""Maximum time to wait for a thread to end, in seconds.
+
+The reader ends soon, because cancelling the model closes its socket.
+"""
 
 FAILED = "The bot could not answer. Try again in a moment."
 CUT_OFF = "The answer was cut off. Ask again for the rest."
@@ -140,7 +146,7 @@ class Answer:
 
 
 def _close(exchange: Exchange, ending: Ending) -> None:
-    """Settle or release the hold of an exchange. If this fails, its job does it."""
+    """Settle or release the hold of an exchange. If this fails, the hold's job does it later."""
     about = {"requestId": exchange.hold.request_id, "agentId": exchange.hold.agent_id}
     try:
         settled = exchange.close(ending)

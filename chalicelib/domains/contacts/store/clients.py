@@ -61,7 +61,7 @@ CLIENTS = register_listing(
             Lookup(PHONE, lambda client: client.phone, unique=True),
             Lookup(NAMED, lambda client: client.named_contacts),
         ),
-        inline_bytes=1400,  # a name of any script, an address, a number
+        inline_bytes=1400,  # a name in any script, an e-mail address and a phone number
     )
 )
 
@@ -79,9 +79,10 @@ def holders(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[str, 
 
 
 class ActivityRow(ContentRow):
-    """The fields of a client that leads and bookings increment without reading the row.
+    """The fields of a client that a new lead or booking changes, without reading the client.
 
-    The version increases too, so concurrent updates that read the client before run again.
+    The version is incremented, too. A concurrent update that has already read the client therefore
+    conflicts, and runs again.
     """
 
     leads_count = NumberAttribute()
@@ -93,7 +94,7 @@ class ActivityRow(ContentRow):
 def count(
     unit: UnitOfWork, client: ClientRow, at: datetime | None, *, leads: int = 0, bookings: int = 0
 ) -> None:
-    """Stage adding leads or bookings to a client's counts. ``at`` is the time of the newest one.
+    """Stage an increment of a client's counts. ``at`` is the time of the newest lead or booking.
 
     Counts are incremented in place, so concurrent leads of one person do not conflict.
     """

@@ -43,10 +43,10 @@ ID_LENGTH = 26
 """Length of a file's id. An unguessable part follows the id in the file's URL."""
 ORPHAN = "file-orphan"
 ORPHAN_AFTER = timedelta(hours=1)
-"""Age at which stored objects are checked for a file. An operation takes a minute at most."""
-REMOTE_IMAGES = "remote images"  # Name of a unit's side effect, which fetches its images.
+"""Age at which a job removes stored objects without a file. Their operation has ended by then."""
+REMOTE_IMAGES = "remote images"  # Name of the side effect that fetches a unit's images.
 _reencoding = Lock()
-"""Lock around the re-encoding of one image, so that the deadline is checked after the wait."""
+"""Held while an image is re-encoded. The deadline is checked again after the wait for the lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ImportedImage:
 
 @dataclass(frozen=True, slots=True)
 class RejectedImage:
-    """An image that was not imported. ``late`` is true if only time was too short."""
+    """An image that was not imported. ``late`` is true if the time limit is the only reason."""
 
     url: str
     reason: str
@@ -70,7 +70,7 @@ class RejectedImage:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """Stored bytes that are to become a file. Sizes are in bytes and pixels.
+    """Stored bytes that are to become a file. ``size`` is ``bytes`` plus the bytes of a thumbnail.
 
     ``cleanup_job`` is the job that removes the objects if they do not become a file.
     """
@@ -115,7 +115,7 @@ def import_images(  # noqa: PLR0913  options of one import
     Returns the results in the order of the URLs, and the total size of the new files in bytes. The
     caller charges this size to the quota. URLs of the workspace's own images are kept without a
     fetch. The time limit is ``within`` seconds (default ``SECONDS``). A file that does not fit the
-    quota is rejected alone. ``reserved`` bytes of the quota are left free.
+    quota is rejected; the others are imported. ``reserved`` bytes of the quota are left free.
     """
     seconds = SECONDS if within is None else within
     own = _own_files(ctx, urls)  # read in each attempt: a file may be deleted meanwhile
@@ -160,7 +160,7 @@ def fetch_images(
 def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObject | RejectedImage]:
     """Copy images of other workspaces, by the public URLs of their files.
 
-    Only an operator's call may do so. A workspace's key copies only images of that workspace.
+    Only the operator may copy them. A call with an API key may use only its own workspace's images.
     """
     own = {url for url in urls if is_own_url(url)}
     ids = {url: own_file_id(url) for url in own}
@@ -243,7 +243,7 @@ def delete_objects(*keys: str | None) -> None:
 def remove_orphan(job: Job) -> None:
     """Remove objects without a file: their operation failed, or its process died.
 
-    If two calls complete one upload at once, only one call's objects belong to the file.
+    If two calls complete one upload at once, the objects that the file does not use are removed.
     """
     file = FILES.find(job.workspace_id, job.payload["fileId"])
     used = {file.key, file.thumbnail_key} if file else set()

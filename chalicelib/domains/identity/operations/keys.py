@@ -29,7 +29,7 @@ from chalicelib.lib import tokens
 MAX_LIVE_KEYS = 50
 """Limit of live keys in one workspace."""
 LONGEST_LIFE = timedelta(days=36_525)
-"""Longest life of a key: 100 years. Every time zone can represent any moment until then."""
+"""Longest life of a key: 100 years. Moments near the year 9999 overflow in some time zones."""
 MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
 
@@ -135,14 +135,15 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
 
 
 def _check_holder(account: AccountRow, workspace_id: str) -> None:
-    """Raise an error if the account may not manage the workspace, or no longer may.
+    """Raise an error if the account may not manage the workspace.
 
-    The authorization of the call was an earlier read. The membership is read here after the lock
-    row, and its removal saves the lock row. Disabling an account does not save the lock row;
-    instead, the commit requires that the account is not disabled.
+    The call was authorized earlier, so the membership is read again here, after the lock row was
+    read. Removing a member saves the lock row. A removal after this read therefore conflicts with
+    the commit. Disabling an account does not save the lock row, so the commit also requires that
+    the account is not disabled.
     """
-    place = workspaces.membership(account.id, workspace_id)
-    if place is None or place.role not in MANAGER_ROLES:
+    membership = workspaces.membership(account.id, workspace_id)
+    if membership is None or membership.role not in MANAGER_ROLES:
         msg = "Keys are for the owner and the managers of a workspace. Ask one of them."
         raise ForbiddenError(msg)
     if account.disabled_at is not None:

@@ -177,7 +177,7 @@ class PlanSetResult(Wire):
 
 
 def _new_workspace(_: WorkspaceCreate) -> str:
-    """Return the id of the new workspace. Its audit log begins with its creation."""
+    """Return the id of the new workspace, so that this call is in its audit log."""
     return new_id()
 
 

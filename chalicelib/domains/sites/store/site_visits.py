@@ -20,7 +20,10 @@ PAGE = "page"
 REFERRER = "referrer"
 SORT_KEY = "-"
 SEEN_TTL = timedelta(days=2)
-"""Lifetime after the start of a day in UTC. By then the day has ended in every time zone."""
+"""Lifetime of a ``SeenRow`` from midnight UTC of its day.
+
+The row expires after the day has ended in every time zone.
+"""
 
 
 class SeenRow(ConversationRow):
@@ -30,7 +33,7 @@ class SeenRow(ConversationRow):
 def subject(site_id: str) -> str:
     """Return the subject of a site's daily counters.
 
-    Bookings of its services use the same subject.
+    The site's bookings are counted under the same subject.
     """
     return f"site:{site_id}"
 
@@ -44,12 +47,10 @@ def count(  # noqa: PLR0913  the attributes of a visit
     referrer: str | None,
     visitor: str,
 ) -> None:
-    """Count a view of a page on a day in the site's zone.
+    """Count a view of a page. ``day`` is the current day in the site's time zone.
 
-    Count the visitor on the first view of the day.
-
-    The counters are written at once, without a transaction, so that concurrent views all count (ADR
-    14).
+    The visitor is counted on their first view of the site on this day. The counters are incremented
+    immediately and without a transaction, so concurrent views do not conflict (ADR 14).
     """
     counts, site_subject = Increments(workspace_id), subject(site_id)
     counts.add(site_subject, day, {VIEWS: 1}, page=page_id, referrer=referrer)
