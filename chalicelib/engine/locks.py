@@ -1,9 +1,10 @@
 """Lock rows. Changes that must not overlap save the same row, so one of them starts again."""
 
-from pynamodb.attributes import VersionAttribute
+from pynamodb.attributes import NumberAttribute, VersionAttribute
 
-from chalicelib.engine.reading import Key
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ContentRow
+from chalicelib.engine.unit import UnitOfWork
 
 
 class LockRow(ContentRow):
@@ -17,10 +18,28 @@ def lock_key(workspace_id: str, what: str) -> Key:
     return Key(LockRow, f"W#{workspace_id}#LOCK", what)
 
 
-def lock_row(workspace_id: str, what: str) -> LockRow:
+def lock_row(workspace_id: str, what: str, rows: Rows | None = None) -> LockRow:
     """Return the lock row for a kind of change. The change must save it.
 
-    Read it before other rows, so that they cannot be older.
+    Read it before other rows, so that they cannot be older. It is taken from ``rows`` if it was
+    read with them.
     """
     key = lock_key(workspace_id, what)
-    return LockRow.find(key.pk, key.sk) or LockRow(key.pk, key.sk)
+    return (rows or Rows()).find(LockRow, key) or LockRow(key.pk, key.sk)
+
+
+class _RaisedLockRow(ContentRow):
+    """A lock row that is written without reading it, so PynamoDB must not check its version."""
+
+    version = NumberAttribute()
+
+
+def stage_raise(unit: UnitOfWork, what: str) -> None:
+    """Stage a new version of a lock row, for a change that others must not overlook.
+
+    The change itself needs no lock. So it does not read the row.
+    """
+    key = lock_key(unit.workspace_id, what)
+    row = _RaisedLockRow(key.pk, key.sk)
+    always = _RaisedLockRow.pk.exists() | _RaisedLockRow.pk.does_not_exist()
+    unit.update(row, [_RaisedLockRow.version.add(1)], always)

@@ -21,6 +21,7 @@ PARALLEL_BATCHES = 8
 PARALLEL_PARTITIONS = 8
 
 Item = dict[str, Any]
+R = TypeVar("R", bound=Row)
 T = TypeVar("T")
 
 
@@ -169,6 +170,37 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[Row]:
                 place = (item["pk"]["S"], item["sk"]["S"])
                 found[place] = wanted[place].from_raw_data(item)
     return [found[place] for place in wanted if place in found]
+
+
+class Rows:
+    """Rows of one table, each read once.
+
+    Code that knows which rows are needed later reads them together, with ``read``. Code that needs
+    rows takes them with ``find`` or ``fetch``, which read what is missing. Each attempt of a unit
+    of work needs a new object, because it must read again.
+    """
+
+    def __init__(self) -> None:
+        """Start without rows."""
+        self._rows: dict[tuple[str, str], Row | None] = {}
+
+    def read(self, keys: Iterable[Key]) -> None:
+        """Read the rows with these keys that were not read before, as ``fetch`` of this module."""
+        missing = [key for key in keys if (key.pk, key.sk) not in self._rows]
+        found = {(row.pk, row.sk): row for row in fetch(missing)}
+        for _, pk, sk in missing:
+            self._rows[pk, sk] = found.get((pk, sk))
+
+    def fetch(self, keys: Iterable[Key]) -> list[Row]:
+        """Return the rows with these keys, in their order. Missing rows are left out."""
+        wanted = list(dict.fromkeys(keys))
+        self.read(wanted)
+        return [row for key in wanted if (row := self._rows[key.pk, key.sk]) is not None]
+
+    def find(self, row: type[R], key: Key) -> R | None:
+        """Return the row with this key, or None."""
+        found = self.fetch([key])
+        return found[0] if found and isinstance(found[0], row) else None
 
 
 def _batch_get(table: str, keys: Sequence[tuple[str, str]]) -> list[Item]:

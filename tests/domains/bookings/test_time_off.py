@@ -283,7 +283,7 @@ def test_concurrent_time_off_is_all_stored_and_each_raises_the_version(
     after = RESOURCES.find(owner.workspace.id, resource)
     assert after is not None
     assert after.version == before.version + 4
-    assert time_off.read_lock(owner.workspace.id).version == (lock.version or 0) + 4
+    assert time_off.read_lock(owner.workspace.id).version == (lock.version or 0) + 8
 
 
 CLOSURES: dict[str, tuple[str, dict[str, Any]]] = {

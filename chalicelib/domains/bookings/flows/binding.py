@@ -11,8 +11,8 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.domains.bookings.store import resources, services
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
-from chalicelib.domains.sites.store import sites
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
+from chalicelib.engine.reading import Key, Rows
 
 MAX_RESOURCES = 50
 """Maximum number of resources per service.
@@ -28,15 +28,26 @@ A DynamoDB transaction takes 100 items.
 """
 
 
-def site_of_service(workspace_id: str, site_id: str | None) -> SiteRow | None:
+def site_keys(workspace_id: str, site_id: str | None) -> list[Key]:
+    """Return the keys of a service's site: live and deleted."""
+    if site_id is None:
+        return []
+    return [
+        SITES.key(workspace_id, site_id),
+        Key(SiteRow, SITES.trash(workspace_id), site_id),
+    ]
+
+
+def site_of_service(
+    workspace_id: str, site_id: str | None, rows: Rows | None = None
+) -> SiteRow | None:
     """Return the site of a service.
 
     A deleted site is returned until it is purged, because a site's suspension stays in force after
     its deletion.
     """
-    if site_id is None:
-        return None
-    return SITES.find(workspace_id, site_id) or sites.find_deleted(workspace_id, site_id)
+    found = (rows or Rows()).fetch(site_keys(workspace_id, site_id))
+    return next((row for row in found if isinstance(row, SiteRow)), None)
 
 
 def require_resources(ctx: Context, ids: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.bookings.flows import calendars
+from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import bookings
@@ -27,7 +28,7 @@ from chalicelib.domains.bookings.store.bookings import (
 )
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays
 from chalicelib.domains.bookings.store.resources import ResourceRow
-from chalicelib.domains.bookings.store.services import SERVICES
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact, Match
 from chalicelib.domains.contacts.store import named_contacts
@@ -35,6 +36,7 @@ from chalicelib.domains.contacts.store.clients import ClientRow
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import phones
 
@@ -95,8 +97,12 @@ def contact_of(name: str, phone: str | None, email: str | None, country: str) ->
     return Contact(name, email, number)
 
 
-def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRow]:
+def book(
+    unit: UnitOfWork, request: BookingRequest, reads: BookingReads
+) -> tuple[BookingRow, EventRow]:
     """Stage a new booking, and return it with the first entry of its history.
+
+    ``reads`` has what the caller has read before, in this attempt.
 
     Raises:
         NotFoundError: there is no such service or resource.
@@ -104,10 +110,18 @@ def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRo
         SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
     """
     workspace = calendars.workspace_of(unit)
-    service = SERVICES.require(unit.workspace_id, request.service_id)
-    match = _match_client(unit, request)
-    # Read last, because the calendar days must not change between this read and the commit.
-    placement = Placement.of(unit, workspace, service, request.slot)
+    key = SERVICES.key(unit.workspace_id, request.service_id)
+    service = SERVICES.found(reads.rows.find(ServiceRow, key))
+    slot, contact = request.slot, request.contact
+    reads.read_ahead(
+        service,
+        slot.start,
+        slot.resource_id,
+        with_time_off=not slot.ignores_schedule,
+        keys=() if request.client else contacts.holder_keys(unit.workspace_id, contact),
+    )
+    match = _match_client(unit, request, reads.rows)
+    placement = Placement.of(unit, reads, service, slot)
     chosen = placement.choose()
     status, expires = request.status, None
     if status is None and service.require_payment:
@@ -279,11 +293,11 @@ def _end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
         booking.hold_expires_at = None
 
 
-def _match_client(unit: UnitOfWork, request: BookingRequest) -> Match | None:
+def _match_client(unit: UnitOfWork, request: BookingRequest, rows: Rows) -> Match | None:
     if request.client is not None:
         return Match(request.client, is_new=False, is_filled=False)
     fills = request.contact if request.fills_client else contacts.NOTHING
-    return contacts.match(unit.workspace_id, request.contact, fills=fills)
+    return contacts.match(unit.workspace_id, request.contact, fills=fills, rows=rows)
 
 
 def _resource_fields(resource: ResourceRow) -> dict[str, Any]:

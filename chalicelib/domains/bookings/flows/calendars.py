@@ -29,6 +29,7 @@ from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.bookings.store.time_off import TimeOff
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
@@ -56,13 +57,14 @@ def workspace_of(unit: UnitOfWork) -> WorkspaceRow:
     return unit.run_side_effect_once("workspace", lambda: workspaces.get(unit.workspace_id))
 
 
-def service_of(workspace_id: str, booking: BookingRow) -> ServiceRow:
+def service_of(workspace_id: str, booking: BookingRow, rows: Rows | None = None) -> ServiceRow:
     """Return the service of a booking. For a deleted service, return an inactive one.
 
     It has the booking's values. No slots are free for such a booking, but it can still be moved
     with ``ignores_schedule``.
     """
-    return SERVICES.find(workspace_id, booking.service_id) or ServiceRow(
+    key = SERVICES.key(workspace_id, booking.service_id)
+    return (rows or Rows()).find(ServiceRow, key) or ServiceRow(
         SERVICES.partition(workspace_id),
         booking.service_id,
         name=booking.service_name,
@@ -112,6 +114,7 @@ class Candidates(NamedTuple):
         service: ServiceRow,
         resource_id: str | None,
         current_resource_id: str | None = None,
+        rows: Rows | None = None,
     ) -> Self:
         """Return the active resources of a service, or only the requested one.
 
@@ -125,15 +128,17 @@ class Candidates(NamedTuple):
                 [*service.resource_ids, *([current_resource_id] if current_resource_id else [])]
             )
         )
-        rows = [Candidate(*each) for each in resources.find_with_schedules(workspace_id, ids)]
-        rows.sort(key=lambda each: (each.resource.sort_order, each.resource.id))
-        bound = [each.resource for each in rows]
+        existing = [
+            Candidate(*each) for each in resources.find_with_schedules(workspace_id, ids, rows)
+        ]
+        existing.sort(key=lambda each: (each.resource.sort_order, each.resource.id))
+        bound = [each.resource for each in existing]
         if resource_id is not None and resource_id not in {each.id for each in bound}:
             RESOURCES.require(workspace_id, resource_id)
             return cls([], bound, NoSlotReason.NOT_BOUND)
         found = [
             each
-            for each in rows
+            for each in existing
             if each.resource.status == ACTIVE and resource_id in {None, each.resource.id}
         ]
         return cls(found, bound, None if found else NoSlotReason.NO_RESOURCES)
@@ -192,10 +197,11 @@ class Search(NamedTuple):
         service: ServiceRow,
         resource_id: str | None,
         moving: BookingRow | None = None,
+        rows: Rows | None = None,
     ) -> Self:
         """Return the search for slots of a service, or for slots that a booking can be moved to."""
         current_resource_id = moving.resource_id if moving else None
-        candidates = Candidates.of(workspace_id, service, resource_id, current_resource_id)
+        candidates = Candidates.of(workspace_id, service, resource_id, current_resource_id, rows)
         rules = rules_of(service, moving)
         return cls(workspace_id, service, candidates, rules, moving.id if moving else None)
 

@@ -13,6 +13,7 @@ from chalicelib.core import clock, retry
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.domains.bookings.flows import calendars
+from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.calendars import Candidate, Search, Zones
 from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
 from chalicelib.domains.bookings.rules import slots
@@ -25,13 +26,12 @@ from chalicelib.domains.bookings.rules.slots import (
     ServiceRules,
     Slot,
 )
-from chalicelib.domains.bookings.store import time_off
+from chalicelib.domains.bookings.store import resources, time_off
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays, DayFullError
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow, require_unchanged
-from chalicelib.domains.bookings.store.services import ServiceRow
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.bookings.store.time_off import TimeOff
-from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine.locks import LockRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
@@ -90,6 +90,7 @@ class Placement:
     """
 
     unit: UnitOfWork
+    reads: BookingReads
     requested: SlotRequest
     start: int
     candidates: Sequence[Candidate]
@@ -103,22 +104,28 @@ class Placement:
     _days: CalendarDays = field(init=False)
 
     def __post_init__(self) -> None:
-        """Read time off and calendar days. The lock row is read before them."""
+        """Take time off and calendar days, which are read now unless they were read ahead."""
         self.unit.retry_policy = retry.high_contention()
         self._now = epoch_ms(clock.now())
-        workspace_id = self.unit.workspace_id
+        workspace_id, rows = self.unit.workspace_id, self.reads.rows
         span = slots.busy_range(self.rules, self.start, self.start)
-        if not self.requested.ignores_schedule:
-            self._lock = time_off.read_lock(workspace_id)
-            self._time_off = time_off.overlapping(workspace_id, span.start, span.end)
         spans = [(each.resource.id, span) for each in self.candidates]
         if self.existing is not None:
             spans.append((self.existing.resource_id, self.existing.busy.buffered))
-        self._days = CalendarDays(workspace_id, spans)
+        off = None if self.requested.ignores_schedule else span
+        self.reads.read_calendars(spans, off)
+        if off is not None:
+            self._lock = time_off.read_lock(workspace_id, rows)
+            self._time_off = self.reads.time_off(off)
+        self._days = CalendarDays(workspace_id, spans, rows)
 
     @classmethod
     def of(
-        cls, unit: UnitOfWork, workspace: WorkspaceRow, service: ServiceRow, requested: SlotRequest
+        cls,
+        unit: UnitOfWork,
+        reads: BookingReads,
+        service: ServiceRow,
+        requested: SlotRequest,
     ) -> Self:
         """Read all records that decide whether a service can be booked at a time.
 
@@ -127,16 +134,22 @@ class Placement:
             ValidationError: the start is not a valid moment, or it has passed.
             SlotUnavailableError: the service cannot be booked at all, or not with this resource.
         """
-        search = Search.of(unit.workspace_id, service, requested.resource_id)
-        return cls._of(unit, workspace, search, requested)
+        search = Search.of(unit.workspace_id, service, requested.resource_id, rows=reads.rows)
+        return cls._of(unit, reads, search, requested)
 
     @classmethod
     def of_move(cls, unit: UnitOfWork, booking: BookingRow, requested: SlotRequest) -> Self:
         """Read all records that decide whether a booking can be moved. Raises as ``of`` does."""
-        workspace = calendars.workspace_of(unit)
-        service = calendars.service_of(unit.workspace_id, booking)
-        search = Search.of(unit.workspace_id, service, requested.resource_id, booking)
-        return cls._of(unit, workspace, search, requested, booking)
+        workspace_id, reads = unit.workspace_id, BookingReads(unit)
+        ids = {booking.resource_id, requested.resource_id or booking.resource_id}
+        keys = [SERVICES.key(workspace_id, booking.service_id)]
+        keys += resources.keys_with_schedules(workspace_id, ids)
+        if not requested.ignores_schedule:
+            keys.append(time_off.lock_key(workspace_id))
+        reads.rows.read(keys)
+        service = calendars.service_of(workspace_id, booking, reads.rows)
+        search = Search.of(workspace_id, service, requested.resource_id, booking, reads.rows)
+        return cls._of(unit, reads, search, requested, booking)
 
     @classmethod
     def of_reactivation(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
@@ -153,6 +166,7 @@ class Placement:
         length = int(booking.duration_min)
         return cls(
             unit,
+            BookingReads(unit),
             SlotRequest(booking.starts_at, resource.id, ignores_schedule=True),
             epoch_ms(booking.starts_at),
             [Candidate(resource, Schedule())],
@@ -167,14 +181,17 @@ class Placement:
     def _of(
         cls,
         unit: UnitOfWork,
-        workspace: WorkspaceRow,
+        reads: BookingReads,
         search: Search,
         requested: SlotRequest,
         existing: BookingRow | None = None,
     ) -> Self:
         found, bound = search.candidates.found, search.candidates.bound
         zones = calendars.zones(
-            bound, requested.resource_id, requested.timezone, lambda: workspace.timezone
+            bound,
+            requested.resource_id,
+            requested.timezone,
+            lambda: calendars.workspace_of(unit).timezone,
         )
         start = _moment(requested, zones)
         same_start = existing is not None and start == epoch_ms(existing.starts_at)
@@ -187,7 +204,17 @@ class Placement:
         )
         if search.unavailable_reason is not None and not service_may_be_inactive:
             refuse(search.unavailable_reason, [], bound, zones.effective)
-        return cls(unit, requested, start, found, search.rules, zones.effective, search, existing)
+        return cls(
+            unit,
+            reads,
+            requested,
+            start,
+            found,
+            search.rules,
+            zones.effective,
+            search,
+            existing,
+        )
 
     def choose(self) -> Candidate:
         """Return the first resource that is free at the requested time.

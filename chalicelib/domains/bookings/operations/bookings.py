@@ -250,6 +250,5 @@ def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
 
     Names and notes are untrusted text.
     """
-    booking = BOOKINGS.require(ctx.workspace_id, args.id)
-    events = bookings.EventRow.newest(ctx.workspace_id, booking.id)
+    booking, events = bookings.with_history(ctx.workspace_id, args.id)
     return BookingResult(booking=BookingWithHistory.having(booking, events))

@@ -12,15 +12,17 @@ from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_at_least_one,
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking, calendars
 from chalicelib.domains.bookings.flows.booking import BookingChange, BookingRequest
+from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
 from chalicelib.domains.bookings.operations.bookings import (
     BookingResult,
     BookingWithHistory,
 )
 from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingStatus
+from chalicelib.domains.bookings.store.bookings import BookingStatus
 from chalicelib.domains.contacts.flows.contacts import Contact
 from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
+from chalicelib.engine.reading import Rows
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
 SOURCE = "api"
@@ -119,7 +121,10 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
 
     If it is no longer free: 409 slot_unavailable with alternatives.
     """
-    client, contact = _client_and_contact(ctx, args)
+    reads = BookingReads(ctx.unit)
+    client_keys = [CLIENTS.key(ctx.workspace_id, args.client_id)] if args.client_id else []
+    reads.read_service(args.service_id, client_keys)
+    client, contact = _client_and_contact(ctx, args, reads.rows)
     made, event = booking.book(
         ctx.unit,
         BookingRequest(
@@ -134,6 +139,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
             notes=args.notes,
             status=args.status,
         ),
+        reads,
     )
     return BookingResult(booking=BookingWithHistory.having(made, [event]))
 
@@ -176,8 +182,7 @@ def _changed(
     status: BookingStatus | None,
     reason: str | None,
 ) -> BookingResult:
-    row = BOOKINGS.require(ctx.workspace_id, args.id)
-    events = bookings.EventRow.newest(ctx.workspace_id, row.id)
+    row, events = bookings.with_history(ctx.workspace_id, args.id)
     event = booking.change(
         ctx.unit,
         row,
@@ -194,7 +199,9 @@ def _changed(
     return BookingResult(booking=BookingWithHistory.having(row, history))
 
 
-def _client_and_contact(ctx: Context, args: BookingCreate) -> tuple[ClientRow | None, Contact]:
+def _client_and_contact(
+    ctx: Context, args: BookingCreate, rows: Rows
+) -> tuple[ClientRow | None, Contact]:
     """Return the client with the given id, if any, and the contacts to store with the booking."""
     if args.client is not None:
         country = calendars.workspace_of(ctx.unit).country
@@ -202,5 +209,6 @@ def _client_and_contact(ctx: Context, args: BookingCreate) -> tuple[ClientRow | 
             args.client.name, args.client.phone, args.client.email, country
         )
         return None, contact
-    client = CLIENTS.require(ctx.workspace_id, args.client_id or "")
+    key = CLIENTS.key(ctx.workspace_id, args.client_id or "")
+    client = CLIENTS.found(rows.find(ClientRow, key))
     return client, Contact(client.name, client.email, client.phone)

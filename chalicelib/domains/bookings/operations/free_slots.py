@@ -85,16 +85,12 @@ class SlotList(Wire):
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find free slots of a service. Book one by its startAt with svc_create_booking."""
     service = SERVICES.require(ctx.workspace_id, args.service_id)
-    return slot_list(ctx, service, args, args.limit, _booking_to_move(ctx, args, service))
+    moving = _booking_to_move(ctx, args, service)
+    search = Search.of(ctx.workspace_id, service, args.resource_id, moving)
+    return slot_list(ctx, search, args, args.limit)
 
 
-def slot_list(
-    ctx: Context,
-    service: ServiceRow,
-    args: SlotsRange,
-    limit: int | None,
-    moving: BookingRow | None = None,
-) -> SlotList:
+def slot_list(ctx: Context, search: Search, args: SlotsRange, limit: int | None) -> SlotList:
     """Return the first slots of a service in a range.
 
     The response has at most ``limit`` slots. None means ``DEFAULT_MAX_SLOTS``, or all slots of the
@@ -103,7 +99,6 @@ def slot_list(
     Raises:
         ValidationError: the range ends before it begins, or it is too long.
     """
-    search = Search.of(ctx.workspace_id, service, args.resource_id, moving)
     bound = search.candidates.bound
     zone = calendars.zones(
         bound, args.resource_id, args.timezone, lambda: zones.of_workspace(ctx)

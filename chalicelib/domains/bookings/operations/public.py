@@ -4,6 +4,7 @@ Responses reveal nothing about other visitors' bookings. A visitor's contacts ar
 booking only, and never change an existing client.
 """
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated, Self
 
@@ -11,16 +12,18 @@ from pydantic import Field, StringConstraints
 
 from chalicelib import SERVICE
 from chalicelib.application.context import Context
-from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError, RateLimitedError
+from chalicelib.core import clock, deadline
+from chalicelib.core.errors import ConflictError, RateLimitedError, ValidationError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import ServedAs, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.flows import binding, booking
+from chalicelib.domains.bookings.flows import binding, booking, calendars
 from chalicelib.domains.bookings.flows.booking import BookingChange, BookingRequest
+from chalicelib.domains.bookings.flows.booking_reads import BookingReads
+from chalicelib.domains.bookings.flows.calendars import Search
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
 from chalicelib.domains.bookings.operations.changes import BookingContact, Notes
 from chalicelib.domains.bookings.operations.free_slots import (
@@ -32,14 +35,16 @@ from chalicelib.domains.bookings.operations.free_slots import (
 from chalicelib.domains.bookings.rules import booking_tokens, calendar_files
 from chalicelib.domains.bookings.rules.booking_tokens import BookingToken, Purpose
 from chalicelib.domains.bookings.rules.calendar_files import CalendarEvent
-from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store import bookings, resources
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, VisitorBookingsRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact
 from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.store.sites import SUSPENDED
 from chalicelib.engine import limits
+from chalicelib.engine.reading import Rows
 from chalicelib.lib import zoned_times
 
 SOURCE = "public"
@@ -150,17 +155,15 @@ def _read(text: str) -> BookingToken:
     return BOOKINGS.found_for_visitor(booking_tokens.read(text))
 
 
-def _open_service(ctx: Context, service_id: str) -> ServiceRow:
-    """Return a service that visitors may book.
+def _require_open_site(ctx: Context, service: ServiceRow, rows: Rows) -> None:
+    """Require that visitors may book a service.
 
     Raises:
-        NotFoundError: there is no such service, or its site is suspended.
+        NotFoundError: its site is suspended.
     """
-    service = SERVICES.require(ctx.workspace_id, service_id)
-    site = binding.site_of_service(ctx.workspace_id, service.site_id)
+    site = binding.site_of_service(ctx.workspace_id, service.site_id, rows)
     if site is not None and site.status == SUSPENDED:
         raise SERVICES.unavailable()
-    return service
 
 
 @operation(
@@ -173,7 +176,16 @@ def _open_service(ctx: Context, service_id: str) -> ServiceRow:
 )
 def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     """Find free slots of a service. Book one by its startAt."""
-    return slot_list(ctx, _open_service(ctx, args.id), args, args.limit)
+    service, rows = SERVICES.require(ctx.workspace_id, args.id), Rows()
+    rows.read(
+        [
+            *binding.site_keys(ctx.workspace_id, service.site_id),
+            *resources.keys_with_schedules(ctx.workspace_id, service.resource_ids),
+        ]
+    )
+    _require_open_site(ctx, service, rows)
+    search = Search.of(ctx.workspace_id, service, args.resource_id, rows=rows)
+    return slot_list(ctx, search, args, args.limit)
 
 
 @operation(
@@ -192,14 +204,30 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
 )
 def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBookingMade:
     """Book a free slot. If it is no longer free: 409 slot_unavailable with up to 5 alternatives."""
-    service = _open_service(ctx, args.service_id)
-    country = workspaces.get(ctx.workspace_id).country
-    client = args.client
-    contact = booking.contact_of(client.name, client.phone, client.email, country)
-    ctx.unit.run_side_effect_once(
-        "day", lambda: limits.take(BOOKINGS_PER_DAY, ctx.principal.rate_limit_key)
+    reads = BookingReads(ctx.unit)
+    service = SERVICES.found(reads.read_service(args.service_id))
+    contact = _contact(ctx, args.client, service, reads.rows)
+    visitor_keys = bookings.visitor_keys(
+        ctx.workspace_id, ctx.principal.rate_limit_key, contact.identity.values()
     )
-    earlier = _check_upcoming(ctx, service, contact)
+    reads.read_ahead(
+        service,
+        args.start_at,
+        args.resource_id,
+        with_time_off=True,
+        keys=[
+            *binding.site_keys(ctx.workspace_id, service.site_id),
+            *contacts.holder_keys(ctx.workspace_id, contact),
+            *visitor_keys,
+        ],
+    )
+    _require_open_site(ctx, service, reads.rows)
+    earlier = bookings.made_by_visitor(visitor_keys, reads.rows)
+    with deadline.side_by_side() as start:
+        within_limit = start(lambda: _take_daily_limit(ctx))
+        reads.rows.read(BOOKINGS.key(ctx.workspace_id, each) for row in earlier for each in row.ids)
+        within_limit.result()
+    _check_upcoming(ctx, service, earlier, reads.rows)
     secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
     made, _ = booking.book(
         ctx.unit,
@@ -213,6 +241,7 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
             notes=args.notes,
             token_secret=secret,
         ),
+        reads,
     )
     for row in earlier:
         row.ids = [*row.ids, made.id]
@@ -229,10 +258,31 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
     )
 
 
+def _contact(ctx: Context, client: BookingContact, service: ServiceRow, rows: Rows) -> Contact:
+    """Return the contact of a visitor.
+
+    Raises:
+        NotFoundError: the service's site is suspended.
+        ValidationError: the phone is not a valid number.
+    """
+    country = calendars.workspace_of(ctx.unit).country
+    try:
+        return booking.contact_of(client.name, client.phone, client.email, country)
+    except ValidationError:
+        _require_open_site(ctx, service, rows)
+        raise
+
+
+def _take_daily_limit(ctx: Context) -> None:
+    ctx.unit.run_side_effect_once(
+        "day", lambda: limits.take(BOOKINGS_PER_DAY, ctx.principal.rate_limit_key)
+    )
+
+
 def _check_upcoming(
-    ctx: Context, service: ServiceRow, contact: Contact
-) -> list[VisitorBookingsRow]:
-    """Return the visitor's earlier bookings per contact, or raise if the limit is reached.
+    ctx: Context, service: ServiceRow, earlier: Iterable[VisitorBookingsRow], rows: Rows
+) -> None:
+    """Keep the visitor's upcoming bookings in the rows of earlier ones, one row for each contact.
 
     Bookings of other visitors for the same contact do not count, and every refusal is the same.
     Therefore a visitor cannot learn about another person's contact, or prevent that person from
@@ -242,11 +292,8 @@ def _check_upcoming(
     Raises:
         RateLimitedError: the visitor has too many upcoming bookings or unpaid holds.
     """
-    rows = bookings.made_by_visitor(
-        ctx.workspace_id, ctx.principal.rate_limit_key, filter(None, contact.identity.values())
-    )
-    for row in rows:
-        upcoming = bookings.upcoming(ctx.workspace_id, row.ids)
+    for row in earlier:
+        upcoming = bookings.upcoming(ctx.workspace_id, row.ids, rows)
         row.ids = [each.id for each in upcoming]
         holds = sum(each.hold_expires_at is not None for each in upcoming)
         if len(upcoming) >= MAX_UPCOMING or (service.require_payment and holds >= MAX_HOLDS):
@@ -256,7 +303,6 @@ def _check_upcoming(
             )
             wait = round(RETRY_AFTER.total_seconds())
             raise RateLimitedError(msg, headers={"Retry-After": str(wait)})
-    return rows
 
 
 def _unverified(service: ServiceRow) -> Limit:
@@ -299,7 +345,9 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
 )
 def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
     """Return a booking as an iCalendar file. Calendars replace an earlier copy with it."""
-    row = _booking_for_token(ctx, args.file.removesuffix(SUFFIX), Purpose.CALENDAR)
+    with deadline.side_by_side() as start:
+        workspace = start(lambda: workspaces.get(ctx.workspace_id))
+        row = _booking_for_token(ctx, args.file.removesuffix(SUFFIX), Purpose.CALENDAR)
     file = calendar_files.calendar_file(
         CalendarEvent(
             uid=f"{row.id}@{ctx.workspace_id}",
@@ -309,7 +357,7 @@ def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
             ends_at=row.ends_at,
             status=row.status,
             summary=f"{row.service_name} ({row.resource_name})",
-            location=workspaces.get(ctx.workspace_id).name,
+            location=workspace.result().name,
         ),
         producer=SERVICE,
     )

@@ -24,7 +24,7 @@ from chalicelib.engine.listing.index_ranges import IndexRange, key_bounds
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.reading import PARALLEL_PARTITIONS, Cost, Partition
+from chalicelib.engine.reading import PARALLEL_PARTITIONS, Cost, Key, Partition, Rows
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
 
@@ -139,6 +139,17 @@ class EventRow(HistoryRow):
     move: JsonAttribute = JsonAttribute(null=True)
 
 
+def with_history(workspace_id: str, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
+    """Return a booking and its history, read side by side.
+
+    Raises:
+        NotFoundError: no live booking of the workspace has this id.
+    """
+    with deadline.side_by_side() as start:
+        events = start(lambda: EventRow.newest(workspace_id, booking_id))
+        return BOOKINGS.require(workspace_id, booking_id), events.result()
+
+
 def new_event(
     unit: UnitOfWork,
     booking: BookingRow,
@@ -180,9 +191,10 @@ def is_upcoming(booking: BookingRow) -> bool:
     return booking.status in UPCOMING and booking.starts_at > now and not has_expired
 
 
-def upcoming(workspace_id: str, ids: Iterable[str]) -> list[BookingRow]:
+def upcoming(workspace_id: str, ids: Iterable[str], rows: Rows) -> list[BookingRow]:
     """Return the bookings with these ids that have not begun."""
-    return [row for row in BOOKINGS.fetch(workspace_id, ids) if is_upcoming(row)]
+    found = rows.fetch(BOOKINGS.key(workspace_id, each) for each in ids)
+    return [row for row in found if isinstance(row, BookingRow) and is_upcoming(row)]
 
 
 class VisitorBookingsRow(ContentRow):
@@ -195,17 +207,20 @@ class VisitorBookingsRow(ContentRow):
     ids: ListAttribute[str] = ListAttribute(default=list)
 
 
-def made_by_visitor(
-    workspace_id: str, visitor: str, contacts: Iterable[str]
-) -> list[VisitorBookingsRow]:
+def visitor_keys(workspace_id: str, visitor: str, contacts: Iterable[str | None]) -> list[Key]:
+    """Return the keys of the rows of a visitor's bookings, one for each contact."""
+    pk = f"W#{workspace_id}#BOOKING#VISITOR"
+    return [Key(VisitorBookingsRow, pk, name_hash(each, visitor)) for each in contacts if each]
+
+
+def made_by_visitor(keys: Iterable[Key], rows: Rows) -> list[VisitorBookingsRow]:
     """Return the rows of a visitor's bookings for each contact, to save with the new booking."""
-    pk, rows = f"W#{workspace_id}#BOOKING#VISITOR", []
-    for contact in contacts:
-        name = name_hash(contact, visitor)
-        row = VisitorBookingsRow.find(pk, name) or VisitorBookingsRow(pk, name)
+    made = []
+    for key in keys:
+        row = rows.find(VisitorBookingsRow, key) or VisitorBookingsRow(key.pk, key.sk)
         row.expires = clock.now() + VISITOR_BOOKINGS_KEPT_FOR
-        rows.append(row)
-    return rows
+        made.append(row)
+    return made
 
 
 class Upcoming(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 from pynamodb.attributes import UnicodeAttribute, VersionAttribute
 
 from chalicelib.domains.bookings.rules.slots import BusyEntry
-from chalicelib.engine.reading import Cost, Item, Key, Partition, fetch
+from chalicelib.engine.reading import Cost, Item, Key, Partition, Rows
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
@@ -118,19 +118,27 @@ def _entries(items: Iterable[Item]) -> list[BusyEntry]:
     return list(_parse("\n".join(lines)))
 
 
+def keys_of(workspace_id: str, spans: Iterable[tuple[str, Span]]) -> dict[tuple[str, str], Key]:
+    """Return the keys of the days that the spans overlap, by resource and day."""
+    return {
+        (resource_id, day): Key(CalendarDayRow, _partition(workspace_id, resource_id), day)
+        for resource_id, span in spans
+        for day in days_of(span)
+    }
+
+
 class CalendarDays:
     """Calendar days that one transaction reads and changes. The commit checks their versions."""
 
-    def __init__(self, workspace_id: str, spans: Iterable[tuple[str, Span]]) -> None:
+    def __init__(
+        self,
+        workspace_id: str,
+        spans: Iterable[tuple[str, Span]],
+        rows: Rows | None = None,
+    ) -> None:
         """Read the days that the spans overlap, in one strongly consistent request."""
-        resource_days = dict.fromkeys(
-            (resource_id, day) for resource_id, span in spans for day in days_of(span)
-        )
-        keys = {
-            (resource_id, day): Key(CalendarDayRow, _partition(workspace_id, resource_id), day)
-            for resource_id, day in resource_days
-        }
-        found = {(row.pk, row.sk): row for row in fetch(keys.values())}
+        keys = keys_of(workspace_id, spans)
+        found = {(row.pk, row.sk): row for row in (rows or Rows()).fetch(keys.values())}
         self._rows: dict[tuple[str, str], CalendarDayRow] = {}
         for resource_day, key in keys.items():
             row = found.get((key.pk, key.sk))

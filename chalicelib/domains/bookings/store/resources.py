@@ -25,7 +25,7 @@ from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
@@ -104,18 +104,22 @@ def find_schedule(workspace_id: str, resource_id: str) -> ScheduleRow | None:
 
 
 def find_with_schedules(
-    workspace_id: str, ids: Collection[str]
+    workspace_id: str, ids: Collection[str], rows: Rows | None = None
 ) -> list[tuple[ResourceRow, Schedule]]:
     """Return the live resources with these ids, in their order, with their opening hours.
 
     Missing resources are left out. Opening hours that were never set are empty. Up to 50 resources
     are read in one strongly consistent request.
     """
+    found = (rows or Rows()).fetch(keys_with_schedules(workspace_id, ids))
+    hours = {row.sk: row.schedule for row in found if isinstance(row, ScheduleRow)}
+    return [(row, hours.get(row.id, Schedule())) for row in found if isinstance(row, ResourceRow)]
+
+
+def keys_with_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
+    """Return the keys of resources and of their opening hours."""
     resources = [RESOURCES.key(workspace_id, each) for each in ids]
-    schedules = [_schedule_key(workspace_id, each) for each in ids]
-    rows = fetch([*resources, *schedules])
-    hours = {row.sk: row.schedule for row in rows if isinstance(row, ScheduleRow)}
-    return [(row, hours.get(row.id, Schedule())) for row in rows if isinstance(row, ResourceRow)]
+    return [*resources, *(_schedule_key(workspace_id, each) for each in ids)]
 
 
 def stage_deletion(unit: UnitOfWork, resource: ResourceRow, *, kept: timedelta) -> None:

@@ -3,10 +3,10 @@
 One query finds the time off that can affect a slot, even if much time off has passed. The compact
 index has the fields that slots need, sorted by the end of time off.
 
-A booking must not commit while time off for the same period is created. A resource's own time off
-increases the version of its row, which bookings require. Time off of the whole workspace saves a
-lock row. Bookings read the lock (``read_lock``), then ``overlapping``, and require in their
-transaction that the lock is unchanged (``require_unchanged``).
+A booking must not commit while time off for the same period is created. Each creation and deletion
+increases the version of a lock row, and of the row of its resource. Bookings read the lock
+(``read_lock``), then ``overlapping``, and require in their transaction that the lock is unchanged
+(``require_unchanged``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ from chalicelib.domains.bookings.store.resources import ResourceRow
 from chalicelib.engine import locks
 from chalicelib.engine.listing.index_entries import BY_ROW
 from chalicelib.engine.locks import LockRow
-from chalicelib.engine.reading import Cost, Key, Partition, fetch
+from chalicelib.engine.reading import Cost, Key, Partition, Rows, fetch
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
 LOCK = "time-off"
-"""Name of the lock row of time off of the whole workspace (``engine.locks``)."""
+"""Name of the lock row of a workspace's time off (``engine.locks``)."""
 
 LATEST = 10**15 - 1
 """Upper bound of moments, in milliseconds."""
@@ -168,9 +168,14 @@ def stage_deletion(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | No
     _raise_version(unit, row, resource)
 
 
-def read_lock(workspace_id: str) -> LockRow:
+def lock_key(workspace_id: str) -> Key:
+    """Return the key of the lock row, so that it can be read with other rows."""
+    return locks.lock_key(workspace_id, LOCK)
+
+
+def read_lock(workspace_id: str, rows: Rows | None = None) -> LockRow:
     """Return the lock row of the workspace's time off. Read it before ``overlapping``."""
-    return locks.lock_row(workspace_id, LOCK)
+    return locks.lock_row(workspace_id, LOCK, rows)
 
 
 def require_unchanged(unit: UnitOfWork, lock: LockRow) -> None:
@@ -180,11 +185,10 @@ def require_unchanged(unit: UnitOfWork, lock: LockRow) -> None:
 
 
 def _raise_version(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
-    """Stage a new version of the row that concurrent bookings require: the resource or the lock."""
+    """Stage new versions of the lock, which concurrent bookings require, and of the resource."""
     unit.mention(f"time_off:{row.id}")
-    if row.f1 is None:
-        unit.save(read_lock(unit.workspace_id))
-    elif resource is not None:
+    locks.stage_raise(unit, LOCK)
+    if resource is not None:
         unit.save(resource)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails, phones
 from chalicelib.lib.contact_fields import MAX_NAME
@@ -64,6 +65,7 @@ class Match:
     """The client of a contact. It may be new, or have newly filled contacts."""
 
     client: ClientRow
+    """If it is neither new nor filled, it may be a reference that has no attributes."""
     is_new: bool
     is_filled: bool
 
@@ -91,7 +93,18 @@ class Match:
 NOTHING = Contact(None, None, None)
 
 
-def match(workspace_id: str, contact: Contact, *, fills: Contact = NOTHING) -> Match | None:
+def holder_keys(workspace_id: str, contact: Contact) -> Iterable[Key]:
+    """Return the keys of the rows that lead from a contact to clients, to read them ahead."""
+    return clients.holder_keys(workspace_id, contact.identity)
+
+
+def match(
+    workspace_id: str,
+    contact: Contact,
+    *,
+    fills: Contact = NOTHING,
+    rows: Rows | None = None,
+) -> Match | None:
     """Return the client of a contact, or None if it has neither e-mail address nor phone number.
 
     The caller stages the client. An existing client's empty fields are filled from ``fills``: the
@@ -104,14 +117,18 @@ def match(workspace_id: str, contact: Contact, *, fills: Contact = NOTHING) -> M
     known_by = contact.identity
     if not any(known_by.values()):
         return None
-    held = clients.holders(workspace_id, known_by)
+    rows = rows or Rows()
+    held = clients.holders(workspace_id, known_by, rows)
     found = held.get(EMAIL) or held.get(PHONE)
     if found is None:
         client = clients.new_client(
             workspace_id, name=contact.name, leads_count=0, bookings_count=0, **known_by
         )
         return Match(client, is_new=True, is_filled=False)
-    existing = CLIENTS.find(workspace_id, found)
+    key = CLIENTS.key(workspace_id, found)
+    if not any(fills):  # Its counts are increased in place, and the commit requires that it exists.
+        return Match(ClientRow(key.pk, key.sk), is_new=False, is_filled=False)
+    existing = rows.find(ClientRow, key)
     if existing is None:
         raise ConcurrentUpdateError
     offered = {name: value for name, value in fills.identity.items() if name not in held}

@@ -20,7 +20,7 @@ from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
 
@@ -66,16 +66,23 @@ CLIENTS = register_listing(
 )
 
 
-def holders(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the ids of the clients that have these contacts, read in one request."""
-    keys: dict[Key, str] = {
+def holder_keys(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[Key, str]:
+    """Return the names of these contacts by the keys of the rows that lead to their clients."""
+    return {
         unique_key(workspace_id, CLIENTS.noun, name, value): name
         for name, value in contacts.items()
         if value
     }
+
+
+def holders(
+    workspace_id: str, contacts: Mapping[str, str | None], rows: Rows | None = None
+) -> dict[str, str]:
+    """Return the ids of the clients that have these contacts, read in one request."""
+    keys = holder_keys(workspace_id, contacts)
     names = {key.pk: name for key, name in keys.items()}
-    rows = fetch(keys)
-    return {names[row.pk]: row.target for row in rows if isinstance(row, LookupRow)}
+    found = (rows or Rows()).fetch(keys)
+    return {names[row.pk]: row.target for row in found if isinstance(row, LookupRow)}
 
 
 class ActivityRow(ContentRow):

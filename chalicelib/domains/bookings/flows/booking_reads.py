@@ -1,0 +1,86 @@
+"""Read what decides about a booking in few waves of requests to the database.
+
+Each wave reads what the one before it has led to: the service leads to its resources, and they to
+the time zone of the requested start. A start with a UTC offset needs no zone, so the calendar days
+are then read with the resources.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+
+from chalicelib.core import deadline
+from chalicelib.core.clock import epoch_ms
+from chalicelib.domains.bookings.flows import calendars
+from chalicelib.domains.bookings.rules import slots
+from chalicelib.domains.bookings.store import calendar_days, resources, time_off
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+from chalicelib.domains.bookings.store.time_off import TimeOff
+from chalicelib.engine.reading import Key, Rows
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib.spans import Span
+
+
+class BookingReads:
+    """Rows and time off that one attempt to book reads, each once.
+
+    The row of the lock of time off is read before time off, so that it cannot be newer.
+    """
+
+    def __init__(self, unit: UnitOfWork) -> None:
+        """Start without reading anything."""
+        self.workspace_id = unit.workspace_id
+        self.rows = Rows()
+        self._unit = unit
+        self._time_off: dict[Span, list[TimeOff]] = {}
+
+    def read_service(self, service_id: str, keys: Iterable[Key] = ()) -> ServiceRow | None:
+        """Return a service, read in one wave with the workspace, the lock and other rows."""
+        key = SERVICES.key(self.workspace_id, service_id)
+        with deadline.side_by_side() as start:
+            workspace = start(lambda: calendars.workspace_of(self._unit))
+            self.rows.read([key, time_off.lock_key(self.workspace_id), *keys])
+            workspace.result()
+        return self.rows.find(ServiceRow, key)
+
+    def read_ahead(
+        self,
+        service: ServiceRow,
+        start: date,
+        resource_id: str | None,
+        *,
+        with_time_off: bool,
+        keys: Iterable[Key] = (),
+    ) -> None:
+        """Read, with other rows, what shows whether a service can be booked at a start."""
+        ids = [resource_id] if resource_id else list(service.resource_ids)
+        keys = [*keys, *resources.keys_with_schedules(self.workspace_id, service.resource_ids)]
+        if not isinstance(start, datetime) or start.tzinfo is None:
+            self.rows.read(keys)
+            return
+        moment = epoch_ms(start)
+        span = slots.busy_range(service.rules, moment, moment)
+        self.read_calendars([(each, span) for each in ids], span if with_time_off else None, keys)
+
+    def read_calendars(
+        self,
+        spans: Sequence[tuple[str, Span]],
+        off: Span | None,
+        keys: Iterable[Key] = (),
+    ) -> None:
+        """Read the calendar days of resources, and other rows, side by side with time off.
+
+        ``off`` is the span of time off, or None if it does not matter.
+        """
+        wanted = [*keys, *calendar_days.keys_of(self.workspace_id, spans).values()]
+        if off is None or off in self._time_off:
+            self.rows.read(wanted)
+            return
+        self.rows.read([time_off.lock_key(self.workspace_id)])
+        with deadline.side_by_side() as start:
+            found = start(lambda: time_off.overlapping(self.workspace_id, off.start, off.end))
+            self.rows.read(wanted)
+            self._time_off[off] = found.result()
+
+    def time_off(self, span: Span) -> list[TimeOff]:
+        """Return the time off in a span that ``read_calendars`` has read."""
+        return self._time_off[span]
