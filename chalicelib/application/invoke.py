@@ -5,6 +5,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -86,20 +87,21 @@ def invoke(  # noqa: PLR0913  the parts of a call
     notes: list[str] = []
     try:
         authorize(operation, principal)
-        limit, status = operation.limit if principal.limited else None, None
-        if limit is not None and not limit.by_input:
-            status = limits.take(limit, principal.rate_limit_key)
-        raw = read()
-        filtered_list = call_name(operation, naming) if operation.returns_list else None
-        notes = parsing.unknown_fields(operation.input, raw, filtered_list=filtered_list)
-        args = parsing.parse(operation.input, raw, drop_empty=operation.drops_empty_texts)
-        if limit is not None and limit.by_input:
-            with deadline.side_by_side() as start:
-                tenant_found = start(partial(_tenant, operation, principal, args))
-                status = _count(limit, principal, args)
-                tenant = tenant_found.result()
-        else:
-            tenant = _tenant(operation, principal, args)
+        limit = operation.limit if principal.limited else None
+        counted: Future[RateLimitStatus | None] | None = None
+        with deadline.side_by_side() as start:
+            try:
+                if limit is not None and not limit.by_input:
+                    counted = start(partial(limits.take, limit, principal.rate_limit_key))
+                raw = read()
+                filtered_list = call_name(operation, naming) if operation.returns_list else None
+                notes = parsing.unknown_fields(operation.input, raw, filtered_list=filtered_list)
+                args = parsing.parse(operation.input, raw, drop_empty=operation.drops_empty_texts)
+                if limit is not None and limit.by_input:
+                    counted = start(partial(_count, limit, principal, args))
+                tenant = _tenant(operation, principal, args)
+            finally:  # If the limit is reached, that is the error of the call.
+                status = counted.result() if counted else None
         call = _Call(operation, principal, args, tenant, request_id, notes, naming)
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
             return Reply(call.run(None), rate_limit=status)

@@ -377,6 +377,27 @@ class TestLimits:
         time.pass_by(hours=12)
         submit(form, "visitor", name="Eve")
 
+    @pytest.mark.parametrize("refusing", ["VISITOR", "FORM"])
+    def test_a_submission_that_a_limit_refuses_counts_for_no_other_limit(
+        self, refusing: str, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        names = {each: f"{each}_SUBMISSIONS_PER_DAY" for each in ("VISITOR", "FORM")}
+        caps = {each: getattr(submission, name) for each, name in names.items()}
+        small = replace(caps[refusing], max_requests=1)
+        monkeypatch.setattr(submission, names[refusing], small)
+        submit(form, "visitor", name="Ada")
+        with pytest.raises(RateLimitedError):
+            submit(form, "visitor", name="Eve")
+        monkeypatch.setattr(submission, names[refusing], caps[refusing])
+        for each, name in names.items():
+            second = replace(caps[each], max_requests=2)
+            monkeypatch.setattr(submission, name, second)
+        monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 2)
+        lead_id = submit(form, "visitor", name="Eve")
+        assert lead(api, lead_id)["overQuota"] is False
+        with pytest.raises(RateLimitedError):
+            submit(form, "visitor", name="Zoe")
+
     def test_leads_beyond_the_plan_are_stored_marked_and_counted(
         self, api: Api, form: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:

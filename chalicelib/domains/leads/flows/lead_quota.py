@@ -16,14 +16,27 @@ def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
     Raises:
         UnavailableError: the database cannot be reached.
     """
+    return unit.run_side_effect_once("leads", lambda: take(workspace))
+
+
+def take(workspace: WorkspaceRow) -> bool:
+    """Count a new lead. Return whether the plan does not include it, so that it was not counted.
+
+    Raises:
+        UnavailableError: the database cannot be reached.
+    """
+    try:
+        limits.take(_quota(workspace), workspace.id)
+    except RateLimitedError:
+        return True
+    return False
+
+
+def give_back(workspace: WorkspaceRow) -> None:
+    """Subtract a lead that was counted and then refused."""
+    limits.give_back(_quota(workspace), workspace.id)
+
+
+def _quota(workspace: WorkspaceRow) -> Limit:
     included = LEADS_A_MONTH[workspace.plan]
-    quota = Limit("leads", "leads in thirty days", included, timedelta(days=30))
-
-    def count_lead() -> bool:
-        try:
-            limits.take(quota, workspace.id)
-        except RateLimitedError:
-            return True
-        return False
-
-    return unit.run_side_effect_once("leads", count_lead)
+    return Limit("leads", "leads in thirty days", included, timedelta(days=30))

@@ -9,15 +9,16 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.clock import iso
-from chalicelib.core.errors import RateLimitedError
+from chalicelib.core.errors import FieldError, RateLimitedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import ServedAs, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.contacts.flows import contacts
+from chalicelib.domains.contacts.flows.contacts import Contact
 from chalicelib.domains.contacts.store import named_contacts
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
@@ -33,6 +34,7 @@ from chalicelib.domains.sites.rules import site_urls
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
 from chalicelib.engine import limits
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib import sources
 
 SUBMISSIONS_PER_MINUTE = Limit(
@@ -106,18 +108,24 @@ def public_form(form_id: str) -> PublicForm:
     Raises:
         NotFoundError: the form does not exist, or its site is suspended.
     """
-    form, _ = _open_form(FORMS.found_for_visitor(FORMS.workspace_of(form_id)), form_id)
+    workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
+    form = FORMS.found_for_visitor(FORMS.find(workspace_id, form_id))
+    _open_site(workspace_id, form, Rows())
     return PublicForm(form.title, form.specs, form.language, form.redirect_url, _message(form))
 
 
-def _open_form(workspace_id: str, form_id: str) -> tuple[FormRow, SiteRow | None]:
-    form = FORMS.found_for_visitor(FORMS.find(workspace_id, form_id))
+def _open_site(workspace_id: str, form: FormRow, rows: Rows) -> SiteRow | None:
+    """Return the site of a form, or None if it belongs to no site.
+
+    Raises:
+        NotFoundError: its site does not exist, or it is suspended.
+    """
     if form.project_id is None:
-        return form, None
-    site = SITES.find(workspace_id, form.project_id)
+        return None
+    site = rows.find(SiteRow, SITES.key(workspace_id, form.project_id))
     if site is None or site.status == SUSPENDED:
         raise FORMS.unavailable()
-    return form, site
+    return site
 
 
 def _message(form: FormRow) -> str:
@@ -141,14 +149,18 @@ def submit_form(ctx: Context, args: FormSubmission) -> SubmissionResult:
 
     If a visitor submits the same values again within ten minutes, the first lead is returned.
     """
-    form, site = _open_form(ctx.workspace_id, args.id)
-    data = _clean_values(ctx, form, args.values)
-    earlier = leads.submission(ctx.workspace_id, _digest(ctx, form, data))
+    with deadline.side_by_side() as start:
+        found = start(lambda: workspaces.get(ctx.workspace_id))
+        form = FORMS.found_for_visitor(FORMS.find(ctx.workspace_id, args.id))
+        workspace = found.result()
+    submitted = _read_submission(ctx, form, workspace, args.values)
+    site = _open_site(ctx.workspace_id, form, submitted.rows)
+    if submitted.errors:
+        raise form_fields.rejection(form.specs, submitted.errors, form.language)
+    earlier = leads.submission(_submission_key(ctx, form, submitted.data), submitted.rows)
     if earlier.lead_id is not None:
         return _submission_result(form, earlier.lead_id)
-    workspace = workspaces.get(ctx.workspace_id)
-    _take_limits(ctx, form)
-    lead = _new_lead(ctx, form, site, workspace, data, args)
+    lead = _new_lead(ctx, form, site, workspace, submitted, args)
     earlier.lead_id, earlier.expires = lead.id, clock.now() + DEDUPLICATION_PERIOD
     ctx.unit.save(earlier)
     return _submission_result(form, lead.id)
@@ -158,33 +170,73 @@ def _submission_result(form: FormRow, lead_id: str) -> SubmissionResult:
     return SubmissionResult(id=lead_id, message=_message(form), redirect_url=form.redirect_url)
 
 
-def _clean_values(ctx: Context, form: FormRow, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cleaned values, with the products of an order."""
+class _Submitted(NamedTuple):
+    """The cleaned values of a submission with their contact, and the errors of its values."""
+
+    data: dict[str, Any]
+    contact: Contact
+    errors: list[FieldError]
+    rows: Rows
+    """What was read for it."""
+
+
+def _read_submission(
+    ctx: Context, form: FormRow, workspace: WorkspaceRow, values: Mapping[str, Any]
+) -> _Submitted:
+    """Clean the values, with the products of an order, and read what depends on them.
+
+    If a value is wrong, only the site is read: a closed one is the first reason to refuse.
+    """
+    rows, workspace_id = Rows(), ctx.workspace_id
     data, errors = form_fields.validate(form.specs, values, form.language)
-    items, cart_errors = cart.read(ctx.workspace_id, values.get(CART), form.language)
-    if errors := [*errors, *cart_errors]:
-        raise form_fields.rejection(form.specs, errors, form.language)
-    return data | ({CART: items} if items else {})
+    contact = contacts.contact_of(*form_fields.contact(form.specs, data), workspace.country)
+    items, cart_errors = cart.read(workspace_id, values.get(CART), form.language)
+    data |= {CART: items} if items else {}
+    errors = [*errors, *cart_errors]
+    keys = [SITES.key(workspace_id, form.project_id)] if form.project_id else []
+    if not errors:
+        keys += contacts.holder_keys(workspace_id, contact)
+        keys.append(_submission_key(ctx, form, data))
+    rows.read(keys)
+    return _Submitted(data, contact, errors, rows)
 
 
-def _digest(ctx: Context, form: FormRow, data: dict[str, Any]) -> str:
-    """Return a hash that is equal for equal values from one visitor."""
+def _submission_key(ctx: Context, form: FormRow, data: dict[str, Any]) -> Key:
+    """Return a key that is equal for equal values from one visitor."""
     sorted_values = sorted((name, to_json(value)) for name, value in data.items())
     parts = [form.id, ctx.principal.rate_limit_key, repr(sorted_values)]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return leads.submission_key(ctx.workspace_id, digest)
 
 
-def _take_limits(ctx: Context, form: FormRow) -> None:
-    """Count a submission for its visitor and its form. Retries of the unit do not count again.
+def _take_limits(ctx: Context, form: FormRow, workspace: WorkspaceRow) -> bool:
+    """Count a submission for its visitor, its form and the plan, side by side and once per unit.
+
+    Return whether the lead is beyond the number that the plan includes. A submission that a limit
+    refuses counts nowhere.
 
     Raises:
         RateLimitedError: the visitor or the form has reached its limit for today.
     """
     visitor = f"{ctx.principal.rate_limit_key}#{ctx.workspace_id}"
-    ctx.unit.run_side_effect_once(
-        "visitor", lambda: limits.take(VISITOR_SUBMISSIONS_PER_DAY, visitor)
-    )
-    ctx.unit.run_side_effect_once("form", lambda: limits.take(FORM_SUBMISSIONS_PER_DAY, form.id))
+
+    def take() -> bool:
+        with deadline.side_by_side() as start:
+            by_visitor = start(lambda: limits.take(VISITOR_SUBMISSIONS_PER_DAY, visitor))
+            of_form = start(lambda: limits.take(FORM_SUBMISSIONS_PER_DAY, form.id))
+            over_quota = start(lambda: lead_quota.take(workspace))
+        if by_visitor.exception() or of_form.exception():
+            if not by_visitor.exception():
+                limits.give_back(VISITOR_SUBMISSIONS_PER_DAY, visitor)
+            if not of_form.exception():
+                limits.give_back(FORM_SUBMISSIONS_PER_DAY, form.id)
+            if over_quota.exception() is None and not over_quota.result():
+                lead_quota.give_back(workspace)
+        by_visitor.result()
+        of_form.result()
+        return over_quota.result()
+
+    return ctx.unit.run_side_effect_once("limits", take)
 
 
 def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
@@ -192,13 +244,15 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
     form: FormRow,
     site: SiteRow | None,
     workspace: WorkspaceRow,
-    data: dict[str, Any],
+    submitted: _Submitted,
     args: FormSubmission,
 ) -> LeadRow:
-    """Stage a lead with its client, and count it in the statistics."""
-    now = clock.now()
-    contact = contacts.contact_of(*form_fields.contact(form.specs, data), workspace.country)
-    match = contacts.match(ctx.workspace_id, contact)
+    """Count a submission. Stage its lead with its client, and count it in the statistics."""
+    with deadline.side_by_side() as start:
+        page_id = start(lambda: site and _page_id(ctx, site, args.page))
+        over_quota = _take_limits(ctx, form, workspace)
+    now, data, contact = clock.now(), submitted.data, submitted.contact
+    match = contacts.match(ctx.workspace_id, contact, rows=submitted.rows)
     if match is not None:
         match.count(ctx.unit, now, leads=1)
     source = sources.source_of(
@@ -209,11 +263,11 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
         status="new",
         form_id=form.id,
         project_id=form.project_id,
-        page_id=site and _page_id(ctx, site, args.page),
+        page_id=page_id.result(),
         client_id=match.client.id if match else None,
         **contact._asdict(),
         is_order=True if CART in data else None,
-        over_quota=lead_quota.is_over_quota(ctx.unit, workspace) or None,
+        over_quota=over_quota or None,
         source=source,
         source_name=source["name"],
         named_contacts=named_contacts.added(

@@ -19,7 +19,7 @@ from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record, Row
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import phones
@@ -246,13 +246,17 @@ def record_event(unit: UnitOfWork, lead: LeadRow, by: str, **attributes: Any) ->
     unit.create(EventRow.new(unit.workspace_id, lead.id, by, **attributes))
 
 
-def submission(workspace_id: str, digest: str) -> SubmissionRow:
-    """Return the record of a submission by its digest. The caller saves it with the new lead.
+def submission_key(workspace_id: str, digest: str) -> Key:
+    """Return the key of the record of a submission."""
+    return Key(SubmissionRow, f"W#{workspace_id}#LEAD#SUBMITTED", digest)
+
+
+def submission(key: Key, rows: Rows) -> SubmissionRow:
+    """Return the record of a submission. The caller saves it with the new lead.
 
     ``lead_id`` is None if no lead was created within the time limit.
     """
-    pk = f"W#{workspace_id}#LEAD#SUBMITTED"
-    row = SubmissionRow.find(pk, digest) or SubmissionRow(pk, digest)
+    row = rows.find(SubmissionRow, key) or SubmissionRow(key.pk, key.sk)
     if row.expires is not None and row.expires <= clock.now():
         row.lead_id = None
     return row
