@@ -25,7 +25,8 @@ def lock_row(workspace_id: str, what: str, rows: Rows | None = None) -> LockRow:
     read with them.
     """
     key = lock_key(workspace_id, what)
-    return (rows or Rows()).find(LockRow, key) or LockRow(key.pk, key.sk)
+    found = LockRow.find(key.pk, key.sk) if rows is None else rows.find(LockRow, key)
+    return found or LockRow(key.pk, key.sk)
 
 
 class _RaisedLockRow(ContentRow):

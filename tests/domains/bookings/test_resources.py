@@ -256,7 +256,8 @@ class TestDelete:
         assert bound(api, service) == [other["id"]]
         left = time_off.overlapping(owner.workspace.id, 0, time_off.LATEST)
         assert {each.resource_id for each in left} == {None, other["id"]}
-        schedule = resources.find_schedule(owner.workspace.id, resource["id"])
+        _, key = resources.keys_with_schedules(owner.workspace.id, [resource["id"]])
+        schedule = resources.ScheduleRow.find(key.pk, key.sk)
         assert schedule is not None
         assert schedule.expires  # The row goes when the deleted resource is purged.
         assert resources.find_with_schedules(owner.workspace.id, [resource["id"]]) == []

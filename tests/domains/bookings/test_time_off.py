@@ -1,6 +1,8 @@
 """Operations on time off, and bookings made at the same time."""
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
+from threading import Event, current_thread
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,11 +11,13 @@ import pytest
 from chalicelib.core.ids import new_id
 from chalicelib.domains.bookings.operations import time_off as calls
 from chalicelib.domains.bookings.store import time_off
-from chalicelib.domains.bookings.store.resources import RESOURCES
+from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib.zoned_times import span_of_days
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.support.effort import slow_but_for
+from tests.support.patience import PATIENCE
 
 LIST, CREATE, DELETE = (
     f"/api/resources/{call}" for call in ("time-off", "create-time-off", "delete-time-off")
@@ -298,27 +302,54 @@ CLOSURES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.store
+@pytest.mark.parametrize("resource_is_read", ["before", "after"])
 @pytest.mark.parametrize("closure", CLOSURES)
 def test_a_booking_is_checked_again_after_a_concurrent_closure(
-    closure: str, api: Api, resource: str, monkeypatch: pytest.MonkeyPatch
+    closure: str,
+    resource_is_read: str,
+    api: Api,
+    resource: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The closure is committed between the booking's reads and its commit."""
+    """The closure is committed after the booking has read time off, and before its commit.
+
+    A booking reads resources side by side with time off: before the closure, or after it.
+    """
     service = make_service(api, resourceIds=[resource])["id"]
     rules = [{"weekdays": list(range(7)), "start": "11:00", "end": "13:00"}]
     hours = {"resourceId": resource, "rules": rules}
     api.post("/api/resources/set-availability", hours)
     path, body = CLOSURES[closure]
-    read, closed = time_off.overlapping, []
+    read, closed, read_rows = time_off.overlapping, list[str](), Rows.read
+    begun, rows_are_read, is_closed = Event(), Event(), Event()
 
     def read_and_close(*args: Any) -> Any:
         found = read(*args)
         if not closed:
             closed.append(closure)
+            begun.set()
+            if resource_is_read == "before":
+                rows_are_read.wait(PATIENCE)
             filled = {name: value if value != "" else resource for name, value in body.items()}
             api.post(path, filled)
+            is_closed.set()
         return found
 
+    def read_beside(rows: Rows, keys: Iterable[Key]) -> None:
+        wanted = list(keys)
+        of_booking = current_thread() is booking_thread
+        if of_booking and any(key.row is ResourceRow for key in wanted):
+            begun.wait(PATIENCE)
+            if resource_is_read == "after":
+                is_closed.wait(PATIENCE)
+            read_rows(rows, wanted)
+            rows_are_read.set()
+        else:
+            read_rows(rows, wanted)
+
+    booking_thread = current_thread()
     monkeypatch.setattr(time_off, "overlapping", read_and_close)
+    monkeypatch.setattr(Rows, "read", read_beside)
     booking = {
         "serviceId": service,
         "startAt": "2027-01-20T12:00+03:00",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
-from chalicelib.domains.bookings.store import resources, services
+from chalicelib.domains.bookings.store import resources
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
@@ -50,7 +50,7 @@ def site_of_service(
     return next((row for row in found if isinstance(row, SiteRow)), None)
 
 
-def require_resources(ctx: Context, ids: Sequence[str]) -> None:
+def require_resources(ctx: Context, ids: Sequence[str], rows: Rows) -> None:
     """Require that all resources of a service exist when the unit commits.
 
     Resources of several types cause a warning: they are alternatives, not parts of one booking.
@@ -58,7 +58,8 @@ def require_resources(ctx: Context, ids: Sequence[str]) -> None:
     Raises:
         NotFoundError: one of them does not exist now.
     """
-    found = RESOURCES.fetch(ctx.workspace_id, ids)
+    read = rows.fetch(RESOURCES.key(ctx.workspace_id, each) for each in ids)
+    found = [row for row in read if isinstance(row, ResourceRow)]
     if len(found) < len(ids):
         raise RESOURCES.not_found()
     for resource in found:
@@ -66,14 +67,22 @@ def require_resources(ctx: Context, ids: Sequence[str]) -> None:
     _warn_of_mixed_types(ctx, found)
 
 
-def bind(ctx: Context, resource: ResourceRow, service_ids: Sequence[str]) -> list[str]:
+def bind(
+    ctx: Context,
+    resource: ResourceRow,
+    service_ids: Sequence[str],
+    *,
+    before: Sequence[str],
+    rows: Rows | None = None,
+) -> list[str]:
     """Stage binding a resource to exactly these services, and return their sorted ids.
+
+    ``before`` has the ids of the services to which it is bound now.
 
     Raises:
         NotFoundError: one of the services does not exist.
         ConflictError: a service has too many resources, or too many services would change.
     """
-    before = services.bound_to(ctx.workspace_id, [resource.id])[resource.id]
     after = list(dict.fromkeys(service_ids))
     changed = [*(each for each in after if each not in before), *set(before).difference(after)]
     if len(changed) > MAX_CHANGED:
@@ -82,7 +91,9 @@ def bind(ctx: Context, resource: ResourceRow, service_ids: Sequence[str]) -> lis
             "at once. Change resourceIds of the services instead (svc_update_service)."
         )
         raise ConflictError(msg)
-    found = {row.id: row for row in SERVICES.fetch(ctx.workspace_id, {*changed, *after})}
+    keys = [SERVICES.key(ctx.workspace_id, each) for each in {*changed, *after}]
+    read = (rows or Rows()).fetch(keys)
+    found = {row.id: row for row in read if isinstance(row, ServiceRow)}
     if not found.keys() >= set(after):
         raise SERVICES.not_found()
     for service_id in changed:

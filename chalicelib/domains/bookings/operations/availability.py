@@ -152,9 +152,7 @@ def _rule_out(rule: Rule) -> OpeningRuleOut:
 )
 def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
     """Return a resource's opening hours. Without rules it cannot be booked."""
-    resource = RESOURCES.require(ctx.workspace_id, args.resource_id)
-    row = resources.find_schedule(ctx.workspace_id, resource.id)
-    return Availability.of(resource, row)
+    return Availability.of(*resources.require_with_schedule(ctx.workspace_id, args.resource_id))
 
 
 @operation(

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application import descriptions
 from chalicelib.application.context import Context
+from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY
@@ -39,6 +40,7 @@ from chalicelib.domains.identity.flows import zones
 from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.engine import jobs
 from chalicelib.engine.listing.query import Query
+from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 
 KEPT_AFTER_DELETION = timedelta(days=30)
@@ -225,9 +227,10 @@ def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
 )
 def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     """Return one resource with its full description."""
-    resource = RESOURCES.require(ctx.workspace_id, args.id)
-    bound = services.bound_to(ctx.workspace_id, [resource.id])
-    return ResourceResult(resource=ResourceOut.of(resource, bound[resource.id]))
+    with deadline.side_by_side() as start:
+        bound = start(lambda: services.bound_to(ctx.workspace_id, [args.id]))
+        resource = RESOURCES.require(ctx.workspace_id, args.id)
+    return ResourceResult(resource=ResourceOut.of(resource, bound.result()[resource.id]))
 
 
 @operation(
@@ -242,17 +245,22 @@ def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
 )
 def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     """Create a resource. It has slots only in its opening hours (svc_set_availability)."""
+    service_ids, rows = args.service_ids or (), Rows()
+    with deadline.side_by_side() as start:
+        timezone = start(lambda: args.timezone or zones.of_workspace(ctx))
+        number = start(lambda: resources.number_at_end(ctx.workspace_id))
+        rows.read(SERVICES.key(ctx.workspace_id, each) for each in service_ids)
     resource = RESOURCES.new(
         ctx.workspace_id,
         name=args.name,
         type=args.type,
-        timezone=args.timezone or zones.of_workspace(ctx),
+        timezone=timezone.result(),
         capacity=args.capacity,
         description=args.description,
         status="active",
-        sort_order=resources.number_at_end(ctx.workspace_id),
+        sort_order=number.result(),
     )
-    bound = binding.bind(ctx, resource, args.service_ids or ())
+    bound = binding.bind(ctx, resource, service_ids, before=(), rows=rows)
     resource.images = _photo(ctx, args.photo, ())
     ctx.unit.create(resource)
     return ResourceResult(resource=ResourceOut.of(resource, bound))
@@ -271,7 +279,10 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
 )
 def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     """Change a resource, or which services are booked with it."""
-    resource = RESOURCES.require(ctx.workspace_id, args.id)
+    with deadline.side_by_side() as start:
+        found = start(lambda: services.bound_to(ctx.workspace_id, [args.id])[args.id])
+        resource = RESOURCES.require(ctx.workspace_id, args.id)
+        bound = found.result()
     changes = args.changes
     descriptions.require_whole(changes.get("description"), resource.description)
     warn_of_zone(ctx, resource, changes.get("timezone", resource.timezone))
@@ -279,10 +290,8 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     has_photo, photo = "photo" in changes, changes.pop("photo", None)
     for name, value in changes.items():
         setattr(resource, name, value)
-    if service_ids is None:
-        bound = services.bound_to(ctx.workspace_id, [resource.id])[resource.id]
-    else:
-        bound = binding.bind(ctx, resource, service_ids)
+    if service_ids is not None:
+        bound = binding.bind(ctx, resource, service_ids, before=bound)
     if has_photo:
         resource.images = _photo(ctx, photo, resource.images)
     ctx.unit.save(resource)
@@ -304,8 +313,10 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
 
     A resource with upcoming bookings requires force (else 409 has_future_bookings).
     """
-    resource = RESOURCES.require(ctx.workspace_id, args.id)
-    upcoming = bookings.future_count(ctx.workspace_id, resource_id=resource.id)
+    with deadline.side_by_side() as start:
+        counted = start(lambda: bookings.future_count(ctx.workspace_id, resource_id=args.id))
+        resource, schedule = resources.require_with_schedule(ctx.workspace_id, args.id)
+        upcoming = counted.result()
     if upcoming and not args.force:
         msg = (
             f"The resource has {upcoming} upcoming booking(s). Move or cancel them "
@@ -314,7 +325,7 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
         if not args.dry_run:
             raise HasFutureBookingsError(msg, future_bookings=upcoming)
         ctx.warn(f"Without force this would be refused: {msg}")
-    resources.stage_deletion(ctx.unit, resource, kept=KEPT_AFTER_DELETION)
+    resources.stage_deletion(ctx.unit, resource, schedule, kept=KEPT_AFTER_DELETION)
     job = jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id})
     ctx.unit.create(job)
     ctx.unit.after_commit(lambda: jobs.attempt(job, release))
@@ -330,10 +341,12 @@ def release(job: Job) -> None:
     """
     workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
     event = AuditEvent.by_job(CASCADE)
-    bound = services.bound_to(workspace_id, [resource_id])[resource_id]
+    with deadline.side_by_side() as start:
+        own_time_off = start(lambda: time_off.all_of(workspace_id, resource_id))
+        bound = services.bound_to(workspace_id, [resource_id])[resource_id]
     for some in in_batches(bound, BATCH_SIZE):
         run_unit(workspace_id, event, partial(_unbind, resource_id=resource_id, service_ids=some))
-    own = [each.id for each in time_off.all_of(workspace_id, resource_id)]
+    own = [each.id for each in own_time_off.result()]
     for some in in_batches(own, BATCH_SIZE):
         run_unit(workspace_id, event, partial(_remove, time_off_ids=some))
 

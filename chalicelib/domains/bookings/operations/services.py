@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from chalicelib.application import descriptions
 from chalicelib.application.context import Context
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
@@ -31,14 +31,16 @@ from chalicelib.core.wire.schema import (
 )
 from chalicelib.domains.bookings.flows import binding
 from chalicelib.domains.bookings.store import bookings, services
+from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
-from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.files.flows import images
 from chalicelib.domains.files.flows.images import ImageOut, Images
 from chalicelib.domains.files.store.images import ImageMap
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
 from chalicelib.engine.listing.query import Query
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib.contact_fields import Tags
 
 KEPT_AFTER_DELETION = timedelta(days=30)
@@ -273,9 +275,10 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     """Create a service. It has slots once bound to a resource with opening hours."""
     fields = {name: getattr(args, name) for name in ServiceCreate.model_fields}
     lists = {name: fields[name] or [] for name in ("resource_ids", "images", "tags")}
-    values = _stored(ctx, fields | lists, ())
-    number = services.number_at_end(ctx.workspace_id)
-    service = SERVICES.new(ctx.workspace_id, sort_order=number, **values)
+    with deadline.side_by_side() as start:
+        number = start(lambda: services.number_at_end(ctx.workspace_id))
+        values = _stored(ctx, fields | lists, ())
+    service = SERVICES.new(ctx.workspace_id, sort_order=number.result(), **values)
     ctx.unit.create(service)
     return ServiceResult(service=ServiceOut.of(service))
 
@@ -314,9 +317,11 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
 )
 def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
     """Delete a service. It has no more slots; its bookings stay."""
-    service = SERVICES.require(ctx.workspace_id, args.id)
+    with deadline.side_by_side() as start:
+        counted = start(lambda: bookings.future_count(ctx.workspace_id, service_id=args.id))
+        service = SERVICES.require(ctx.workspace_id, args.id)
+        upcoming = counted.result()
     ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
-    upcoming = bookings.future_count(ctx.workspace_id, service_id=service.id)
     return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=upcoming)
 
 
@@ -326,23 +331,33 @@ def _stored(ctx: Context, fields: Mapping[str, Any], before: Sequence[ImageMap])
     Unknown ids raise an error before images are fetched. ``before`` has the current images, which
     stay if no new image can be imported.
     """
-    values = dict(fields)
+    values, rows = dict(fields), Rows()
+    rows.read(_reference_keys(ctx.workspace_id, values))
     if values.get("category_id") is not None:
         kind, category_id = "service", values["category_id"]
         categories.check(ctx.workspace_id, category_id, kind)
         categories.require(ctx.unit, category_id, kind, on_conflict=categories.not_found(kind))
     if values.get("site_id") is not None:
-        site = SITES.require(ctx.workspace_id, values["site_id"])
+        key = SITES.key(ctx.workspace_id, values["site_id"])
+        site = SITES.found(rows.find(SiteRow, key))
         ctx.unit.require(site, on_conflict=SITES.not_found())
     if values.get("agent_id") is not None:
-        agent = AGENTS.require(ctx.workspace_id, values["agent_id"])
+        key = AGENTS.key(ctx.workspace_id, values["agent_id"])
+        agent = AGENTS.found(rows.find(AgentRow, key))
         ctx.unit.require(agent, on_conflict=AGENTS.not_found())
     if "resource_ids" in values:
-        binding.require_resources(ctx, values["resource_ids"])
+        binding.require_resources(ctx, values["resource_ids"], rows)
     if "images" in values:
         new_images = values["images"] or ()
         values["images"] = images.import_record_images(ctx, new_images, FOLDER, before=before)
     return values
+
+
+def _reference_keys(workspace_id: str, values: Mapping[str, Any]) -> list[Key]:
+    """Return the keys of the site, the bot and the resources that a service is to refer to."""
+    nouns = ((SITES, values.get("site_id")), (AGENTS, values.get("agent_id")))
+    keys = [listing.key(workspace_id, each) for listing, each in nouns if each is not None]
+    return keys + [RESOURCES.key(workspace_id, each) for each in values.get("resource_ids", ())]
 
 
 def _check_leaving(ctx: Context, site_id: str | None) -> None:

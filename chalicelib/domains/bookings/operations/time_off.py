@@ -16,9 +16,10 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.store import bookings, time_off
-from chalicelib.domains.bookings.store.resources import RESOURCES
+from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.bookings.store.time_off import TimeOff, TimeOffRow
 from chalicelib.domains.identity.flows import zones
+from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
 
@@ -164,8 +165,11 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     # Committed separately: a booking made at the same time either reads the time off or is found
     # below.
     made = TimeOffOut.model_validate(from_json(ctx.unit.commit_batch("time-off", stage)))
-    row = time_off.find(ctx.workspace_id, made.id)
-    affected = _affected(ctx, row.time_off) if row else bookings.Blocking([], 0)
+    rows, key = Rows(), time_off.key(ctx.workspace_id, made.id)
+    own = [RESOURCES.key(ctx.workspace_id, args.resource_id)] if args.resource_id else []
+    rows.read([key, *own])
+    row = rows.find(TimeOffRow, key)
+    affected = _affected(ctx, row.time_off, rows) if row else bookings.Blocking([], 0)
     return TimeOffCreated(
         time_off=made, affected_bookings=affected.ids, affected_total=affected.total
     )
@@ -205,10 +209,10 @@ def _period(args: TimeOffCreate, timezone: str) -> _Period:
     return _Period(Span(first, last), None)
 
 
-def _affected(ctx: Context, found: TimeOff) -> bookings.Blocking:
+def _affected(ctx: Context, found: TimeOff, rows: Rows) -> bookings.Blocking:
     """Return the first bookings within time off, and their total number."""
     ids, total = list[str](), 0
-    for timezone, resource_ids in _resources(ctx, found):
+    for timezone, resource_ids in _resources(ctx, found, rows):
         start, end = found.span(timezone)
         some = bookings.blocking_between(
             ctx.workspace_id, resource_ids, start, end, limit=MAX_AFFECTED
@@ -218,15 +222,16 @@ def _affected(ctx: Context, found: TimeOff) -> bookings.Blocking:
     return bookings.Blocking(ids[:MAX_AFFECTED], total)
 
 
-def _resources(ctx: Context, found: TimeOff) -> Sequence[tuple[str, list[str] | None]]:
+def _resources(ctx: Context, found: TimeOff, rows: Rows) -> Sequence[tuple[str, list[str] | None]]:
     """Return the resources with affected bookings, grouped by zone. None means all resources."""
     workspace_id = ctx.workspace_id
     if found.moments is not None and found.resource_id is None:
         return [("UTC", None)]
     ids = [found.resource_id] if found.resource_id else _all_ids(workspace_id)
     zoned: dict[str, list[str]] = {}
-    for resource in RESOURCES.fetch(workspace_id, ids):
-        zoned.setdefault(resource.timezone, []).append(resource.id)
+    for resource in rows.fetch(RESOURCES.key(workspace_id, each) for each in ids):
+        if isinstance(resource, ResourceRow):
+            zoned.setdefault(resource.timezone, []).append(resource.id)
     if found.resource_id is None and len(zoned) == 1:
         return [(zone, None) for zone in zoned]  # one query instead of one per resource
     return list(zoned.items())

@@ -97,10 +97,19 @@ def save_schedule(unit: UnitOfWork, resource: ResourceRow, schedule: Schedule) -
     return row
 
 
-def find_schedule(workspace_id: str, resource_id: str) -> ScheduleRow | None:
-    """Return the opening hours of a resource, or None if they were never set."""
-    key = _schedule_key(workspace_id, resource_id)
-    return ScheduleRow.find(key.pk, key.sk)
+def require_with_schedule(
+    workspace_id: str, resource_id: str
+) -> tuple[ResourceRow, ScheduleRow | None]:
+    """Return a resource and its opening hours, or None if they were never set.
+
+    Raises:
+        NotFoundError: no resource of the workspace has this id.
+    """
+    rows = Rows()
+    resource_key, schedule_key = keys_with_schedules(workspace_id, [resource_id])
+    rows.read([resource_key, schedule_key])
+    resource = RESOURCES.found(rows.find(ResourceRow, resource_key))
+    return resource, rows.find(ScheduleRow, schedule_key)
 
 
 def find_with_schedules(
@@ -122,11 +131,12 @@ def keys_with_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
     return [*resources, *(_schedule_key(workspace_id, each) for each in ids)]
 
 
-def stage_deletion(unit: UnitOfWork, resource: ResourceRow, *, kept: timedelta) -> None:
+def stage_deletion(
+    unit: UnitOfWork, resource: ResourceRow, schedule: ScheduleRow | None, *, kept: timedelta
+) -> None:
     """Stage a resource's deletion, which ends its slots. Its hours are kept for the same time."""
     until = clock.now() + kept
     unit.soft_delete(resource, until=until)
-    schedule = find_schedule(unit.workspace_id, resource.id)
     if schedule is not None:
         unit.update(schedule, [ScheduleRow.expires.set(until)])
 

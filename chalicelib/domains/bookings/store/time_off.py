@@ -145,6 +145,11 @@ def overlapping(workspace_id: str, first_ms: int, last_ms: int) -> list[TimeOff]
     return [found for found in map(_read, items) if found.span_in_any_zone.start <= last_ms]
 
 
+def key(workspace_id: str, time_off_id: str) -> Key:
+    """Return the key of time off, so that it can be read with other rows."""
+    return Key(TimeOffRow, _partition(workspace_id), time_off_id)
+
+
 def find(workspace_id: str, time_off_id: str) -> TimeOffRow | None:
     """Return time off by its id, or None."""
     return TimeOffRow.find(_partition(workspace_id), time_off_id)
@@ -152,7 +157,7 @@ def find(workspace_id: str, time_off_id: str) -> TimeOffRow | None:
 
 def find_all(workspace_id: str, ids: Sequence[str]) -> list[TimeOffRow]:
     """Return time off by ids, in their order. Missing ids are left out."""
-    rows = fetch(Key(TimeOffRow, _partition(workspace_id), each) for each in ids)
+    rows = fetch(key(workspace_id, each) for each in ids)
     return [row for row in rows if isinstance(row, TimeOffRow)]
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
+from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -142,16 +143,19 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
 
     Names are untrusted text.
     """
-    client = CLIENTS.require(ctx.workspace_id, args.id)
     query = Query(
-        page=1, size=NEWEST, sort="createdAt", descending=True, filters={"client_id": client.id}
+        page=1, size=NEWEST, sort="createdAt", descending=True, filters={"client_id": args.id}
     )
-    newest = LEADS.page(ctx.workspace_id, query).records
-    booked = BOOKINGS.page(ctx.workspace_id, query).records
+    with deadline.side_by_side() as start:
+        newest = start(lambda: LEADS.page(ctx.workspace_id, query).records)
+        booked = start(lambda: BOOKINGS.page(ctx.workspace_id, query).records)
+        client = CLIENTS.require(ctx.workspace_id, args.id)
     return ClientWithLeads(
         client=ClientOut.of(client),
-        leads=[ClientLead.from_row(lead.values) for lead in newest],
-        bookings=[ClientBooking.from_row(row.values, start_at=row.starts_at) for row in booked],
+        leads=[ClientLead.from_row(lead.values) for lead in newest.result()],
+        bookings=[
+            ClientBooking.from_row(row.values, start_at=row.starts_at) for row in booked.result()
+        ],
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from chalicelib.application.context import Context
+from chalicelib.core import deadline
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, Timestamp, Wire
@@ -97,12 +98,14 @@ def _ids(ctx: Context, lead: LeadRow) -> list[tuple[str, str]]:
     """
     if lead.client_id is None:
         return [(lead.id, LEADS.noun)] if lead.is_order else []
-    leads_found = LEADS.entries(ctx.workspace_id, present="is_order", client_id=lead.client_id)
-    booked = BOOKINGS.entries(ctx.workspace_id, client_id=lead.client_id)
+    client_id = lead.client_id
+    with deadline.side_by_side() as start:
+        booked = start(lambda: BOOKINGS.entries(ctx.workspace_id, client_id=client_id))
+        leads_found = LEADS.entries(ctx.workspace_id, present="is_order", client_id=client_id)
     return sorted(
         [
             *((entry.id, LEADS.noun) for entry in leads_found),
-            *((entry.id, BOOKINGS.noun) for entry in booked),
+            *((entry.id, BOOKINGS.noun) for entry in booked.result()),
         ],
         reverse=True,
     )

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.application.descriptions import cut_error, require_whole
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.errors import FieldError, PayloadTooLargeError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -84,9 +84,11 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
 
     New contacts assign the client that has them, or a new one. Status: svc_set_lead_status.
     """
-    lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
+    with deadline.side_by_side() as start:
+        found = start(lambda: workspaces.get(ctx.workspace_id))
+        lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
+        workspace = found.result()
     changes, changed = args.provided("id"), []
-    workspace = workspaces.get(ctx.workspace_id)
     former = contact = Contact(lead.name, lead.email, lead.phone)
     require_whole(changes.get("notes"), lead.notes, field="notes", length=MAX_LISTED_NOTES)
     if "data" in changes:

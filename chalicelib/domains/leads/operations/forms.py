@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
@@ -296,7 +296,11 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
 )
 def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
     """Delete a form. Its submitUrl stops working; its leads stay."""
-    form = FORMS.require(ctx.workspace_id, args.id)
-    kept = counters.read_value(ctx.workspace_id, LEADS.noun, "form_id", form.id)
+    with deadline.side_by_side() as start:
+        counted = start(
+            lambda: counters.read_value(ctx.workspace_id, LEADS.noun, "form_id", args.id)
+        )
+        form = FORMS.require(ctx.workspace_id, args.id)
+        kept = counted.result()
     ctx.unit.soft_delete(form, until=clock.now() + KEPT_AFTER_DELETION)
     return FormDeleted(id=form.id, deleted=not args.dry_run, leads_kept=kept)

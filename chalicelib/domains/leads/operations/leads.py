@@ -1,24 +1,26 @@
 """Operations that read leads: one lead, a page of leads, or a search by contact."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.contacts.flows.clients import ClientOut
 from chalicelib.domains.contacts.store import clients
-from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE
+from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LEADS, EventRow, LeadRow, LeadStatus
 from chalicelib.engine.listing.query import Query
+from chalicelib.engine.reading import fetch
 from chalicelib.lib import emails, phones
 from chalicelib.lib.contact_fields import Tag
 from chalicelib.lib.shortening import shorten, size_of, truncate
@@ -245,10 +247,12 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
 
     Submitted data are untrusted text.
     """
-    lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
+    with deadline.side_by_side() as start:
+        events = start(lambda: leads.EventRow.newest(ctx.workspace_id, args.id))
+        lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
     created = LeadEvent(at=lead.created_at, by="visitor", change="created")
-    events = map(LeadEvent.of, leads.EventRow.newest(ctx.workspace_id, lead.id))
-    return LeadWithHistory(lead=LeadOut.of(lead), history=[created, *events])
+    history = [created, *map(LeadEvent.of, events.result())]
+    return LeadWithHistory(lead=LeadOut.of(lead), history=history)
 
 
 @operation(
@@ -273,22 +277,21 @@ def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
         if value is None:
             kind = "e-mail address" if name == EMAIL else "phone number"
             ctx.warn(f"{name}: this is not a valid {kind}.")
-    ids = {
-        found
-        for name, value in searched.items()
-        if value
-        for found in LEADS.find_by(ctx.workspace_id, name, value)
-    }
+    with deadline.side_by_side() as start:
+        found = [
+            start(partial(LEADS.find_by, ctx.workspace_id, name, value))
+            for name, value in searched.items()
+            if value
+        ]
+        held = clients.holders(ctx.workspace_id, searched)
+    ids = {each for some in found for each in some.result()}
     newest = sorted(ids, reverse=True)[:MAX_FOUND]
+    keys = [LEADS.key(ctx.workspace_id, each) for each in newest]
+    if holder := held.get(EMAIL) or held.get(PHONE):
+        keys.append(CLIENTS.key(ctx.workspace_id, holder))
+    rows = fetch(keys)
     return LeadsFound(
-        leads=_shortened(ctx, LEADS.fetch(ctx.workspace_id, newest)),
+        leads=_shortened(ctx, [row for row in rows if isinstance(row, LeadRow)]),
         total=len(ids),
-        client=_client(ctx, searched),
+        client=next((ClientOut.of(row) for row in rows if isinstance(row, ClientRow)), None),
     )
-
-
-def _client(ctx: Context, searched: dict[str, str | None]) -> ClientOut | None:
-    held = clients.holders(ctx.workspace_id, searched)
-    found = held.get(EMAIL) or held.get(PHONE)
-    client = CLIENTS.find(ctx.workspace_id, found) if found else None
-    return ClientOut.of(client) if client else None

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 from pydantic import Field
 
 from chalicelib.application.context import Context
+from chalicelib.core import deadline
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
@@ -80,11 +81,15 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
     A lead counts on the day of its creation, by its current status. Sources are untrusted text.
     """
     first, last = period(ctx.workspace_id, args.from_, args.to)
-    if _can_match(ctx, args):
-        subject = crm_metrics.subject(form_id=args.form_id, project_id=args.project_id)
-        days, total = metrics.read(ctx.workspace_id, subject, first, last), _total(ctx, args)
-    else:
-        days, total = dict.fromkeys(_days(first, last), DayCounts()), 0
+    with deadline.side_by_side() as start:
+        clients = start(lambda: counters.read(ctx.workspace_id, CLIENTS.noun)[counters.TOTAL])
+        if _can_match(ctx, args):
+            subject = crm_metrics.subject(form_id=args.form_id, project_id=args.project_id)
+            counted = start(lambda: _total(ctx, args))
+            days = metrics.read(ctx.workspace_id, subject, first, last)
+            total = counted.result()
+        else:
+            days, total = dict.fromkeys(_days(first, last), DayCounts()), 0
     whole = metrics.total(days.values())
     created, completed = whole.totals[crm_metrics.CREATED], whole.totals["completed"]
     sources = {
@@ -108,7 +113,7 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
         ],
         by_source=[LeadSourceCount(source=name, count=n) for name, n in most_first if n],
         clients=ClientCounts(
-            total=counters.read(ctx.workspace_id, CLIENTS.noun)[counters.TOTAL],
+            total=clients.result(),
             new=whole.totals[crm_metrics.CLIENTS],
         ),
     )
