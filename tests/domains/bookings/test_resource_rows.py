@@ -176,8 +176,9 @@ def test_a_service_leads_to_its_workspace_and_its_resources_to_it() -> None:
     assert SERVICES.workspace_of(one.id) == WORKSPACE
     assert SERVICES.workspace_of("nobody") is None
     expected = {anna.id: [both.id], boris.id: [both.id, one.id]}
-    assert services.bound_to(WORKSPACE, [anna.id, boris.id]) == expected
-    assert services.bound_to(WORKSPACE, [anna.id]) == {anna.id: [both.id]}
-    assert services.bound_to(WORKSPACE, []) == {}
+    bindings = services.Bindings(WORKSPACE)
+    assert {each: bindings.of(each) for each in (anna.id, boris.id)} == expected
+    assert services.bound_to(WORKSPACE, anna.id) == [both.id]
+    assert bindings.of("nobody") == services.bound_to(WORKSPACE, "nobody") == []
     assert both.rules == (60, 15, 0, 5, 0, 60)
     assert one.rules.step_min == 60

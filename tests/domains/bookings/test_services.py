@@ -452,7 +452,7 @@ class TestRaces:
         resource = make_resource(api)["id"]
         run_concurrently(10, lambda n: make_service(api, str(n), resourceIds=[resource]))
         assert api.get(LIST)["pagination"]["total"] == 10
-        bound = services.bound_to(owner.workspace.id, [resource])[resource]
+        bound = services.bound_to(owner.workspace.id, resource)
         assert len(bound) == 10
 
     def test_no_service_stays_bound_to_a_resource_deleted_meanwhile(

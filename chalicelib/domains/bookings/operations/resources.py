@@ -196,11 +196,12 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
         ids=_filter_ids(ctx, args),
         charge=ctx.charge,
     )
-    found = RESOURCES.page(ctx.workspace_id, query)
-    bound = services.bound_to(ctx.workspace_id, [row.id for row in found.records])
+    with deadline.side_by_side() as start:
+        bindings = start(lambda: services.Bindings(ctx.workspace_id, args.id))
+        found = RESOURCES.page(ctx.workspace_id, query)
 
     def to_wire(row: ResourceRow, **made: Any) -> ResourceOut:  # noqa: ANN401  fields of any type
-        return ResourceOut.of(row, bound[row.id], **made)
+        return ResourceOut.of(row, bindings.result().of(row.id), **made)
 
     if args.id is not None:
         shown = list(map(to_wire, found.records))
@@ -228,9 +229,9 @@ def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
 def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     """Return one resource with its full description."""
     with deadline.side_by_side() as start:
-        bound = start(lambda: services.bound_to(ctx.workspace_id, [args.id]))
+        bound = start(lambda: services.bound_to(ctx.workspace_id, args.id))
         resource = RESOURCES.require(ctx.workspace_id, args.id)
-    return ResourceResult(resource=ResourceOut.of(resource, bound.result()[resource.id]))
+    return ResourceResult(resource=ResourceOut.of(resource, bound.result()))
 
 
 @operation(
@@ -280,7 +281,7 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
 def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     """Change a resource, or which services are booked with it."""
     with deadline.side_by_side() as start:
-        found = start(lambda: services.bound_to(ctx.workspace_id, [args.id])[args.id])
+        found = start(lambda: services.bound_to(ctx.workspace_id, args.id))
         resource = RESOURCES.require(ctx.workspace_id, args.id)
         bound = found.result()
     changes = args.changes
@@ -343,7 +344,7 @@ def release(job: Job) -> None:
     event = AuditEvent.by_job(CASCADE)
     with deadline.side_by_side() as start:
         own_time_off = start(lambda: time_off.all_of(workspace_id, resource_id))
-        bound = services.bound_to(workspace_id, [resource_id])[resource_id]
+        bound = services.bound_to(workspace_id, resource_id)
     for some in in_batches(bound, BATCH_SIZE):
         run_unit(workspace_id, event, partial(_unbind, resource_id=resource_id, service_ids=some))
     own = [each.id for each in own_time_off.result()]

@@ -1,6 +1,6 @@
 """Rows of services, their listing, and their bindings to resources."""
 
-from collections.abc import Collection
+from collections import defaultdict
 
 from pynamodb.attributes import (
     BooleanAttribute,
@@ -98,20 +98,28 @@ def number_at_end(workspace_id: str) -> int:
     return last[0].number + ordering.STEP if last else 0
 
 
-def bound_to(workspace_id: str, resource_ids: Collection[str]) -> dict[str, list[str]]:
-    """Return the ids of services bound to each of these resources, oldest first.
+class Bindings:
+    """The services that are bound to each resource of a workspace."""
 
-    They are read from the index entries of services, in one strongly consistent query for any
-    number of resources.
-    """
-    found: dict[str, list[str]] = {resource_id: [] for resource_id in resource_ids}
-    if not found:
-        return found
-    where = SERVICES.having({"resource_ids": next(iter(found))}) if len(found) == 1 else None
-    by_token = {fold(resource_id): ids for resource_id, ids in found.items()}
-    partition = Partition(SERVICES.partition(workspace_id), Cost())
-    for item in partition.items(index_name=BY_ROW, filter_condition=where, consistent_read=True):
-        for each in token_values("resource_ids", item["c"]["S"] if "c" in item else ""):
-            if each in by_token:
-                by_token[each].append(item["sk"]["S"])
-    return found
+    def __init__(self, workspace_id: str, resource_id: str | None = None) -> None:
+        """Read the bindings of all resources, or of one, in a strongly consistent query.
+
+        They are in the index entries of services.
+        """
+        where = SERVICES.having({"resource_ids": resource_id}) if resource_id else None
+        self._ids = defaultdict[str, list[str]](list)
+        partition = Partition(SERVICES.partition(workspace_id), Cost())
+        for item in partition.items(
+            index_name=BY_ROW, filter_condition=where, consistent_read=True
+        ):
+            for token in token_values("resource_ids", item["c"]["S"] if "c" in item else ""):
+                self._ids[token].append(item["sk"]["S"])
+
+    def of(self, resource_id: str) -> list[str]:
+        """Return the ids of the services bound to a resource, oldest first."""
+        return self._ids.get(fold(resource_id), [])
+
+
+def bound_to(workspace_id: str, resource_id: str) -> list[str]:
+    """Return the ids of the services bound to a resource, oldest first."""
+    return Bindings(workspace_id, resource_id).of(resource_id)
