@@ -1,0 +1,44 @@
+"""``Rows``: rows that are read ahead, each once."""
+
+import pytest
+
+from chalicelib.engine.locks import LockRow, lock_key
+from chalicelib.engine.reading import Rows
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from infra.bench.dynamodb_usage import metering
+
+pytestmark = pytest.mark.usefixtures("database")
+WORKSPACE = "w"
+
+
+def store(*names: str) -> None:
+    def stage(unit: UnitOfWork) -> None:
+        for name in names:
+            key = lock_key(WORKSPACE, name)
+            unit.save(LockRow(key.pk, key.sk))
+
+    run_unit(WORKSPACE, None, stage)
+
+
+def test_rows_read_ahead_are_taken_without_a_request_also_those_that_do_not_exist() -> None:
+    store("a", "b")
+    rows = Rows()
+    a, b, missing = (lock_key(WORKSPACE, name) for name in ("a", "b", "c"))
+    with metering() as usage:
+        rows.read([a, b, missing])
+        assert [row.sk for row in rows.fetch([b, missing, a, b])] == ["b", "a"]
+        assert rows.find(LockRow, missing) is None
+    assert usage.calls == ["BatchGetItem"]
+
+
+def test_rows_that_were_not_read_ahead_are_read_when_they_are_asked_for() -> None:
+    store("a", "b")
+    rows = Rows()
+    a, b = (lock_key(WORKSPACE, name) for name in ("a", "b"))
+    rows.read([a])
+    with metering() as usage:
+        assert [row.sk for row in rows.fetch([a, b])] == ["a", "b"]
+        found = rows.find(LockRow, b)
+    assert found is not None
+    assert found.version == 1
+    assert usage.calls == ["BatchGetItem"]
