@@ -29,7 +29,7 @@ def lock_row(workspace_id: str, what: str, rows: Rows | None = None) -> LockRow:
     return found or LockRow(key.pk, key.sk)
 
 
-class _RaisedLockRow(ContentRow):
+class UnreadLockRow(ContentRow):
     """A lock row that is written without reading it, so PynamoDB must not check its version."""
 
     version = NumberAttribute()
@@ -41,6 +41,6 @@ def stage_raise(unit: UnitOfWork, what: str) -> None:
     The change itself needs no lock. So it does not read the row.
     """
     key = lock_key(unit.workspace_id, what)
-    row = _RaisedLockRow(key.pk, key.sk)
-    always = _RaisedLockRow.pk.exists() | _RaisedLockRow.pk.does_not_exist()
-    unit.update(row, [_RaisedLockRow.version.add(1)], always)
+    row = UnreadLockRow(key.pk, key.sk)
+    always = UnreadLockRow.pk.exists() | UnreadLockRow.pk.does_not_exist()
+    unit.update(row, [UnreadLockRow.version.add(1)], always)

@@ -154,6 +154,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     visits.VisitRow: "a widget's current visit, deleted after 30 days; it is counted again",
     bookings.VisitorBookingsRow: "a hash with the stage's salt of the day",
     locks.LockRow: "used only during a write",
+    locks.UnreadLockRow: "used only during a write",
     idempotency.IdempotencyRow: "answers for 24 hours, for principals of the stage",
     limits.RateLimitRow: "a rate limit's window",
     open_streams.OpenStreamsRow: "connections that are open now",
