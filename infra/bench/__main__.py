@@ -19,6 +19,7 @@ from infra.bench import (
     leads,
     lists,
     rest,
+    round_trips,
     slots,
     tool_server,
 )
@@ -28,6 +29,7 @@ SECTIONS = {
     "tool-server": tool_server.section,
     "rest": rest.section,
     "cold-start": cold_start.section,
+    "round-trips": round_trips.section,
     "lists": lists.section,
     "leads": leads.section,
     "slots": slots.section,

@@ -1,0 +1,46 @@
+"""Requests to the database, waves and capacity units of every operation.
+
+The contract tests call each operation with its example of the reference. They record the counts in
+``docs/request_counts.json``, and fail if a later change needs more requests or waves.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "docs" / "request_counts.json"
+SWEEP = ("-m", "pytest", "-q", "tests/contract/test_request_counts.py", "--update-snapshots")
+ABOUT = [
+    "## Requests to the database by operation",
+    "",
+    "Each operation is called over HTTP with its example of the reference, in a workspace with one",
+    "record of each kind, by a process that has answered the same call before. The look-up of the",
+    "key is included. Requests that are sent side by side are one wave, so the waves decide how",
+    "long a call waits: on AWS a wave takes 3 to 6 ms, and a transaction 10 to 20 ms. Read units",
+    "are measured on DynamoDB Local. It counts up to twice the write units of a transaction, so",
+    "write units are upper bounds.",
+    "",
+    "| operation | requests | waves | read units | write units |",
+    "|---|---:|---:|---:|---:|",
+]
+
+
+def section() -> str:
+    """Measure and return this section of the page: requests and waves on moto, then the units."""
+    for database in ((), ("--dynamodb-local",)):
+        subprocess.run([sys.executable, *SWEEP, *database], cwd=ROOT, check=True, stdout=sys.stderr)
+    return table()
+
+
+def table() -> str:
+    """Return this section with the recorded counts."""
+    recorded = json.loads(RECORDED.read_text())
+    slowest_first = sorted(recorded.items(), key=lambda each: (-each[1]["waves"], each[0]))
+    rows = [
+        f"| {name} | {counts['requests']} | {counts['waves']} | {counts['readUnits']:g} "
+        f"| {counts['writeUnits']:g} |"
+        for name, counts in slowest_first
+    ]
+    return "\n".join([*ABOUT, *rows, ""])
