@@ -51,7 +51,7 @@ test-oldest: ## Run make test on the oldest supported Python found, unless it is
 
 .PHONY: test-dynamodb
 test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability tests on DynamoDB Local
-	$(BIN)/python -m pytest -m 'dynamodb or store' --dynamodb-local
+	$(BIN)/python -m pytest -n auto -m 'dynamodb or store' --dynamodb-local
 
 .PHONY: e2e
 e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if apt can)

@@ -79,7 +79,7 @@ def test_the_largest_schedule_is_stored_and_read_with_its_resource() -> None:
     run_unit(WORKSPACE, EVENT, lambda unit: resources.save_schedule(unit, first, schedule) and None)
     gone = "01JZZZZZZZZZZZZZZZZZZZZZZZ"
     found = resources.find_with_schedules(WORKSPACE, [second.id, gone, first.id])
-    assert [(row.id, hours) for row, hours in found] == [
+    assert [(row.id, resources.schedule_of(hours)) for row, hours in found] == [
         (second.id, Schedule()),
         (first.id, schedule),
     ]

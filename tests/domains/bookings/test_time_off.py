@@ -11,7 +11,7 @@ import pytest
 from chalicelib.core.ids import new_id
 from chalicelib.domains.bookings.operations import time_off as calls
 from chalicelib.domains.bookings.store import time_off
-from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
+from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow, ScheduleRow
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib.zoned_times import span_of_days
 from tests.conftest import Api, Owner, Time, run_concurrently
@@ -359,6 +359,34 @@ def test_a_booking_is_checked_again_after_a_concurrent_closure(
     assert closed
     assert answer.data["code"] == "slot_unavailable"
     assert api.get("/api/bookings/list")["bookings"] == []
+
+
+def test_a_booking_that_reads_old_hours_with_a_changed_resource_is_refused(
+    api: Api, resource: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of reads is no snapshot: the hours may be read before a change, the rest after it."""
+    service = make_service(api, resourceIds=[resource])["id"]
+    every_day = {"weekdays": list(range(7)), "start": "00:00", "end": "24:00"}
+    hours = {"resourceId": resource, "rules": [every_day]}
+    api.post("/api/resources/set-availability", hours)
+    read_rows, closures = Rows.read, [{"resourceId": resource, "rules": []}]
+
+    def read_in_two_parts(rows: Rows, keys: Iterable[Key]) -> None:
+        wanted = list(keys)
+        if closures and any(key.row is ScheduleRow for key in wanted):
+            read_rows(rows, [key for key in wanted if key.row is ScheduleRow])
+            api.post("/api/resources/set-availability", closures.pop())
+        read_rows(rows, wanted)
+
+    monkeypatch.setattr(Rows, "read", read_in_two_parts)
+    booking = {
+        "serviceId": service,
+        "startAt": "2027-01-20T12:00+03:00",
+        "client": {"name": "Ada", "phone": "+79161234500"},
+    }
+    answer = api.refused("POST", "/api/bookings/create", booking)
+    assert not closures
+    assert answer.data["code"] == "slot_unavailable"
 
 
 @pytest.mark.store

@@ -11,7 +11,6 @@ from typing import NamedTuple, Self
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules import slots
-from chalicelib.domains.bookings.rules.schedule import Schedule
 from chalicelib.domains.bookings.rules.slots import (
     NEXT_AVAILABLE_DAYS,
     Availability,
@@ -24,7 +23,7 @@ from chalicelib.domains.bookings.rules.slots import (
 )
 from chalicelib.domains.bookings.store import calendar_days, resources, time_off
 from chalicelib.domains.bookings.store.bookings import BookingRow
-from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
+from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow, ScheduleRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.bookings.store.time_off import TimeOff
 from chalicelib.domains.identity.store import workspaces
@@ -78,10 +77,10 @@ def service_of(workspace_id: str, booking: BookingRow, rows: Rows | None = None)
 
 
 class Candidate(NamedTuple):
-    """A resource that a service can be booked with, and its opening hours."""
+    """A resource that a service can be booked with, and its opening hours, if any are set."""
 
     resource: ResourceRow
-    schedule: Schedule
+    hours: ScheduleRow | None = None
 
     def calendar(self, busy: Sequence[BusyEntry], off: Sequence[TimeOff]) -> Calendar:
         """Return the resource's calendar with its bookings, and its part of ``off``."""
@@ -89,7 +88,7 @@ class Candidate(NamedTuple):
         return Calendar(
             resource.id,
             resource.timezone,
-            self.schedule,
+            resources.schedule_of(self.hours),
             int(resource.capacity),
             busy,
             [each.span(resource.timezone) for each in off if each.applies_to(resource.id)],

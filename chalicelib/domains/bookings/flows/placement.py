@@ -17,7 +17,6 @@ from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.calendars import Candidate, Search, Zones
 from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
 from chalicelib.domains.bookings.rules import slots
-from chalicelib.domains.bookings.rules.schedule import Schedule
 from chalicelib.domains.bookings.rules.slots import (
     BusyEntry,
     Calendar,
@@ -29,7 +28,7 @@ from chalicelib.domains.bookings.rules.slots import (
 from chalicelib.domains.bookings.store import resources, time_off
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays, DayFullError
-from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow, require_unchanged
+from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.bookings.store.time_off import TimeOff
 from chalicelib.engine.locks import LockRow
@@ -169,7 +168,7 @@ class Placement:
             BookingReads(unit),
             SlotRequest(booking.starts_at, resource.id, ignores_schedule=True),
             epoch_ms(booking.starts_at),
-            [Candidate(resource, Schedule())],
+            [Candidate(resource)],
             ServiceRules(
                 length, length, int(booking.buffer_before_min), int(booking.buffer_after_min)
             ),
@@ -250,19 +249,19 @@ class Placement:
         except DayFullError:
             self._unavailable(DAY_FULL)
         self._days.stage(self.unit)
-        (resource,) = (
-            each.resource for each in self.candidates if each.resource.id == booking.resource_id
-        )
-        self._require_unchanged(resource)
+        (chosen,) = (each for each in self.candidates if each.resource.id == booking.resource_id)
+        self._require_unchanged(chosen)
 
     def reactivate(self, booking: BookingRow) -> None:
         """Stage the booking's calendar entries again, if the resource is free at its time."""
         self.choose()
         self.stage(booking)
 
-    def _require_unchanged(self, resource: ResourceRow) -> None:
+    def _require_unchanged(self, chosen: Candidate) -> None:
         """Stage the requirement that opening hours and time off are unchanged at commit."""
-        require_unchanged(self.unit, resource)
+        resources.require_unchanged(self.unit, chosen.resource)
+        if not self.requested.ignores_schedule:
+            resources.require_hours_unchanged(self.unit, chosen.resource.id, chosen.hours)
         if self._lock is not None:
             time_off.require_unchanged(self.unit, self._lock)
 

@@ -15,6 +15,7 @@ from pynamodb.attributes import (
     UnicodeAttribute,
     UTCDateTimeAttribute,
 )
+from pynamodb.expressions.condition import Condition
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError
@@ -66,10 +67,12 @@ class ScheduleRow(ContentRow):
     """Opening hours of a resource.
 
     They are stored separately because of their size: 400 dates of 24 intervals are 100 KB.
-    ``hours`` has the start and end minutes of the intervals of each weekday and date.
+    ``hours`` has the start and end minutes of the intervals of each weekday and date. Each change
+    writes another ``resource_version``, the version that the resource has after the change.
     """
 
     hours: JsonAttribute = JsonAttribute()
+    resource_version = NumberAttribute(null=True)
     updated_at = UTCDateTimeAttribute()
 
     @property
@@ -91,7 +94,13 @@ def save_schedule(unit: UnitOfWork, resource: ResourceRow, schedule: Schedule) -
         "dates": {day.isoformat(): _minutes(spans) for day, spans in schedule.dates.items()},
     }
     key = _schedule_key(unit.workspace_id, resource.id)
-    row = ScheduleRow(key.pk, key.sk, hours=hours, updated_at=clock.now())
+    row = ScheduleRow(
+        key.pk,
+        key.sk,
+        hours=hours,
+        resource_version=int(resource.version or 0) + 1,
+        updated_at=clock.now(),
+    )
     unit.save(row)
     unit.save(resource)
     return row
@@ -114,15 +123,21 @@ def require_with_schedule(
 
 def find_with_schedules(
     workspace_id: str, ids: Collection[str], rows: Rows | None = None
-) -> list[tuple[ResourceRow, Schedule]]:
+) -> list[tuple[ResourceRow, ScheduleRow | None]]:
     """Return the live resources with these ids, in their order, with their opening hours.
 
-    Missing resources are left out. Opening hours that were never set are empty. Up to 50 resources
-    are read in one strongly consistent request.
+    Missing resources are left out. Opening hours that were never set are None. Up to 50 resources
+    are read in one strongly consistent request, which is not a snapshot: the hours may be older
+    than the resource (``require_hours_unchanged``).
     """
     found = (rows or Rows()).fetch(keys_with_schedules(workspace_id, ids))
-    hours = {row.sk: row.schedule for row in found if isinstance(row, ScheduleRow)}
-    return [(row, hours.get(row.id, Schedule())) for row in found if isinstance(row, ResourceRow)]
+    hours = {row.sk: row for row in found if isinstance(row, ScheduleRow)}
+    return [(row, hours.get(row.id)) for row in found if isinstance(row, ResourceRow)]
+
+
+def schedule_of(hours: ScheduleRow | None) -> Schedule:
+    """Return the opening hours in a row. Hours that were never set are empty."""
+    return hours.schedule if hours else Schedule()
 
 
 def keys_with_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
@@ -148,12 +163,25 @@ def require(unit: UnitOfWork, resource_id: str, *, on_conflict: AppError | None 
 
 
 def require_unchanged(unit: UnitOfWork, resource: ResourceRow) -> None:
-    """Require that a resource, its hours and its own time off are unchanged at commit.
+    """Require that a resource and its own time off are unchanged at commit.
 
     Bookings use this. Concurrent bookings of one resource may conflict and run again, because
     DynamoDB lets only one transaction at a time check a row.
     """
     unit.require(resource, ResourceRow.version == resource.version)
+
+
+def require_hours_unchanged(unit: UnitOfWork, resource_id: str, hours: ScheduleRow | None) -> None:
+    """Require that the opening hours of a resource are those that were read, at commit."""
+    key = _schedule_key(unit.workspace_id, resource_id)
+    condition: Condition
+    if hours is None:
+        condition = ScheduleRow.pk.does_not_exist()
+    elif hours.resource_version is None:  # written before rows had it
+        condition = ScheduleRow.pk.exists() & ScheduleRow.resource_version.does_not_exist()
+    else:
+        condition = ScheduleRow.resource_version == hours.resource_version
+    unit.require(ScheduleRow(key.pk, key.sk), condition)
 
 
 def number_at_end(workspace_id: str) -> int:

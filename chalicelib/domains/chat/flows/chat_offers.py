@@ -67,7 +67,10 @@ def message(workspace_id: str, question: str) -> Message | None:
 def _hours(workspace_id: str) -> list[Hours]:
     """Return the weekly hours of the first active resources that have any."""
     ids = _nearest(workspace_id, resources.RESOURCES, (), MAX_HOURS)
-    found = resources.find_with_schedules(workspace_id, ids)
+    found = [
+        (row, resources.schedule_of(hours))
+        for row, hours in resources.find_with_schedules(workspace_id, ids)
+    ]
     return [Hours(row.name, _week(hours)) for row, hours in found if _is_open(row, hours)]
 
 
