@@ -5,9 +5,10 @@ rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import merge
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
 
 from chalicelib.core import deadline, retry
@@ -27,22 +28,19 @@ T = TypeVar("T")
 
 @dataclass
 class Cost:
-    """Requests to DynamoDB, and the read units that its answers report."""
+    """Requests to DynamoDB of all threads, and the read units that the answers report."""
 
     round_trips: int = 0
     units: float = 0.0
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def add(self, answer: Item) -> None:
         """Add the cost that an answer reports."""
-        self.round_trips += 1
         consumed = answer.get("ConsumedCapacity") or []
-        for entry in consumed if isinstance(consumed, list) else [consumed]:
-            self.units += entry.get("CapacityUnits", 0.0)
-
-    def include(self, other: "Cost") -> None:
-        """Add a cost that was counted separately, for example in another thread."""
-        self.round_trips += other.round_trips
-        self.units += other.units
+        entries = consumed if isinstance(consumed, list) else [consumed]
+        with self._lock:
+            self.round_trips += 1
+            self.units += sum(entry.get("CapacityUnits", 0.0) for entry in entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,12 @@ class Partition:
                 return
             if limit is not None:
                 limit -= len(answer["Items"])
+
+    def all_of(self, limit: int, **options: Any) -> list[Item] | None:  # noqa: ANN401  as above
+        """Return the items in one request, or None if that reads more than ``limit`` rows."""
+        answer = self._query(limit=limit + 1, **options)
+        items: list[Item] = answer["Items"]
+        return None if "LastEvaluatedKey" in answer else items
 
     def skip(self, count: int, **options: Any) -> Item | None:  # noqa: ANN401  as above
         """Skip ``count`` rows without fetching them.
@@ -128,11 +132,8 @@ class MergedPartitions:
         return sum(self._each(lambda partition: partition.count(limit, **options)))
 
     def _each(self, read: Callable[[Partition], T]) -> list[T]:
-        partitions = [Partition(pk, Cost()) for pk in self.pks]
-        answers = deadline.map_in_threads(read, partitions, PARALLEL_PARTITIONS)
-        for partition in partitions:
-            self.cost.include(partition.cost)
-        return answers
+        partitions = [Partition(pk, self.cost) for pk in self.pks]
+        return deadline.map_in_threads(read, partitions, PARALLEL_PARTITIONS)
 
 
 class Key(NamedTuple):

@@ -8,7 +8,8 @@ a folder is deleted, the rows of its id are deleted, too (``UnitOfWork.delete_co
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.operand import Path
@@ -26,6 +27,10 @@ Fewer than ``SHARDS``: a value has fewer writers, and ``read_facet`` reads all s
 TOTAL = "total"
 _MAIN = "all"
 _COUNT = "count"
+
+
+ReadCounts = Callable[[], Counter[str]]
+"""Returns all counters of a noun."""
 
 
 class CounterRow(ContentRow):
@@ -101,6 +106,52 @@ def value_rows(workspace_id: str, noun: str, facet: str, value: str) -> list[Cou
     """Return all rows that may hold the counter of a facet's value."""
     pk = _partition(workspace_id, noun)
     return [CounterRow(pk, f"{facet}#{value}#{shard}") for shard in range(VALUE_SHARDS)]
+
+
+class NounCounts:
+    """The counters of a noun. Those that share rows are read once.
+
+    ``status`` is the attribute that holds the status. ``all_counts`` returns all counters, if they
+    are read elsewhere.
+    """
+
+    def __init__(
+        self,
+        workspace_id: str,
+        noun: str,
+        status: str | None,
+        cost: Cost,
+        all_counts: ReadCounts | None = None,
+    ) -> None:
+        self._of_noun = (workspace_id, noun)
+        self._status = status
+        self._cost = cost
+        self._all_counts = all_counts
+        self._main: Counter[str] | None = None
+
+    def total(self) -> int:
+        """Return the number of all records."""
+        return self._shared()[TOTAL]
+
+    def of(self, facet: str, value: str) -> int:
+        """Return the number of the records with a value of a counted facet or of the status."""
+        if facet == self._status:
+            return self._shared()[name("status", value)]
+        if self._all_counts is None:
+            return read_value(*self._of_noun, facet, value, self._cost)
+        return self._shared()[name(facet, value)]
+
+    def read_all(self) -> None:
+        """Read the counters of all values, so that later calls send no request."""
+        if self._all_counts is None:
+            found = read_all(*self._of_noun, self._cost)
+            self._all_counts = lambda: found
+
+    def _shared(self) -> Counter[str]:
+        if self._main is None:
+            read_counts = self._all_counts or partial(read, *self._of_noun, self._cost)
+            self._main = read_counts()
+        return self._main
 
 
 def _sum(workspace_id: str, noun: str, shards: Condition | None, cost: Cost | None) -> Counter[str]:

@@ -78,6 +78,11 @@ class Filters(Generic[R]):
         """Whether the bounds of a range admit no value."""
         return any(None not in each and each[0] > each[1] for each in self.ranges.values())
 
+    @property
+    def are_few(self) -> bool:
+        """Whether there is at most one filter by a value and at most one range, and no other."""
+        return not (self.present or self.any_of) and max(len(self.equal), len(self.ranges)) <= 1
+
     def fits(self, record: R) -> bool:
         """Whether a record meets the filters, regardless of the search."""
         slots, tokens = self.listing.facet_slots, record.c or ""

@@ -5,17 +5,16 @@ the sort keys of the other indexes. Most entries are a record's row as the index
 are rows of their own, in the partition of one of the record's values, such as its category.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import reduce
 from operator import and_
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pynamodb.attributes import Attribute, UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.text import collapse_spaces, cut_bytes, fold, search_fold
-from chalicelib.engine.reading import MergedPartitions, Partition
+from chalicelib.engine.reading import Partition
 from chalicelib.engine.tables import ContentRow
 
 INLINE_TEXT_BYTES = 512
@@ -133,28 +132,37 @@ def under(parent: str) -> Condition:
     return ContentRow.r.startswith(group(parent))
 
 
-def entries(
-    partition: Partition | MergedPartitions,
-    keys: Condition | None,
-    where: Condition | None,
-    *,
-    consistent: bool,
-    any_of: Mapping[str, Collection[str]] = MappingProxyType({}),
+def entry_options(
+    keys: Condition | None, where: Condition | None, *, consistent: bool
+) -> dict[str, Any]:
+    """Return the options of a Query for entries, optionally within key bounds."""
+    return {
+        "index_name": BY_ROW,
+        "range_key_condition": keys,
+        "filter_condition": where,
+        "consistent_read": consistent,
+    }
+
+
+def read_entries(
+    items: Iterable[Mapping[str, Any]], any_of: Mapping[str, Collection[str]]
 ) -> Iterator[IndexEntry]:
-    """Yield the entries of a partition, optionally within key bounds, in the order of their keys.
+    """Yield the entries of raw items.
 
     ``any_of`` maps slots to accepted values. It is applied here instead of in DynamoDB, because a
     filter expression cannot hold a thousand values and saves no read units.
     """
-    items = partition.items(
-        index_name=BY_ROW,
-        range_key_condition=keys,
-        filter_condition=where,
-        consistent_read=consistent,
-    )
     for item in items:
         if all(item.get(slot, {}).get("S") in values for slot, values in any_of.items()):
             yield IndexEntry.read(item)
+
+
+def entries(
+    partition: Partition, keys: Condition | None, where: Condition | None, *, consistent: bool
+) -> Iterator[IndexEntry]:
+    """Yield the entries of a partition, optionally within key bounds, in the order of keys."""
+    items = partition.items(**entry_options(keys, where, consistent=consistent))
+    return map(IndexEntry.read, items)
 
 
 class EntryRow(ContentRow):

@@ -7,7 +7,6 @@ way that is exact (ADR 8).
 """
 
 import logging
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.listing import lookups, queries
+from chalicelib.engine.listing.counters import ReadCounts
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, Declaration, SortIndex
 from chalicelib.engine.listing.index_entries import (
     IndexEntry,
@@ -186,11 +186,11 @@ class Listing(Declaration[R]):
         return [SortPosition(number_in(item[slot]["S"]), item["sk"]["S"]) for item in items]
 
     def page(
-        self, workspace_id: str, query: Query, counts: Counter[str] | None = None
+        self, workspace_id: str, query: Query, counts: ReadCounts | None = None
     ) -> ResultPage[R]:
         """Return one page of records and the exact number of all that match.
 
-        Pass ``counts``, all counters of the noun, if you have already read them.
+        ``counts`` returns all counters of the noun, if the caller reads them anyway.
         """
         page = queries.read(self, workspace_id, query, counts)
         spent = {"units": page.cost.units, "roundTrips": page.cost.round_trips}

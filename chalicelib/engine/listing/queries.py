@@ -19,25 +19,25 @@ them skips, are read eventually consistently at half the units. They may miss ch
 second.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from chalicelib.engine.listing import counters, lookups
+from chalicelib.core import deadline
+from chalicelib.engine.listing import lookups, text_search
+from chalicelib.engine.listing.counters import NounCounts, ReadCounts
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, Declaration, SortIndex
 from chalicelib.engine.listing.filters import Filters
 from chalicelib.engine.listing.index_entries import (
     BY_ROW,
     SEPARATOR,
     IndexEntry,
-    TextRow,
-    contains,
-    entries,
+    entry_options,
     fold_search,
     group,
-    may_contain,
     partition_of,
+    read_entries,
     texts_partition,
 )
 from chalicelib.engine.listing.index_ranges import (
@@ -46,7 +46,7 @@ from chalicelib.engine.listing.index_ranges import (
     key_bounds,
 )
 from chalicelib.engine.listing.query import Plan, Query, ResultPage
-from chalicelib.engine.reading import Cost, Key, MergedPartitions, Partition, fetch
+from chalicelib.engine.reading import Cost, Item, MergedPartitions, Partition
 from chalicelib.engine.tables import Record
 
 SMALL_ROWS = 500
@@ -58,33 +58,36 @@ ROWS_A_RECORD = 50
 """Reading a record by its key costs as much as this many entries of a full scan."""
 ROWS_A_QUERY = 28
 """A partition costs at least one read unit, as much as this many entries of a full scan."""
-FETCHED_TEXTS = 100
-"""Up to this many long texts are fetched by their keys. For more, all of them are searched."""
 
 R = TypeVar("R", bound=Record)
 
 
 def read(
-    listing: Declaration[R], workspace_id: str, query: Query, counts: Counter[str] | None
+    listing: Declaration[R], workspace_id: str, query: Query, counts: ReadCounts | None
 ) -> ResultPage[R]:
-    """Return one page. Pass ``counts``, all counters of the noun, if you have already read them.
+    """Return one page. ``counts`` returns all counters of the noun, if the caller has read them.
 
     Raises:
         ValueError: the noun does not declare a filter, a range or the sort.
     """
-    return _PageReader(listing, workspace_id, query, Cost(), counts).page()
+    cost = Cost()
+    noun_counts = NounCounts(workspace_id, listing.noun, listing.status, cost, counts)
+    return _PageReader(listing, workspace_id, query, cost, noun_counts).page()
 
 
 @dataclass(slots=True)
 class _PageReader(Generic[R]):
-    """The state of reading one page."""
+    """The state of reading one page.
+
+    ``value`` is the facet and the value whose partition is read, if it is not the noun's own.
+    """
 
     listing: Declaration[R]
     workspace_id: str
     query: Query
     cost: Cost
-    all_counts: Counter[str] | None
-    counts: Counter[str] = field(init=False)
+    counts: NounCounts
+    value: tuple[str, str] | None = None
     partition: Partition | MergedPartitions = field(init=False)
     filters: Filters[R] = field(init=False)
 
@@ -99,10 +102,23 @@ class _PageReader(Generic[R]):
             return self._look_up()
         if not self.listing.indexes and not self.listing.partitioned:
             return self._full_scan(consistent=True)
-        rows = self._choose_partition()
+        self._choose_partition()
+        found = self._range_in_order() if self._only_sorts else None
+        near = self.query.offset <= FETCHED_SKIP
+        if found is not None and near and self._has_counter:
+            return self._index_scan(found, None, consistent=True)
+        with deadline.side_by_side() as start:
+            counting = start(self._count_rows)
+            if (found is None or near) and (few := self._few_entries()) is not None:
+                return self._scanned_page(few, consistent=True)
+            rows = counting.result()
+        return self._page_by_rows(self._merge_partitions(rows))
+
+    def _page_by_rows(self, rows: int) -> ResultPage[R]:
+        """Return the page in the way that is cheapest for the partition's number of rows."""
         consistent = rows <= CONSISTENT_ROWS
         if rows > SMALL_ROWS:
-            if self._only_sorts() and (found := self._range_in_order()) is not None:
+            if self._only_sorts and (found := self._range_in_order()) is not None:
                 return self._index_scan(found, rows, consistent=consistent)
             if self.listing.scan_along in self.filters.ranges:
                 rows = self._count_along(rows)
@@ -113,34 +129,40 @@ class _PageReader(Generic[R]):
                 self.query.charge(rows // CONSISTENT_ROWS)
         return self._full_scan(consistent=consistent)
 
-    def _choose_partition(self) -> int:
-        """Switch to the partition of a requested value, if any. Returns its number of rows."""
+    def _choose_partition(self) -> None:
+        """Switch to the partition of a requested value, if any."""
         for facet in self.listing.partitioned:
             if (value := self.filters.equal.get(facet)) is not None:
                 del self.filters.equal[facet]
-                noun = self.listing.noun
-                place = partition_of(self.workspace_id, noun, facet, value)
+                self.value = (facet, value)
+                place = partition_of(self.workspace_id, self.listing.noun, facet, value)
                 self.partition = Partition(place, self.cost)
-                if self.all_counts is not None:
-                    return self.all_counts[counters.name(facet, value)]
-                return counters.read_value(self.workspace_id, noun, facet, value, self.cost)
-            if facet in self.filters.any_of:
-                return self._choose_partitions(facet)
-        noun = self.listing.noun
-        self.counts = self.all_counts or counters.read(self.workspace_id, noun, self.cost)
-        return self.counts[counters.TOTAL]
+                return
 
-    def _choose_partitions(self, facet: str) -> int:
-        """Switch to the partitions of several values if that reads less. Returns their rows.
+    @property
+    def _several_values(self) -> str | None:
+        """The facet that has several requested values, each with a partition, if any."""
+        several = (facet for facet in self.listing.partitioned if facet in self.filters.any_of)
+        return None if self.value else next(several, None)
+
+    def _count_rows(self) -> int:
+        """Return the rows of the partition. For several values, read the counters of all values."""
+        if self._several_values is not None:
+            self.counts.read_all()
+        return self.counts.of(*self.value) if self.value else self.counts.total()
+
+    def _merge_partitions(self, total: int) -> int:
+        """Switch to the partitions of several values if that reads less. Returns the rows to read.
 
         If an index serves the order, each partition is read at most up to the page's end. Counting
         the rows reads the counters of all values: one read unit per twenty values.
         """
+        facet = self._several_values
+        if facet is None:
+            return total
         noun, values = self.listing.noun, self.filters.any_of.pop(facet)
-        self.counts = self.all_counts or counters.read_all(self.workspace_id, noun, self.cost)
-        rows = {v: n for v in sorted(values) if (n := self.counts[counters.name(facet, v)])}
-        total = self.counts[counters.TOTAL]
-        in_order = self._only_sorts() and self._range_in_order() is not None
+        rows = {v: n for v in sorted(values) if (n := self.counts.of(facet, v))}
+        in_order = self._only_sorts and self._range_in_order() is not None
         most = self.query.offset + self.query.size if in_order else total
         if sum(ROWS_A_QUERY + min(n, most) for n in rows.values()) >= total:
             self.filters.any_of[facet] = values
@@ -155,12 +177,10 @@ class _PageReader(Generic[R]):
         own = Partition(self.listing.partition(self.workspace_id), self.cost)
         return self.partition == own
 
+    @property
     def _only_sorts(self) -> bool:
         """Whether the query has only a sort order, at most one filter and at most one range."""
-        return (
-            not (self.query.search or self.filters.present or self.filters.any_of)
-            and max(len(self.filters.equal), len(self.filters.ranges)) <= 1
-        )
+        return not self.query.search and self.filters.are_few
 
     def _range_in_order(self) -> IndexRange | None:
         """Return the index and its range that contain the result in the requested order, if any."""
@@ -221,27 +241,37 @@ class _PageReader(Generic[R]):
     def _indexes(self) -> Iterable[tuple[str, SortIndex]]:
         return zip(INDEX_SLOTS, self.listing.indexes, strict=False)
 
-    def _index_scan(self, found: IndexRange, rows: int, *, consistent: bool) -> ResultPage[R]:
-        """Read the page along an index. The entries before it are counted, not fetched."""
+    def _index_scan(
+        self, found: IndexRange, rows: int | None, *, consistent: bool
+    ) -> ResultPage[R]:
+        """Read the page along an index, and the total beside it unless the page is far away."""
+        read_total = partial(self._total, found, rows, consistent=consistent)
+        if self.query.offset > FETCHED_SKIP:
+            total = read_total()
+            records = self._along(found, consistent=consistent) if self.query.offset < total else []
+        else:
+            with deadline.side_by_side() as start:
+                counting = start(read_total)
+                records = self._along(found, consistent=consistent)
+                total = counting.result()
+        return ResultPage(records, total, "index scan", self.cost)
+
+    def _along(self, found: IndexRange, *, consistent: bool) -> list[R]:
+        """Read the records of the page along an index. Those far before it are only counted."""
         options = found.options(descending=self.query.descending)
-        skipping = self._counting_range(found).options(descending=self.query.descending)
-        total = self._total(rows, skipping, consistent=consistent)
         offset, size = self.query.offset, self.query.size
-        if offset >= total:
-            return ResultPage([], total, "index scan", self.cost)
         partition, start, skipped = self.partition, None, 0
         if isinstance(partition, Partition):
             if found.index is None and self._is_own_partition:
-                records = self._from_table(partition, options, skipping, consistent)
-                return ResultPage(records, total, "index scan", self.cost)
+                return self._from_table(partition, found, consistent=consistent)
             skipped = offset if offset > FETCHED_SKIP else 0
             start = partition.skip(skipped, consistent_read=consistent, **options)
         if skipped and start is None:
-            return ResultPage([], total, "index scan", self.cost)
+            return []
         limit = offset - skipped + size
         items = partition.items(limit, exclusive_start_key=start, consistent_read=True, **options)
         ids = [item["sk"]["S"] for item in items]
-        return ResultPage(self._records(ids[offset - skipped :]), total, "index scan", self.cost)
+        return self._records(ids[offset - skipped :])
 
     def _counting_range(self, found: IndexRange) -> IndexRange:
         """Return the smallest index with the same order, for counting.
@@ -254,40 +284,38 @@ class _PageReader(Generic[R]):
                     return IndexRange(f"by_{slot}", SEPARATOR, found.least, found.most)
         return found
 
-    def _total(self, rows: int, options: dict[str, Any], *, consistent: bool) -> int:
-        """Return the number of records in the scanned part of an index."""
-        if self.filters.ranges:
-            return self.partition.count(None, consistent_read=consistent, **options)
-        if not self.filters.equal:
-            return rows
-        ((facet, value),) = self.filters.equal.items()
-        if facet == self.listing.status and self._is_own_partition:
-            return self.counts[counters.name("status", value)]
-        if self._is_own_partition and self.all_counts is not None:
-            return self.all_counts[counters.name(facet, value)]
-        if self._is_own_partition:
-            noun = self.listing.noun
-            return counters.read_value(self.workspace_id, noun, facet, value, self.cost)
-        return self.partition.count(None, consistent_read=consistent, **options)
+    @property
+    def _has_counter(self) -> bool:
+        """Whether counters tell the total of a scan along an index."""
+        return not self.filters.ranges and (self._is_own_partition or not self.filters.equal)
 
-    def _from_table(
-        self,
-        partition: Partition,
-        options: dict[str, Any],
-        skipping: dict[str, Any],
-        consistent: bool,  # noqa: FBT001  internal
-    ) -> list[R]:
+    def _total(self, found: IndexRange, rows: int | None, *, consistent: bool) -> int:
+        """Return the number of records in the scanned part of an index.
+
+        ``rows`` is the number of rows of the partition, if it is known.
+        """
+        if not self._has_counter:
+            options = self._counting_range(found).options(descending=False)
+            return self.partition.count(None, consistent_read=consistent, **options)
+        for facet, value in self.filters.equal.items():
+            return self.counts.of(facet, value)
+        return self._count_rows() if rows is None else rows
+
+    def _from_table(self, partition: Partition, found: IndexRange, *, consistent: bool) -> list[R]:
         """Read the records in the order of creation, which is the order of the table.
 
         The rows before the page are counted in a smaller index. That is the keys-only index if the
-        noun has one, else the compact index. If the query has a range, ``skipping`` decides.
+        noun has one, else the compact index.
         """
         offset, size = self.query.offset, self.query.size
-        way = {"index_name": BY_ROW, **skipping} if not self.filters.ranges else skipping
+        way = self._counting_range(found).options(descending=self.query.descending)
+        if not self.filters.ranges:
+            way = {"index_name": BY_ROW, **way}
         start = partition.skip(offset, consistent_read=consistent, **way)
         if offset and start is None:
             return []
         key = start and {name: start[name] for name in ("pk", "sk")}
+        options = found.options(descending=self.query.descending)
         items = partition.items(size, exclusive_start_key=key, consistent_read=True, **options)
         return [self.listing.row.from_raw_data(item) for item in items]
 
@@ -323,18 +351,26 @@ class _PageReader(Generic[R]):
 
     def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
         """Read every entry that passes DynamoDB's filter."""
-        query, wanted = self.query, fold_search(self.query.search)
-        keys = IndexRange(
-            BY_ROW, "" if query.parent is None else group(query.parent), *self.filters.scan_bounds()
-        )
-        let_through = entries(
-            self.partition,
-            keys.condition,
-            self.filters.where(wanted),
-            consistent=consistent,
-            any_of={self.listing.facet_slots[n]: v for n, v in self.filters.any_of.items()},
-        )
-        found = self._search(let_through, consistent=consistent)
+        options = self._scan_options(consistent=consistent)
+        return self._scanned_page(self.partition.items(**options), consistent=consistent)
+
+    def _few_entries(self) -> list[Item] | None:
+        """Read all entries, up to ``SMALL_ROWS``. Returns None if there are more."""
+        if not isinstance(self.partition, Partition):
+            return None
+        options = self._scan_options(consistent=True)
+        return self.partition.all_of(SMALL_ROWS, **options)
+
+    def _scan_options(self, *, consistent: bool) -> dict[str, Any]:
+        """Return the options of a Query for the entries that pass DynamoDB's filter."""
+        parent = "" if self.query.parent is None else group(self.query.parent)
+        keys = IndexRange(BY_ROW, parent, *self.filters.scan_bounds())
+        where = self.filters.where(fold_search(self.query.search))
+        return entry_options(keys.condition, where, consistent=consistent)
+
+    def _scanned_page(self, items: Iterable[Item], *, consistent: bool) -> ResultPage[R]:
+        any_of = {self.listing.facet_slots[n]: v for n, v in self.filters.any_of.items()}
+        found = self._search(read_entries(items, any_of), consistent=consistent)
         ids = [entry.id for entry in self._sorted_page(found)]
         return ResultPage(self._records(ids), len(found), "full scan", self.cost)
 
@@ -344,25 +380,11 @@ class _PageReader(Generic[R]):
         return found[query.offset : query.offset + query.size]
 
     def _search(self, rows: Iterable[IndexEntry], *, consistent: bool) -> list[IndexEntry]:
-        """Return the entries that match the search. Whole texts of cut entries are read."""
-        found, wanted = list(rows), fold_search(self.query.search)
+        wanted = fold_search(self.query.search)
         if not wanted:
-            return found
-        unsure = [entry.id for entry in found if entry.cut and not entry.matches(wanted)]
-        long = self._search_long_texts(wanted, unsure, consistent=consistent) if unsure else set()
-        return [entry for entry in found if entry.matches(wanted) or entry.id in long]
-
-    def _search_long_texts(self, wanted: str, ids: list[str], *, consistent: bool) -> set[str]:
-        place = texts_partition(self.workspace_id, self.listing.noun)
-        if len(ids) <= FETCHED_TEXTS:
-            rows = fetch((Key(TextRow, place, each) for each in ids), self.cost)
-            return {
-                row.sk for row in rows if isinstance(row, TextRow) and contains(row.whole, wanted)
-            }
-        texts = Partition(place, self.cost).items(
-            filter_condition=may_contain(TextRow.whole, wanted), consistent_read=consistent
-        )
-        return {item["sk"]["S"] for item in texts if contains(item["whole"]["S"], wanted)}
+            return list(rows)
+        place = Partition(texts_partition(self.workspace_id, self.listing.noun), self.cost)
+        return text_search.matches(rows, wanted, place, consistent=consistent)
 
     def _records(self, ids: Iterable[str]) -> list[R]:
         return self.listing.fetch(self.workspace_id, ids, self.cost)

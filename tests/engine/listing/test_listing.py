@@ -23,6 +23,7 @@ from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
+from infra.bench.dynamodb_usage import metering
 from infra.local.seed import FIRST_MADE_AT, seed
 from tests.conftest import run_concurrently
 from tests.engine.listing.conftest import SMALL_ROWS, START_TIME, WORKSPACE, page
@@ -57,6 +58,9 @@ class Shop:
         return self
 
 
+LONG_AGO = START_TIME - timedelta(days=10_000)
+
+
 class TestPlans:
     @pytest.mark.parametrize(
         ("asked", "plan"),
@@ -70,9 +74,9 @@ class TestPlans:
             ({"sort": "price", "filters": {"status": "active"}}, "full scan"),
             ({"sort": "price", "ranges": {"price": (1, None)}}, "index scan"),
             ({"sort": "name", "ranges": {"price": (1, 2)}}, "range scan"),
-            ({"sort": "name", "ranges": {"price": (1, None)}}, "full scan"),
-            ({"sort": "createdAt", "ranges": {"created_at": (START_TIME, None)}}, "index scan"),
-            ({"sort": "sortOrder", "filters": {"category_id": "c"}}, "full scan"),
+            ({"sort": "name", "ranges": {"price": (0, None)}}, "full scan"),
+            ({"sort": "createdAt", "ranges": {"created_at": (LONG_AGO, None)}}, "index scan"),
+            ({"sort": "sortOrder", "filters": {"category_id": "c"}}, "index scan"),
             ({"sort": "price", "ranges": {"price": (None, None)}}, "index scan"),
             ({"sort": "price", "search": "product"}, "full scan"),
             ({"sort": "price", "search": ""}, "index scan"),
@@ -81,12 +85,40 @@ class TestPlans:
     def test_a_large_collection_is_read_along_an_index_that_fits(
         self, asked: dict[str, Any], plan: str
     ) -> None:
-        Shop().add(SMALL_ROWS + 1)
+        Shop().add(SMALL_ROWS + 2)
         assert page(**asked).plan == plan
 
-    def test_a_small_collection_is_read_by_a_full_scan(self) -> None:
+    @pytest.mark.parametrize(
+        ("asked", "plan"),
+        [
+            ({"sort": "sortOrder"}, "index scan"),
+            ({"sort": "sortOrder", "search": "product"}, "full scan"),
+            ({"sort": "price", "ranges": {"price": (1, None)}}, "full scan"),
+            ({"sort": "price", "filters": {"status": "active"}}, "full scan"),
+        ],
+    )
+    def test_a_small_collection_is_read_whole_unless_an_index_serves_the_order(
+        self, asked: dict[str, Any], plan: str
+    ) -> None:
         Shop().add(SMALL_ROWS)
-        assert page().plan == "full scan"
+        assert page(**asked).plan == plan
+
+    @pytest.mark.parametrize(
+        ("asked", "waves"),
+        [
+            ({"sort": "sortOrder"}, 2),
+            ({"sort": "createdAt"}, 1),
+            ({"sort": "sortOrder", "filters": {"status": "active"}}, 2),
+            ({"sort": "sortOrder", "filters": {"category_id": "c"}}, 2),
+            ({"sort": "name", "search": "product"}, 2),
+            ({"sort": "name", "filters": {"category_id": {"c", "d"}}}, 2),
+        ],
+    )
+    def test_counters_are_read_beside_the_entries(self, asked: dict[str, Any], waves: int) -> None:
+        Shop().add(SMALL_ROWS, category_id="c")
+        with metering(0.02) as usage:
+            page(**asked)
+        assert usage.waves == waves, usage.calls
 
     @pytest.mark.parametrize("sort", ["createdAt", "name"])
     @pytest.mark.parametrize("filters", [{}, {"category_id": "c"}])
@@ -125,13 +157,13 @@ class TestPlans:
         try:
             page(search="product")
             page(page=2, size=5)
-            passed = [(None, True), ("by_row", False)]
+            beside = {(None, True), ("by_row", True)}  # The counters, and the first entries.
             walked = [(None, True), ("by_o1", False), ("by_o1", True)]
-            assert asked == [*passed, *walked]
+            assert (set(asked[:2]), asked[2:]) == (beside, [("by_row", False), *walked])
             asked.clear()
             monkeypatch.setattr(queries, "CONSISTENT_ROWS", 13)
             page(search="product")
-            assert asked == [(None, True), ("by_row", True)]
+            assert (set(asked[:2]), asked[2:]) == (beside, [("by_row", True)])
         finally:
             events.unregister("provide-client-params.dynamodb.Query", note)
 
@@ -172,10 +204,10 @@ class TestPlans:
             Shop().add(1, category_id=f"c{number}")
         some = {"category_id": {f"c{number}" for number in range(8)}}
         found = page("price", filters=some)
-        assert (found.total, found.plan, found.cost.round_trips) == (8, "full scan", 3)
+        assert (found.total, found.plan, found.cost.round_trips) == (8, "full scan", 4)
         monkeypatch.setattr(queries, "ROWS_A_QUERY", 0)
         merged = page("price", filters=some)
-        assert merged.cost.round_trips == 10
+        assert merged.cost.round_trips == 11
         assert [p.id for p in merged.records] == [p.id for p in found.records]
 
     def test_a_lookup_reads_its_row_and_the_record(self) -> None:
@@ -355,7 +387,8 @@ class TestFaults:
         try:
             found = [record.id for record in page(**asked).records]
         except UnavailableError:
-            assert next(calls) == failing_call + ATTEMPTS
+            # Two reads that run side by side may both have failed.
+            assert next(calls) in {failing_call + ATTEMPTS, failing_call + 2 * ATTEMPTS}
         else:
             assert found == ids
             assert next(calls) <= failing_call

@@ -1,11 +1,13 @@
 """Listing of files, and changes of their names and folders."""
 
+from functools import partial
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
+from chalicelib.core import deadline
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import search_fold
@@ -99,27 +101,30 @@ class FileList(Wire):
 )
 def list_files(ctx: Context, args: FileListQuery) -> FileList:
     """List a folder's files, newest first, and its subfolders. Only files are paged."""
-    folders = files.folders(ctx.workspace_id)
-    current = next((folder for folder in folders if folder.id == args.folder_id), None)
-    if args.folder_id is not None and current is None:
-        raise FOLDERS.not_found()
+    query = Query(
+        args.page,
+        args.size,
+        "createdAt",
+        descending=True,
+        filters={"place": None if args.q else args.folder_id or files.ROOT},
+        search=args.q or None,
+        charge=ctx.charge,
+    )
+    with deadline.side_by_side() as start:
+        reading_folders = start(partial(files.folders, ctx.workspace_id))
+        counting = start(partial(counters.read_all, ctx.workspace_id, FILES.noun))
+        listing = partial(FILES.page, ctx.workspace_id, query, counting.result)
+        # A search may be charged for, so the folder must be found first.
+        reading_page = None if args.q else start(listing)
+        folders = reading_folders.result()
+        current = next((folder for folder in folders if folder.id == args.folder_id), None)
+        if args.folder_id is not None and current is None:
+            raise FOLDERS.not_found()
+        found = reading_page.result() if reading_page else listing()
+        counts = counting.result()
     if args.q and current is not None:
         ctx.warn("q searches all folders; folderId was ignored.")
         current = None
-    counts = counters.read_all(ctx.workspace_id, FILES.noun)
-    found = FILES.page(
-        ctx.workspace_id,
-        Query(
-            args.page,
-            args.size,
-            "createdAt",
-            descending=True,
-            filters={"place": None if args.q else args.folder_id or files.ROOT},
-            search=args.q or None,
-            charge=ctx.charge,
-        ),
-        counts,
-    )
     inside = [
         folder
         for folder in folders
