@@ -55,7 +55,7 @@ class Partition:
         """Yield up to ``limit`` items over all pages. DynamoDB ends a page after 1 MB."""
         start = options.pop("exclusive_start_key", None)
         while limit is None or limit > 0:
-            answer = self._query(limit=limit, exclusive_start_key=start, **options)
+            answer = self.query(limit=limit, exclusive_start_key=start, **options)
             yield from answer["Items"]
             start = answer.get("LastEvaluatedKey")
             if start is None:
@@ -65,7 +65,7 @@ class Partition:
 
     def all_of(self, limit: int, **options: Any) -> list[Item] | None:  # noqa: ANN401  as above
         """Return the items in one request, or None if that reads more than ``limit`` rows."""
-        answer = self._query(limit=limit + 1, **options)
+        answer = self.query(limit=limit + 1, **options)
         items: list[Item] = answer["Items"]
         return None if "LastEvaluatedKey" in answer else items
 
@@ -76,7 +76,7 @@ class Partition:
         """
         start: Item | None = None
         while count > 0:
-            answer = self._query(limit=count, exclusive_start_key=start, select="COUNT", **options)
+            answer = self.query(limit=count, exclusive_start_key=start, select="COUNT", **options)
             count -= answer["Count"]
             start = answer.get("LastEvaluatedKey")
             if start is None:
@@ -89,14 +89,15 @@ class Partition:
         found = 0
         while limit is None or found < limit:
             rest = {} if limit is None else {"limit": limit - found}
-            answer = self._query(exclusive_start_key=start, select="COUNT", **rest, **options)
+            answer = self.query(exclusive_start_key=start, select="COUNT", **rest, **options)
             found += answer["Count"]
             start = answer.get("LastEvaluatedKey")
             if start is None:
                 break
         return found
 
-    def _query(self, **options: Any) -> Item:  # noqa: ANN401  as above
+    def query(self, **options: Any) -> Item:  # noqa: ANN401  as above
+        """Return one page with its keys and counts, as DynamoDB answers."""
         if not is_key(self.pk):
             return {"Items": [], "Count": 0}
         table = self.row._get_connection()  # noqa: SLF001  raw items, see above

@@ -8,8 +8,14 @@ from typing import Generic, Self, TypeVar
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.engine.listing.declaration import Declaration
-from chalicelib.engine.listing.index_entries import may_contain, token
-from chalicelib.engine.listing.index_ranges import Bounds, as_number, id_bounds, key_bounds
+from chalicelib.engine.listing.index_entries import BY_ROW, group, may_contain, token
+from chalicelib.engine.listing.index_ranges import (
+    Bounds,
+    IndexRange,
+    as_number,
+    id_bounds,
+    key_bounds,
+)
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.tables import ContentRow, Record
 
@@ -130,11 +136,15 @@ class Filters(Generic[R]):
             *([slot <= most] if most is not None else []),
         ]
 
-    def scan_bounds(self) -> tuple[str | None, str | None]:
-        """Return the bounds on the beginning of index keys: a number or the time of creation.
+    def scanned(self, query: Query) -> IndexRange:
+        """Return the range of entries to scan: of a parent, or within bounds of their order.
 
-        They must be key conditions, because DynamoDB refuses an index key in a filter expression.
+        Bounds on the order are key conditions, because DynamoDB refuses an index key in a filter
+        expression.
         """
+        parent = "" if query.parent is None else group(query.parent)
         if self.listing.scan_along:
-            return key_bounds(self.ranges.get(self.listing.scan_along, (None, None)))
-        return id_bounds(self.ranges.get("created_at", (None, None)))
+            bounds = key_bounds(self.ranges.get(self.listing.scan_along, (None, None)))
+        else:
+            bounds = id_bounds(self.ranges.get("created_at", (None, None)))
+        return IndexRange(BY_ROW, parent, *bounds)

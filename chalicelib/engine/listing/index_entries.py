@@ -15,7 +15,7 @@ from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.text import collapse_spaces, cut_bytes, fold, search_fold
 from chalicelib.engine.reading import Partition
-from chalicelib.engine.tables import ContentRow
+from chalicelib.engine.tables import ContentRow, Record
 
 INLINE_TEXT_BYTES = 512
 """Bytes of search text in an entry, unless the noun sets another limit. The whole of a longer
@@ -82,6 +82,12 @@ class IndexEntry(NamedTuple):
         n1, n2 = (int(item[slot]["N"]) if slot in item else 0 for slot in ("n1", "n2"))
         text = item["t"]["S"] if "t" in item else ""
         return cls(item["sk"]["S"], (n1, n2), text, cut="x" in item)
+
+    @classmethod
+    def of(cls, record: Record) -> "IndexEntry":
+        """Return the entry of a record."""
+        n1, n2 = (int(number or 0) for number in (record.n1, record.n2))
+        return cls(record.id, (n1, n2), record.t or "", cut=record.x is not None)
 
     @property
     def texts(self) -> list[str]:

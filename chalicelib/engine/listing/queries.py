@@ -40,11 +40,8 @@ from chalicelib.engine.listing.index_entries import (
     read_entries,
     texts_partition,
 )
-from chalicelib.engine.listing.index_ranges import (
-    IndexRange,
-    id_bounds,
-    key_bounds,
-)
+from chalicelib.engine.listing.index_ranges import IndexRange, id_bounds, key_bounds
+from chalicelib.engine.listing.parallel_scan import ID_DIGITS, NUMBER_DIGITS, ParallelScan
 from chalicelib.engine.listing.query import Plan, Query, ResultPage
 from chalicelib.engine.reading import Cost, Item, MergedPartitions, Partition
 from chalicelib.engine.tables import Record
@@ -110,7 +107,7 @@ class _PageReader(Generic[R]):
         with deadline.side_by_side() as start:
             counting = start(self._count_rows)
             if (found is None or near) and (few := self._few_entries()) is not None:
-                return self._scanned_page(few, consistent=True)
+                return self._page_of_entries(self._entries(few), consistent=True)
             rows = counting.result()
         return self._page_by_rows(self._merge_partitions(rows))
 
@@ -127,7 +124,9 @@ class _PageReader(Generic[R]):
                 return self._range_scan(narrow)
             if self.query.search and self.query.charge and not consistent:
                 self.query.charge(rows // CONSISTENT_ROWS)
-        return self._full_scan(consistent=consistent)
+        if consistent or not isinstance(self.partition, Partition):
+            return self._full_scan(consistent=consistent)
+        return self._parallel_scan(self.partition, rows)
 
     def _choose_partition(self) -> None:
         """Switch to the partition of a requested value, if any."""
@@ -205,11 +204,11 @@ class _PageReader(Generic[R]):
         """
         name = self.listing.scan_along or ""
         slot = self.listing.number_slots[name]
-        ((order, _),) = [
-            each
-            for each in self._indexes()
-            if each[1].partition_by is None and self.listing.sorts[each[1].sort] == slot
-        ]
+        order = next(
+            order
+            for order, index in self._indexes()
+            if index.partition_by is None and self.listing.sorts[index.sort] == slot
+        )
         found = IndexRange(f"by_{order}", "", *key_bounds(self.filters.ranges[name]))
         most = CONSISTENT_ROWS + 1
         options = found.options(descending=False)
@@ -345,34 +344,44 @@ class _PageReader(Generic[R]):
     def _page_of(self, candidates: Iterable[R], plan: Plan) -> ResultPage[R]:
         """Return the page from the candidates that meet the filters and the search."""
         records = {record.id: record for record in candidates if self.filters.fits(record)}
-        rows = self._search(map(_entry, records.values()), consistent=True)
+        rows = self._search(map(IndexEntry.of, records.values()), consistent=True)
         page = [records[row.id] for row in self._sorted_page(rows)]
         return ResultPage(page, len(rows), plan, self.cost)
 
     def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
         """Read every entry that passes DynamoDB's filter."""
         options = self._scan_options(consistent=consistent)
-        return self._scanned_page(self.partition.items(**options), consistent=consistent)
+        found = self._entries(self.partition.items(**options))
+        return self._page_of_entries(found, consistent=consistent)
+
+    def _parallel_scan(self, partition: Partition, rows: int) -> ResultPage[R]:
+        """Read every entry that passes DynamoDB's filter, in ranges that are read side by side."""
+        digits = NUMBER_DIGITS if self.listing.scan_along else ID_DIGITS
+        bounds, options = self.filters.scanned(self.query), self._scan_options(consistent=False)
+        scan = ParallelScan(partition, bounds, rows, digits, options, self._entries)
+        return self._page_of_entries(scan.entries(), consistent=False)
 
     def _few_entries(self) -> list[Item] | None:
         """Read all entries, up to ``SMALL_ROWS``. Returns None if there are more."""
         if not isinstance(self.partition, Partition):
             return None
-        options = self._scan_options(consistent=True)
-        return self.partition.all_of(SMALL_ROWS, **options)
+        return self.partition.all_of(SMALL_ROWS, **self._scan_options(consistent=True))
 
     def _scan_options(self, *, consistent: bool) -> dict[str, Any]:
         """Return the options of a Query for the entries that pass DynamoDB's filter."""
-        parent = "" if self.query.parent is None else group(self.query.parent)
-        keys = IndexRange(BY_ROW, parent, *self.filters.scan_bounds())
         where = self.filters.where(fold_search(self.query.search))
-        return entry_options(keys.condition, where, consistent=consistent)
+        return entry_options(
+            self.filters.scanned(self.query).condition, where, consistent=consistent
+        )
 
-    def _scanned_page(self, items: Iterable[Item], *, consistent: bool) -> ResultPage[R]:
+    def _entries(self, items: Iterable[Item]) -> Iterable[IndexEntry]:
         any_of = {self.listing.facet_slots[n]: v for n, v in self.filters.any_of.items()}
-        found = self._search(read_entries(items, any_of), consistent=consistent)
-        ids = [entry.id for entry in self._sorted_page(found)]
-        return ResultPage(self._records(ids), len(found), "full scan", self.cost)
+        return read_entries(items, any_of)
+
+    def _page_of_entries(self, found: Iterable[IndexEntry], *, consistent: bool) -> ResultPage[R]:
+        matches = self._search(found, consistent=consistent)
+        ids = [entry.id for entry in self._sorted_page(matches)]
+        return ResultPage(self._records(ids), len(matches), "full scan", self.cost)
 
     def _sorted_page(self, found: list[IndexEntry]) -> list[IndexEntry]:
         query, sort = self.query, self.listing.sorts[self.query.sort]
@@ -388,8 +397,3 @@ class _PageReader(Generic[R]):
 
     def _records(self, ids: Iterable[str]) -> list[R]:
         return self.listing.fetch(self.workspace_id, ids, self.cost)
-
-
-def _entry(record: Record) -> IndexEntry:
-    n1, n2 = (int(number or 0) for number in (record.n1, record.n2))
-    return IndexEntry(record.id, (n1, n2), record.t or "", cut=record.x is not None)
