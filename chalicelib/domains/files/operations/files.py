@@ -23,12 +23,13 @@ from chalicelib.core.wire.schema import (
     optional,
 )
 from chalicelib.domains.files.flows.rehosting import public_url
-from chalicelib.domains.files.operations.folders import FolderOut, require_folder
+from chalicelib.domains.files.operations.folders import FolderOut
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store import files
-from chalicelib.domains.files.store.files import FILES, FOLDERS, FileRow
+from chalicelib.domains.files.store.files import FILES, FOLDERS, FileRow, FolderRow
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.query import Query
+from chalicelib.engine.reading import fetch
 
 
 def _without_path(name: str) -> str:
@@ -160,9 +161,15 @@ class FilePatch(Patch):
 )
 def update_file(ctx: Context, args: FilePatch) -> FileResult:
     """Rename a file, or move it to another folder. Its URL does not change."""
-    file = FILES.require(ctx.workspace_id, args.id)
     changes = args.provided("id")
-    require_folder(ctx, changes.get("folder_id"))
+    folder_id = changes.get("folder_id")
+    keys = [FILES.key(ctx.workspace_id, args.id)]
+    keys += [FOLDERS.key(ctx.workspace_id, folder_id)] if folder_id is not None else []
+    rows = fetch(keys)
+    file = FILES.found(next((row for row in rows if isinstance(row, FileRow)), None))
+    if folder_id is not None:
+        folder = next((row for row in rows if isinstance(row, FolderRow)), None)
+        ctx.unit.require(FOLDERS.found(folder))
     for name, value in changes.items():
         setattr(file, name, value)
     ctx.unit.save(file)

@@ -2,12 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
+from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, CycleError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -165,9 +167,12 @@ def require_folder(ctx: Context, folder_id: str | None) -> None:
 )
 def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: ARG001  it has no arguments
     """Return the whole folder tree with the number of files in each."""
-    counts = counters.read_facet(ctx.workspace_id, FILES.noun, "place")
+    with deadline.side_by_side() as start:
+        counting = start(partial(counters.read_facet, ctx.workspace_id, FILES.noun, "place"))
+        folders = files.folders(ctx.workspace_id)
+        counts = counting.result()
     inside: defaultdict[str | None, list[FolderRow]] = defaultdict(list)
-    for folder in files.folders(ctx.workspace_id):
+    for folder in folders:
         inside[folder.parent_id].append(folder)
 
     def tree(parent_id: str | None) -> list[FolderTree]:
