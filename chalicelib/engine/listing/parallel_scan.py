@@ -5,12 +5,13 @@ and the last key, and then from how many entries the first page of a range had. 
 time but no correctness, because every key is in exactly one range.
 """
 
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.core import deadline
+from chalicelib.core import deadline, retry
 from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.listing.index_ranges import IndexRange
 from chalicelib.engine.reading import Item, Partition
@@ -18,6 +19,10 @@ from chalicelib.engine.tables import ContentRow
 
 RANGES = 8
 """Ranges that are read at the same time, and into how many one is cut."""
+UNITS_A_SECOND = 3_000
+"""Read units that DynamoDB serves a second from one partition. Faster scans would be throttled."""
+UNITS_AT_ONCE = 3_000
+"""Units that a scan may read without a pause. It is what about 150,000 entries cost."""
 PAGES_A_RANGE = 2
 """Pages that a range should have. Ranges of less would end with many short pages."""
 DIGITS = 14
@@ -53,6 +58,7 @@ class ParallelScan:
     def entries(self) -> list[IndexEntry]:
         """Return the entries, in no order. One that moves meanwhile is returned once at most."""
         found: dict[str, IndexEntry] = {}
+        begun, units = time.monotonic(), self.partition.cost.units
         left, pending = self.rows, self._first_ranges()
         while pending:
             answers = deadline.map_in_threads(self._page, pending, RANGES)
@@ -64,6 +70,9 @@ class ParallelScan:
                 for each, (answer, _) in zip(pending, answers, strict=True)
                 for rest in self._rest(each, answer, max(left, 0))
             ]
+            ahead = (self.partition.cost.units - units - UNITS_AT_ONCE) / UNITS_A_SECOND
+            if pending and (pause := ahead - (time.monotonic() - begun)) > 0:
+                retry.sleep(deadline.remaining(pause))
         return list(found.values())
 
     def _first_ranges(self) -> list[_Range]:

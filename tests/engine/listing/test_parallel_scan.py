@@ -2,18 +2,24 @@
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from chalicelib.core import clock
+from chalicelib.core import clock, retry
 from chalicelib.core.ids import first_id_at
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.listing import parallel_scan, queries
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Partition
 from chalicelib.engine.unit import UnitOfWork
 from infra.bench.dynamodb_usage import metering
+from infra.local.seed import FIRST_MADE_AT, seed
 from tests.engine.listing.conftest import START_TIME, WORKSPACE, page
 from tests.engine.listing.test_listing_by_model import limit_query_pages
 
@@ -125,9 +131,50 @@ def test_records_that_exist_throughout_a_search_are_found_once_while_others_come
 
 
 @pytest.mark.parametrize("seeded", ["evenly"], indirect=True)
+def test_a_scan_pauses_rather_than_exceed_what_a_partition_serves(
+    seeded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, pauses = Partition.query, []
+    monkeypatch.setattr(retry, "sleep", pauses.append)
+
+    def query(partition: Partition, **options: Any) -> Any:
+        partition.cost.units += 128
+        return read(partition, **options)
+
+    monkeypatch.setattr(Partition, "query", query)
+    with limit_query_pages(PAGE_ROWS):
+        page("createdAt", search="loaf")
+        assert pauses == []
+        monkeypatch.setattr(parallel_scan, "UNITS_AT_ONCE", 1_000)
+        found = page("createdAt", search="loaf", size=100)
+    assert 0.2 < max(pauses) < 2
+    assert len(found.records) == len(seeded)
+
+
+@pytest.mark.parametrize("seeded", ["evenly"], indirect=True)
 def test_a_search_reads_several_ranges_at_the_same_time(seeded: list[str]) -> None:
     assert len(seeded) == ROWS
     with limit_query_pages(PAGE_ROWS), metering(0.02) as usage:
         page("createdAt", search="loaf 7")
     assert usage.waves <= ROWS / PAGE_ROWS / 2
     assert parallel_scan.RANGES >= 4
+
+
+@pytest.mark.parametrize("noun", [BOOKINGS, LEADS], ids=["along a number", "in order of creation"])
+@pytest.mark.parametrize("partition", [{}, {"status": ["confirmed", "new"]}], ids=["all", "some"])
+def test_ranges_side_by_side_give_the_pages_of_one_scan(
+    database: None, noun: Listing[Any], partition: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(seed(WORKSPACE, f"{noun.noun.lower()}s", 80))
+    queried = Query(page=2, size=7, sort="createdAt", filters=partition, search="a")
+    pages = []
+    for rows in (10**6, 12):
+        monkeypatch.setattr(queries, "CONSISTENT_ROWS", rows)
+        with limit_query_pages(PAGE_ROWS):
+            found = noun.page(WORKSPACE, queried)
+        pages.append(([record.id for record in found.records], found.total))
+    assert pages[0] == pages[1]
+    assert len(pages[0][0]) == 7
+    along = replace(queried, page=1, ranges={"starts_at": (FIRST_MADE_AT, None)}, search=None)
+    if noun is BOOKINGS:
+        assert noun.page(WORKSPACE, along).total > 12
