@@ -63,11 +63,10 @@ class Partition:
             if limit is not None:
                 limit -= len(answer["Items"])
 
-    def all_of(self, limit: int, **options: Any) -> list[Item] | None:  # noqa: ANN401  as above
-        """Return the items in one request, or None if that reads more than ``limit`` rows."""
-        answer = self.query(limit=limit + 1, **options)
-        items: list[Item] = answer["Items"]
-        return None if "LastEvaluatedKey" in answer else items
+    def first(self, limit: int, **options: Any) -> tuple[list[Item], Item | None]:  # noqa: ANN401  as above
+        """Return the items among the first ``limit`` rows, and the key to continue from, if any."""
+        answer = self.query(limit=limit, **options)
+        return answer["Items"], answer.get("LastEvaluatedKey")
 
     def skip(self, count: int, **options: Any) -> Item | None:  # noqa: ANN401  as above
         """Skip ``count`` rows without fetching them.

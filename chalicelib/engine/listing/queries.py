@@ -22,6 +22,7 @@ second.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from chalicelib.core import deadline
@@ -77,6 +78,8 @@ class _PageReader(Generic[R]):
     """The state of reading one page.
 
     ``value`` is the facet and the value whose partition is read, if it is not the noun's own.
+    ``begun`` are the first entries, if they have been read, and the key of the last one if there
+    are more.
     """
 
     listing: Declaration[R]
@@ -85,6 +88,7 @@ class _PageReader(Generic[R]):
     cost: Cost
     counts: NounCounts
     value: tuple[str, str] | None = None
+    begun: tuple[list[Item], Item | None] | None = None
     partition: Partition | MergedPartitions = field(init=False)
     filters: Filters[R] = field(init=False)
 
@@ -106,8 +110,8 @@ class _PageReader(Generic[R]):
             return self._index_scan(found, None, consistent=True)
         with deadline.side_by_side() as start:
             counting = start(self._count_rows)
-            if (found is None or near) and (few := self._few_entries()) is not None:
-                return self._page_of_entries(self._entries(few), consistent=True)
+            if (found is None or near) and self._begin_scan():
+                return self._full_scan(consistent=True)
             rows = counting.result()
         return self._page_by_rows(self._merge_partitions(rows))
 
@@ -166,6 +170,7 @@ class _PageReader(Generic[R]):
         if sum(ROWS_A_QUERY + min(n, most) for n in rows.values()) >= total:
             self.filters.any_of[facet] = values
             return total
+        self.begun = None
         places = [partition_of(self.workspace_id, noun, facet, value) for value in rows]
         self.partition = MergedPartitions(places, self.cost)
         return sum(rows.values())
@@ -202,39 +207,31 @@ class _PageReader(Generic[R]):
         If the entries are few, they can be read consistently. The count costs a fourth of that
         scan, and callers are not charged for it.
         """
-        name = self.listing.scan_along or ""
-        slot = self.listing.number_slots[name]
-        order = next(
-            order
-            for order, index in self._indexes()
-            if index.partition_by is None and self.listing.sorts[index.sort] == slot
-        )
-        found = IndexRange(f"by_{order}", "", *key_bounds(self.filters.ranges[name]))
-        most = CONSISTENT_ROWS + 1
-        options = found.options(descending=False)
+        found = self._along_number(self.listing.scan_along or "")
+        if found is None:
+            return rows
+        options, most = found.options(descending=False), CONSISTENT_ROWS + 1
         counted = self.partition.count(most, consistent_read=False, **options)
         return counted if counted < most else rows
 
     def _narrow_range(self, rows: int, *, consistent: bool) -> IndexRange | None:
         """Return a range along an index whose records cost less to read than a full scan."""
         affordable = rows // ROWS_A_RECORD * (2 if consistent else 1)
-        for number, bounds in self.filters.ranges.items():
-            if number == "created_at":
-                found = IndexRange(None, "", *id_bounds(bounds))
-            else:
-                wanted = self.listing.number_slots[number]
-                sorts = {name for name, slot in self.listing.sorts.items() if slot == wanted}
-                slots = [
-                    slot
-                    for slot, index in self._indexes()
-                    if index.partition_by is None and index.sort in sorts
-                ]
-                if not slots:
-                    continue
-                found = IndexRange(f"by_{slots[0]}", "", *key_bounds(bounds))
+        for found in filter(None, map(self._along_number, self.filters.ranges)):
             options = found.options(descending=False)
             if self.partition.count(affordable, consistent_read=False, **options) < affordable:
                 return found
+        return None
+
+    def _along_number(self, number: str) -> IndexRange | None:
+        """Return the requested range of a number along an index by it, if there is one."""
+        bounds = self.filters.ranges[number]
+        if number == "created_at":
+            return IndexRange(None, "", *id_bounds(bounds))
+        wanted = self.listing.number_slots[number]
+        for slot, index in self._indexes():
+            if index.partition_by is None and self.listing.sorts[index.sort] == wanted:
+                return IndexRange(f"by_{slot}", "", *key_bounds(bounds))
         return None
 
     def _indexes(self) -> Iterable[tuple[str, SortIndex]]:
@@ -351,7 +348,10 @@ class _PageReader(Generic[R]):
     def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
         """Read every entry that passes DynamoDB's filter."""
         options = self._scan_options(consistent=consistent)
-        found = self._entries(self.partition.items(**options))
+        begun, start = self.begun or ([], None)
+        whole = self.begun is not None and start is None
+        rest = () if whole else self.partition.items(exclusive_start_key=start, **options)
+        found = self._entries(chain(begun, rest))
         return self._page_of_entries(found, consistent=consistent)
 
     def _parallel_scan(self, partition: Partition, rows: int) -> ResultPage[R]:
@@ -361,11 +361,12 @@ class _PageReader(Generic[R]):
         scan = ParallelScan(partition, bounds, rows, digits, options, self._entries)
         return self._page_of_entries(scan.entries(), consistent=False)
 
-    def _few_entries(self) -> list[Item] | None:
-        """Read all entries, up to ``SMALL_ROWS``. Returns None if there are more."""
-        if not isinstance(self.partition, Partition):
-            return None
-        return self.partition.all_of(SMALL_ROWS, **self._scan_options(consistent=True))
+    def _begin_scan(self) -> bool:
+        """Read the first entries. Returns whether they are all."""
+        if isinstance(self.partition, Partition):
+            options = self._scan_options(consistent=True)
+            self.begun = self.partition.first(SMALL_ROWS, **options)
+        return self.begun is not None and self.begun[1] is None
 
     def _scan_options(self, *, consistent: bool) -> dict[str, Any]:
         """Return the options of a Query for the entries that pass DynamoDB's filter."""
