@@ -1,10 +1,12 @@
 """The sort order of products: duplicating a product right behind it, and putting products first."""
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
 from chalicelib.application.context import Context
+from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -73,13 +75,15 @@ class ProductOrder(Wire):
 def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
     """Copy a product. The copy comes next, inactive, without SKU and barcode."""
     source = PRODUCTS.require(ctx.workspace_id, args.id)
-    changed = {
-        "name": args.name or source.name[: MAX_NAME - len(COPY_SUFFIX)] + COPY_SUFFIX,
-        "category_id": _require_category(ctx, source),
-        "images": existing_images(ctx, source.images),
-        "status": "inactive",
-        "sort_order": products.number_after(ctx.workspace_id, source),
-    }
+    with deadline.side_by_side() as start:
+        numbering = start(partial(products.number_after, ctx.workspace_id, source))
+        changed = {
+            "name": args.name or source.name[: MAX_NAME - len(COPY_SUFFIX)] + COPY_SUFFIX,
+            "category_id": _require_category(ctx, source),
+            "images": existing_images(ctx, source.images),
+            "status": "inactive",
+            "sort_order": numbering.result(),
+        }
     copy = PRODUCTS.new(ctx.workspace_id, **source.copied_values(*NOT_COPIED) | changed)
     ctx.unit.create(copy)
     return ProductResult(product=ProductOut.of(copy))
