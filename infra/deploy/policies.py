@@ -89,7 +89,7 @@ FUNCTIONS: Mapping[str, Access] = {
             "ledger": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
             "audit": ("PutItem",),
         },
-        indexes=("by_row",),
+        indexes=("by_o1", "by_row"),
         objects={
             FILES: ("DeleteObject",),
             HTML: ("DeleteObject",),

@@ -365,7 +365,7 @@ class _PageReader(Generic[R]):
         """Read the first entries. Returns whether they are all."""
         if isinstance(self.partition, Partition):
             options = self._scan_options(consistent=True)
-            self.begun = self.partition.first(SMALL_ROWS, **options)
+            self.begun = self.partition.first(SMALL_ROWS + 1, **options)
         return self.begun is not None and self.begun[1] is None
 
     def _scan_options(self, *, consistent: bool) -> dict[str, Any]:
