@@ -110,9 +110,10 @@ class _PageReader(Generic[R]):
             return self._index_scan(found, None, consistent=True)
         with deadline.side_by_side() as start:
             counting = start(self._count_rows)
-            if (found is None or near) and self._begin_scan():
-                return self._full_scan(consistent=True)
+            is_whole = (found is None or near) and self._begin_scan()
             rows = counting.result()
+        if is_whole:
+            return self._full_scan(consistent=True)
         return self._page_by_rows(self._merge_partitions(rows))
 
     def _page_by_rows(self, rows: int) -> ResultPage[R]:
@@ -178,8 +179,7 @@ class _PageReader(Generic[R]):
     @property
     def _is_own_partition(self) -> bool:
         """Whether the partition is the noun's own, which holds records rather than entries."""
-        own = Partition(self.listing.partition(self.workspace_id), self.cost)
-        return self.partition == own
+        return self.partition == Partition(self.listing.partition(self.workspace_id), self.cost)
 
     @property
     def _only_sorts(self) -> bool:

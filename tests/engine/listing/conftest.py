@@ -11,6 +11,7 @@ from chalicelib.engine.listing import queries, text_search
 from chalicelib.engine.listing.query import Query, ResultPage
 
 SMALL_ROWS = 6
+FETCHED_SKIP = 3
 WORKSPACE = "w"
 
 
@@ -19,7 +20,7 @@ def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator
     """Use both plans, and all their variants, with only a few rows."""
     monkeypatch.setattr(queries, "SMALL_ROWS", SMALL_ROWS)
     monkeypatch.setattr(queries, "CONSISTENT_ROWS", 12)
-    monkeypatch.setattr(queries, "FETCHED_SKIP", 3)
+    monkeypatch.setattr(queries, "FETCHED_SKIP", FETCHED_SKIP)
     monkeypatch.setattr(queries, "ROWS_A_RECORD", 2)
     monkeypatch.setattr(text_search, "FETCHED_TEXTS", 2)
     monkeypatch.setattr(queries, "ROWS_A_QUERY", 1)
