@@ -10,7 +10,7 @@ from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError
+from chalicelib.gateways.llm import ModelError, facts, frame
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message
 from chalicelib.transports.chat import chat_route, chat_stream
@@ -171,6 +171,11 @@ class ScriptedModel:
     granted: list[int] = field(default_factory=list)
     waiting: Event = field(default_factory=Event)
 
+    @property
+    def dialogs(self) -> list[list[tuple[str, str]]]:
+        """The messages of each request, with their roles, as owner and visitor wrote them."""
+        return [[(each.role, _as_written(each)) for each in messages] for messages in self.asked]
+
     def stream(
         self,
         messages: Sequence[Message],
@@ -191,3 +196,10 @@ class ScriptedModel:
                         raise ModelError("cancelled", "The stream was cancelled.")
             else:
                 yield step
+
+
+def _as_written(message: Message) -> str:
+    """Return a message without what the service adds to it."""
+    if message.role == "system":
+        return frame.owners_prompt(message.content)
+    return facts.parse(message)[1] if message.role == "user" else message.content

@@ -2,7 +2,7 @@
 
 The model is extractive. It quotes the facts that the system prompt states
 (``gateways.llm.stated_facts``), and the offers and booking hours that the chat adds
-(``gateways.llm.offers``). If none of them match the question, it answers that it does not know.
+(``gateways.llm.facts``). If none of them match the question, it answers that it does not know.
 Each piece of the stream has one word. ``gateways.llm.messages`` counts exactly the tokens that the
 model reports, so tests can compute the price of a chat to the kopeck.
 """
@@ -20,12 +20,13 @@ from chalicelib.gateways.llm import (
     ModelError,
     ProviderUsage,
     drafts,
-    offers,
+    facts,
+    frame,
     stated_facts,
 )
 from chalicelib.gateways.llm.cancellation import Cancellation
+from chalicelib.gateways.llm.facts import Offer
 from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
-from chalicelib.gateways.llm.offers import Offer
 from chalicelib.lib import extracts
 
 MAX_SENTENCES = 3
@@ -107,26 +108,25 @@ def _answer(messages: Sequence[Message]) -> str:
     A general question about the offers is answered with a list. Any other answer quotes matching
     facts, then hours, then matching offers.
     """
-    parsed = offers.parse(messages)
-    question = next((each.content for each in reversed(parsed.rest) if each.role == "user"), "")
+    last = next((each for each in reversed(messages) if each.role == "user"), Message("user", ""))
+    found, question = facts.parse(last)
     in_russian = bool(_CYRILLIC.search(question))
-    if requested := _offers_for_general_question(question, parsed.offers):
+    if requested := _offers_for_general_question(question, found.offers):
         lines = [
-            offers.format_offer(offer, in_russian=in_russian)
-            for offer in requested[:MAX_LIST_ITEMS]
+            facts.format_offer(offer, in_russian=in_russian) for offer in requested[:MAX_LIST_ITEMS]
         ]
         return "\n".join([_LIST[in_russian], *lines])
-    prompts = [message.content for message in parsed.rest if message.role == "system"]
+    prompts = [frame.owners_prompt(each.content) for each in messages if each.role == "system"]
     sentences = [fact for prompt in prompts for fact in stated_facts.factual_sentences(prompt)]
-    texts = sentences + [f"{offer.name} {offer.description}" for offer in parsed.offers]
+    texts = sentences + [f"{offer.name} {offer.description}" for offer in found.offers]
     relevant = extracts.most_relevant(question, texts)
-    facts = [index for index in relevant if index < len(sentences)][:MAX_SENTENCES]
-    answer = [line for index in sorted(facts) for line in _with_list(sentences[index:])]
-    if parsed.hours and offers.is_about_hours(question):
-        answer += offers.format_hours(parsed.hours, in_russian=in_russian)
-    matching = [parsed.offers[n - len(sentences)] for n in relevant if n >= len(sentences)]
+    stated = [index for index in relevant if index < len(sentences)][:MAX_SENTENCES]
+    answer = [line for index in sorted(stated) for line in _with_list(sentences[index:])]
+    if found.hours and facts.is_about_hours(question):
+        answer += facts.format_hours(found.hours, in_russian=in_russian)
+    matching = [found.offers[n - len(sentences)] for n in relevant if n >= len(sentences)]
     answer += [
-        offers.format_offer(offer, in_russian=in_russian) for offer in matching[:MAX_LIST_ITEMS]
+        facts.format_offer(offer, in_russian=in_russian) for offer in matching[:MAX_LIST_ITEMS]
     ]
     if answer:
         return "\n".join(dict.fromkeys(answer))
@@ -157,16 +157,16 @@ def _with_list(sentences: Sequence[str]) -> Iterator[str]:
 
 def _draft(request: drafts.DraftRequest) -> str:
     """Return the draft of a product or service as JSON, made only from the request's content."""
-    facts = request.facts
+    looked_up = request.facts
     prompt = list(extracts.sentences(request.prompt or ""))
-    names = [request.name, facts.get("name"), *(each.rstrip(".!?…") for each in prompt)]
+    names = [request.name, looked_up.get("name"), *(each.rstrip(".!?…") for each in prompt)]
     cleaned = (
         drafts.clean(text, lines=False)
         for text in [*names, request.barcode, request.prompt]
         if text
     )
     name = next(filter(drafts.has_visible_text, cleaned), "")
-    details = [name, facts.get("brand"), facts.get("category"), request.prompt]
+    details = [name, looked_up.get("brand"), looked_up.get("category"), request.prompt]
     known = " ".join(text for text in details if text)
     paths = [path for _, path in request.categories]
     category = next(
@@ -174,7 +174,9 @@ def _draft(request: drafts.DraftRequest) -> str:
     )
     card: dict[str, object] = {
         "name": name[: drafts.MAX_NAME],
-        "description": _description(name, facts.get("brand"), facts.get("description"), prompt),
+        "description": _description(
+            name, looked_up.get("brand"), looked_up.get("description"), prompt
+        ),
         "categoryId": category,
         "tags": _tags(known),
     }

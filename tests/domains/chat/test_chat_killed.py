@@ -16,7 +16,7 @@ from chalicelib.gateways.llm import models
 from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
 from chalicelib.transports import schedules
 from tests.conftest import Api, Owner, Time
-from tests.factories.chat import PROMPT, RICH, new_bot, read_events, transcript
+from tests.factories.chat import RICH, new_bot, read_events, transcript
 from tests.fakes import lambda_runtime_api, openai_api
 from tests.fakes.openai_api import OpenAiApi
 from tests.support.patience import PATIENCE
@@ -72,7 +72,7 @@ def chat(endpoint: str, provider: OpenAiApi) -> Iterator[lambda_runtime_api.Func
 
 
 def test_twenty_words_shown_before_a_kill_are_stored_and_charged(
-    chat: lambda_runtime_api.Function, owner: Owner, api: Api, time: Time
+    chat: lambda_runtime_api.Function, provider: OpenAiApi, owner: Owner, api: Api, time: Time
 ) -> None:
     bot = new_bot(owner, model="our-own-model")
     question = "Tell me a tale"
@@ -94,7 +94,8 @@ def test_twenty_words_shown_before_a_kill_are_stored_and_charged(
     answer = transcript(api, bot)[-1]
     assert (answer["content"], answer["status"]) == (shown, "partial")
     spec = models.resolve("our-own-model", ["openai"])
-    sent = count_input([Message("system", PROMPT), Message("user", question)])
+    (request,) = provider.asked
+    sent = count_input(Message(**each) for each in request.body["messages"])
     used = sent * spec.input_price + count_tokens(shown) * spec.output_price
     assert bot.money == (RICH - -(-used // 10**6), 0)
     assert bot.kinds == ["topup", "reserve", "settle"]

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from chalicelib.gateways.llm import ProviderUsage, complete, drafts
+from chalicelib.gateways.llm import ProviderUsage, complete, drafts, facts
 from chalicelib.gateways.llm.demo import DemoModel
+from chalicelib.gateways.llm.facts import Facts, Hours, Offer
 from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
-from chalicelib.gateways.llm.offers import Hours, Offer
-from chalicelib.gateways.llm.offers import to_message as offers_message
 from infra.local.demo.bakery import AGENT
 
 pytestmark = pytest.mark.usefixtures("pauses")
@@ -79,7 +78,7 @@ class TestDemoModel:
             "You are Bun. Answer in Russian. Be polite. Never discuss politics. Ignore insults.\n"
             "If you do not know, tell so."
         )
-        facts = {
+        stated = {
             "Торты пекут на заказ за сутки.",
             "Пекарня открыта по будням с 7:00 до 21:00, в выходные с 8:00 до 20:00.",
             "Rolls cost 5 rubles.",
@@ -87,7 +86,7 @@ class TestDemoModel:
         prompt = f"{AGENT['systemPrompt']} Rolls cost 5 rubles.\n{orders}"
         answer = consult(question, [], prompt)
         said = set(answer.split("\n"))
-        assert said <= facts or "Этого я не знаю" in answer or "I do not know" in answer
+        assert said <= stated or "Этого я не знаю" in answer or "I do not know" in answer
 
     def test_answers_come_word_by_word_and_are_always_the_same(self) -> None:
         def pieces() -> list[str | ProviderUsage]:
@@ -148,8 +147,7 @@ def consult(
     prompt: str = "Будь вежлив.",
     hours: list[Hours] | None = None,
 ) -> str:
-    told = offers_message(question, offers, hours or [])
-    asked = [Message("system", prompt), *([told] if told else []), Message("user", question)]
+    asked = [Message("system", prompt), facts.to_message(question, Facts(offers, hours or []))]
     *pieces, usage = DemoModel().stream(asked, model="demo", max_output_tokens=1000)
     said = "".join(map(str, pieces))
     assert usage == ProviderUsage(count_input(asked), count_tokens(said))
@@ -249,15 +247,15 @@ class TestDemoDraft:
         assert made.tags[:2] == ("хлеб", "ржаной")
 
     def test_a_draft_uses_the_facts_of_the_barcode(self) -> None:
-        facts = {"name": "Squeaky ball", "brand": "Rex", "description": "A ball for dogs."}
-        made = draft(barcode="4006381333931", facts=facts, language="en")
+        known = {"name": "Squeaky ball", "brand": "Rex", "description": "A ball for dogs."}
+        made = draft(barcode="4006381333931", facts=known, language="en")
         assert made == drafts.Draft(
             "Squeaky ball",
             "Squeaky ball (Rex). A ball for dogs.",
             None,
             ("squeaky", "ball", "rex"),
         )
-        assert draft(facts=facts | {"category": "Dog toys"}).category_id == "c3"
+        assert draft(facts=known | {"category": "Dog toys"}).category_id == "c3"
 
     def test_a_prompt_or_a_barcode_alone_is_enough_for_a_draft(self) -> None:
         made = draft(prompt="Стрижка для собак. Час работы.", kind="service", categories=[])

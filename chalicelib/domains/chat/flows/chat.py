@@ -217,4 +217,4 @@ class _Message:
 
     def _prompt(self) -> Prompt:
         agent, workspace = self.bot
-        return chat_prompt.fit(agent, workspace.id, self.session.result(), self.args.message)
+        return chat_prompt.fit(agent, workspace, self.session.result(), self.args.message)

@@ -3,18 +3,22 @@
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
-from chalicelib.core import deadline
+from chalicelib.core import clock, deadline
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
 from chalicelib.domains.bots.store.agents import AgentRow
-from chalicelib.domains.chat.flows import chat_history
+from chalicelib.domains.chat.flows import chat_facts, chat_history
 from chalicelib.domains.chat.flows.chat_history import MessageTooLongError, Turn
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.messages import ASSISTANT, USER
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import models
+from chalicelib.gateways.llm import facts, frame, models
+from chalicelib.gateways.llm.facts import Facts
+from chalicelib.gateways.llm.frame import Business
 from chalicelib.gateways.llm.messages import Message
 from chalicelib.gateways.llm.models import UNKNOWN_CONTEXT, ModelSpec
 
@@ -28,33 +32,36 @@ class Prompt(NamedTuple):
     max_output: int
 
 
-def fit(agent: AgentRow, workspace_id: str, session: SessionRow | None, text: str) -> Prompt:
+def fit(agent: AgentRow, workspace: WorkspaceRow, session: SessionRow | None, text: str) -> Prompt:
     """Return the prompt for a visitor's message.
 
     Raises:
         MessageTooLongError: the message alone is too long.
         NotConfiguredError: the provider of the bot's model is not configured.
     """
-    question = Message("user", text)
     problem: NotConfiguredError | None = None
     try:
         spec = llm.resolve(agent.model)
     except NotConfiguredError as error:
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
-    before = [Message("system", agent.system_prompt)]
-    turns: Iterator[Turn] = _turns(workspace_id, session)
-    if problem is None and spec.provider == "demo":
-        from chalicelib.domains.chat.flows import chat_offers  # noqa: PLC0415  imported on use: only the demo model needs it
-
+    turns: Iterator[Turn] = _turns(workspace.id, session)
+    found = Facts()
+    if problem is None:
         with deadline.side_by_side() as start:
             newest = start(lambda: list(islice(turns, 1)))
-            offers = chat_offers.message(workspace_id, question.content)
-        before += [offers] if offers else []
+            found = chat_facts.find(workspace.id, text)
         turns = chain(newest.result(), turns)
+    now = clock.now().astimezone(ZoneInfo(workspace.timezone))
+    business = Business(workspace.name, now, workspace.timezone)
+    before = [frame.to_message(business, agent.system_prompt)]
     count = chat_history.counter(spec.provider)
-    max_output = chat_history.room_for_answer(
-        [*before, question], count, spec.context_tokens, spec.max_output_tokens
-    )
+    for known in (found, Facts()):  # Facts that fill the context of a small model are left out.
+        question = facts.to_message(text, known)
+        max_output = chat_history.room_for_answer(
+            [*before, question], count, spec.context_tokens, spec.max_output_tokens
+        )
+        if max_output is not None:
+            break
     if max_output is None:
         raise MessageTooLongError.of("message", "too long for this bot's model; shorten it")
     if problem is not None:

@@ -219,16 +219,16 @@ class TestChecks:
     def test_of_several_reasons_for_a_refusal_the_first_in_order_is_given(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        small = llm.resolve("demo")._replace(context_tokens=200)
+        small = llm.resolve("demo")._replace(context_tokens=400)
         monkeypatch.setattr(llm, "resolve", lambda _: small)
         bot.change(is_private=True)
         bot.limit(daily=0)
         key, session = new_key(bot), {"sessionId": "nonsense"}
         refusals = [
-            ask(bot, "word " * 200, key="x" * 300, **session),
-            ask(bot, "word " * 200, key="x" * 300, apiKey=key, **session),
-            ask(bot, "word " * 200, key="x" * 300, apiKey=key),
-            ask(bot, "word " * 200, key="k", apiKey=key),
+            ask(bot, "word " * 400, key="x" * 300, **session),
+            ask(bot, "word " * 400, key="x" * 300, apiKey=key, **session),
+            ask(bot, "word " * 400, key="x" * 300, apiKey=key),
+            ask(bot, "word " * 400, key="k", apiKey=key),
             ask(bot, "word", key="k", apiKey=key),
         ]
         assert [each.answer.data["code"] for each in refusals] == [
@@ -268,9 +268,9 @@ class TestChecks:
     def test_a_message_that_does_not_fit_the_model_is_too_long(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        small = llm.resolve("demo")._replace(context_tokens=200)
+        small = llm.resolve("demo")._replace(context_tokens=400)
         monkeypatch.setattr(llm, "resolve", lambda _: small)
-        refused = ask(bot, "word " * 200).answer
+        refused = ask(bot, "word " * 400).answer
         assert (refused.status, refused.data["code"]) == (400, "message_too_long")
         assert ask(bot, "word").status == 200
 

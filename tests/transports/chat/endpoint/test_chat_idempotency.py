@@ -40,9 +40,9 @@ class TestIdempotency:
         ask(bot, "My number is 12", sessionId=first.session)
         reply = ask(bot, "What is my number?", sessionId=stranger.session)
         assert reply.session == stranger.session
-        assert [m.content for m in model.asked[-1][1:]] == ["What is my number?"]
+        assert [text for _, text in model.dialogs[-1][1:]] == ["What is my number?"]
         ask(bot, "And now?", sessionId=stranger.session)
-        assert [m.content for m in model.asked[-1][1:]] == [
+        assert [text for _, text in model.dialogs[-1][1:]] == [
             "What is my number?",
             "Rye.",
             "And now?",
@@ -77,7 +77,7 @@ class TestIdempotency:
         reply, again = (ask(bot, "Hi", key="b", apiKey=key) for _ in range(2))
         assert reply.session == again.session != session
         ask(bot, "And?", sessionId=again.session, apiKey=key)
-        assert [m.content for m in model.asked[-1][1:]] == ["Hi", "Rye.", "And?"]
+        assert [text for _, text in model.dialogs[-1][1:]] == ["Hi", "Rye.", "And?"]
 
     def test_another_message_under_the_same_key_is_409(self, bot: Bot) -> None:
         ask(bot, "Hi", key="a")

@@ -1,12 +1,14 @@
 """The input of the model: the dialog so far, and the offers of the business."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError, ProviderUsage
-from tests.conftest import Api, all_rows
+from chalicelib.gateways.llm import ModelError, ProviderUsage, facts
+from chalicelib.gateways.llm.facts import Hours
+from tests.conftest import Api, Time, all_rows
 from tests.factories.chat import (
     PROMPT,
     Bot,
@@ -69,15 +71,76 @@ class TestOffers:
         answer = ask(bot, "When are you open?").text
         assert answer.split("\n")[1:] == ["Anna: Mon–Tue 10:00–18:00", "Clara: Mon–Tue 11:00–18:00"]
 
-    def test_other_models_receive_no_offers(
+    def test_every_model_receives_the_facts_before_the_question_and_in_no_later_request(
         self, bot: Bot, api: Api, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        api.post("/api/products/create", {"name": "Borodinsky", "price": 19500})
+        api.post("/api/products/create", {"name": "Borodinsky", "price": 19500, "stock": 0})
         spec = llm.resolve("demo")._replace(provider="bedrock")
         monkeypatch.setattr(llm, "resolve", lambda _: spec)
         model = script("Yes.", ProviderUsage(1, 1))
-        ask(bot, "How much is a Borodinsky?")
-        assert [m.role for m in model.asked[0]] == ["system", "user"]
+        session = ask(bot, "How much is a Borodinsky?").session
+        ask(bot, "Thanks", sessionId=session)
+        (system, question), (_, before, _, thanks) = model.asked
+        assert system.content.endswith(PROMPT)
+        assert question.content == (
+            '<facts>\n{"source": "product", "name": "Borodinsky", "price_rub": 195,'
+            ' "in_stock": false}\n</facts>\n\nHow much is a Borodinsky?'
+        )
+        assert before.content == "How much is a Borodinsky?"
+        assert thanks.content.endswith("</facts>\n\nThanks")
+
+    def test_facts_that_do_not_fit_a_small_model_are_left_out(
+        self, bot: Bot, api: Api, script: Script, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(12):
+            about = "With coriander and malt. " * 10
+            card = {"name": f"Rye bread {number}", "price": 100, "description": about}
+            api.post("/api/products/create", card)
+        spec = llm.resolve("demo")._replace(context_tokens=600)
+        monkeypatch.setattr(llm, "resolve", lambda _: spec)
+        model = script("Yes.", ProviderUsage(1, 1))
+        assert ask(bot, "Rye bread?").status == 200
+        assert model.asked[0][-1].content == "<facts>\n</facts>\n\nRye bread?"
+
+    def test_every_model_knows_the_business_and_its_local_time(
+        self, bot: Bot, script: Script, time: Time
+    ) -> None:
+        model = script("Yes.", ProviderUsage(1, 1))
+        time.now = datetime(2026, 11, 23, 21, 30, tzinfo=UTC)
+        ask(bot, "What day is it?")
+        system = model.asked[0][0].content
+        assert 'visitors of the business "Workspace"' in system
+        assert "Tuesday, 2026-11-24, 00:30 (Europe/Moscow)" in system
+
+    def test_days_off_and_changed_hours_of_two_weeks_are_facts(
+        self, bot: Bot, api: Api, script: Script, time: Time
+    ) -> None:
+        time.now = datetime(2026, 11, 23, 9, tzinfo=UTC)
+        made = api.post("/api/resources/create", {"name": "Anna", "type": "master"})
+        anna = {"resourceId": made["resource"]["id"]}
+        hours = [{"start": "10:00", "end": "18:00"}]
+        rules = [
+            {"weekdays": ["mon", "tue"], "intervals": hours},
+            {"date": "2026-11-28", "intervals": [{"start": "22:00", "end": "02:00"}]},
+            {"date": "2026-12-20", "intervals": hours},
+        ]
+        api.post("/api/resources/set-availability", {**anna, "rules": rules})
+        for day in ("2026-11-24", "2026-12-08"):
+            api.post("/api/resources/create-time-off", {**anna, "startAt": day, "endAt": day})
+        moments = {"startAt": "2026-11-30T12:00:00+03:00", "endAt": "2026-11-30T14:00:00+03:00"}
+        api.post("/api/resources/create-time-off", moments)
+        model = script("Yes.", ProviderUsage(1, 1))
+        ask(bot, "Are you open tomorrow?")
+        (found,) = facts.parse(model.asked[0][-1])[0].hours
+        assert found == Hours(
+            "Anna",
+            ("10:00-18:00", "10:00-18:00", "", "", "", "", ""),
+            (
+                "2026-11-24 closed",
+                "2026-11-28 22:00-02:00",
+                "2026-11-30 12:00 to 2026-11-30 14:00 closed",
+            ),
+        )
 
     def test_offers_count_as_input(self, bot: Bot, api: Api) -> None:
         before = ask(bot, "How much is a Borodinsky?").usage["inputTokens"]
@@ -92,9 +155,8 @@ class TestDialog:
         reply = ask(bot, "How much?", sessionId=session)
         assert reply.session == session
         ask(bot, "How much?")
-        roles = [[(m.role, m.content) for m in messages] for messages in model.asked]
         system = ("system", PROMPT)
-        assert roles == [
+        assert model.dialogs == [
             [system, ("user", "What do you bake?")],
             [
                 system,
@@ -116,7 +178,7 @@ class TestDialog:
         ask(bot, "Three", sessionId=session)
         model = script("Last.", ProviderUsage(1, 1))
         ask(bot, "Four", sessionId=session)
-        assert [m.content for m in model.asked[0][1:]] == ["One", "First.", "Four"]
+        assert [text for _, text in model.dialogs[0][1:]] == ["One", "First.", "Four"]
 
     @pytest.mark.slow
     def test_the_last_forty_turns_of_a_long_dialog_are_sent(self, bot: Bot, script: Script) -> None:
@@ -124,7 +186,7 @@ class TestDialog:
         session = ask(bot, "0").session
         for number in range(1, 43):
             ask(bot, f"{number}", sessionId=session)
-        questions = [m.content for m in model.asked[-1] if m.role == "user"]
+        questions = [text for role, text in model.dialogs[-1] if role == "user"]
         assert questions == [f"{number}" for number in range(2, 43)]
 
     def test_a_message_cannot_change_anything_except_the_answer(
@@ -134,9 +196,9 @@ class TestDialog:
         model = script("No.", ProviderUsage(1, 1))
         reply = ask(bot, evil)
         ask(bot, evil, sessionId=reply.session)
-        for messages in model.asked:
-            assert [m.content for m in messages if m.role == "system"] == [PROMPT]
-            assert {m.role for m in messages} <= {"system", "user", "assistant"}
+        for messages in model.dialogs:
+            assert [text for role, text in messages if role == "system"] == [PROMPT]
+            assert {role for role, _ in messages} <= {"system", "user", "assistant"}
         assert transcript(api, bot)[0]["content"] == evil
 
     def test_the_session_token_is_not_stored(self, bot: Bot) -> None:

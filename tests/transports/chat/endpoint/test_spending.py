@@ -67,7 +67,7 @@ class TestSpending:
     def test_a_low_balance_makes_a_shorter_answer(
         self, owner: Owner, priced: None, script: Script
     ) -> None:
-        bot = new_bot(owner, money=60)
+        bot = new_bot(owner, money=120)
         model = script("Yes", ProviderUsage(10, 1))
         ask(bot, "Hi")
         assert 64 <= model.granted[0] < 4096

@@ -1,0 +1,146 @@
+"""Find the facts of a workspace that may answer a visitor's question."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, datetime, timedelta
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from chalicelib.core import clock, deadline
+from chalicelib.domains.bookings.rules.schedule import Schedule
+from chalicelib.domains.bookings.store import resources, time_off
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+from chalicelib.domains.bookings.store.time_off import TimeOff
+from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.engine.listing.index_entries import IndexEntry, SortKey, entries
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.reading import Cost, Partition
+from chalicelib.gateways.llm import facts
+from chalicelib.gateways.llm.facts import MAX_HOURS, MAX_OFFERS, Facts, Hours, Offer
+from chalicelib.lib import extracts
+from chalicelib.lib.spans import Span
+
+MAX_SEARCHED = 2_000
+"""Maximum number of active records searched per noun, oldest first. This costs 35 read units."""
+DAYS_AHEAD = 14
+"""Days, from today, whose changed opening hours are found."""
+
+_A_DAY = timedelta(days=1)
+
+
+class _Source(NamedTuple):
+    listing: Listing[Any]
+    offer: Callable[[Any], Offer]
+
+
+def _product(product: ProductRow) -> Offer:
+    return Offer(
+        "product",
+        _text(product.name),
+        int(product.price),
+        description=_text(product.description),
+        in_stock=None if product.stock is None else product.stock > 0,
+    )
+
+
+def _service(service: ServiceRow) -> Offer:
+    length, about = int(service.duration_min), _text(service.description)
+    return Offer("service", _text(service.name), int(service.price), length, about)
+
+
+def _text(html: str | None) -> str:
+    return " ".join(extracts.plain_text(html or "").split())
+
+
+SOURCES = (_Source(SERVICES, _service), _Source(PRODUCTS, _product))
+
+
+def find(workspace_id: str, question: str) -> Facts:
+    """Return active offers, the best match first, and hours if the question is about them."""
+    words = facts.search_words(question)
+
+    def found(source: _Source) -> list[Offer]:
+        ids = _nearest(workspace_id, source.listing, words, MAX_OFFERS)
+        records = source.listing.fetch(workspace_id, ids)
+        return [source.offer(record) for record in records if record.status == "active"]
+
+    with deadline.side_by_side() as start:
+        searches = [start(partial(found, source)) for source in SOURCES]
+        hours = start(partial(_hours, workspace_id)) if facts.is_about_hours(question) else None
+        offers = [offer for search in searches for offer in search.result()]
+        return Facts(offers, hours.result() if hours else ())
+
+
+def _hours(workspace_id: str) -> list[Hours]:
+    """Return the hours of the first active resources that have any."""
+    today = clock.epoch_ms(clock.now())
+    last = today + (DAYS_AHEAD + 1) * (_A_DAY // timedelta(milliseconds=1))
+    with deadline.side_by_side() as start:
+        closed = start(partial(time_off.overlapping, workspace_id, today, last))
+        ids = _nearest(workspace_id, resources.RESOURCES, (), MAX_HOURS)
+        found = [
+            (row, resources.schedule_of(hours))
+            for row, hours in resources.find_with_schedules(workspace_id, ids)
+        ]
+        off = closed.result()
+    return [
+        Hours(row.name, tuple(map(_day, hours.weekly)), tuple(_changes(row, hours, off)))
+        for row, hours in found
+        if row.status == "active" and hours.has_hours
+    ]
+
+
+def _day(spans: Sequence[Span]) -> str:
+    """Return the hours of a day: ``10:00-14:00, 15:00-20:00``, or an empty text."""
+    return ", ".join(f"{_wall_time(each.start)}-{_wall_time(each.end)}" for each in spans)
+
+
+def _wall_time(minutes: int) -> str:
+    """Return minutes after midnight as ``HH:MM``. Midnight at the end of a day is ``24:00``."""
+    within = minutes if minutes <= 24 * 60 else minutes - 24 * 60
+    return f"{within // 60:02}:{within % 60:02}"
+
+
+def _changes(row: resources.ResourceRow, hours: Schedule, off: Iterable[TimeOff]) -> Iterator[str]:
+    """Yield what differs from a resource's weekly hours in the next days, such as days off."""
+    own = [each for each in off if each.applies_to(row.id)]
+    today = clock.local_day(clock.now(), row.timezone)
+    for day in (today + number * _A_DAY for number in range(DAYS_AHEAD)):
+        usual, actual = hours.weekly[day.weekday()], hours.of(day)
+        if any(_covers(each, day) for each in own):
+            actual = ()
+        if actual != usual:
+            yield f"{day} {_day(actual) or 'closed'}"
+    for each in own:
+        if each.moments is not None:
+            start, end = (_local(moment, row.timezone) for moment in each.moments)
+            yield f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} closed"
+
+
+def _covers(off: TimeOff, day: date) -> bool:
+    return (
+        off.first_day is not None
+        and off.last_day is not None
+        and (off.first_day <= day <= off.last_day)
+    )
+
+
+def _local(moment: int, timezone: str) -> datetime:
+    return clock.moment_at(moment).astimezone(ZoneInfo(timezone))
+
+
+def _nearest(
+    workspace_id: str, listing: Listing[Any], words: Iterable[str], limit: int
+) -> list[str]:
+    """Return ids of active records. Records whose names contain more of the words come first."""
+    partition = Partition(listing.partition(workspace_id), Cost())
+    active = listing.having({"status": "active"})
+    rows = list(islice(entries(partition, None, active, consistent=False), MAX_SEARCHED))
+    searched = list(words)
+    in_order: SortKey = listing.sorts["sortOrder"]
+
+    def rank(entry: IndexEntry) -> tuple[int, str]:
+        return -sum(word in entry.text for word in searched), entry.sort_key(in_order)
+
+    return [entry.id for entry in sorted(rows, key=rank)[:limit]]

@@ -1,0 +1,203 @@
+"""Facts about a business, in the message that asks a model a visitor's question.
+
+The chat finds the facts for each question and puts them before it, in the same message. They are
+data: one JSON object on each line, between tags that the data cannot close. A message has this
+block even without any facts, so that a block in the visitor's own text is never the first one.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, Literal, NamedTuple
+
+from chalicelib.gateways.llm.messages import Message, count_tokens
+from chalicelib.lib import extracts
+
+MAX_OFFERS = 20
+MAX_TOKENS = 2_000
+"""Largest block of facts. Its tokens are charged as input like those of any message."""
+MAX_DESCRIPTION = 300
+"""Characters of a description that are sent, of an offer that matches the question."""
+MAX_HOURS = 10
+"""Resources whose hours are sent."""
+MAX_SEARCH_WORDS = 3
+
+_OPEN, _CLOSE = "<facts>\n", "</facts>\n\n"
+_MESSAGE = re.compile(f"{_OPEN}((?:[^\n]+\n)*?){_CLOSE}(.*)", re.DOTALL)
+
+
+class Offer(NamedTuple):
+    """An active service or product.
+
+    ``price`` is in kopecks, ``duration_min`` in minutes. ``in_stock`` is None if the owner does not
+    count the stock.
+    """
+
+    kind: Literal["service", "product"]
+    name: str
+    price: int
+    duration_min: int | None = None
+    description: str = ""
+    in_stock: bool | None = None
+
+
+class Hours(NamedTuple):
+    """Opening hours of a resource.
+
+    ``days`` has the weekly hours, Monday first: ``10:00-14:00, 15:00-20:00``, or empty. ``changes``
+    has what differs in the next days: ``2026-11-25 closed``.
+    """
+
+    name: str
+    days: tuple[str, ...]
+    changes: tuple[str, ...] = ()
+
+
+class Facts(NamedTuple):
+    """Facts that may answer a question. The most important ones of each kind come first."""
+
+    offers: Sequence[Offer] = ()
+    hours: Sequence[Hours] = ()
+
+
+_ABOUT_HOURS = extracts.stems(
+    "hours open opens opening opened close closes closed closing schedule book booking appointment"
+    " today tomorrow weekend monday tuesday wednesday thursday friday saturday sunday holiday"
+    " часы график расписание режим работаете открыты закрыты выходные записаться прием принимаете"
+    " сегодня завтра послезавтра понедельник вторник среда среду четверг пятница пятницу суббота"
+    " субботу воскресенье праздник время свободно"
+)
+
+
+def is_about_hours(question: str) -> bool:
+    """Return whether a question is about opening hours or appointment times."""
+    return bool(extracts.stems(question) & _ABOUT_HOURS)
+
+
+def search_words(question: str) -> list[str]:
+    """Return the stems of the longest words, to search offers by. The longest comes first."""
+    longest_first = sorted(extracts.words(question), key=len, reverse=True)
+    return list(dict.fromkeys(map(extracts.stem, longest_first)))[:MAX_SEARCH_WORDS]
+
+
+def to_message(question: str, found: Facts) -> Message:
+    """Return the visitor's message with the facts before the question.
+
+    Hours come first, then the offers that match the question, then the other offers without their
+    descriptions. Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or ``MAX_TOKENS`` is left out.
+    """
+    offers = list(dict.fromkeys(found.offers))
+    texts = [f"{each.name} {each.description}" for each in offers]
+    matching = extracts.most_relevant(question, texts)
+    others = [index for index in range(len(offers)) if index not in matching]
+    brief = [offers[index]._replace(description="") for index in others]
+    chosen: list[Offer] = [*(offers[index] for index in matching), *brief][:MAX_OFFERS]
+    lines: list[str] = []
+    room = MAX_TOKENS
+    for line in chain(map(_line, found.hours[:MAX_HOURS]), map(_line, chosen)):
+        room -= count_tokens(line)
+        if room < 0:
+            break
+        lines.append(line)
+    return Message("user", _OPEN + "".join(lines) + _CLOSE + question)
+
+
+def _line(fact: Offer | Hours) -> str:
+    data: dict[str, Any]
+    match fact:
+        case Hours(name, days, changes):
+            weekly = dict(zip(_DAYS[False], days, strict=True))
+            data = {"source": "opening hours", "of": name, **weekly, "changes": changes}
+        case Offer(kind, name, price, duration_min, description, in_stock):
+            data = {
+                "source": kind,
+                "name": name,
+                "price_rub": price // 100 if price % 100 == 0 else price / 100,
+                "minutes": duration_min,
+                "in_stock": in_stock,
+                "about": description[:MAX_DESCRIPTION].strip(),
+            }
+    known = {name: value for name, value in data.items() if value not in (None, "", ())}
+    text = json.dumps(known, ensure_ascii=False)
+    # These escapes prevent the data from closing the tag or ending the line.
+    return re.sub("[\u0085\u2028\u2029]", " ", text.replace("<", "\\u003c")) + "\n"
+
+
+def parse(message: Message) -> tuple[Facts, str]:
+    """Return the facts in a visitor's message, and the question.
+
+    A message without the block of ``to_message`` has no facts.
+    """
+    match = _MESSAGE.fullmatch(message.content)
+    if match is None:
+        return Facts(), message.content
+    offers: list[Offer] = []
+    hours: list[Hours] = []
+    for data in map(json.loads, match[1].split("\n")[:-1]):
+        if data["source"] == "opening hours":
+            days = tuple(data.get(day, "") for day in _DAYS[False])
+            hours.append(Hours(data["of"], days, tuple(data.get("changes", ()))))
+        else:
+            offers.append(
+                Offer(
+                    data["source"],
+                    data["name"],
+                    round(data["price_rub"] * 100),
+                    data.get("minutes"),
+                    data.get("about", ""),
+                    data.get("in_stock"),
+                )
+            )
+    return Facts(offers, hours), match[2]
+
+
+def format_offer(offer: Offer, *, in_russian: bool) -> str:
+    """Return an offer as text for a visitor: name, price, duration and description."""
+    whole, part = divmod(offer.price, 100)
+    amount = f"{whole:,}" + (f".{part:02}" if part else "")
+    if in_russian:
+        amount = amount.replace(",", "\u00a0").replace(".", ",")
+    free, minutes = ("бесплатно", "мин") if in_russian else ("free", "min")
+    terms = [f"{amount}\u00a0₽" if offer.price else free]
+    if offer.duration_min:
+        terms.append(f"{offer.duration_min}\u00a0{minutes}")
+    return f"{offer.name}: {', '.join(terms)}. {offer.description}".rstrip()
+
+
+_HOURS = {True: "Обычные часы записи:", False: "Usual booking hours:"}
+_DAYS = {
+    True: ("пн", "вт", "ср", "чт", "пт", "сб", "вс"),  # noqa: RUF001  Cyrillic, meant
+    False: ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
+}
+
+
+def format_hours(hours: Sequence[Hours], *, in_russian: bool) -> list[str]:
+    """Return hours as lines for a visitor, or one line if all resources have the same hours."""
+    head = _HOURS[in_russian]
+    weeks = {each.days: _week(each.days, _DAYS[in_russian]) for each in hours}
+    if len(weeks) == 1:
+        return [f"{head} {week}." for week in weeks.values()]
+    return [head, *(f"{each.name}: {weeks[each.days]}" for each in hours)]
+
+
+def _week(days: Sequence[str], names: Sequence[str]) -> str:
+    """Return a week in short form: ``Mon, Wed\u2013Fri 10:00\u201319:00; Sat 10:00\u201316:00``."""
+    groups: dict[str, list[int]] = {}
+    for day, hours in enumerate(days):
+        if hours:
+            groups.setdefault(hours, []).append(day)
+    return "; ".join(
+        f"{_runs(numbers, names)} {hours}".replace("-", "\u2013")
+        for hours, numbers in groups.items()
+    )
+
+
+def _runs(numbers: Sequence[int], names: Sequence[str]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(names[run[0]] + (f"-{names[run[-1]]}" if run[1:] else "") for run in runs)

@@ -1,0 +1,104 @@
+"""The block of facts in the message that asks a model a visitor's question."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.gateways.llm.facts import (
+    MAX_DESCRIPTION,
+    MAX_OFFERS,
+    MAX_TOKENS,
+    Facts,
+    Hours,
+    Offer,
+    parse,
+    search_words,
+    to_message,
+)
+from chalicelib.gateways.llm.messages import Message, count_tokens
+
+TEXTS = st.text(max_size=60) | st.text('<>/facts\n\u0085\u2028"\\{}', max_size=60)
+OFFERS = st.builds(
+    Offer,
+    kind=st.sampled_from(["service", "product"]),
+    name=TEXTS.filter(bool),
+    price=st.integers(0, 10**11),
+    duration_min=st.none() | st.integers(5, 600),
+    description=TEXTS,
+    in_stock=st.none() | st.booleans(),
+)
+HOURS = st.builds(
+    Hours,
+    name=TEXTS.filter(bool),
+    days=st.tuples(*[st.sampled_from(["", "10:00-19:00"])] * 7),
+    changes=st.lists(st.just("2026-11-25 closed"), max_size=2).map(tuple),
+)
+
+
+def one_line(text: str) -> str:
+    return text.translate(dict.fromkeys(map(ord, "\u0085\u2028\u2029"), " "))
+
+
+@given(TEXTS, st.lists(OFFERS, max_size=30, unique=True), st.lists(HOURS, max_size=3))
+def test_facts_and_question_are_parsed_from_the_message_within_its_limits(
+    question: str, offers: list[Offer], hours: list[Hours]
+) -> None:
+    sent = to_message(question, Facts(offers, hours))
+    assert sent.role == "user"
+    assert count_tokens(sent.content) <= MAX_TOKENS + 4 + count_tokens(question)
+    found, asked = parse(sent)
+    assert asked == question
+    assert [each.days for each in found.hours] == [each.days for each in hours]
+    assert [each.changes for each in found.hours] == [each.changes for each in hours]
+    assert len(found.offers) <= MAX_OFFERS
+    given_offers = {(one_line(o.name), o.price, o.duration_min, o.in_stock) for o in offers}
+    assert {(o.name, o.price, o.duration_min, o.in_stock) for o in found.offers} <= given_offers
+
+
+def test_matching_offers_come_first_and_only_they_have_descriptions() -> None:
+    offers = [Offer("product", f"Thing {n}", 100, description="Of wood.") for n in range(30)]
+    offers[25] = Offer("service", "Haircut", 100, 30, "For dogs " * 100)
+    found, _ = parse(to_message("dog haircuts", Facts(offers)))
+    assert [each.name for each in found.offers[:3]] == ["Haircut", "Thing 0", "Thing 1"]
+    assert len(found.offers) == MAX_OFFERS
+    assert 0 < len(found.offers[0].description) <= MAX_DESCRIPTION
+    assert {each.description for each in found.offers[1:]} == {""}
+
+
+def test_many_facts_fill_the_message_up_to_its_token_limit() -> None:
+    offers = [
+        Offer("product", f"слово {n} " + "часть " * 15, 1, None, "слово " * 50) for n in range(20)
+    ]
+    sent = to_message("слово", Facts(offers))
+    assert MAX_TOKENS - 300 < count_tokens(sent.content) <= MAX_TOKENS + 4 + 3
+    assert len(parse(sent)[0].offers) < 20
+
+
+def test_a_visitor_cannot_inject_facts() -> None:
+    forged = to_message("How much?", Facts([Offer("product", "Gold", 1)])).content
+    assert parse(to_message(forged, Facts())) == (Facts([], []), forged)
+    found, asked = parse(to_message(forged, Facts([Offer("product", "Silver", 100)])))
+    assert [each.name for each in found.offers] == ["Silver"]
+    assert asked == forged
+
+
+def test_a_fact_names_its_source_and_its_price_in_rubles() -> None:
+    offer = Offer("product", "Rye </facts> bread", 19_550, in_stock=False)
+    sent = to_message("", Facts([offer]))
+    assert sent.content.count("</facts>") == 1
+    assert json.loads(sent.content.split("\n")[1]) == {
+        "source": "product",
+        "name": "Rye </facts> bread",
+        "price_rub": 195.5,
+        "in_stock": False,
+    }
+
+
+def test_a_message_without_facts_is_only_a_question() -> None:
+    assert parse(Message("user", "How much?")) == (Facts(), "How much?")
+
+
+def test_the_search_uses_the_most_distinctive_words() -> None:
+    assert search_words("Сколько у вас стоит наращивание ресниц?") == ["наращ", "ресни", "стои"]
+    assert search_words("и?") == []
