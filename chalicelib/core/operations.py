@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from inspect import cleandoc
 from pkgutil import walk_packages
@@ -233,6 +233,7 @@ class Registry:
 REGISTRY = Registry(map(Entry.unpacked, manifest().operations))
 
 
+@cache
 def load_all() -> None:
     """Import all modules that declare operations, listings or handlers of jobs."""
     packages = ("chalicelib.engine", "chalicelib.application", "chalicelib.domains")

@@ -25,8 +25,9 @@ class _UndeclaredErrors(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         name, code = getattr(record, "operation", None), getattr(record, "code", None)
-        known = {entry.name for entry in REGISTRY.entries()}
-        if name in known and code and getattr(record, "route", "") != MCP_PATH:
+        if not name or not code or getattr(record, "route", "") == MCP_PATH:
+            return
+        if name in {entry.name for entry in REGISTRY.entries()}:
             errors = openapi_failures.errors_of(REGISTRY[name])
             if code not in {error.code for error in errors}:
                 self.seen.add((name, code))

@@ -27,7 +27,7 @@ from moto.core.exceptions import HTTPException, ServiceException
 from moto.core.utils import camelcase_to_underscores
 from moto.dynamodb import comparisons, models, responses
 from moto.dynamodb.exceptions import ItemSizeTooLarge
-from moto.dynamodb.models import DynamoDBBackend, Table, dynamo_type
+from moto.dynamodb.models import DynamoDBBackend, Table, dynamo_type, utilities
 from moto.dynamodb.parsing.ast_nodes import DepthFirstTraverser, Node
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser
 
@@ -59,6 +59,8 @@ ANSWERS = {f"{name.decode().partition('.')[2]}Output" for name in ACTIONS}
 """The shapes of their answers, by botocore's names."""
 UNSIGNED = f"AWS4-HMAC-SHA256 Credential=test/20260101/{REGION}/dynamodb/aws4_request"
 """What moto reads of a signature: the key and the region."""
+TEXTS = frozenset({"S", "N"})
+"""Types of DynamoDB whose values are texts."""
 IMMUTABLE = (str, bytes, int, float, bool, Decimal, type(None))
 _LOCK = Lock()
 
@@ -76,6 +78,8 @@ def _quick_moto() -> None:
     _query_only_the_partition()
     _project_without_converting()
     _compare_texts_as_they_are()
+    _measure_texts_at_once()
+    _answer_with_texts_as_they_are()
     _answer_without_http()
     _sign_nothing()
     _read_answers_as_they_are()
@@ -275,13 +279,24 @@ def _copy_without_looking() -> None:
         return pickle.loads(pickled(original))  # noqa: S301  its own data
 
     def value(original: Any, memo: dict[int, Any]) -> Any:
+        kept = original.value
+        if isinstance(kept, IMMUTABLE):
+            return original
         made = object.__new__(dynamo_type.DynamoType)
-        made.type, kept = original.type, original.value
-        made.value = kept if isinstance(kept, IMMUTABLE) else copy.deepcopy(kept, memo)
+        made.type, made.value = original.type, copy.deepcopy(kept, memo)
+        return made
+
+    def item(original: Any, memo: dict[int, Any]) -> Any:
+        made = object.__new__(dynamo_type.Item)
+        made.hash_key, made.range_key = original.hash_key, original.range_key
+        made.attrs = dynamo_type.LimitedSizeDict()
+        for name, each in original.attrs.items():
+            dict.__setitem__(made.attrs, name, value(each, memo))
         return made
 
     Node.__deepcopy__ = node
     dynamo_type.DynamoType.__deepcopy__ = value
+    dynamo_type.Item.__deepcopy__ = item
 
 
 def _measure_a_new_item_once() -> None:
@@ -355,3 +370,33 @@ def _compare_texts_as_they_are() -> None:
         return value.value if value.type == "S" else cast(value)
 
     dynamo_type.DynamoType.cast_value = property(quick)
+
+
+def _measure_texts_at_once() -> None:
+    """moto encodes each name and value of each item that it reads. Most are ASCII."""
+
+    def size(item: Any) -> int:
+        return sum(
+            (len(name) if name.isascii() else len(name.encode()))
+            + (len(value.value) if value.type in TEXTS and value.value.isascii() else value.size())
+            for name, value in item.attrs.items()
+        )
+
+    dynamo_type.Item.size = size
+
+
+def _answer_with_texts_as_they_are() -> None:
+    """moto tries each text for a date and for a converter of its own."""
+    to_dict = utilities.dynamo_to_dict
+
+    def quick(value: Any) -> Any:
+        kind = type(value)
+        if kind is str:
+            return value
+        if kind is dynamo_type.DynamoType and value.type in TEXTS:
+            return {value.type: value.value}
+        if kind is dict:
+            return {name: quick(each) for name, each in value.items()}
+        return to_dict(value)
+
+    utilities.dynamo_to_dict = responses.dynamo_to_dict = quick
