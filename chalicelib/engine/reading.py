@@ -6,14 +6,13 @@ rows.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from heapq import merge
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar
 
 from chalicelib.core import deadline, retry
 from chalicelib.core.errors import UnavailableError
-from chalicelib.engine.connection import connection, reaching
+from chalicelib.engine.connection import batch_get, reaching
 from chalicelib.engine.tables import ContentRow, Row, is_key
 
 BATCH_GET_KEYS = 100
@@ -136,6 +135,19 @@ class MergedPartitions:
         return deadline.map_in_threads(read, partitions, PARALLEL_PARTITIONS)
 
 
+class Place(NamedTuple):
+    """Where a row is stored: its table and its full key."""
+
+    table: str
+    pk: str
+    sk: str
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        """Return the place of a row that was read."""
+        return cls(row.Meta.table_name, row.pk, row.sk)
+
+
 class Key(NamedTuple):
     """The class and the full key of a row."""
 
@@ -143,38 +155,40 @@ class Key(NamedTuple):
     pk: str
     sk: str
 
+    @property
+    def place(self) -> Place:
+        """Where the row is stored."""
+        return Place(self.row.Meta.table_name, self.pk, self.sk)
+
 
 def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[Row]:
-    """Return the rows of one table with these keys, in their order. Missing rows are left out.
+    """Return the rows with these keys, in their order. Missing rows are left out.
 
-    The read is consistent and may mix nouns. It sends a hundred keys per request, and some requests
-    at a time.
+    The read is consistent and may mix nouns and tables. It sends a hundred keys per request, and
+    some requests at a time.
     """
-    wanted = {(key.pk, key.sk): key.row for key in keys if is_key(key.pk, key.sk)}
+    wanted = {key.place: key.row for key in keys if is_key(key.pk, key.sk)}
     places = list(wanted)
     if not places:
         return []
-    # This also makes the table known to the connection.
-    table = next(iter(wanted.values()))._get_connection().table_name  # noqa: SLF001
-    batch_get = partial(_batch_get, table)
     batches = [places[i : i + BATCH_GET_KEYS] for i in range(0, len(places), BATCH_GET_KEYS)]
     if len(batches) > 1:
-        answers = deadline.map_in_threads(batch_get, batches, PARALLEL_BATCHES)
+        answers = deadline.map_in_threads(_batch_get, batches, PARALLEL_BATCHES)
     else:
-        answers = [batch_get(batch) for batch in batches]
-    found: dict[tuple[str, str], Row] = {}
+        answers = [_batch_get(batch) for batch in batches]
+    found: dict[Place, Row] = {}
     for answer in (one for some in answers for one in some):
         if cost is not None:
             cost.add(answer)
-        for items in answer["Responses"].values():
+        for table, items in answer["Responses"].items():
             for item in items:
-                place = (item["pk"]["S"], item["sk"]["S"])
+                place = Place(table, item["pk"]["S"], item["sk"]["S"])
                 found[place] = wanted[place].from_raw_data(item)
     return [found[place] for place in wanted if place in found]
 
 
 class Rows:
-    """Rows of one table, each read once.
+    """Rows of any tables, each read once.
 
     Code that knows which rows are needed later reads them together, with ``read``. Code that needs
     rows takes them with ``find`` or ``fetch``, which read what is missing. Each attempt of a unit
@@ -183,20 +197,19 @@ class Rows:
 
     def __init__(self) -> None:
         """Start without rows."""
-        self._rows: dict[tuple[str, str], Row | None] = {}
+        self._rows: dict[Place, Row | None] = {}
 
     def read(self, keys: Iterable[Key]) -> None:
         """Read the rows with these keys that were not read before, as ``fetch`` of this module."""
-        missing = [key for key in keys if (key.pk, key.sk) not in self._rows]
-        found = {(row.pk, row.sk): row for row in fetch(missing)}
-        for _, pk, sk in missing:
-            self._rows[pk, sk] = found.get((pk, sk))
+        missing = {key.place: key for key in keys if key.place not in self._rows}
+        found = {Place.of(row): row for row in fetch(missing.values())}
+        self._rows |= {place: found.get(place) for place in missing}
 
     def fetch(self, keys: Iterable[Key]) -> list[Row]:
         """Return the rows with these keys, in their order. Missing rows are left out."""
         wanted = list(dict.fromkeys(keys))
         self.read(wanted)
-        return [row for key in wanted if (row := self._rows[key.pk, key.sk]) is not None]
+        return [row for key in wanted if (row := self._rows[key.place]) is not None]
 
     def find(self, row: type[R], key: Key) -> R | None:
         """Return the row with this key, or None."""
@@ -204,26 +217,34 @@ class Rows:
         return found[0] if found and isinstance(found[0], row) else None
 
 
-def _batch_get(table: str, keys: Sequence[tuple[str, str]]) -> list[Item]:
-    """Read up to a hundred keys, with retries for keys that DynamoDB leaves unprocessed.
+def _batch_get(places: Sequence[Place]) -> list[Item]:
+    """Read up to a hundred rows, with retries for keys that DynamoDB leaves unprocessed.
 
-    It pauses between retries, as AWS advises: DynamoDB leaves keys when the table is throttled.
+    It pauses between retries, as AWS advises: DynamoDB leaves keys when a table is throttled.
 
     Raises:
         UnavailableError: repeated requests return no more keys.
     """
-    pending: list[Any] = [{"pk": pk, "sk": sk} for pk, sk in keys]
+    pending = places
     answers: list[Item] = []
     futile = 0
     while pending:
+        tables: Item = {}
+        for table, pk, sk in pending:
+            part = tables.setdefault(table, {"Keys": [], "ConsistentRead": True})
+            part["Keys"].append({"pk": {"S": pk}, "sk": {"S": sk}})
         with reaching():
-            answer = connection().batch_get_item(table, cast("Any", pending), consistent_read=True)
+            answer = batch_get(tables)
         answers.append(answer)
-        left = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())
+        left = [
+            Place(table, key["pk"]["S"], key["sk"]["S"])
+            for table, part in answer.get("UnprocessedKeys", {}).items()
+            for key in part["Keys"]
+        ]
         futile = futile + 1 if len(left) == len(pending) else 0
         if futile == retry.MAX_ATTEMPTS:
             raise UnavailableError
-        pending = [{"pk": key["pk"]["S"], "sk": key["sk"]["S"]} for key in left]
+        pending = left
         if pending:
             retry.backoff(futile)
     return answers

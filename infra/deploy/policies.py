@@ -100,7 +100,7 @@ FUNCTIONS: Mapping[str, Access] = {
     ),
     "chat-stream": Access(
         tables={
-            "identity": ("GetItem",),
+            "identity": ("BatchGetItem", "GetItem"),
             "content": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
             "conversations": (
                 *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),

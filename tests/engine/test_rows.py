@@ -2,8 +2,12 @@
 
 import pytest
 
+from chalicelib.core import clock
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine.locks import LockRow, lock_key
-from chalicelib.engine.reading import Rows
+from chalicelib.engine.reading import Key, Rows, fetch
+from chalicelib.engine.tables import ContentRow, ControlRow, IdentityRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from infra.bench.dynamodb_usage import metering
 
@@ -42,3 +46,33 @@ def test_rows_that_were_not_read_ahead_are_read_when_they_are_asked_for() -> Non
     assert found is not None
     assert found.version == 1
     assert usage.calls == ["BatchGetItem"]
+
+
+def test_rows_of_several_tables_are_read_in_one_request() -> None:
+    store("a")
+    workspace = workspaces.row(
+        WORKSPACE,
+        name="W",
+        slug="w",
+        owner_id="o",
+        plan="free",
+        timezone="UTC",
+        created_at=clock.now(),
+    )
+    workspace.save()
+    lock, key = lock_key(WORKSPACE, "a"), workspaces.key(WORKSPACE)
+    with metering() as usage:
+        found = fetch([key, lock])
+    assert [type(row) for row in found] == [WorkspaceRow, LockRow]
+    assert usage.calls == ["BatchGetItem"]
+
+
+def test_rows_with_the_same_key_in_two_tables_are_distinct() -> None:
+    place = ("W#w#PLACE", "-")
+    ContentRow(*place).save()
+    ControlRow(*place).save()
+    rows = Rows()
+    rows.read([Key(ContentRow, *place), Key(ControlRow, *place), Key(IdentityRow, *place)])
+    assert rows.find(ContentRow, Key(ContentRow, *place)) is not None
+    assert rows.find(ControlRow, Key(ControlRow, *place)) is not None
+    assert rows.find(IdentityRow, Key(IdentityRow, *place)) is None

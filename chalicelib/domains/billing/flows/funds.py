@@ -18,7 +18,7 @@ from chalicelib.domains.billing.rules.spending import (
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.billing.store.budgets import BudgetRow
 from chalicelib.domains.billing.store.ledger import Hold, HoldClosedError, HoldRow, WalletRow
-from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.reading import Key, Rows
 
 OPEN_HOLDS_RETURN = 5
 """Retry-After in seconds, if a limit is reached only because of open holds."""
@@ -31,9 +31,23 @@ class Funds(NamedTuple):
     budget: BudgetRow
 
 
-def read(account_id: str, workspace_id: str, agent_id: str) -> Funds:
-    """Return the funds of a bot. Missing rows are returned empty."""
-    return _read(account_id, workspace_id, agent_id)
+def keys(account_id: str, workspace_id: str, agent_id: str) -> list[Key]:
+    """Return the keys of a bot's funds, to read them with other rows."""
+    return [ledger.wallet_key(account_id), budgets.budget_key(workspace_id, agent_id)]
+
+
+def read(account_id: str, workspace_id: str, agent_id: str, rows: Rows | None = None) -> Funds:
+    """Return the funds of a bot, from ``rows`` if given. Missing rows are returned empty."""
+    wallet_key, budget_key = wanted = keys(account_id, workspace_id, agent_id)
+    wallet = WalletRow(wallet_key.pk, wallet_key.sk)
+    budget = BudgetRow(budget_key.pk, budget_key.sk)
+    for row in (rows or Rows()).fetch(wanted):
+        match row:
+            case WalletRow():
+                wallet = row
+            case BudgetRow():
+                budget = row
+    return Funds(wallet, budget)
 
 
 def read_with_open_hold(hold: Hold) -> Funds:
@@ -42,24 +56,13 @@ def read_with_open_hold(hold: Hold) -> Funds:
     Raises:
         HoldClosedError: the hold has been closed.
     """
-    hold_key = ledger.hold_key(hold.account_id, hold.request_id)
-    return _read(hold.account_id, hold.workspace_id, hold.agent_id, hold_key)
-
-
-def _read(account_id: str, workspace_id: str, agent_id: str, *hold_key: Key) -> Funds:
-    wallet_key = ledger.wallet_key(account_id)
-    budget_key = budgets.budget_key(workspace_id, agent_id)
-    wallet = WalletRow(wallet_key.pk, wallet_key.sk)
-    budget = BudgetRow(budget_key.pk, budget_key.sk)
-    for row in fetch([wallet_key, budget_key, *hold_key]):
-        match row:
-            case WalletRow():
-                wallet = row
-            case BudgetRow():
-                budget = row
-            case HoldRow() if row.state != ledger.OPEN:
-                raise HoldClosedError
-    return Funds(wallet, budget)
+    funds = (hold.account_id, hold.workspace_id, hold.agent_id)
+    hold_key, rows = ledger.hold_key(hold.account_id, hold.request_id), Rows()
+    rows.read([*keys(*funds), hold_key])
+    row = rows.find(HoldRow, hold_key)
+    if row is not None and row.state != ledger.OPEN:
+        raise HoldClosedError
+    return read(*funds, rows)
 
 
 def priced(hold: Hold, zone: str, early: Funds | None = None) -> tuple[Hold, Funds]:

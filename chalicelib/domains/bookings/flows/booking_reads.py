@@ -15,6 +15,7 @@ from chalicelib.domains.bookings.rules import slots
 from chalicelib.domains.bookings.store import calendar_days, resources, time_off
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.bookings.store.time_off import TimeOff
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
@@ -34,12 +35,10 @@ class BookingReads:
         self._time_off: dict[Span, list[TimeOff]] = {}
 
     def read_service(self, service_id: str, keys: Iterable[Key] = ()) -> ServiceRow | None:
-        """Return a service, read in one wave with the workspace, the lock and other rows."""
-        key = SERVICES.key(self.workspace_id, service_id)
-        with deadline.side_by_side() as start:
-            workspace = start(lambda: calendars.workspace_of(self._unit))
-            self.rows.read([key, time_off.lock_key(self.workspace_id), *keys])
-            workspace.result()
+        """Return a service, read in one request with the workspace, the lock and other rows."""
+        key, tenant = SERVICES.key(self.workspace_id, service_id), self.workspace_id
+        self.rows.read([key, workspaces.key(tenant), time_off.lock_key(tenant), *keys])
+        calendars.workspace_of(self._unit, self.rows)
         return self.rows.find(ServiceRow, key)
 
     def read_ahead(

@@ -51,9 +51,12 @@ PERMANENT_REASONS = frozenset(
 """Reasons that also hold for any later range."""
 
 
-def workspace_of(unit: UnitOfWork) -> WorkspaceRow:
-    """Return the workspace of a unit. It is read once, even if the unit runs again."""
-    return unit.run_side_effect_once("workspace", lambda: workspaces.get(unit.workspace_id))
+def workspace_of(unit: UnitOfWork, rows: Rows | None = None) -> WorkspaceRow:
+    """Return the workspace of a unit, the same for each run of the unit.
+
+    It is taken from ``rows`` if they are given.
+    """
+    return unit.run_side_effect_once("workspace", lambda: workspaces.get(unit.workspace_id, rows))
 
 
 def service_of(workspace_id: str, booking: BookingRow, rows: Rows | None = None) -> ServiceRow:

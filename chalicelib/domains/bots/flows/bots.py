@@ -1,11 +1,9 @@
 """Find a bot that can answer visitors."""
 
-from functools import partial
-
-from chalicelib.core import deadline
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.engine.reading import Rows
 
 
 def active_bot(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRow]:
@@ -26,19 +24,21 @@ def switched_on(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRo
     Raises:
         NotFoundError: there is no such bot, or it is switched off.
     """
-    with deadline.side_by_side() as start:
-        workspace = start(partial(workspaces.get, workspace_id))
-        agent = AGENTS.found_for_visitor(AGENTS.find(workspace_id, agent_id))
-        if not agent.is_active:
-            raise AGENTS.unavailable()
-        return agent, workspace.result()
+    rows, key = Rows(), AGENTS.key(workspace_id, agent_id)
+    rows.read([key, workspaces.key(workspace_id)])
+    agent = AGENTS.found_for_visitor(rows.find(AgentRow, key))
+    if not agent.is_active:
+        raise AGENTS.unavailable()
+    return agent, workspaces.get(workspace_id, rows)
 
 
-def require_active_owner(workspace: WorkspaceRow) -> None:
+def require_active_owner(workspace: WorkspaceRow, rows: Rows | None = None) -> None:
     """Require that the owner of a bot's workspace is not disabled.
+
+    The account is taken from ``rows`` if they are given.
 
     Raises:
         NotFoundError: the owner is disabled. The error is that of a missing bot.
     """
-    if accounts.is_disabled(workspace.owner_id):
+    if accounts.is_disabled(workspace.owner_id, rows):
         raise AGENTS.unavailable()

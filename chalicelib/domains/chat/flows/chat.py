@@ -18,6 +18,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.domains.billing.flows import funds
+from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
@@ -30,7 +31,9 @@ from chalicelib.domains.chat.flows.chat_storage import Bot, CheckedMessage, find
 from chalicelib.domains.chat.store import chat_sessions, open_streams
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.open_streams import OpenStreamsRow
+from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import limits
+from chalicelib.engine.reading import Rows
 from chalicelib.lib import tokens
 
 MESSAGES = Limit("chat", "messages a minute to a bot", 60, timedelta(minutes=1))
@@ -123,10 +126,11 @@ class _Message:
         The checks run side by side with the reads of what follows. Before a failure is raised, all
         of them have ended, so that the caller can undo their marks.
         """
-        agent, workspace = self.bot
+        agent = self.bot.agent
         visitor, request_id = self.caller.visitor, self.caller.request_id
         with deadline.side_by_side() as start:
-            checks: list[Future[Any]] = [start(partial(bots.require_active_owner, workspace))]
+            paying = start(self._read_funds)
+            checks: list[Future[Any]] = [paying]
             if streams is not None:
                 checks += [
                     start(partial(limits.take, MESSAGES_OF_BOT, agent.id)),
@@ -136,7 +140,6 @@ class _Message:
             replay = start(partial(self._find_replay, key))
             prompt = start(self._prompt)
             dialog = start(lambda: find_dialog(self.bot, self.session.result()))
-            money = start(partial(funds.read, workspace.owner_id, workspace.id, agent.id))
             for check in (*checks, key, self.session):
                 check.result()
             found = replay.result()
@@ -149,12 +152,24 @@ class _Message:
                 session=self.session.result(),
                 dialog=dialog.result(),
                 prompt=prompt.result(),
-                funds=money.result(),
+                funds=paying.result(),
                 idempotency_record=self.idempotency_record,
                 is_anonymous=self._is_anonymous,
                 began=self.began,
             )
         return checked.store()
+
+    def _read_funds(self) -> Funds:
+        """Return the funds of the bot, read with the account of its owner.
+
+        Raises:
+            NotFoundError: the owner is disabled.
+        """
+        agent, workspace = self.bot
+        rows, place = Rows(), (workspace.owner_id, workspace.id, agent.id)
+        rows.read([accounts.key(workspace.owner_id), *funds.keys(*place)])
+        bots.require_active_owner(workspace, rows)
+        return funds.read(*place, rows)
 
     def _check_key(self) -> None:
         """Require a valid key if the bot is private.

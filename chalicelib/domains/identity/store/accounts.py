@@ -7,7 +7,7 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAt
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.engine.claims import ClaimRow, claim, name_hash
-from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import IdentityRow
 
 EMAIL_CLAIM = "email"
@@ -59,9 +59,12 @@ def get(account_id: str) -> AccountRow:
     return account
 
 
-def is_disabled(account_id: str) -> bool:
-    """Return whether an account is disabled."""
-    account = AccountRow.find(f"ACCOUNT#{account_id}", SORT_KEY)
+def is_disabled(account_id: str, rows: Rows | None = None) -> bool:
+    """Return whether an account is disabled. It is taken from ``rows`` if they are given."""
+    if rows is None:
+        account = AccountRow.find(f"ACCOUNT#{account_id}", SORT_KEY)
+    else:
+        account = rows.find(AccountRow, key(account_id))
     return account is not None and account.disabled_at is not None
 
 

@@ -9,7 +9,7 @@ from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.connection import reaching
-from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import IdentityRow
 
 SLUG_CLAIM = "workspace-slug"
@@ -93,13 +93,21 @@ def _memberships(account_id: str) -> str:
     return f"ACCOUNT#{account_id}#WORKSPACES"
 
 
-def get(workspace_id: str) -> WorkspaceRow:
-    """Return a workspace by id.
+def key(workspace_id: str) -> Key:
+    """Return a workspace's key, to read the workspace with other rows."""
+    return Key(WorkspaceRow, f"WORKSPACE#{workspace_id}", SORT_KEY)
+
+
+def get(workspace_id: str, rows: Rows | None = None) -> WorkspaceRow:
+    """Return a workspace by id, from ``rows`` if they are given.
 
     Raises:
         NotFoundError: the workspace does not exist.
     """
-    workspace = WorkspaceRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY)
+    if rows is None:
+        workspace = WorkspaceRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY)
+    else:
+        workspace = rows.find(WorkspaceRow, key(workspace_id))
     if workspace is None:
         msg = f'No workspace has the id "{workspace_id}".'
         raise NotFoundError(msg)

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from chalicelib.core.errors import ConflictError, UnavailableError
-from chalicelib.domains.billing.flows import charging, funds
+from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.rules.spending import DailyLimitError, SpendingError, Window
 from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.engine import reading
 from chalicelib.engine.connection import connection
 from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork
@@ -246,7 +247,7 @@ def test_a_hold_and_a_wallet_read_at_different_times_are_read_again(
 ) -> None:
     """They are read in one request, but not as one snapshot (DynamoDB, BatchGetItem)."""
     top_up(1000)
-    hold, fetch = reserve(), funds.fetch
+    hold, fetch = reserve(), reading.fetch
     torn: list[Any] = []
 
     def fetch_torn(keys: Any) -> Any:
@@ -256,7 +257,7 @@ def test_a_hold_and_a_wallet_read_at_different_times_are_read_again(
         charging.settle(hold, TokenUsage(10, 30), note("first"))
         return [*fetch(keys)[:2], *torn]
 
-    monkeypatch.setattr(funds, "fetch", fetch_torn)
+    monkeypatch.setattr(reading, "fetch", fetch_torn)
     assert charging.settle(hold, TokenUsage(10, 90), note("second")).cost == 40
     assert (money(), noted("second")) == ((960, 0), False)
     books.audit("acc", "ws", "bot")
