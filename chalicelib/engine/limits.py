@@ -20,6 +20,7 @@ from chalicelib.core.errors import RateLimitedError, UnavailableError
 from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.settings import settings
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork
 
@@ -72,13 +73,23 @@ def take_each(limits: Sequence[Limit], subject: str) -> None:
         counted[failed[0]].result()
 
 
-def stage(unit: UnitOfWork, limit: Limit, subject: str) -> None:
+def key(limit: Limit, subject: str) -> Key:
+    """Return the key of a subject's counter, to read it ahead for ``stage``."""
+    row = _Window.of(limit, subject).row
+    return Key(RateLimitRow, row.pk, row.sk)
+
+
+def stage(unit: UnitOfWork, limit: Limit, subject: str, rows: Rows | None = None) -> None:
     """Stage one more unit for a subject, in the transaction of the limited change.
 
     A unit of work that does not commit takes nothing. At commit, ``RateLimitedError`` is raised if
-    the limit is reached.
+    the limit is reached. With ``rows``, it is raised at once if the limit was reached when they
+    were read: a refused transaction costs as much as one that is carried out.
     """
     window = _Window.of(limit, subject)
+    counted = rows and rows.find(RateLimitRow, key(limit, subject))
+    if counted and counted.used >= window.max_requests:
+        raise window.refusal
     unit.update(window.row, window.taking(1), window.has_room(1), on_conflict=window.refusal)
 
 

@@ -66,7 +66,7 @@ FUNCTIONS: Mapping[str, Access] = {
             "identity": _EVERY,
             "content": _EVERY,
             "conversations": ("GetItem", "PutItem", "Query", "UpdateItem"),
-            "control": ("DeleteItem", "GetItem", "PutItem", "UpdateItem"),
+            "control": ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
             # Balance, entries and limits. This function charges nothing.
             "ledger": ("GetItem", "Query", "UpdateItem"),
             "audit": ("PutItem", "Query"),

@@ -1,16 +1,21 @@
 """Concurrent visitors: one client per person, every lead stored, counters exact."""
 
 from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from chalicelib.core import clock
+from chalicelib.core import clock, plans
+from chalicelib.core.errors import RateLimitedError
 from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.leads.operations import submission
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LEADS
-from chalicelib.engine import metrics
+from chalicelib.engine import limits, metrics
 from chalicelib.engine.listing import counters
 from tests.conftest import Api, Owner, as_operator, run_concurrently
 from tests.factories.examples import FORM, submit
@@ -70,6 +75,28 @@ def test_thirty_concurrent_submissions_with_the_same_values_make_one_lead(
     assert api.get("/api/forms/collection-list")["total"] == 1
     assert api.get("/api/clients/list")["clients"][0]["leadsCount"] == 1
     assert today(owner).totals == {"created": 1, "new": 1, "clients": 1}
+
+
+def test_concurrent_submissions_beyond_a_daily_cap_are_refused_and_count_nowhere(
+    api: Api, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "settings", lambda: SimpleNamespace(rate_limit_scale=1))
+    cap = submission.FORM_SUBMISSIONS_PER_DAY
+    monkeypatch.setattr(submission, "FORM_SUBMISSIONS_PER_DAY", replace(cap, max_requests=5))
+
+    def act(number: int) -> str | None:
+        with suppress(RateLimitedError):
+            return submit(form, name=f"Ada {number}")
+        return None
+
+    stored = [each for each in run_concurrently(12, act) if each is not None]
+    assert len(stored) == 5
+    assert api.get("/api/forms/collection-list")["total"] == 5
+    monkeypatch.setattr(submission, "FORM_SUBMISSIONS_PER_DAY", cap)
+    monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 6)
+    later = [submit(form, name=name) for name in ("Bob", "Eve")]
+    found = [api.get(f"/api/forms/collection/{each}")["lead"]["overQuota"] for each in later]
+    assert found == [False, True]
 
 
 def test_concurrent_leads_with_an_email_and_a_phone_do_not_duplicate_a_client(

@@ -399,6 +399,17 @@ class TestLimits:
         with pytest.raises(RateLimitedError):
             submit(form, "visitor", name="Zoe")
 
+    def test_a_repeated_or_refused_submission_uses_nothing_of_the_leads_that_the_plan_includes(
+        self, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 2)
+        first = submit(form, "visitor", name="Ada")
+        assert submit(form, "visitor", name="Ada") == first
+        with pytest.raises(ValidationError):
+            submit(form, email="Ada")
+        ids = [submit(form, name=name) for name in ("Bob", "Eve")]
+        assert [lead(api, each)["overQuota"] for each in ids] == [False, True]
+
     def test_leads_beyond_the_plan_are_stored_marked_and_counted(
         self, api: Api, form: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:

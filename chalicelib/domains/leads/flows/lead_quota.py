@@ -13,28 +13,21 @@ from chalicelib.engine.unit import UnitOfWork
 def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
     """Count a new lead, once per unit of work. Return whether the plan does not include it.
 
-    Raises:
-        UnavailableError: the database cannot be reached.
-    """
-    return unit.run_side_effect_once("leads", lambda: take(workspace))
-
-
-def take(workspace: WorkspaceRow) -> bool:
-    """Count a new lead. Return whether the plan does not include it, so that it was not counted.
+    Such a lead is not counted. If the unit fails, or undoes its effects, the lead is uncounted.
 
     Raises:
         UnavailableError: the database cannot be reached.
     """
-    try:
-        limits.take(_quota(workspace), workspace.id)
-    except RateLimitedError:
-        return True
-    return False
 
+    def count() -> bool:
+        try:
+            limits.take(_quota(workspace), workspace.id)
+        except RateLimitedError:
+            return True
+        unit.on_failure(lambda: limits.give_back(_quota(workspace), workspace.id))
+        return False
 
-def give_back(workspace: WorkspaceRow) -> None:
-    """Subtract a lead that was counted and then refused."""
-    limits.give_back(_quota(workspace), workspace.id)
+    return unit.run_side_effect_once("leads", count)
 
 
 def _quota(workspace: WorkspaceRow) -> Limit:

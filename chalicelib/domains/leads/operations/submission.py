@@ -1,8 +1,9 @@
 """Accept a form that a visitor submits. One unit of work stores and counts the lead and client."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from pydantic import Field
@@ -149,17 +150,20 @@ def submit_form(ctx: Context, args: FormSubmission) -> SubmissionResult:
 
     If a visitor submits the same values again within ten minutes, the first lead is returned.
     """
-    with deadline.side_by_side() as start:
-        found = start(lambda: workspaces.get(ctx.workspace_id))
-        form = FORMS.found_for_visitor(FORMS.find(ctx.workspace_id, args.id))
-        workspace = found.result()
-    submitted = _read_submission(ctx, form, workspace, args.values)
-    site = _open_site(ctx.workspace_id, form, submitted.rows)
+    rows, key = Rows(), FORMS.key(ctx.workspace_id, args.id)
+    rows.read([key, workspaces.key(ctx.workspace_id)])
+    form = FORMS.found_for_visitor(rows.find(FormRow, key))
+    workspace = workspaces.get(ctx.workspace_id, rows)
+    submitted = _read_submission(ctx, form, workspace, args.values, rows)
+    site = _open_site(ctx.workspace_id, form, rows)
     if submitted.errors:
         raise form_fields.rejection(form.specs, submitted.errors, form.language)
-    earlier = leads.submission(_submission_key(ctx, form, submitted.data), submitted.rows)
+    earlier = leads.submission(_submission_key(ctx, form, submitted.data), rows)
     if earlier.lead_id is not None:
+        ctx.unit.undo()  # It has been counted as a new lead.
         return _submission_result(form, earlier.lead_id)
+    for limit, subject in _daily_limits(ctx, form):
+        limits.stage(ctx.unit, limit, subject, rows)
     lead = _new_lead(ctx, form, site, workspace, submitted, args)
     earlier.lead_id, earlier.expires = lead.id, clock.now() + DEDUPLICATION_PERIOD
     ctx.unit.save(earlier)
@@ -178,27 +182,35 @@ class _Submitted(NamedTuple):
     errors: list[FieldError]
     rows: Rows
     """What was read for it."""
+    over_quota: Callable[[], bool]
+    """Waits for the quota. Returns whether the lead is beyond the number that the plan includes."""
 
 
 def _read_submission(
-    ctx: Context, form: FormRow, workspace: WorkspaceRow, values: Mapping[str, Any]
+    ctx: Context, form: FormRow, workspace: WorkspaceRow, values: Mapping[str, Any], rows: Rows
 ) -> _Submitted:
     """Clean the values, with the products of an order, and read what depends on them.
 
     If a value is wrong, only the site is read: a closed one is the first reason to refuse.
+    Otherwise the lead is counted at the same time; a failure of the unit undoes this.
     """
-    rows, workspace_id = Rows(), ctx.workspace_id
+    workspace_id = ctx.workspace_id
     data, errors = form_fields.validate(form.specs, values, form.language)
     contact = contacts.contact_of(*form_fields.contact(form.specs, data), workspace.country)
     items, cart_errors = cart.read(workspace_id, values.get(CART), form.language)
     data |= {CART: items} if items else {}
     errors = [*errors, *cart_errors]
     keys = [SITES.key(workspace_id, form.project_id)] if form.project_id else []
-    if not errors:
-        keys += contacts.holder_keys(workspace_id, contact)
-        keys.append(_submission_key(ctx, form, data))
-    rows.read(keys)
-    return _Submitted(data, contact, errors, rows)
+    if errors:
+        rows.read(keys)
+        return _Submitted(data, contact, errors, rows, lambda: False)
+    keys += contacts.holder_keys(workspace_id, contact)
+    keys.append(_submission_key(ctx, form, data))
+    keys += [limits.key(limit, subject) for limit, subject in _daily_limits(ctx, form)]
+    with deadline.side_by_side() as start:
+        over_quota = start(partial(lead_quota.is_over_quota, ctx.unit, workspace))
+        rows.read(keys)
+    return _Submitted(data, contact, errors, rows, over_quota.result)
 
 
 def _submission_key(ctx: Context, form: FormRow, data: dict[str, Any]) -> Key:
@@ -209,34 +221,13 @@ def _submission_key(ctx: Context, form: FormRow, data: dict[str, Any]) -> Key:
     return leads.submission_key(ctx.workspace_id, digest)
 
 
-def _take_limits(ctx: Context, form: FormRow, workspace: WorkspaceRow) -> bool:
-    """Count a submission for its visitor, its form and the plan, side by side and once per unit.
+def _daily_limits(ctx: Context, form: FormRow) -> list[tuple[Limit, str]]:
+    """Return the limits that count a submission in the transaction of its lead, with the subjects.
 
-    Return whether the lead is beyond the number that the plan includes. A submission that a limit
-    refuses counts nowhere.
-
-    Raises:
-        RateLimitedError: the visitor or the form has reached its limit for today.
+    A submission that is refused therefore counts nowhere.
     """
     visitor = f"{ctx.principal.rate_limit_key}#{ctx.workspace_id}"
-
-    def take() -> bool:
-        with deadline.side_by_side() as start:
-            by_visitor = start(lambda: limits.take(VISITOR_SUBMISSIONS_PER_DAY, visitor))
-            of_form = start(lambda: limits.take(FORM_SUBMISSIONS_PER_DAY, form.id))
-            over_quota = start(lambda: lead_quota.take(workspace))
-        if by_visitor.exception() or of_form.exception():
-            if not by_visitor.exception():
-                limits.give_back(VISITOR_SUBMISSIONS_PER_DAY, visitor)
-            if not of_form.exception():
-                limits.give_back(FORM_SUBMISSIONS_PER_DAY, form.id)
-            if over_quota.exception() is None and not over_quota.result():
-                lead_quota.give_back(workspace)
-        by_visitor.result()
-        of_form.result()
-        return over_quota.result()
-
-    return ctx.unit.run_side_effect_once("limits", take)
+    return [(VISITOR_SUBMISSIONS_PER_DAY, visitor), (FORM_SUBMISSIONS_PER_DAY, form.id)]
 
 
 def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
@@ -247,10 +238,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
     submitted: _Submitted,
     args: FormSubmission,
 ) -> LeadRow:
-    """Count a submission. Stage its lead with its client, and count it in the statistics."""
-    with deadline.side_by_side() as start:
-        page_id = start(lambda: site and _page_id(ctx, site, args.page))
-        over_quota = _take_limits(ctx, form, workspace)
+    """Stage the lead of a submission with its client, and count it in the statistics."""
     now, data, contact = clock.now(), submitted.data, submitted.contact
     match = contacts.match(ctx.workspace_id, contact, rows=submitted.rows)
     if match is not None:
@@ -263,11 +251,11 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
         status="new",
         form_id=form.id,
         project_id=form.project_id,
-        page_id=page_id.result(),
+        page_id=_page_id(ctx, site, args.page) if site else None,
         client_id=match.client.id if match else None,
         **contact._asdict(),
         is_order=True if CART in data else None,
-        over_quota=over_quota or None,
+        over_quota=submitted.over_quota() or None,
         source=source,
         source_name=source["name"],
         named_contacts=named_contacts.added(
