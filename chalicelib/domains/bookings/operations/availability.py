@@ -180,9 +180,12 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
     before = RESOURCES.require(ctx.workspace_id, args.resource_id)
     timezone = args.timezone or before.timezone
     warn_of_zone(ctx, before, timezone)
+    unused = [before]  # The first attempt writes what was read before, or conflicts.
 
     def stage(unit: UnitOfWork) -> bytes:
-        resource = RESOURCES.require(unit.workspace_id, args.resource_id)
+        resource = (
+            unused.pop() if unused else RESOURCES.require(unit.workspace_id, args.resource_id)
+        )
         resource.timezone = timezone
         row = resources.save_schedule(unit, resource, hours)
         return Availability.of(resource, row).model_dump_json(by_alias=True).encode()
