@@ -1,0 +1,237 @@
+"""Requests to the database of eight calls, counted by a proxy between the service and the database.
+
+The service is that of ``make dev`` in its own process, with its demo. The proxy knows nothing of
+it, so its counts check those of ``dynamodb_usage``.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import date, timedelta
+from http.client import HTTPConnection, HTTPResponse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socket import create_server
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from infra.bench.dynamodb_usage import DatabaseUsage, Request
+from infra.local import dynamodb
+from infra.local.data_dir import DataDir
+
+ROOT = Path(__file__).parents[2]
+HOST = "127.0.0.1"
+LATENCY = 0.05
+"""Seconds by which the proxy delays answers, so that requests sent side by side overlap."""
+STOP_SECONDS = 60
+READY = "Ctrl-C stops"
+"""The end of the banner of ``make dev``."""
+WORKAROUND = b'"BARRIER"'
+"""A key that ``make dev`` reads after each transaction (``infra.local.workarounds``)."""
+TITLE = [
+    "### Counted by a proxy",
+    "",
+    "The same for eight calls to the service of `make dev` with its demo, counted by a proxy",
+    "between it and DynamoDB Local. Each call was made before. Its answers are delayed, and",
+    "requests that overlap in time are one wave. The chat looks up the catalogue, which takes four",
+    "requests and one wave.",
+    "",
+    "| call | requests | waves |",
+    "|---|---:|---:|",
+]
+
+
+class Call(NamedTuple):
+    """A call of the service, as a caller sends it."""
+
+    method: str
+    path: str
+    body: dict[str, Any] | None = None
+
+
+class CountingProxy:
+    """A proxy on loopback that records when each request to the database began and ended."""
+
+    def __init__(self, endpoint: str) -> None:
+        """Listen on a free port, and forward to the endpoint."""
+        self.usage = DatabaseUsage()
+        proxy, host = self, urlsplit(endpoint).netloc
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                began = time.monotonic()
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                with closing(HTTPConnection(host)) as database:
+                    database.request("POST", self.path, body, dict(self.headers))
+                    answer = database.getresponse()
+                    content = answer.read()
+                time.sleep(LATENCY if proxy.delays else 0)
+                if WORKAROUND not in body:
+                    operation = self.headers["X-Amz-Target"].partition(".")[2]
+                    proxy.usage.requests.append(Request(operation, began, time.monotonic()))
+                self.send_response_only(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() not in {"content-length", "transfer-encoding", "connection"}:
+                        self.send_header(name, value)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+        self.delays = False
+        self._server = ThreadingHTTPServer((HOST, 0), Handler)
+        self._server.daemon_threads = True
+        self.endpoint = f"http://{HOST}:{self._server.server_address[1]}"
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Serve during the block."""
+        thread = Thread(target=self._server.serve_forever)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._server.shutdown()
+            thread.join()
+            self._server.server_close()
+
+    @contextmanager
+    def counting(self) -> Iterator[DatabaseUsage]:
+        """Delay and count the requests during the block."""
+        self.usage, self.delays = DatabaseUsage(), True
+        try:
+            yield self.usage
+        finally:
+            self.delays = False
+
+
+class Service(NamedTuple):
+    """A running service with a demo, and a key to its workspace."""
+
+    port: int
+    key: str
+
+    def get(self, path: str) -> dict[str, Any]:
+        """Return the data of an answer."""
+        data: dict[str, Any] = json.loads(self.send(Call("GET", path)).read())["data"]
+        return data
+
+    def send(self, call: Call) -> HTTPResponse:
+        """Send a call, which must succeed, and return its answer, which may not be complete."""
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
+        connection = HTTPConnection(HOST, self.port)
+        body = None if call.body is None else json.dumps(call.body)
+        connection.request(call.method, call.path, body, headers)
+        answer = connection.getresponse()
+        if answer.status != 200:  # noqa: PLR2004  OK
+            raise RuntimeError(answer.read().decode())
+        return answer
+
+
+def table() -> str:
+    """Measure the eight calls, and return them as a table."""
+    database = dynamodb.start(None, in_memory=True)
+    try:
+        proxy = CountingProxy(database.endpoint)
+        with proxy.running(), _service(proxy.endpoint) as service:
+            return "\n".join([*TITLE, *_rows(proxy, service), ""])
+    finally:
+        database.stop()
+
+
+@contextmanager
+def _service(endpoint: str) -> Iterator[Service]:
+    """Run ``make dev`` on a database with a demo of its own."""
+    with create_server((HOST, 0)) as probe:
+        port: int = probe.getsockname()[1]
+    with TemporaryDirectory() as folder, Path(folder, "output").open("w+") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "infra", "dev"],
+            cwd=ROOT,
+            env={
+                **{name: value for name, value in os.environ.items() if name != "MAKELEVEL"},
+                "PORT": str(port),
+                "DATA_DIR": folder,
+                "DYNAMODB_ENDPOINT": endpoint,
+                "RATE_LIMIT_SCALE": "1000",
+                "DEMO_WORD_SECONDS": "0.0001",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+        try:
+            while READY not in (said := Path(output.name).read_text()):
+                if process.poll() is not None:
+                    raise RuntimeError(said)
+                time.sleep(0.1)
+            yield Service(port, DataDir(Path(folder)).demo["key"])
+        finally:
+            process.terminate()
+            process.wait(STOP_SECONDS)
+
+
+def _rows(proxy: CountingProxy, service: Service) -> Iterator[str]:
+    """Yield a row for each call. The fewest requests count: jobs that run meanwhile add theirs."""
+    for name, calls in _calls(service).items():
+        service.send(calls[0]).read()
+        requests, waves, to_start = min(_count(proxy, service, call) for call in calls[1:])
+        yield f"| {name} | {requests} | {waves}{to_start and f', {to_start} until `start`'} |"
+
+
+def _count(proxy: CountingProxy, service: Service, call: Call) -> tuple[int, int, str]:
+    """Return the requests and waves of a call, and the waves until its stream starts, if any."""
+    with proxy.counting() as usage:
+        answer = service.send(call)
+        is_stream = answer.readline().startswith(b"data:")
+        to_start = DatabaseUsage(usage.requests.copy()).waves
+        answer.read()
+    return usage.round_trips, usage.waves, str(to_start) if is_stream else ""
+
+
+def _calls(service: Service) -> dict[str, list[Call]]:
+    """Return the calls by name. The first of each is not counted."""
+
+    def first(path: str, name: str) -> str:
+        found: str = service.get(path)[name][0]["id"]
+        return found
+
+    product = first("/api/products/list", "products")
+    form, agent = first("/api/forms/list", "forms"), first("/api/agents/list", "agents")
+    service_id = first("/api/services/list", "services")
+    day = date.today() + timedelta(days=3)  # noqa: DTZ011  any zone
+    slots = service.get(
+        f"/api/bookings/slots?serviceId={service_id}&from={day}&to={day + timedelta(days=20)}"
+    )["slots"]
+    starts = iter({slot["startAt"][:10]: slot["startAt"] for slot in slots}.values())
+
+    def booking(name: str = "grace") -> dict[str, Any]:
+        client = {"name": name, "email": f"{name}@example.com"}
+        return {"serviceId": service_id, "startAt": next(starts), "client": client}
+
+    def each(path: str, *bodies: dict[str, Any]) -> list[Call]:
+        return [Call("POST", path, body) for body in bodies]
+
+    return {
+        "read by id": [Call("GET", f"/api/products/{product}")] * 3,
+        "list": [Call("GET", "/api/products/list?sort=price")] * 3,
+        "create": each("/api/products/create", *[{"name": "Rye", "price": 9900}] * 3),
+        "update": each("/api/products/update", *({"id": product, "price": p} for p in (1, 2, 3))),
+        "booking by key": each("/api/bookings/create", *map(booking, ("ada", "bob", "eve"))),
+        "public booking": each("/api/public/bookings", booking(), booking(), booking()),
+        "form submission": each(
+            f"/api/public/forms/{form}/submit",
+            *({"name": n, "phone": "84951234567", "consent": True} for n in ("Ada", "Bob", "Eve")),
+        ),
+        "whole chat, new dialog": each(
+            "/api/agents/public/chat-stream",
+            *[{"agentId": agent, "message": "How much is rye bread?"}] * 3,
+        ),
+    }
