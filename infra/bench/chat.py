@@ -1,7 +1,8 @@
 """Latency that the chat adds to a model: before the stream begins, and for each piece of an answer.
 
-The requests go over HTTP to the development server in this process, with DynamoDB Local in another.
-Client, server and database therefore share the machine.
+The requests go over HTTP to the development server in this process, with DynamoDB Local in another,
+in memory. Client, server and database therefore share the machine, so the fastest chat says more
+about the service than the median does.
 """
 
 import http.client
@@ -28,10 +29,10 @@ from infra.bench.dynamodb_usage import metering
 
 WORKSPACE = "bench-chat"
 WARM_UP = 5
-CHATS = 40
+CHATS = 100
 PIECES = 200
 PIECE_SECONDS = 0.005
-TARGETS = (50.0, 2.0)
+TARGETS = (25.0, 2.0)
 """Target milliseconds to the first event, and for each piece."""
 
 
@@ -61,7 +62,7 @@ class PacedModel:
 def section() -> str:
     """Measure and return this section of the page."""
     logging.getLogger("chalicelib").setLevel(logging.WARNING)
-    with database.seeded({}):
+    with database.seeded({}, in_memory=True):
         agent_id = _bot()
         with _server() as port:
             new, continued, trips = _starts(port, agent_id)
@@ -70,7 +71,7 @@ def section() -> str:
 ## Chat, over HTTP from `make dev` on DynamoDB Local
 
 Time from a request to its `start` event, in {CHATS} warm chats with the demo model: new dialogs \
-{_spread(new)}, continued dialogs {_spread(continued)} (target: {TARGETS[0]:.0f} ms). A new dialog \
+{_spread(new)}; continued dialogs {_spread(continued)} (target: {TARGETS[0]:.0f} ms). A new dialog \
 takes {trips} requests to the database before the model is called.
 
 Time from a piece that the model yields to its arrival at the client, for {PIECES} pieces \
@@ -81,7 +82,10 @@ Time from a piece that the model yields to its arrival at the client, for {PIECE
 
 def _spread(values: list[float]) -> str:
     worst = quantiles(values, n=20)[-1]
-    return f"{median(values):.1f} ms, {worst:.1f} ms at the 95th percentile"
+    return (
+        f"{min(values):.1f} ms at least, {median(values):.1f} ms in the median, "
+        f"{worst:.1f} ms at the 95th percentile"
+    )
 
 
 def _bot() -> str:

@@ -43,7 +43,7 @@ def seeded(
         os.environ.update(LOCAL_AWS | {ENDPOINT: database.endpoint, "RATE_LIMIT_SCALE": "1000"})
         settings.cache_clear()
         tables.ensure_tables()
-        workarounds.apply()
+        workarounds.apply(in_memory=in_memory)
         for noun, counts in record_counts.items():
             for count in counts:
                 _seed(noun, count)

@@ -9,8 +9,11 @@ PAGE_ROWS = 500
 """Largest number of rows in a page of a Query."""
 
 
-def apply() -> None:
-    """Register the workarounds for this process. Call it after the endpoint is set."""
+def apply(*, in_memory: bool = False) -> None:
+    """Register the workarounds for this process. Call it after the endpoint is set.
+
+    A database in memory has no disk to wait for.
+    """
     client = connection().client
     events = client.meta.events
     control = ControlRow.Meta.table_name
@@ -33,5 +36,6 @@ def apply() -> None:
         """
         params.setdefault("Limit", PAGE_ROWS)
 
-    events.register("after-call.dynamodb.TransactWriteItems", wait_for_commit)
+    if not in_memory:
+        events.register("after-call.dynamodb.TransactWriteItems", wait_for_commit)
     events.register("provide-client-params.dynamodb.Query", limit_page_rows)
