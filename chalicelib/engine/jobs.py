@@ -16,6 +16,7 @@ import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 from time import monotonic
 from typing import Any, Self, TypeVar
 from uuid import uuid4
@@ -162,17 +163,20 @@ def attempt(job: JobRow, work: Work) -> bool:
     return True
 
 
-def run(handlers: Mapping[str, Work], stop: Callable[[], bool] = lambda: False) -> dict[str, int]:
+def run(
+    handlers: Mapping[str, Work], stop: Callable[[], bool] = lambda: False, *, threads: int = 1
+) -> dict[str, int]:
     """Run jobs that are due until ``stop`` returns True. Returns the number finished by kind.
 
-    Runs may overlap. The next job is of the kind that has taken the least time so far, so neither a
-    long backlog nor a slow kind delays the other kinds. The jobs of a kind run shard by shard, from
-    a random one, and the oldest of a shard first.
+    Runs may overlap, and up to ``threads`` jobs of a run are done at the same time. The next job is
+    of the kind with the fewest jobs being done and, among these, of the kind that has taken the
+    least time so far. So neither a long backlog nor a slow kind delays the other kinds. The jobs of
+    a kind run shard by shard, from a random one, and the oldest of a shard first.
     """
-    finished, spent = dict.fromkeys(handlers, 0), defaultdict[str, float](float)
-    while not stop() and _round(handlers, stop, finished, spent):
+    runner = _Runner(handlers, stop)
+    while not stop() and runner.round(threads):
         pass
-    return finished
+    return runner.finished
 
 
 def oldest_due() -> datetime | None:
@@ -199,44 +203,78 @@ def _of_every_shard(read: Callable[[int], T]) -> list[T]:
     return deadline.map_in_threads(read, shards, SHARDS)
 
 
-def _round(
-    handlers: Mapping[str, Work],
-    stop: Callable[[], bool],
-    finished: dict[str, int],
-    spent: defaultdict[str, float],
-) -> bool:
-    """Run some of the jobs that are due. Returns whether there may be more."""
-    queues: defaultdict[str, deque[JobRow]] = defaultdict(deque)
-    lost = Counter[str]()  # leases in a row, by shard
-    jobs, more = _due(clock.now())
-    for job in jobs:
-        queues[job.kind].append(job)
-    end, progress = monotonic() + ROUND_SECONDS, False
-    while queues and not stop():
-        if monotonic() >= end:
-            more = True
-            break
-        kind = min(queues, key=lambda kind: spent[kind])
-        job = queues[kind].popleft()
-        if not queues[kind]:
-            del queues[kind]
-        if lost[job.pk] == LOST_LEASES:
-            more = True
-        elif not _take_lease(job):
-            lost[job.pk] += 1
-        else:
-            lost[job.pk] = 0
-            progress, begun = True, monotonic()
-            handler = handlers.get(kind)
-            if handler is None:
-                log.error("a job has no handler", extra={"kind": kind, "job": job.sk})
-            if handler and attempt(job, handler):
-                finished[kind] += 1
-            else:
-                tries = int(job.tries)
-                _hold(job, _pause(tries - 1), tries)
-            spent[kind] += monotonic() - begun
-    return more and progress
+class _Runner:
+    """The state of one run, which its threads share."""
+
+    def __init__(self, handlers: Mapping[str, Work], stop: Callable[[], bool]) -> None:
+        self.finished = dict.fromkeys(handlers, 0)
+        self._handlers, self._stop = handlers, stop
+        self._spent = defaultdict[str, float](float)
+        self._running = Counter[str]()
+        self._lock = Lock()
+
+    def round(self, threads: int) -> bool:
+        """Run some of the jobs that are due. Returns whether there may be more."""
+        jobs, self._more = _due(clock.now())
+        self._queues: defaultdict[str, deque[JobRow]] = defaultdict(deque)
+        self._lost = Counter[str]()  # leases in a row, by shard
+        for job in jobs:
+            self._queues[job.kind].append(job)
+        self._end, self._progress = monotonic() + ROUND_SECONDS, False
+        deadline.map_in_threads(self._run_jobs, range(min(threads, len(jobs))), threads)
+        return self._more and self._progress
+
+    def _run_jobs(self, _: int) -> None:
+        """Run jobs of this round one after another until none is left."""
+        while (job := self._next()) is not None:
+            try:
+                self._run_job(job)
+            finally:
+                with self._lock:
+                    self._running[job.kind] -= 1
+
+    def _run_job(self, job: JobRow) -> None:
+        """Run a job if no other runner has taken its lease."""
+        leased = _take_lease(job)
+        with self._lock:
+            self._lost[job.pk] = 0 if leased else self._lost[job.pk] + 1
+            self._progress |= leased
+        if not leased:
+            return
+        begun = monotonic()
+        done = self._attempt(job)
+        with self._lock:
+            self._spent[job.kind] += monotonic() - begun
+            if done:
+                self.finished[job.kind] += 1
+
+    def _attempt(self, job: JobRow) -> bool:
+        """Run a leased job. Returns False, and lets it pause, if it fails."""
+        handler = self._handlers.get(job.kind)
+        if handler is None:
+            log.error("a job has no handler", extra={"kind": job.kind, "job": job.sk})
+        elif attempt(job, handler):
+            return True
+        tries = int(job.tries)
+        _hold(job, _pause(tries - 1), tries)
+        return False
+
+    def _next(self) -> JobRow | None:
+        """Return the next job to take, or None if this round is over."""
+        with self._lock:
+            while self._queues and not self._stop():
+                if monotonic() >= self._end:
+                    self._more = True
+                    return None
+                kind = min(self._queues, key=lambda kind: (self._running[kind], self._spent[kind]))
+                job = self._queues[kind].popleft()
+                if not self._queues[kind]:
+                    del self._queues[kind]
+                if self._lost[job.pk] < LOST_LEASES:
+                    self._running[kind] += 1
+                    return job
+                self._more = True
+            return None
 
 
 def _due(now: datetime) -> tuple[list[JobRow], bool]:

@@ -11,6 +11,8 @@ from chalicelib.engine import jobs
 PERIOD_SECONDS = 60
 TIME_LIMIT_SECONDS = 240
 """Well below the function's timeout of five minutes. Remaining jobs wait for the next run."""
+THREADS = 4
+"""Jobs of a run that are done at the same time. A job mostly waits for the database."""
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +20,7 @@ log = logging.getLogger(__name__)
 def run_jobs() -> dict[str, int]:
     """Run the jobs that are due, and return the number of jobs done of each kind."""
     end = time.monotonic() + TIME_LIMIT_SECONDS
-    done = jobs.run(JOB_HANDLERS, stop=lambda: time.monotonic() > end)
+    done = jobs.run(JOB_HANDLERS, stop=lambda: time.monotonic() > end, threads=THREADS)
     oldest = jobs.oldest_due()
     if any(done.values()) or oldest:
         waited = (clock.now() - oldest).total_seconds() if oldest else 0

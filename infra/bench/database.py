@@ -29,8 +29,8 @@ def workspace(count: int) -> str:
 @contextmanager
 def seeded(
     record_counts: Mapping[str, Sequence[int]], *, in_memory: bool = False
-) -> Iterator[None]:
-    """Run the database during a ``with`` block. Create records that are missing.
+) -> Iterator[dynamodb.Database]:
+    """Run the database during a ``with`` block and yield it. Create records that are missing.
 
     ``record_counts`` are the numbers of records by noun; each number has a workspace of its own.
     With ``in_memory``, nothing is kept and all records are created every time. That can still be
@@ -47,9 +47,20 @@ def seeded(
         for noun, counts in record_counts.items():
             for count in counts:
                 _seed(noun, count)
-        yield
+        yield database
     finally:
         database.stop()
+
+
+def cpu_seconds(database: dynamodb.Database) -> float:
+    """Return the CPU seconds that the database has used. Its process is a child of its supervisor.
+
+    Linux counts them in hundredths.
+    """
+    lists = Path("/proc", str(database.pid), "task").glob("*/children")
+    children = [child for each in lists for child in each.read_text().split()]
+    fields = [Path("/proc", child, "stat").read_text().rpartition(")")[2] for child in children]
+    return sum(int(ticks) for each in fields for ticks in each.split()[11:13]) / 100
 
 
 def _seed(noun: str, count: int) -> None:

@@ -18,10 +18,11 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
 
 class TestOverlappingRuns:
-    def test_eight_runners_run_each_job_once(self, worker: Worker) -> None:
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_eight_runners_run_each_job_once(self, threads: int, worker: Worker) -> None:
         for number in range(40):
             stage(f"{number}")
-        done = run_concurrently(8, lambda _: jobs.run({"tidy": worker})["tidy"])
+        done = run_concurrently(8, lambda _: jobs.run({"tidy": worker}, threads=threads)["tidy"])
         assert sum(done) == 40
         assert Counter(worker.done) == {f"{number}": 1 for number in range(40)}
         assert rows() == 0
@@ -34,9 +35,10 @@ class TestOverlappingRuns:
         assert Counter(worker.tried) == {f"{number}": 1 for number in range(10)}
         assert rows() == 10
 
+    @pytest.mark.parametrize("threads", [1, 3])
     @pytest.mark.parametrize("moment", ["before", "after"])
     def test_killed_runners_lose_no_job_and_no_job_runs_twice_at_the_same_time(
-        self, moment: str, worker: Worker, time: Time
+        self, moment: str, threads: int, worker: Worker, time: Time
     ) -> None:
         class Killed(BaseException):
             pass
@@ -67,7 +69,7 @@ class TestOverlappingRuns:
 
         def run(_: int) -> None:
             with suppress(Killed):
-                jobs.run({"tidy": work})
+                jobs.run({"tidy": work}, threads=threads)
 
         run_concurrently(8, run)
         assert killed
@@ -170,6 +172,72 @@ class TestOverlappingRuns:
 
         jobs.run({"tidy": slow})
         assert (worker.done, rows()) == (["a"], 0)
+
+
+class TestThreads:
+    def test_a_run_does_as_many_jobs_at_the_same_time_as_it_has_threads(
+        self, worker: Worker, time: Time
+    ) -> None:
+        together = Barrier(3)
+        for number in range(9):
+            stage(f"{number}")
+
+        def work(job: jobs.JobRow) -> None:
+            together.wait(PATIENCE)
+            worker(job)
+
+        assert jobs.run({"tidy": work}, threads=3) == {"tidy": 9}
+        assert (sorted(worker.done), rows()) == ([f"{number}" for number in range(9)], 0)
+
+    def test_threads_of_a_run_never_try_the_same_lease(self, worker: Worker, time: Time) -> None:
+        for number in range(30):
+            stage(f"{number}")
+        with metering() as usage:
+            jobs.run({"tidy": worker}, threads=4)
+        assert Counter(usage.calls)["UpdateItem"] == 30
+
+    def test_a_slow_kind_leaves_threads_to_other_kinds(self, worker: Worker, time: Time) -> None:
+        for number in range(6):
+            stage(f"slow-{number}", kind="slow")
+            stage(f"{number}")
+        others_are_done = Event()
+
+        def slow(_: jobs.JobRow) -> None:
+            assert others_are_done.wait(PATIENCE)
+
+        def quick(job: jobs.JobRow) -> None:
+            worker(job)
+            if len(worker.done) == 6:
+                others_are_done.set()
+
+        assert jobs.run({"slow": slow, "tidy": quick}, threads=2) == {"slow": 6, "tidy": 6}
+
+    def test_an_error_that_ends_a_thread_is_raised_after_the_other_jobs_of_the_round(
+        self, worker: Worker, time: Time
+    ) -> None:
+        class Killed(BaseException):
+            pass
+
+        def kill(job: jobs.JobRow) -> None:
+            if job.payload["name"] == "deadly":
+                raise Killed
+            worker(job)
+
+        for name in ("deadly", "good", "fine"):
+            stage(name)
+        with pytest.raises(Killed):
+            jobs.run({"tidy": kill}, threads=2)
+        assert (sorted(worker.done), rows()) == (["fine", "good"], 1)
+
+    def test_each_failure_in_a_thread_lets_its_job_pause(self, worker: Worker, time: Time) -> None:
+        worker.fails = lambda name: name == "bad"
+        for name in ("bad", "good", "fine"):
+            stage(name)
+        assert jobs.run({"tidy": worker}, threads=3) == {"tidy": 2}
+        assert jobs.run({"tidy": worker}, threads=3) == {"tidy": 0}
+        time.pass_by(minutes=1)
+        worker.fails = lambda _: False
+        assert jobs.run({"tidy": worker}, threads=3) == {"tidy": 1}
 
 
 class TestFairness:
