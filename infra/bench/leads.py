@@ -1,4 +1,4 @@
-"""Cost of operations on 10,000 and 50,000 leads, without the look-up of the key."""
+"""Cost of operations on 10,000 and 20,000 leads, without the look-up of the key."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from infra.bench import database
 from infra.bench.dynamodb_usage import DatabaseUsage, metering
 from infra.local.seed import FIRST_MADE_AT, FIRST_PHONE, SITE, form_id
 
-COUNTS = (10_000, 50_000)
+COUNTS = (10_000, 20_000)
 ABOUT = [
     "## Leads, on DynamoDB Local",
     "",
