@@ -9,6 +9,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import load_all
+from chalicelib.domains.bookings.operations.free_slots import MAX_SLOTS
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays
@@ -55,7 +56,8 @@ def section() -> str:
 def _slots(resources: int) -> Iterator[str]:
     workspace, service = _salon(resources)
     last = MONDAY + timedelta(days=DAYS - 1)
-    wanted = {"serviceId": service, "from": f"{MONDAY:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
+    dates = {"from": f"{MONDAY:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
+    wanted = {"serviceId": service, **dates, "limit": MAX_SLOTS}
     with clock.using(lambda: MONDAY - timedelta(days=1)):
         yield _line(
             f"slots of {DAYS} days, {resources} resource{'s' * (resources > 1)}",
