@@ -43,8 +43,8 @@ class Settings:
     sites_domain: str
     """The domain whose subdomains are the hosts of sites. Empty: sites are below paths instead."""
     site_hosts: str
-    """What serves customers' own domains: ``local``, ``cloudfront:<distribution>/<connection
-    group>/<routing endpoint>``, or empty if nothing does (``gateways.site_hosts``)."""
+    """The gateway to customers' own domains: ``local``, ``cloudfront:<distribution>/<connection
+    group>/<routing endpoint>``, or empty if there is none (``gateways.site_hosts``)."""
     allowed_origins: frozenset[str]
     """Browser origins that may use the tool server, in addition to its own."""
     rate_limit_scale: float
