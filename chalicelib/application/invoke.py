@@ -94,7 +94,8 @@ def invoke(  # noqa: PLR0913  the parts of a call
                 if limit is not None and not limit.by_input:
                     counted = start(partial(limits.take, limit, principal.rate_limit_key))
                 raw = read()
-                filtered_list = call_name(operation, naming) if operation.returns_list else None
+                list_name = partial(call_name, operation, naming)
+                filtered_list = list_name if operation.returns_list else None
                 notes = parsing.unknown_fields(operation.input, raw, filtered_list=filtered_list)
                 args = parsing.parse(operation.input, raw, drop_empty=operation.drops_empty_texts)
                 if limit is not None and limit.by_input:

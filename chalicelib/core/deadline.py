@@ -100,7 +100,19 @@ class Start(Protocol):
 def side_by_side() -> Iterator[Start]:
     """Yield a function that starts calls side by side. The end of the block waits for all of them.
 
-    A call may wait for the result of one that was started before it.
+    A call may wait for the result of one that was started before it. Only the block starts calls,
+    so the pool of threads is created for the first one: many blocks need none.
     """
-    with ThreadPoolExecutor(MAX_CALLS) as pool:
-        yield lambda call: pool.submit(copy_context().run, call)
+    pool: ThreadPoolExecutor | None = None
+
+    def start(call: Callable[[], R]) -> Future[R]:
+        nonlocal pool
+        if pool is None:
+            pool = ThreadPoolExecutor(MAX_CALLS)
+        return pool.submit(copy_context().run, call)
+
+    try:
+        yield start
+    finally:
+        if pool is not None:
+            pool.shutdown()

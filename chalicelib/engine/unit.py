@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -59,11 +59,11 @@ class UnitOfWork:
     _after_commit: list[Callable[[], object]] = field(default_factory=list)
     _on_failure: list[Callable[[], object]] = field(default_factory=list)
     _effects: dict[str, Any] = field(default_factory=dict)
-    _indexer: Indexer = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Start with an empty transaction."""
-        self._indexer = Indexer(self.tenant, self._transaction)
+    @cached_property
+    def _indexer(self) -> Indexer:
+        """The stager of dependent rows. A unit without writes needs none."""
+        return Indexer(self.tenant, self._transaction)
 
     @property
     def workspace_id(self) -> str:
@@ -79,7 +79,7 @@ class UnitOfWork:
         """
         self._event, self._record = event, record
         self._transaction = Transaction()
-        self._indexer = Indexer(self.tenant, self._transaction)
+        vars(self).pop("_indexer", None)
         self._after_commit.clear()
         self._resources.clear()
 

@@ -95,9 +95,10 @@ class App(Chalice):
         """Answer an API Gateway event."""
         request_context = event.setdefault("requestContext", {})
         request_context["requestId"] = request_context.get("requestId") or str(uuid4())
+        event["headers"] = headers = _lower_case(event.get("headers") or {})
         methods = self.routes.get(request_context.get("resourcePath", ""), {})
         method = request_context.get("httpMethod", "")
-        error = _refusal(event, method, methods)
+        error = _refusal(headers, method, methods)
         if error is None:
             reply: dict[str, Any] = super().__call__(event, context)
             return reply
@@ -105,7 +106,7 @@ class App(Chalice):
         request = HttpRequest(
             method,
             "unrouted",
-            _lower_case(event.get("headers") or {}),
+            headers,
             event.get("multiValueQueryStringParameters") or {},
             {"unrouted": path},
             request_id=request_context["requestId"],
@@ -126,13 +127,13 @@ def _failure_handler(path: str, error: AppError) -> Handler:
     return partial(_CONSOLE_REFUSAL, error)
 
 
-def _refusal(event: dict[str, Any], method: str, methods: dict[str, Any]) -> AppError | None:
+def _refusal(headers: Mapping[str, str], method: str, methods: dict[str, Any]) -> AppError | None:
     """Return the error of a request that Chalice must not dispatch, or None for all others.
 
     A request must come through the edge, and its path must accept its method.
     """
     try:
-        edge.check(_lower_case(event.get("headers") or {}))
+        edge.check(headers)
     except ForbiddenError as error:
         return error
     if method in methods:
@@ -270,13 +271,14 @@ def _request(app: App, method: str, path: str, path_values: dict[str, str]) -> H
     current = app.current_request
     if current is None:
         raise RuntimeError("Chalice calls a view only within a request")
-    query, headers = current.query_params, _lower_case(current.headers)
+    event = current.to_original_event()
+    headers: Mapping[str, str] = event["headers"]
     peer = (current.context.get("identity") or {}).get("sourceIp") or ""
     return HttpRequest(
         method=method,
         route=path,
         headers=headers,
-        query={name: query.getlist(name) for name in query} if query else {},
+        query=event["multiValueQueryStringParameters"] or {},
         path={name: unquote(value) for name, value in path_values.items()},
         body=_bytes(current.raw_body),
         client_ip=edge.client_ip(headers, peer),

@@ -59,8 +59,8 @@ class Policy:
         """Run a handler as ``http.handle`` does, and let allowed pages read its answer."""
         response = http.handle(request, handler)
         headers = {**response.headers, **self._shared(request)}
-        return response._replace(
-            headers=headers if self.admits is None else http.with_vary(headers, "Origin")
+        return response.with_headers(
+            headers if self.admits is None else http.with_vary(headers, "Origin")
         )
 
     def _shared(self, request: HttpRequest) -> dict[str, str]:

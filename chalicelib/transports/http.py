@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -88,9 +88,15 @@ class HttpResponse(NamedTuple):
     cookies: Sequence[str] = ()
     """Values of ``Set-Cookie`` headers, as ``set_cookie`` makes them."""
 
-    def with_log_fields(self, **fields: object) -> Self:
+    # Both methods run for every answer. ``_replace`` takes several times as long.
+    def with_log_fields(self, **fields: object) -> "HttpResponse":
         """Return the response with more fields in its log line."""
-        return self._replace(log={**self.log, **fields})
+        log_fields = {**self.log, **fields}
+        return HttpResponse(self.status, self.body, self.headers, log_fields, self.cookies)
+
+    def with_headers(self, headers: Mapping[str, str]) -> "HttpResponse":
+        """Return the response with these headers instead of its own."""
+        return HttpResponse(self.status, self.body, headers, self.log, self.cookies)
 
     def whole_body(self) -> bytes:
         """Return the body, reading a stream to its end."""
@@ -147,7 +153,9 @@ def etag(body: bytes, *, strong: bool = False) -> str:
 
 def with_vary(headers: Mapping[str, str], name: str) -> dict[str, str]:
     """Return the headers with one more request header in ``Vary``."""
-    names = [each.strip() for each in headers.get("Vary", "").split(",") if each.strip()]
+    if "Vary" not in headers:
+        return {**headers, "Vary": name}
+    names = [each.strip() for each in headers["Vary"].split(",") if each.strip()]
     return {**headers, "Vary": ", ".join(dict.fromkeys([*names, name]))}
 
 
@@ -196,7 +204,7 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
         headers = with_vary(headers, "Accept-Encoding")
     if headers.keys().isdisjoint({"Cache-Control", "ETag"}):
         headers["Cache-Control"] = "no-store"
-    return response._replace(headers=headers)
+    return response.with_headers(headers)
 
 
 def _not_modified(request: HttpRequest, response: HttpResponse) -> HttpResponse:

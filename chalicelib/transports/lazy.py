@@ -17,11 +17,11 @@ class Lazy(Generic[P, R]):
 
     def __init__(self, target: str) -> None:
         self.target = target
+        self._module, _, self._name = target.partition(":")
 
     def resolve(self) -> Callable[P, R]:
         """Import the module and return the function."""
-        module, _, name = self.target.partition(":")
-        function: Callable[P, R] = getattr(_module(module), name)
+        function: Callable[P, R] = getattr(_module(self._module), self._name)
         return function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -133,7 +133,7 @@ def _check_encoding(query: Mapping[str, Sequence[str]]) -> None:
         ValidationError: names the parameter.
     """
     for name, values in query.items():
-        if any(_REPLACEMENT in text for text in (name, *values)):
+        if _REPLACEMENT in "".join((name, *values)):
             msg = "expected percent-encoded UTF-8, such as %D1%91 for \u0451 and %25 for %"
             raise ValidationError.of(name, msg)
 

@@ -86,6 +86,6 @@ def _normalize_value(field: WireField, value: object) -> object:
         return int(value) if is_integer else value
     if isinstance(value, list):
         return [_normalize_value(field, item) for item in value]
-    if isinstance(value, Mapping) and field.nested is not None:
+    if field.nested is not None and isinstance(value, Mapping):
         return normalize(field.nested, value)
     return value

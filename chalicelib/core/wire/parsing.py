@@ -5,7 +5,7 @@ costly mistakes. ``from_query`` first converts a query string to the declared ty
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar, get_args
@@ -218,23 +218,27 @@ class _UnknownKey:
     def nearest_name(self) -> str | None:
         return nearest(self.key, self.known)
 
-    def warning(self, filtered_list: str | None) -> str:
+    def warning(self, filtered_list: Callable[[], str] | None) -> str:
         hint = f'did you mean "{nearest_name}"?' if (nearest_name := self.nearest_name) else None
         hint = hint or f"known here: {', '.join(self.known)}."
         if filtered_list is None or self.path:
             return f'Unknown field "{_path((*self.path, self.key))}" was ignored; {hint}'
         hint = hint[0].upper() + hint[1:]
-        ignored = f'"{self.key}" is not an argument of {filtered_list}'
+        ignored = f'"{self.key}" is not an argument of {filtered_list()}'
         return f"{ignored}; this list is NOT filtered by it. {hint}"
 
 
 def unknown_fields(
-    model: type[Wire], raw: Mapping[str, Any], *, filtered_list: str | None = None
+    model: type[Wire],
+    raw: Mapping[str, Any],
+    *,
+    filtered_list: Callable[[], str] | None = None,
 ) -> list[str]:
     """Return a warning for each key of ``raw`` that the model ignores, with the nearest known name.
 
-    ``filtered_list`` is the name of the call if it returns a filtered list. Its warnings state that
-    the filter did not apply, because a model would otherwise present the whole list as filtered.
+    ``filtered_list`` returns the name of the call if it returns a filtered list. Its warnings state
+    that the filter did not apply, because a model would otherwise present the whole list as
+    filtered.
     Query parameters that were sent more than once are also named.
     """
     unknown = islice(_unknown_keys(model, raw), MAX_REPORTED + 1)
