@@ -6,10 +6,10 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -52,8 +52,7 @@ ANSWER_EXPIRED = "answer-expired"
 """The kind of job that removes a large stored answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The answer to a call: the envelope as UTF-8 JSON.
 
     ``replayed`` is true for a stored answer of an idempotency key. ``rate_limit`` is the state of
@@ -107,7 +106,7 @@ def invoke(  # noqa: PLR0913  the parts of a call
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
             return Reply(call.run(None), rate_limit=status)
         key = idempotency_keys.check(idempotency_key)
-        return replace(call.run_once(key), rate_limit=status)
+        return call.run_once(key)._replace(rate_limit=status)
     except AppError as error:
         error.reword(naming)
         if notes:  # an ignored field may be the reason for the failure
@@ -181,8 +180,7 @@ def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
     return principal.workspace_id
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """One call of an operation with its parsed input."""
 
     operation: Operation

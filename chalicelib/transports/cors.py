@@ -5,7 +5,7 @@ allowed.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from chalicelib.core.errors import ForbiddenError
@@ -19,8 +19,7 @@ _MAX_AGE = "7200"
 _EXPOSED = "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(NamedTuple):
     """A CORS policy: methods, headers and allowed origins.
 
     ``admits`` decides by the origin. None allows every origin, including sandboxed frames

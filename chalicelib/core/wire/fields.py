@@ -1,18 +1,16 @@
 """Fields of wire models by their wire names, computed once per model."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from chalicelib.core.wire.schema import NULL_IS_A_VALUE, Partial, Wire, wire_name
 
 
-@dataclass(frozen=True, slots=True)
-class WireField:
+class WireField(NamedTuple):
     """A field of a model. ``nested`` is the model of its object, or of the objects in its list.
 
     Without ``null_is_value``, ``null`` means that the field was omitted. ``kinds`` are the types in

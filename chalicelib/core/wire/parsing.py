@@ -6,9 +6,8 @@ costly mistakes. ``from_query`` first converts a query string to the declared ty
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import ErrorDetails, core_schema
@@ -206,8 +205,7 @@ MAX_REPORTED = 20
 """The most errors or warnings in one answer, so that invalid bodies cannot make it large."""
 
 
-@dataclass(frozen=True, slots=True)
-class _UnknownKey:
+class _UnknownKey(NamedTuple):
     """A key that a model does not have, its path, and the known names at that path."""
 
     path: tuple[str | int, ...]
