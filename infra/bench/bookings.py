@@ -15,8 +15,8 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.unit import run_unit
-from infra.bench import database
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb import database
+from infra.bench.dynamodb.usage import metering
 from infra.bench.leads import call, make_workspace
 from infra.local.seed import (
     BOOKINGS_A_CLIENT,

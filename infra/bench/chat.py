@@ -24,8 +24,8 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
-from infra.bench import database
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb import database
+from infra.bench.dynamodb.usage import metering
 
 WORKSPACE = "bench-chat"
 WARM_UP = 5

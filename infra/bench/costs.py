@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from chalicelib.core.operations import load_all
-from infra.bench import database
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb import database
+from infra.bench.dynamodb.usage import metering
 from infra.bench.leads import call, make_workspace
 from infra.deploy.stacks import alarms as alarms_stack
 

@@ -12,8 +12,8 @@ from chalicelib.engine import jobs
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.schedules import THREADS
-from infra.bench import database
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb import database
+from infra.bench.dynamodb.usage import metering
 from infra.local.dynamodb import Database
 from infra.operator.transfer.batch_writes import BatchWriter
 

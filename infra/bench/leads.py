@@ -16,8 +16,8 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.connection import connection
 from chalicelib.engine.reading import Cost, Partition
-from infra.bench import database
-from infra.bench.dynamodb_usage import DatabaseUsage, metering
+from infra.bench.dynamodb import database
+from infra.bench.dynamodb.usage import DatabaseUsage, metering
 from infra.local.seed import FIRST_MADE_AT, FIRST_PHONE, SITE, form_id
 
 COUNTS = (10_000, 20_000)

@@ -17,8 +17,8 @@ from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.queries import CONSISTENT_ROWS
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Cost, Partition
-from infra.bench import database
-from infra.bench.dynamodb_usage import DatabaseUsage, metering
+from infra.bench.dynamodb import database
+from infra.bench.dynamodb.usage import DatabaseUsage, metering
 from infra.bench.synthetic_nouns import APPOINTMENTS, CONTACTS, TAGS
 from infra.local.seed import FIRST_MADE_AT, SMALL_CATEGORY, category_id
 

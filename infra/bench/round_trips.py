@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.bench import proxied
+from infra.bench.dynamodb import proxied
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "docs" / "request_counts.json"

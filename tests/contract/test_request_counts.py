@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chalicelib.transports.api_docs import samples
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.contract.conftest import (
     EACH,
     ExampleRunner,

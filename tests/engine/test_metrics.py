@@ -17,7 +17,7 @@ from chalicelib.engine import jobs, metrics
 from chalicelib.engine.metrics import OTHER, Increments
 from chalicelib.engine.reading import Cost
 from chalicelib.engine.unit import UnitOfWork
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import run_concurrently
 from tests.fakes.dynamodb_faults import failing, throttled
 from tests.support.effort import examples, slow_but_for

@@ -8,7 +8,7 @@ import pytest
 from chalicelib import VERSION
 from chalicelib.domains.sites.store import pages as store_pages
 from chalicelib.engine.connection import connection
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner
 from tests.factories.examples import Things, submit
 

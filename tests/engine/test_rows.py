@@ -9,7 +9,7 @@ from chalicelib.engine.locks import LockRow, lock_key
 from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import ContentRow, ControlRow, IdentityRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 
 pytestmark = pytest.mark.usefixtures("database")
 WORKSPACE = "w"

@@ -17,7 +17,7 @@ from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import audit
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Owner, Time, as_operator, in_console, run_concurrently
 from tests.factories.examples import Things
 

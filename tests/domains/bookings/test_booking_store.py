@@ -21,7 +21,7 @@ from chalicelib.engine.listing import queries
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib.spans import Span
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time
 from tests.factories.salon import Salon
 

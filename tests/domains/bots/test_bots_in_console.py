@@ -11,7 +11,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, as_operator, in_console
 from tests.factories.examples import AGENT, top_up
 

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.gateways import barcodes as gateway
 from chalicelib.lib.barcodes import check_digit
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests import fakes
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella

@@ -9,7 +9,7 @@ import pytest
 from chalicelib.domains.files.flows import photos as flow
 from chalicelib.engine import limits
 from chalicelib.gateways import photos as gateway
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests import fakes
 from tests.conftest import Answer, Api, Owner, Time
 from tests.fakes.openverse import FakeOpenverse, image

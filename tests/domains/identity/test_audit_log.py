@@ -11,7 +11,7 @@ from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import audit
 from chalicelib.engine.tables import AuditTableRow
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, as_operator, in_console
 from tests.factories.examples import FORM, submit
 

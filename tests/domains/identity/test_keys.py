@@ -19,7 +19,7 @@ from chalicelib.domains.identity.operations import key_list, keys, members
 from chalicelib.domains.identity.store import accounts, api_keys
 from chalicelib.engine import audit
 from chalicelib.lib import tokens
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, all_rows, as_operator, in_console, run_concurrently
 from tests.factories.sites import transactions_failing_after
 

@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.principals import PLATFORM
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Owner, Time, as_operator, in_console, run_concurrently
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]

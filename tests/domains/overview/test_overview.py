@@ -16,7 +16,7 @@ from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.identity.store import workspace_metrics
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.engine.metrics import Increments
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, in_console
 from tests.factories.chat import read_events
 from tests.factories.console import person

@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Time
 from tests.engine.jobs.conftest import Worker, rows, spoil, stage
 from tests.fakes.dynamodb_faults import failing, throttled, timed_out

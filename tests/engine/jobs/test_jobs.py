@@ -8,7 +8,7 @@ from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.jobs import JOB_HANDLERS, job_handler
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Time
 from tests.engine.jobs.conftest import WORKSPACE, Worker, cancel, rows, spoil, stage
 

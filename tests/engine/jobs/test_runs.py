@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.engine import jobs
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from tests.conftest import Time, run_concurrently
 from tests.engine.jobs.conftest import WORKSPACE, Worker, cancel, rows, spoil, stage
 from tests.support.patience import PATIENCE

@@ -16,7 +16,8 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import first_id_at
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.leads.store.leads import LEADS
-from chalicelib.engine import reading, tables
+from chalicelib.engine import connection as engine_connection
+from chalicelib.engine import tables
 from chalicelib.engine.connection import ATTEMPTS, connection
 from chalicelib.engine.listing import counters, index_entries, queries
 from chalicelib.engine.listing.declaration import SortIndex
@@ -24,7 +25,7 @@ from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from infra.local.seed import FIRST_MADE_AT, seed
 from tests.conftest import run_concurrently
 from tests.engine.listing.conftest import SMALL_ROWS, START_TIME, WORKSPACE, page
@@ -412,7 +413,7 @@ class TestFaults:
 
 def test_a_process_may_begin_with_a_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     unused = connection.__wrapped__()
-    for module in (tables, reading):
+    for module in (tables, engine_connection):
         monkeypatch.setattr(module, "connection", lambda: unused)
     for row in (ContentRow, ProductRow):
         monkeypatch.setattr(row, "_connection", None)

@@ -18,7 +18,7 @@ from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Partition
 from chalicelib.engine.unit import UnitOfWork
-from infra.bench.dynamodb_usage import metering
+from infra.bench.dynamodb.usage import metering
 from infra.local.seed import FIRST_MADE_AT, seed
 from tests.engine.listing.conftest import START_TIME, WORKSPACE, page
 from tests.engine.listing.test_listing_by_model import limit_query_pages

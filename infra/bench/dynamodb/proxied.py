@@ -21,11 +21,11 @@ from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from infra.bench.dynamodb_usage import DatabaseUsage, Request
+from infra.bench.dynamodb.usage import DatabaseUsage, Request
 from infra.local import dynamodb
 from infra.local.data_dir import DataDir
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HOST = "127.0.0.1"
 LATENCY = 0.05
 """Seconds by which the proxy delays answers, so that requests sent side by side overlap."""

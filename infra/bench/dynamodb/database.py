@@ -10,13 +10,13 @@ import click
 
 from chalicelib.core.settings import settings
 from chalicelib.engine import connection, tables
-from infra.bench import bulk
+from infra.bench.dynamodb import bulk
 from infra.local import dynamodb, workarounds
 from infra.local.stack import ENDPOINT, LOCAL_AWS
 
 READ_TIMEOUT_SECONDS = 60
 """Read timeout. DynamoDB Local counts the rows of a table to describe it, which can take long."""
-FOLDER = Path(__file__).parents[2] / "build" / "bench" / "data"
+FOLDER = Path(__file__).parents[3] / "build" / "bench" / "data"
 
 
 def workspace(count: int) -> str:
