@@ -23,7 +23,7 @@ from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ProviderUsage
+from chalicelib.gateways.llm import Event, ProviderUsage, Stop, TextDelta
 from infra.bench.dynamodb import database
 from infra.bench.dynamodb.usage import metering
 
@@ -50,12 +50,13 @@ class PacedModel:
     def __init__(self) -> None:
         self.sent_at: dict[int, float] = {}
 
-    def stream(self, *_: object, **__: object) -> Iterator[str | ProviderUsage]:
+    def stream(self, *_: object, **__: object) -> Iterator[Event]:
         """Yield pieces of the form ``<number> ``."""
         for number in range(PIECES):
             time.sleep(PIECE_SECONDS)
             self.sent_at[number] = time.perf_counter()
-            yield f"{number} "
+            yield TextDelta(f"{number} ")
+        yield Stop("end")
         yield ProviderUsage(10, PIECES)
 
 

@@ -163,10 +163,11 @@ def ask(bot: Bot | str, message: str, **options: Any) -> ChatReply:
 class ScriptedModel:
     """A model that follows a test's script. An event in the script makes it wait for that event.
 
+    A text in the script stands for a ``TextDelta``.
     ``asked`` has the messages of each request. ``waiting`` is set while the model waits.
     """
 
-    script: Sequence[llm.Event | Event | BaseException]
+    script: Sequence[llm.Event | str | Event | BaseException]
     asked: list[list[Message]] = field(default_factory=list)
     granted: list[int] = field(default_factory=list)
     waiting: Event = field(default_factory=Event)
@@ -195,7 +196,7 @@ class ScriptedModel:
                     if cancellation and cancellation.cancelled:
                         raise ModelError("cancelled", "The stream was cancelled.")
             else:
-                yield step
+                yield llm.TextDelta(step) if isinstance(step, str) else step
 
 
 def _as_written(message: Message) -> str:

@@ -1,9 +1,10 @@
 """A chat model on loopback, and the answers of a request."""
 
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
-from chalicelib.gateways.llm import ChatModel, ModelError, ProviderUsage
+from chalicelib.gateways.llm import ChatModel, Event, ModelError, Stop, TextDelta
 from chalicelib.gateways.llm.messages import Message
 from chalicelib.gateways.llm.openai import OpenAiModel
 from tests.fakes.openai_api import OpenAiApi
@@ -17,23 +18,36 @@ def model(openai: OpenAiApi, **bounds: float) -> OpenAiModel:
     return OpenAiModel(openai.url, lambda: KEY, **bounds)
 
 
-def speak(
-    chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any
-) -> list[str | ProviderUsage]:
-    with closing(
-        chat_model.stream(ASKED, model="m-1", max_output_tokens=50, seconds=seconds, **options)
-    ) as stream:
+Said = str | Event
+"""What a model said: a piece of text as a str, and any other event as it is."""
+
+
+def spoken(events: Iterable[Event]) -> Iterator[Said]:
+    """Yield the events, with texts for their pieces and without the stop."""
+    for each in events:
+        if not isinstance(each, Stop):
+            yield each.text if isinstance(each, TextDelta) else each
+
+
+def events(chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any) -> list[Event]:
+    asked: dict[str, Any] = {"messages": ASKED, "model": "m-1", "max_output_tokens": 50, **options}
+    with closing(chat_model.stream(seconds=seconds, **asked)) as stream:
         return list(stream)
 
 
+def speak(chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any) -> list[Said]:
+    return list(spoken(events(chat_model, seconds, **options)))
+
+
 def fail(
-    chat_model: ChatModel, seconds: float = FOR_EVER
-) -> tuple[list[str | ProviderUsage], ModelError]:
+    chat_model: ChatModel, seconds: float = FOR_EVER, **options: Any
+) -> tuple[list[Said], ModelError]:
     """Return the text received before the failure, and the failure."""
-    said: list[str | ProviderUsage] = []
-    stream = chat_model.stream(ASKED, model="m-1", max_output_tokens=50, seconds=seconds)
+    said: list[Said] = []
+    stream = chat_model.stream(ASKED, model="m-1", max_output_tokens=50, seconds=seconds, **options)
+    received = spoken(stream)
     try:
         while True:
-            said.append(next(stream))
+            said.append(next(received))
     except ModelError as error:
         return said, error

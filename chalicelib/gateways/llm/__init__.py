@@ -1,19 +1,20 @@
-"""Chat models behind one protocol: a stream of text, followed by the token usage.
+"""Chat models behind one protocol: a stream of events, described by ``Event`` (ADR 55).
 
 Callers see no difference between the adapters. ``openai`` calls any server with OpenAI's API,
 ``bedrock`` calls Amazon Bedrock, and ``demo`` needs no key and no network.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import Provider, settings
 from chalicelib.gateways.llm import models
 from chalicelib.gateways.llm.cancellation import Cancellation
-from chalicelib.gateways.llm.messages import Message
+from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec
 from chalicelib.gateways.llm.models import ModelSpec
 
 STREAM_SECONDS = 300.0
@@ -25,6 +26,42 @@ COMPLETION_BYTES = 128 * 1024
 FailureKind = Literal["refused", "rate_limited", "unavailable", "timeout", "garbage", "cancelled"]
 
 
+StopReason = Literal["end", "tools", "length", "filtered", "other"]
+"""Why an answer ended:
+
+- ``end``: the model finished it
+- ``tools``: the model waits for the results of its tool calls
+- ``length``: the limit of output tokens or the model's context is used up
+- ``filtered``: a filter of the provider withheld the rest
+- ``other``: any other reason, such as calls that the provider could not parse
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """A piece of the model's reasoning. It costs output tokens and is not part of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The end of an answer.
+
+    ``extra`` belongs into the assistant message that has the answer's tool calls.
+    """
+
+    reason: StopReason
+    extra: Mapping[str, Any] | None = None
+
+
 class ProviderUsage(NamedTuple):
     """Tokens of one request. ``messages`` estimates them if the provider reports none."""
 
@@ -33,14 +70,11 @@ class ProviderUsage(NamedTuple):
     estimated: bool = False
 
 
-class Reasoning(NamedTuple):
-    """A piece of the model's reasoning. It costs output tokens and is not part of the answer."""
+Event = TextDelta | Reasoning | ToolCall | Stop | ProviderUsage
+"""An item of a stream: pieces of text and of reasoning, then tool calls, one ``Stop``, one usage.
 
-    text: str
-
-
-Event = str | Reasoning | ProviderUsage
-"""An item of a stream: a piece of the answer, a piece of reasoning, or the usage at the end."""
+The stop reason is ``tools`` if and only if there are tool calls.
+"""
 
 
 class Completion(NamedTuple):
@@ -92,11 +126,14 @@ class ChatModel(Protocol):
         max_output_tokens: int,
         seconds: float = STREAM_SECONDS,
         json_object: bool = False,
+        tools: Sequence[ToolSpec] = (),
+        final: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Send the messages, yield the answer's text in pieces, then one ``ProviderUsage``.
+        """Send the messages, and yield the answer as it arrives.
 
-        Reasoning that the provider sends is yielded as ``Reasoning`` between the pieces.
+        Tool calls are yielded when the answer is complete. An answer that was cut off, filtered or
+        too long has none, because its last call may be cut off as well.
 
         The request is sent at the first ``next``. Closing the generator cancels it. Another thread
         can cancel it with ``cancellation`` while this thread waits for the provider.
@@ -107,6 +144,8 @@ class ChatModel(Protocol):
             max_output_tokens: largest length of the answer, in tokens.
             seconds: longest duration of the whole stream.
             json_object: whether to request a JSON object. Ignored if the provider cannot do that.
+            tools: the tools that the model may call, the same ones in all requests of a turn.
+            final: whether the model must answer without further calls. Calls are then dropped.
             cancellation: cancels the stream from another thread.
 
         Raises:
@@ -139,13 +178,13 @@ def complete(  # noqa: PLR0913  the arguments of ``stream`` and one limit
     pieces: list[str] = []
     size = 0
     with closing(events):
-        for piece in events:
-            if isinstance(piece, ProviderUsage):
-                return Completion("".join(pieces), piece)
-            if isinstance(piece, Reasoning):
+        for event in events:
+            if isinstance(event, ProviderUsage):
+                return Completion("".join(pieces), event)
+            if not isinstance(event, TextDelta):
                 continue
-            pieces.append(piece)
-            size += len(piece.encode())
+            pieces.append(event.text)
+            size += len(event.text.encode())
             if size > max_bytes:
                 reason = f"The answer takes more than {max_bytes} bytes."
                 raise ModelError("garbage", reason, before_first_token=False)

@@ -5,7 +5,7 @@ call a third slower. Retries, deadline and cancellation are those of ``attempts`
 """
 
 import logging
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from threading import Lock
@@ -15,7 +15,6 @@ import botocore.session
 from botocore.config import Config
 from botocore.eventstream import ParserError
 from botocore.exceptions import (
-    BotoCoreError,
     ClientError,
     ConnectTimeoutError,
     HTTPClientError,
@@ -32,12 +31,11 @@ from chalicelib.gateways.llm import (
     Event,
     FailureKind,
     ModelError,
-    ProviderUsage,
-    Reasoning,
     attempts,
+    converse,
 )
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
-from chalicelib.gateways.llm.messages import Message, TokenCounter, count_input
+from chalicelib.gateways.llm.messages import Message, ToolSpec
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
@@ -81,24 +79,20 @@ class BedrockModel:
         max_output_tokens: int,
         seconds: float = STREAM_SECONDS,
         json_object: bool = False,  # noqa: ARG002  Converse has no JSON mode, so the prompt requests JSON
+        tools: Sequence[ToolSpec] = (),
+        final: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Send the messages, yield the answer's text in pieces, then one ``ProviderUsage``."""
+        """Send the messages, and yield the answer as it arrives."""
         deadline = Deadline(seconds)
-        body = {
-            "modelId": model,
-            "messages": _turns(messages),
-            "inferenceConfig": {"maxTokens": max_output_tokens},
-        }
-        system = [m for m in messages if m.role == "system" and not _is_blank(m)]
-        if system:
-            body["system"] = [{"text": m.content} for m in system]
-        attempt = partial(self._attempt, messages, body, deadline)
+        body = converse.request(model, messages, max_output_tokens, tools, final=final)
+        reader = partial(converse.read, messages=messages, tools=tools, final=final)
+        attempt = partial(self._attempt, reader, body, deadline)
         yield from attempts.stream(attempt, deadline, cancellation)
 
     def _attempt(
         self,
-        messages: Sequence[Message],
+        reader: Callable[[Iterable[dict[str, Any]]], Iterator[Event]],
         body: dict[str, Any],
         deadline: Deadline,
         cancellation: Cancellation,
@@ -110,8 +104,8 @@ class BedrockModel:
                 with cancellation.register_sockets():
                     answer = self._client.converse_stream(**body)
                 with closing(answer["stream"]) as events:
-                    yield from _read(events, messages)
-            except (ClientError, BotoCoreError, HTTPError, ParserError, OSError) as error:
+                    yield from reader(events)
+            except converse.STREAM_ERRORS as error:
                 raise _failure(error, deadline) from None
             except (ValueError, AttributeError) as error:
                 # Reading from a socket that another thread has shut raises these errors.
@@ -136,68 +130,6 @@ class BedrockModel:
                 watch(client._endpoint.http_session._pool_classes_by_scheme)  # noqa: SLF001
                 self._cached_client = client
             return self._cached_client
-
-
-def _is_blank(message: Message) -> bool:
-    return not message.content.strip()
-
-
-def _turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return the messages in the form that Converse requires.
-
-    The user comes first, roles alternate, and no text is blank. Consecutive messages of one role
-    become one turn. Messages of the assistant before the first user message are left out.
-    """
-    turns: list[dict[str, Any]] = []
-    for message in messages:
-        if message.role == "system" or _is_blank(message):
-            continue
-        if turns and turns[-1]["role"] == message.role:
-            turns[-1]["content"].append({"text": message.content})
-        elif turns or message.role == "user":
-            turns.append({"role": message.role, "content": [{"text": message.content}]})
-    return turns
-
-
-def _read(
-    events: Iterable[dict[str, Any]], messages: Sequence[Message]
-) -> Generator[Event, None, None]:
-    """Yield the texts of the events, then the usage.
-
-    Redacted reasoning has no text and is skipped. The usage that Bedrock reports includes it.
-
-    Raises:
-        ModelError: ``unavailable``, if the events end before the answer does.
-    """
-    answer_tokens, reasoning_tokens = TokenCounter(), TokenCounter()
-    usage: ProviderUsage | None = None
-    ended = False
-    try:
-        for event in events:
-            match event:
-                case {"contentBlockDelta": {"delta": {"text": str(text)}}} if text:
-                    answer_tokens.add(text)
-                    yield text
-                case {
-                    "contentBlockDelta": {"delta": {"reasoningContent": {"text": str(text)}}}
-                } if text:
-                    reasoning_tokens.add(text)
-                    yield Reasoning(text)
-                case {"messageStop": _}:
-                    ended = True
-                case {
-                    "metadata": {
-                        "usage": {"inputTokens": int(tokens_in), "outputTokens": int(tokens_out)}
-                    }
-                }:
-                    usage = ProviderUsage(tokens_in, tokens_out)
-    except (ClientError, BotoCoreError, HTTPError, ParserError, OSError):
-        if not ended:  # After the end, the answer is complete and only the usage is missing.
-            raise
-    if not ended:
-        raise ModelError("unavailable", "The provider's answer ended early.")
-    counted = answer_tokens.tokens + reasoning_tokens.tokens
-    yield usage or ProviderUsage(count_input(messages), counted, estimated=True)
 
 
 def _failure(error: Exception, deadline: Deadline) -> ModelError:

@@ -19,6 +19,9 @@ from chalicelib.gateways.llm import (
     Event,
     ModelError,
     ProviderUsage,
+    Stop,
+    StopReason,
+    TextDelta,
     drafts,
     facts,
     frame,
@@ -26,7 +29,7 @@ from chalicelib.gateways.llm import (
 )
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.facts import Offer
-from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
+from chalicelib.gateways.llm.messages import Message, ToolSpec, count_input, count_tokens
 from chalicelib.lib import extracts
 
 MAX_SENTENCES = 3
@@ -52,24 +55,29 @@ class DemoModel:
         max_output_tokens: int,
         seconds: float = STREAM_SECONDS,  # noqa: ARG002  it never takes that long
         json_object: bool = False,  # noqa: ARG002  a DraftRequest always gets JSON
+        tools: Sequence[ToolSpec] = (),
+        final: bool = False,  # noqa: ARG002  it calls no tools
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
         """Yield the answer word by word, then its exact ``ProviderUsage``."""
         request = drafts.request_in(messages)
         text = _draft(request) if request else _answer(messages)
         output_tokens = 0
+        stop: StopReason = "end"
         for word in re.findall(r"\s*\S+", text):
             tokens = count_tokens(word)
             if output_tokens + tokens > max_output_tokens:
+                stop = "length"
                 break
             if cancellation and cancellation.cancelled:
                 reason = "The stream was cancelled."
                 raise ModelError("cancelled", reason, before_first_token=not output_tokens)
             output_tokens += tokens
-            yield word
+            yield TextDelta(word)
             if self._word_seconds and not request:
                 (cancellation.pause if cancellation else retry.sleep)(self._word_seconds)
-        yield ProviderUsage(count_input(messages), output_tokens)
+        yield Stop(stop)
+        yield ProviderUsage(count_input(messages, tools), output_tokens)
 
 
 _CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)  # noqa: RUF001  Cyrillic, meant

@@ -1,22 +1,100 @@
-"""Messages for a chat model, and an estimate of their tokens."""
+"""Messages and tools for a chat model, and an estimate of their tokens."""
 
-from collections.abc import Iterable
-from typing import Literal, NamedTuple
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
-Role = Literal["system", "user", "assistant"]
-"""Roles of messages. No other role is ever sent to a model."""
+Role = Literal["system", "user", "assistant", "tool"]
+"""Roles of messages. No other role is ever sent to a model. ``tool`` has results of tool calls."""
 
 BYTES_PER_TOKEN = 4
 """Bytes of UTF-8 per token: an average over current tokenizers, for prose in any script."""
 TOKENS_PER_MESSAGE = 4
-"""Tokens of a message in addition to its text, for the role and the delimiters."""
+"""Tokens of a message in addition to its text, for the role and the delimiters.
+
+A tool, a tool call and the result of a call take as many.
+"""
+NO_RESULT = "This call was not carried out."
+"""Result that the model receives for a call without a result."""
+
+
+class ToolSpec(NamedTuple):
+    """A tool that a model may call. ``schema`` is the JSON Schema of its arguments, an object."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class ToolCall(NamedTuple):
+    """A tool call that a model requests. ``id`` is unique within the messages of a turn.
+
+    ``arguments`` is the JSON text that the model wrote. It may be invalid.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+    def parsed(self) -> dict[str, Any] | None:
+        """Return the arguments, or None if they are not a JSON object.
+
+        JSON has no NaN and no infinite number, and a lone surrogate cannot be stored or sent.
+        """
+        try:
+            value = json.loads(self.arguments)
+            json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+        except (ValueError, RecursionError):
+            return None
+        return value if isinstance(value, dict) else None
+
+
+class ToolResult(NamedTuple):
+    """Result of the tool call with the same id and name."""
+
+    id: str
+    name: str
+    content: str
+    is_error: bool = False
 
 
 class Message(NamedTuple):
-    """One message of a chat."""
+    """One message of a chat.
+
+    An assistant message may have tool ``calls``. The next message has the role ``tool``, an empty
+    content and the ``results`` of these calls. ``extra`` is ``Stop.extra`` of the answer with the
+    calls. Only the adapter that created it knows its content.
+    """
 
     role: Role
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    extra: Mapping[str, Any] | None = None
+
+
+def complete_results(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield the messages, with exactly one result for each call, directly after the calls.
+
+    Providers refuse calls without results, and results without calls. A missing result becomes the
+    error ``NO_RESULT``. A result without a call is left out.
+    """
+    calls: tuple[ToolCall, ...] = ()
+    results: dict[str, ToolResult] = {}
+    for message in (*messages, None):
+        if message is not None and message.role == "tool":
+            results.update((each.id, each) for each in message.results)
+            continue
+        if calls:
+            yield Message("tool", "", results=tuple(_result(call, results) for call in calls))
+        if message is not None:
+            yield message
+            calls, results = message.calls, {}
+
+
+def _result(call: ToolCall, results: Mapping[str, ToolResult]) -> ToolResult:
+    missing = ToolResult(call.id, call.name, NO_RESULT, is_error=True)
+    return results.get(call.id, missing)
 
 
 def count_tokens(text: str) -> int:
@@ -59,6 +137,21 @@ class TokenCounter:
         self._word_bytes = 0
 
 
-def count_input(messages: Iterable[Message]) -> int:
-    """Return the input tokens of a request with these messages."""
-    return sum(TOKENS_PER_MESSAGE + count_tokens(message.content) for message in messages)
+def texts(messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> Iterator[str]:
+    """Yield all texts of a request that the model reads: messages, calls, results and tools."""
+    for message in messages:
+        yield message.content
+        yield from (" ".join(call) for call in message.calls)
+        yield from (f"{each.id} {each.name} {each.content}" for each in message.results)
+        if message.extra:
+            text = json.dumps(message.extra, ensure_ascii=False, default=str)
+            yield text.encode(errors="replace").decode()
+    yield from (f"{tool.name} {tool.description} {json.dumps(tool.schema)}" for tool in tools)
+
+
+def count_input(messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> int:
+    """Return the input tokens of a request with these messages and tools.
+
+    The instructions on tools that some providers add are not counted.
+    """
+    return sum(TOKENS_PER_MESSAGE + count_tokens(text) for text in texts(messages, tools))

@@ -112,5 +112,26 @@ OPENAI: tuple[Row, ...] = (
 )
 """Models of servers with OpenAI's chat completions API, under the names of their vendors."""
 
+WITHOUT_TOOLS = frozenset(
+    {
+        # Bedrock refuses tools in streams of Meta's and Mistral's models.
+        "llama-4-maverick",
+        "llama-4-scout",
+        "llama-3.3-70b",
+        "llama-3.1-8b",
+        "pixtral-large",
+        "mistral-large",
+        "mistral-small",
+        # This model cannot call tools at all.
+        "deepseek-r1",
+        "demo",
+    }
+)
+"""Names of models that cannot call tools in a streamed answer. All others of the catalogue can.
+
+See "Supported models and model features" of the Converse API in the documentation of Amazon
+Bedrock.
+"""
+
 DEMO: tuple[Row, ...] = (("demo", "demo", 10_000, 30_000, 32_000, 1_024),)
 """The embedded demo model. It has a price for testing billing: 100 input tokens cost a kopeck."""

@@ -27,7 +27,8 @@ class ModelSpec(NamedTuple):
     are in micro-kopecks per token. ``context_tokens`` limits input and answer together, and
     ``max_output_tokens`` limits the answer. ``known`` is true for a model of the catalogue; others
     have default prices and limits. ``requires_profile`` is true if Bedrock serves the model only
-    through an inference profile.
+    through an inference profile. ``takes_tools`` is true if the model can call tools in a streamed
+    answer.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ModelSpec(NamedTuple):
     max_output_tokens: int
     known: bool = True
     requires_profile: bool = False
+    takes_tools: bool = False
 
 
 def _specs(
@@ -54,6 +56,7 @@ def _specs(
             context,
             max_output,
             requires_profile=requires_profile,
+            takes_tools=name not in tariffs.WITHOUT_TOOLS,
         )
 
 
@@ -113,7 +116,12 @@ def resolve(
         )
     spec = spec._replace(name=name)
     if tuple(providers) == ("demo",):
-        return spec._replace(provider="demo", provider_id="demo", requires_profile=False)
+        return spec._replace(
+            provider="demo",
+            provider_id="demo",
+            requires_profile=False,
+            takes_tools=CATALOGUE["demo"].takes_tools,
+        )
     if spec.provider not in (*providers, "demo"):
         msg = (
             f"The provider of the bot's model, {spec.provider}, is not configured. Choose another "

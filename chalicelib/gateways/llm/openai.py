@@ -5,7 +5,7 @@ again without that part.
 """
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
@@ -19,8 +19,13 @@ from chalicelib.core.text import cut_bytes
 from chalicelib.gateways.llm import STREAM_SECONDS, Event, FailureKind, ModelError, attempts
 from chalicelib.gateways.llm.api_key import ApiKey
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
-from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
-from chalicelib.gateways.llm.messages import Message
+from chalicelib.gateways.llm.chat_completions import (
+    ProviderFailedError,
+    read,
+    sent_messages,
+    sent_tools,
+)
+from chalicelib.gateways.llm.messages import Message, ToolSpec
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
@@ -102,25 +107,32 @@ class OpenAiModel:
         max_output_tokens: int,
         seconds: float = STREAM_SECONDS,
         json_object: bool = False,
+        tools: Sequence[ToolSpec] = (),
+        final: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Send the messages, yield the answer's text in pieces, then one ``ProviderUsage``."""
+        """Send the messages, and yield the answer as it arrives."""
         deadline = Deadline(seconds)
         body: dict[str, Any] = {
             "model": model,
-            "messages": [{"role": each.role, "content": each.content} for each in messages],
+            "messages": sent_messages(messages),
             "max_tokens": max_output_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
         if json_object:
             body["response_format"] = {"type": "json_object"}
-        attempt = partial(self._attempt, messages, body, deadline)
+        if tools:
+            body["tools"] = sent_tools(tools)
+            if final:
+                body["tool_choice"] = "none"
+        reader = partial(read, messages=messages, tools=tools, final=final)
+        attempt = partial(self._attempt, reader, body, deadline)
         yield from attempts.stream(attempt, deadline, cancellation)
 
     def _attempt(
         self,
-        messages: Sequence[Message],
+        reader: Callable[[Iterator[bytes]], Iterator[Event]],
         body: dict[str, Any],
         deadline: Deadline,
         cancellation: Cancellation,
@@ -132,7 +144,7 @@ class OpenAiModel:
             closing(self._send(body, key, deadline, cancellation)) as response,
         ):
             try:
-                yield from read(_lines(response, deadline, budget), messages)
+                yield from reader(_lines(response, deadline, budget))
             except ProviderFailedError as failure:
                 raise _failure(failure.code, str(failure), key, response) from None
 
@@ -150,7 +162,7 @@ class OpenAiModel:
                 response = self._post(sent, key, deadline)
             if response.status_code == requests.codes.ok:
                 if refused:
-                    self._refused[body["model"]] = refused
+                    self._remember(body["model"], refused)
                 return response
             with closing(response):
                 error = _read_beginning(response, deadline)
@@ -159,6 +171,15 @@ class OpenAiModel:
                 message = error.decode(errors="replace")
                 raise _failure(response.status_code, message, key, response)
             refused |= newly_refused
+
+    def _remember(self, model: str, refused: frozenset[str]) -> None:
+        """Leave these parts out of further requests to this model."""
+        if refused != self._refused.get(model):
+            log.warning(
+                "model provider refuses parts of requests",
+                extra={"model": model, "parts": sorted(refused)},
+            )
+            self._refused[model] = refused
 
     def _post(self, body: dict[str, Any], key: str, deadline: Deadline) -> requests.Response:
         if deadline.passed:
@@ -226,11 +247,13 @@ def _kind(status: object) -> FailureKind:
 
 
 _REFUSAL_WORDS = {
-    "response_format": b"response_format",
-    "stream_options": b"stream_options",
-    "max_tokens": _NEW_MAX_TOKENS.encode(),
+    "response_format": (b"response_format",),
+    "stream_options": (b"stream_options",),
+    "max_tokens": (_NEW_MAX_TOKENS.encode(),),
+    "tool_choice": (b"tool_choice",),
+    "tools": (b"tools", b"tool choice", b"tool use", b"function calling"),
 }
-"""Optional part of the request -> text of an error message that refuses it."""
+"""Optional part of the request -> texts of an error message that refuses it."""
 
 
 def _refused_parts(status: int, error: bytes, sent: dict[str, Any]) -> frozenset[str]:
@@ -241,13 +264,18 @@ def _refused_parts(status: int, error: bytes, sent: dict[str, Any]) -> frozenset
     """
     if status not in {400, 422}:
         return frozenset()
+    lower = error.lower()
     named = frozenset(
-        part for part, words in _REFUSAL_WORDS.items() if part in sent and words in error
+        part
+        for part, words in _REFUSAL_WORDS.items()
+        if part in sent and any(each in lower for each in words)
     )
     return named or frozenset({"response_format"} & sent.keys())
 
 
 def _without(refused: frozenset[str], body: dict[str, Any]) -> dict[str, Any]:
+    if "tools" in refused:
+        refused |= {"tool_choice"}  # A choice without tools is refused as well.
     sent = {name: value for name, value in body.items() if name not in refused}
     if "max_tokens" in refused:
         sent[_NEW_MAX_TOKENS] = body["max_tokens"]

@@ -10,10 +10,11 @@ import pytest
 
 from chalicelib.core import retry
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning
+from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning, TextDelta
 from chalicelib.gateways.llm.bedrock import BedrockModel
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
+from tests.factories.llm import Said, spoken
 from tests.fakes import bedrock_api, openai_api
 from tests.fakes.bedrock_api import BLOCK_STOP, START, STOP, THOUGHT, failing, metadata, text
 from tests.fakes.openai_api import Answering, OpenAiApi
@@ -48,17 +49,15 @@ def model(api: OpenAiApi, **options: Any) -> BedrockModel:
     )
 
 
-Heard = tuple[list[str | ProviderUsage], ModelError | None]
+Heard = tuple[list[Said], ModelError | None]
 
 
-def read_answer(
-    chat_model: BedrockModel, said: list[str | ProviderUsage] | None = None, **options: Any
-) -> Heard:
+def read_answer(chat_model: BedrockModel, said: list[Said] | None = None, **options: Any) -> Heard:
     """Return the text and the failure, if any. Text is added to ``said`` as it arrives."""
     said = [] if said is None else said
     asked: dict[str, Any] = {"messages": ASKED, "seconds": FOR_EVER, **options}
     try:
-        said.extend(chat_model.stream(model=MODEL, max_output_tokens=50, **asked))
+        said.extend(spoken(chat_model.stream(model=MODEL, max_output_tokens=50, **asked)))
     except ModelError as error:
         return said, error
     return said, None
@@ -132,7 +131,7 @@ class TestAnswer:
         stream = model(api, read_seconds=FOR_EVER).stream(
             ASKED, model=MODEL, max_output_tokens=9, seconds=FOR_EVER
         )
-        assert next(stream) == "first"
+        assert next(stream) == TextDelta("first")
         assert not api.hung_up.is_set()
         stream.close()
         assert api.hung_up.wait(PATIENCE)
@@ -306,7 +305,7 @@ class TestCancellation:
             api.asked.clear()
         api.answers = [answer]
         cancellation = Cancellation()
-        said: list[str | ProviderUsage] = []
+        said: list[Said] = []
         result: list[Heard] = []
         reader = threading.Thread(
             target=lambda: result.append(read_answer(asking, said, cancellation=cancellation))

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from chalicelib.gateways.llm import ProviderUsage, complete, drafts, facts
+from chalicelib.gateways.llm import ProviderUsage, Stop, TextDelta, complete, drafts, facts
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.llm.facts import Facts, Hours, Offer
 from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
 from infra.local.demo.bakery import AGENT
+from tests.factories.llm import Said, events, speak
 
 pytestmark = pytest.mark.usefixtures("pauses")
 
@@ -30,7 +31,7 @@ SHOP = Message(
 def ask(*said: str, cap: int = 1000) -> tuple[str, ProviderUsage]:
     roles = ["user", "assistant"] * len(said)
     history = [Message(role, text) for role, text in zip(roles, said, strict=False)]  # type: ignore[arg-type]
-    *pieces, told = DemoModel().stream([SHOP, *history], model="any", max_output_tokens=cap)
+    *pieces, told = speak(DemoModel(), messages=[SHOP, *history], max_output_tokens=cap)
     assert isinstance(told, ProviderUsage)
     return "".join(map(str, pieces)), told
 
@@ -89,9 +90,8 @@ class TestDemoModel:
         assert said <= stated or "Этого я не знаю" in answer or "I do not know" in answer
 
     def test_answers_come_word_by_word_and_are_always_the_same(self) -> None:
-        def pieces() -> list[str | ProviderUsage]:
-            asked = [SHOP, Message("user", "Когда вы открыты?")]
-            return list(DemoModel().stream(asked, model="any", max_output_tokens=99))
+        def pieces() -> list[Said]:
+            return speak(DemoModel(), messages=[SHOP, Message("user", "Когда вы открыты?")])
 
         once = pieces()
         assert once[:3] == ["Мы", " открыты", " с"]
@@ -100,7 +100,7 @@ class TestDemoModel:
     def test_a_delay_applies_to_each_word_but_not_to_drafts(self, pauses: list[float]) -> None:
         def ask_slowly(asked: list[Message]) -> int:
             pauses.clear()
-            *words, _ = DemoModel(0.03).stream(asked, model="any", max_output_tokens=99)
+            *words, _ = speak(DemoModel(0.03), messages=asked)
             assert set(pauses) <= {0.03}
             return len(words) if pauses else 0
 
@@ -118,18 +118,17 @@ class TestDemoModel:
     def test_an_answer_stops_at_the_cap_and_counts_its_tokens(
         self, question: str, cap: int
     ) -> None:
-        pieces = list(
-            DemoModel().stream([SHOP, Message("user", question)], model="m", max_output_tokens=cap)
-        )
-        told = pieces.pop()
+        asked = [SHOP, Message("user", question)]
+        *pieces, stop, told = events(DemoModel(), messages=asked, max_output_tokens=cap)
         assert isinstance(told, ProviderUsage)
-        assert told.output_tokens == sum(count_tokens(str(each)) for each in pieces) <= cap
+        words = [each.text for each in pieces if isinstance(each, TextDelta)]
+        assert told.output_tokens == sum(map(count_tokens, words)) <= cap
         assert not told.estimated
+        whole, _ = ask(question)
+        assert stop == Stop("end" if "".join(words) == whole else "length")
 
     def test_an_empty_message_is_answered(self) -> None:
-        assert "I do not know" in "".join(
-            str(each) for each in DemoModel().stream([], model="m", max_output_tokens=50)
-        )
+        assert "I do not know" in "".join(map(str, speak(DemoModel(), messages=[])))
 
 
 OFFERS = [
@@ -148,7 +147,7 @@ def consult(
     hours: list[Hours] | None = None,
 ) -> str:
     asked = [Message("system", prompt), facts.to_message(question, Facts(offers, hours or []))]
-    *pieces, usage = DemoModel().stream(asked, model="demo", max_output_tokens=1000)
+    *pieces, usage = speak(DemoModel(), messages=asked, max_output_tokens=1000)
     said = "".join(map(str, pieces))
     assert usage == ProviderUsage(count_input(asked), count_tokens(said))
     return said
@@ -279,6 +278,6 @@ class TestDemoDraft:
         request = drafts.DraftRequest("product", "en", name="Ball")
         system, user = drafts.messages(request)
         for asked in ([SHOP, user], [SHOP, Message("user", system.content), user], [user]):
-            said = DemoModel().stream(asked, model="m", max_output_tokens=500)
+            said = speak(DemoModel(), messages=asked, max_output_tokens=500)
             assert "categoryId" not in "".join(map(str, said)) or asked[0] == SHOP
             assert drafts.request_in(asked) is None

@@ -11,10 +11,19 @@ from hypothesis import strategies as st
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import Settings, settings
-from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning, complete, drafting_model
+from chalicelib.gateways.llm import (
+    Event,
+    ModelError,
+    ProviderUsage,
+    Reasoning,
+    Stop,
+    TextDelta,
+    complete,
+    drafting_model,
+)
 from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
 from chalicelib.gateways.llm.demo import DemoModel
-from chalicelib.gateways.llm.messages import count_input, count_tokens
+from chalicelib.gateways.llm.messages import ToolCall, ToolSpec, count_input, count_tokens
 from chalicelib.gateways.llm.openai import OpenAiModel
 from tests.factories.llm import ASKED, KEY, fail, model, speak
 from tests.fakes import openai_api
@@ -77,7 +86,7 @@ class TestAnswer:
             stream = model(openai, read_seconds=FOR_EVER).stream(
                 ASKED, model="m", max_output_tokens=9, seconds=FOR_EVER
             )
-            assert next(stream) == "first"  # The server never sends the end.
+            assert next(stream) == TextDelta("first")  # The server never sends the end.
             stream.close()
 
     @staticmethod
@@ -293,6 +302,12 @@ any_json = st.recursive(
                     "delta",
                     "message",
                     "content",
+                    "tool_calls",
+                    "function",
+                    "index",
+                    "id",
+                    "name",
+                    "arguments",
                     "finish_reason",
                     "usage",
                     "error",
@@ -316,12 +331,15 @@ class TestChatCompletions:
             max_size=5,
         )
     )
-    def test_any_lines_give_texts_and_one_usage_or_a_failure(self, lines: list[bytes]) -> None:
-        said: list[str | ProviderUsage] = []
+    def test_any_lines_give_texts_a_stop_and_one_usage_or_a_failure(
+        self, lines: list[bytes]
+    ) -> None:
+        said: list[Event] = []
         with suppress(ModelError, ProviderFailedError):
-            said.extend(read(iter(lines), ASKED))
+            said.extend(read(iter(lines), ASKED, [ToolSpec("find", "Find.", {})]))
             assert isinstance(said.pop(), ProviderUsage)
-        assert all(isinstance(each, str) for each in said)
+            assert isinstance(said.pop(), Stop)
+        assert all(isinstance(each, TextDelta | ToolCall) for each in said)
         "".join(str(each) for each in said).encode()
 
 

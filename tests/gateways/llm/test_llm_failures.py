@@ -10,12 +10,12 @@ from functools import partial
 import pytest
 
 from chalicelib.core.logs import JsonFormatter
-from chalicelib.gateways.llm import ModelError, ProviderUsage, attempts
+from chalicelib.gateways.llm import ModelError, ProviderUsage, TextDelta, attempts
 from chalicelib.gateways.llm.attempts import MAX_RETRY_AFTER
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.llm.openai import OpenAiModel
-from tests.factories.llm import ASKED, KEY, fail, model, speak
+from tests.factories.llm import ASKED, KEY, Said, fail, model, speak, spoken
 from tests.fakes import openai_api
 from tests.fakes.openai_api import Answering, OpenAiApi, event, piece
 from tests.support.patience import FOR_EVER, PATIENCE, stretched, wait_for
@@ -183,7 +183,7 @@ class TestTime:
     def test_the_read_timeout_also_applies_after_the_first_token(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.silent_after(event(piece("a")))]
 
-        def attempt(seconds: float) -> tuple[list[str | ProviderUsage], ModelError]:
+        def attempt(seconds: float) -> tuple[list[Said], ModelError]:
             said, error = fail(model(openai, read_seconds=seconds), FOR_EVER)
             assert (error.kind, error.before_first_token) == ("timeout", not said)
             return said, error
@@ -205,7 +205,7 @@ class TestTime:
     def test_the_deadline_does_not_wait_for_the_read_timeout(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.silent_after(event(piece("a")))]
 
-        def attempt(seconds: float) -> list[str | ProviderUsage]:
+        def attempt(seconds: float) -> list[Said]:
             said, error = fail(model(openai, read_seconds=FOR_EVER), seconds)
             assert error.kind == "timeout"
             return said
@@ -230,7 +230,7 @@ class TestCancellation:
     def test_closing_the_stream_closes_the_connection(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.silent_after(event(piece("a")))]
         stream = model(openai).stream(ASKED, model="m", max_output_tokens=9)
-        assert next(stream) == "a"
+        assert next(stream) == TextDelta("a")
         assert not openai.hung_up.is_set()
         stream.close()
         assert openai.hung_up.wait(PATIENCE)
@@ -266,7 +266,7 @@ class TestCancellationFromAnotherThread:
         monkeypatch.setattr(attempts, "MAX_RETRY_AFTER", FOR_EVER)
         openai.answers = [answer]
         cancellation = Cancellation()
-        said: list[str | ProviderUsage] = []
+        said: list[Said] = []
         failed: list[ModelError] = []
 
         def read_on() -> None:
@@ -278,7 +278,7 @@ class TestCancellationFromAnotherThread:
                 cancellation=cancellation,
             )
             try:
-                said.extend(stream)
+                said.extend(spoken(stream))
             except ModelError as error:
                 failed.append(error)
 
@@ -308,7 +308,7 @@ class TestCancellationFromAnotherThread:
         stream = model(openai).stream(
             ASKED, model="m", max_output_tokens=9, cancellation=cancellation
         )
-        assert list(stream) == ["x", ProviderUsage(11, 7)]
+        assert list(spoken(stream)) == ["x", ProviderUsage(11, 7)]
         cancellation.cancel()
         cancellation.cancel()
 

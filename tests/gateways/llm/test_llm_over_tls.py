@@ -13,6 +13,7 @@ from chalicelib.gateways.llm.bedrock import BedrockModel
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message
 from chalicelib.gateways.llm.openai import OpenAiModel
+from tests.factories.llm import Said, spoken
 from tests.fakes import bedrock_api, openai_api
 from tests.fakes.openai_api import Answering, OpenAiApi, event, piece
 from tests.support.patience import FOR_EVER, PATIENCE, stretched, wait_for
@@ -77,7 +78,7 @@ class AnswerReader(threading.Thread):
         self, model: ChatModel, cancellation: Cancellation, seconds: float = FOR_EVER
     ) -> None:
         super().__init__()
-        self.said: list[str | ProviderUsage] = []
+        self.said: list[Said] = []
         self.error: ModelError | None = None
         self._stream = model.stream(
             ASKED, model="m", max_output_tokens=9, seconds=seconds, cancellation=cancellation
@@ -85,7 +86,7 @@ class AnswerReader(threading.Thread):
 
     def run(self) -> None:
         try:
-            self.said.extend(self._stream)
+            self.said.extend(spoken(self._stream))
         except ModelError as error:
             self.error = error
 
@@ -123,7 +124,7 @@ def test_the_deadline_ends_a_waiting_read(
         model, Cancellation()
     ).run()  # The first use takes longer, because objects are created.
 
-    def attempt(seconds: float) -> list[str | ProviderUsage]:
+    def attempt(seconds: float) -> list[Said]:
         reader = AnswerReader(model, Cancellation(), seconds)
         reader.run()
         assert reader.error

@@ -25,7 +25,7 @@ from chalicelib.domains.billing.flows.charging import TokenUsage
 from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange
 from chalicelib.domains.chat.store.messages import MAX_ANSWER_BYTES, MessageStatus
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError, Reasoning
+from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning, TextDelta
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import TokenCounter, count_tokens
 
@@ -255,14 +255,14 @@ class _ModelStream:
                 seconds=MODEL_SECONDS,
                 cancellation=self._cancellation,
             )
-            with closing(response) as pieces:
-                for piece in pieces:
-                    if isinstance(piece, Reasoning):
-                        self._reasoning_counter.add(piece.text)
+            with closing(response) as events:
+                for event in events:
+                    if isinstance(event, Reasoning):
+                        self._reasoning_counter.add(event.text)
                         self._request_checkpoint()
-                    elif not isinstance(piece, str):
-                        self._provider_usage = TokenUsage(piece.input_tokens, piece.output_tokens)
-                    elif piece and not self._add(piece):
+                    elif isinstance(event, ProviderUsage):
+                        self._provider_usage = TokenUsage(event.input_tokens, event.output_tokens)
+                    elif isinstance(event, TextDelta) and event.text and not self._add(event.text):
                         break
             self._complete = self._provider_usage is not None
             if not self._complete and not self._stopped.is_set():

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from chalicelib.core.errors import ValidationError
-from chalicelib.gateways.llm.messages import TOKENS_PER_MESSAGE, Message, count_input
+from chalicelib.gateways.llm.messages import TOKENS_PER_MESSAGE, Message, count_input, texts
 
 MAX_TURNS = 40
 MAX_OUTPUT = 4_096
@@ -37,7 +37,7 @@ def count_upper_bound(messages: Iterable[Message]) -> int:
     It counts one token per two bytes. Money is held for this number before the provider counts.
     """
     return sum(
-        TOKENS_PER_MESSAGE + -(-len(each.content.encode()) // _BYTES_PER_TOKEN) for each in messages
+        TOKENS_PER_MESSAGE + -(-len(text.encode()) // _BYTES_PER_TOKEN) for text in texts(messages)
     )
 
 
