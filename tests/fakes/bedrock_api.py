@@ -5,8 +5,15 @@ Frames have the format of AWS event streams (Smithy, Amazon Event Stream Specifi
 
 import json
 import struct
+from collections.abc import Iterable, Iterator
+from functools import cache
+from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
+
+import botocore.session
+from botocore.eventstream import EventStream
+from botocore.parsers import create_parser
 
 from tests.fakes.openai_api import Answering, ReceivedRequest, Wire
 
@@ -38,23 +45,46 @@ def failing(kind: str, message: str) -> bytes:
 START = frame("messageStart", {"p": "abcdefgh", "role": "assistant"})
 
 
-def text(said: str, **beside: Any) -> bytes:
+def text(said: str, index: int = 0, **beside: Any) -> bytes:
+    delta = {"text": said}
     return frame(
-        "contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": said}, "p": "ab", **beside}
+        "contentBlockDelta", {"contentBlockIndex": index, "delta": delta, "p": "ab", **beside}
     )
 
 
-def reasoning(**delta: str) -> bytes:
+def reasoning(index: int = 0, **delta: str) -> bytes:
     """A piece of reasoning: ``text``, or the placeholder of a redacted one."""
     return frame(
         "contentBlockDelta",
-        {"contentBlockIndex": 0, "delta": {"reasoningContent": delta}, "p": "abc"},
+        {"contentBlockIndex": index, "delta": {"reasoningContent": delta}, "p": "abc"},
     )
 
 
 THOUGHT = reasoning(text="hm")
-BLOCK_STOP = frame("contentBlockStop", {"contentBlockIndex": 0, "p": "abcdef"})
-STOP = frame("messageStop", {"p": "abc", "stopReason": "end_turn"})
+
+
+def tool_start(id_: str, name: str, index: int = 1) -> bytes:
+    """The beginning of a tool call. Its arguments follow in pieces."""
+    start = {"toolUse": {"name": name, "toolUseId": id_}}
+    return frame("contentBlockStart", {"contentBlockIndex": index, "p": "abcd", "start": start})
+
+
+def tool_input(piece: str, index: int = 1) -> bytes:
+    """A piece of the arguments of a tool call."""
+    delta = {"toolUse": {"input": piece}}
+    return frame("contentBlockDelta", {"contentBlockIndex": index, "delta": delta, "p": "abcde"})
+
+
+def block_stop(index: int) -> bytes:
+    return frame("contentBlockStop", {"contentBlockIndex": index, "p": "abcdef"})
+
+
+def stop(reason: str) -> bytes:
+    return frame("messageStop", {"p": "abc", "stopReason": reason})
+
+
+BLOCK_STOP = block_stop(0)
+STOP = stop("end_turn")
 
 
 def metadata(asked: int, said: int) -> bytes:
@@ -97,3 +127,16 @@ def refusing(status: int, kind: str, message: str) -> Answering:
     return lambda wire, _: wire.whole(
         status, body, "application/json", f"x-amzn-ErrorType: {kind}:http://internal.amazon.com/"
     )
+
+
+@cache
+def _stream_shape() -> Any:
+    service = botocore.session.get_session().get_service_model("bedrock-runtime")
+    return service.operation_model("ConverseStream").output_shape.members["stream"]
+
+
+def parsed(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a stream as botocore parses them, without a server."""
+    parser = create_parser("rest-json")._event_stream_parser
+    body = SimpleNamespace(stream=lambda: iter(chunks))
+    return iter(EventStream(body, _stream_shape(), parser, "ConverseStream"))

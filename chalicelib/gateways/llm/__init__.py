@@ -1,4 +1,4 @@
-"""Chat models behind one protocol: a stream of events, described by ``Event`` (ADR 55).
+"""Chat models behind one protocol: a stream of events, described by ``Event``.
 
 Callers see no difference between the adapters. ``openai`` calls any server with OpenAI's API,
 ``bedrock`` calls Amazon Bedrock, and ``demo`` needs no key and no network.

@@ -122,8 +122,9 @@ class Answer:
         calls = self._named_calls() if is_complete and self._takes_calls else []
         yield from (call for call, _ in calls)
         if calls:
-            extras = {call.id: extra for call, extra in calls if extra}
-            yield Stop("tools", {**self.extra, **({"calls": extras} if extras else {})} or None)
+            if extras := {call.id: extra for call, extra in calls if extra}:
+                self.extra["calls"] = extras
+            yield Stop("tools", self.extra or None)
         else:
             yield Stop("other" if self.reason == "tools" else self.reason)
         counters = self._text_counter, self._reasoning_counter, self._call_counter

@@ -15,7 +15,7 @@ from chalicelib.domains.chat.flows.chat_history import (
     fit,
     room_for_answer,
 )
-from chalicelib.gateways.llm.messages import Message, count_input
+from chalicelib.gateways.llm.messages import Message, ToolCall, ToolResult, count_input
 
 SYSTEM, QUESTION = Message("system", "You bake."), Message("user", "And now?")
 texts = st.text(max_size=40)
@@ -66,7 +66,9 @@ def test_an_answer_may_use_the_rest_of_the_context() -> None:
 
 @given(texts)
 def test_a_hold_covers_more_tokens_than_any_estimate(text: str) -> None:
-    messages = [Message("user", text)]
+    calls = Message("assistant", text, calls=(ToolCall("c1", "find", text),))
+    results = Message("tool", "", results=(ToolResult("c1", "find", text),))
+    messages = [Message("user", text), calls, results]
     assert count_upper_bound(messages) >= count_input(messages)
     assert counter("demo") is count_input
     assert counter("bedrock") is counter("openai") is count_upper_bound

@@ -107,3 +107,26 @@ def test_any_name_has_a_price_or_is_refused(
         return
     assert found.name == name
     assert min(found.input_price, found.output_price) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "takes_tools"),
+    [
+        ("claude-haiku-4.5", True),
+        ("eu.amazon.nova-lite-v1:0", True),
+        ("gpt-5-mini", True),
+        ("deepseek-v3.1", True),
+        ("deepseek-r1", False),
+        ("llama-4-scout", False),
+        ("pixtral-large", False),
+        ("Org/New-Model", False),
+        ("demo", False),
+    ],
+)
+def test_tools_are_for_models_that_can_call_them_in_a_stream(name: str, takes_tools: bool) -> None:
+    assert resolve(name, ["openai", "bedrock"]).takes_tools is takes_tools
+    assert resolve(name, ["demo"]).takes_tools is CATALOGUE["demo"].takes_tools
+
+
+def test_every_model_without_tools_is_in_the_catalogue() -> None:
+    assert CATALOGUE.keys() >= models.tariffs.WITHOUT_TOOLS

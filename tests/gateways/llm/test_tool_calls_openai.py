@@ -1,0 +1,456 @@
+"""Tool calls with servers that have OpenAI's API, each with its own way to send them."""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.gateways.llm import Event, ModelError, ProviderUsage, Stop, TextDelta
+from chalicelib.gateways.llm.answers import MAX_ARGUMENTS, MAX_CALLS, MAX_NAME
+from chalicelib.gateways.llm.chat_completions import read, sent_messages
+from chalicelib.gateways.llm.converse import request
+from chalicelib.gateways.llm.messages import (
+    NO_RESULT,
+    Message,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    count_input,
+    count_tokens,
+)
+from tests.factories.llm import ASKED, events, model, speak
+from tests.fakes import openai_api
+from tests.fakes.openai_api import DONE, OpenAiApi, event, piece, usage
+from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.usefixtures("pauses")
+
+FIND = ToolSpec("find", "Find products.", {"type": "object", "properties": {"q": {}}})
+RYE, BUN = '{"q": "rye"}', '{"q": "bun"}'
+CALL = ToolCall("c1", "find", RYE)
+ANSWERED = [
+    *ASKED,
+    Message("assistant", "", calls=(CALL,)),
+    Message("tool", "", results=(ToolResult("c1", "find", "Rye, 120"),)),
+]
+
+
+def fragment(index: int | None = 0, /, **fields: Any) -> dict[str, Any]:
+    """A delta with a part of a call. ``name`` and ``arguments`` are the function's."""
+    function = {key: fields.pop(key) for key in ("name", "arguments") if key in fields}
+    call = {**fields, "function": function} if function else fields
+    if index is not None:
+        call["index"] = index
+    return {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": None}]}
+
+
+def finish(reason: str = "tool_calls") -> dict[str, Any]:
+    return {"choices": [{"delta": {}, "finish_reason": reason}]}
+
+
+def heard(
+    *sent: Any,
+    asked: list[Message] = ASKED,
+    final: bool = False,
+    tools: list[ToolSpec] | None = None,
+) -> list[Event]:
+    """Read an answer that consists of these events."""
+    lines: Iterator[bytes] = iter(b"".join(map(event, sent)).split(b"\n"))
+    return list(read(lines, asked, [FIND] if tools is None else tools, final=final))
+
+
+def calls(*sent: Any, **options: Any) -> list[ToolCall]:
+    return [each for each in heard(*sent, **options) if isinstance(each, ToolCall)]
+
+
+class TestReading:
+    def test_fragments_with_one_index_are_one_call(self) -> None:
+        sent = [
+            piece("Let me look."),
+            fragment(id="c1", type="function", name="find", arguments=""),
+            fragment(arguments='{"q": '),
+            fragment(arguments='"rye"}'),
+            finish(),
+            usage(20, 9),
+        ]
+        assert heard(*sent) == [
+            TextDelta("Let me look."),
+            CALL,
+            Stop("tools"),
+            ProviderUsage(20, 9),
+        ]
+
+    def test_fragments_of_two_calls_may_alternate(self) -> None:
+        sent = [
+            fragment(0, id="c1", name="find", arguments='{"q": '),
+            fragment(1, id="c2", name="find", arguments='{"q": '),
+            fragment(0, arguments='"rye"}'),
+            fragment(1, arguments='"bun"}'),
+        ]
+        assert calls(*sent, finish()) == [CALL, ToolCall("c2", "find", BUN)]
+
+    def test_a_new_id_at_a_used_index_begins_another_call(self) -> None:
+        sent = [
+            fragment(0, id="c1", name="find", arguments=RYE),
+            fragment(0, id="c2", name="find", arguments=BUN),
+        ]
+        assert calls(*sent, finish()) == [CALL, ToolCall("c2", "find", BUN)]
+
+    @pytest.mark.parametrize("index", [0, None])
+    def test_calls_without_ids_get_different_ids_that_the_turn_does_not_have(
+        self, index: int | None
+    ) -> None:
+        sent = [
+            fragment(index, name="find", arguments='{"q": '),
+            fragment(index, arguments='"rye"}'),
+            fragment(index, name="find", arguments=BUN),
+        ]
+        earlier = [Message("assistant", "", calls=(ToolCall("call00001", "find", "{}"),))]
+        assert calls(*sent, finish(), asked=[*ASKED, *earlier]) == [
+            ToolCall("call00002", "find", RYE),
+            ToolCall("call00003", "find", BUN),
+        ]
+
+    def test_an_id_that_the_turn_has_already_is_replaced(self) -> None:
+        sent = [fragment(0, id="c1", name="find"), fragment(1, id="c1", name="find")]
+        assert [call.id for call in calls(*sent, finish(), asked=ANSWERED)] == [
+            "call00001",
+            "call00002",
+        ]
+
+    def test_a_server_may_repeat_id_and_name_in_each_fragment(self) -> None:
+        repeated = {"id": "c1", "name": "find"}
+        sent = [fragment(**repeated, arguments=RYE[:4]), fragment(**repeated, arguments=RYE[4:])]
+        assert calls(*sent, finish()) == [CALL]
+
+    def test_a_server_may_send_null_and_empty_values_after_the_first_fragment(self) -> None:
+        sent = [
+            fragment(id="c1", name="find", arguments=None),
+            fragment(id=None, name=None, arguments=RYE),
+            fragment(id="", name="", arguments=""),
+        ]
+        assert calls(*sent, finish()) == [CALL]
+
+    @pytest.mark.parametrize("arguments", ["", " ", None, {}])
+    def test_empty_arguments_are_an_empty_object(self, arguments: Any) -> None:
+        sent = fragment(id="c1", name="find", arguments=arguments)
+        assert calls(sent, finish()) == [ToolCall("c1", "find", "{}")]
+
+    def test_arguments_may_be_an_object_instead_of_a_text(self) -> None:
+        (call,) = calls(fragment(id="c1", name="find", arguments={"q": "Ёж"}), finish())
+        assert call.parsed() == {"q": "Ёж"}
+
+    def test_arguments_are_passed_on_as_the_model_wrote_them(self) -> None:
+        (call,) = calls(fragment(id="c1", name="find", arguments="{'q': rye}"), finish())
+        assert (call.arguments, call.parsed()) == ("{'q': rye}", None)
+
+    def test_an_emoji_of_two_fragments_is_joined_and_a_lone_half_replaced(self) -> None:
+        sent = [
+            fragment(id="c1", name="find\udd94", arguments='{"q": "\ud83e'),
+            fragment(arguments='\udd94\ud83e"}'),
+        ]
+        (call,) = calls(*map(json.dumps, sent), finish())
+        assert call == ToolCall("c1", "find\ufffd", '{"q": "🦔\ufffd"}')
+
+    def test_a_call_without_a_name_is_left_out(self) -> None:
+        sent = [fragment(0, arguments=RYE), fragment(1, id="c2", name="find", arguments=BUN)]
+        assert calls(*sent, finish()) == [ToolCall("c2", "find", BUN)]
+
+    def test_an_unstreamed_answer_has_whole_calls(self, openai: OpenAiApi) -> None:
+        function = {"name": "find", "arguments": RYE}
+        message = {
+            "role": "assistant",
+            "content": "Let me look.",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": function},
+                {"id": "c2", "function": {"name": "find", "arguments": {"q": "bun"}}},
+            ],
+        }
+        choice = {"message": message, "finish_reason": "tool_calls"}
+        openai.answers = [openai_api.whole({**usage(5, 6), "choices": [choice]})]
+        assert events(model(openai), tools=[FIND]) == [
+            TextDelta("Let me look."),
+            CALL,
+            ToolCall("c2", "find", BUN),
+            Stop("tools"),
+            ProviderUsage(5, 6),
+        ]
+
+    @pytest.mark.parametrize(
+        "end", [finish(), finish("stop"), finish("function_call"), DONE], ids=str
+    )
+    def test_calls_are_valid_with_any_regular_end(self, end: Any) -> None:
+        sent = fragment(id="c1", name="find", arguments=RYE)
+        assert heard(sent, end)[:2] == [CALL, Stop("tools")]
+
+    def test_the_last_chunk_may_contain_both_the_call_and_the_end(self) -> None:
+        sent = fragment(id="c1", name="find", arguments=RYE)
+        sent["choices"][0]["finish_reason"] = "tool_calls"
+        assert heard(sent, usage(1, 2)) == [CALL, Stop("tools"), ProviderUsage(1, 2)]
+
+    def test_fragments_after_the_end_are_not_part_of_the_answer(self) -> None:
+        late = fragment(arguments=BUN)
+        sent = fragment(id="c1", name="find", arguments=RYE)
+        assert heard(sent, finish(), late)[:2] == [CALL, Stop("tools")]
+
+    @pytest.mark.parametrize(
+        ("finish_reason", "reason"),
+        [
+            ("stop", "end"),
+            ("length", "length"),
+            ("content_filter", "filtered"),
+            ("tool_calls", "other"),
+            ("a new one", "other"),
+        ],
+    )
+    def test_a_stop_names_the_reason_of_an_answer_without_calls(
+        self, finish_reason: str, reason: str
+    ) -> None:
+        assert heard(piece("a"), finish(finish_reason))[1] == Stop(reason)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("finish_reason", ["length", "content_filter", "a new one"])
+    def test_calls_of_an_answer_that_was_cut_short_are_dropped(self, finish_reason: str) -> None:
+        sent = [fragment(0, id="c1", name="find", arguments=RYE), fragment(1, id="c2", name="find")]
+        assert calls(*sent, finish(finish_reason)) == []
+
+    def test_missing_usage_is_estimated_with_calls_and_tools(self) -> None:
+        sent = [piece("Well."), fragment(id="c1", name="find", arguments=RYE), finish()]
+        spent = count_tokens("Well.") + count_tokens(f"find {RYE}")
+        expected = ProviderUsage(count_input(ASKED, [FIND]), spent, estimated=True)
+        assert heard(*sent)[-1] == expected
+
+    def test_a_final_answer_drops_further_calls_and_counts_them(self) -> None:
+        sent = [piece("Well."), fragment(id="c1", name="find", arguments=RYE), finish()]
+        said, stop, spent = heard(*sent, final=True)
+        assert (said, stop) == (TextDelta("Well."), Stop("other"))
+        assert isinstance(spent, ProviderUsage)
+        assert spent.output_tokens > count_tokens("Well.")
+
+    def test_calls_that_nobody_offered_are_dropped(self) -> None:
+        assert calls(fragment(id="c1", name="find", arguments=RYE), finish(), tools=[]) == []
+
+
+TEXTS = st.none() | st.sampled_from(["", "c1", "c2", "find", "{", '"q"', "\ud83e", "x" * 70])
+FRAGMENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "index": st.none() | st.integers(-1, 2),
+        "id": TEXTS | st.integers(),
+        "function": st.none()
+        | st.fixed_dictionaries(
+            {},
+            optional={
+                "name": TEXTS,
+                "arguments": TEXTS | st.dictionaries(st.text(max_size=3), st.floats()),
+            },
+        ),
+        "extra_content": st.none() | st.dictionaries(st.text(max_size=3), st.text(max_size=3)),
+    },
+)
+
+
+@given(
+    st.lists(st.lists(FRAGMENTS, max_size=3), max_size=12),
+    st.sampled_from(["stop", "tool_calls", "length"]),
+    st.booleans(),
+)
+def test_any_fragments_give_calls_that_can_be_sent_back_or_a_failure(
+    deltas: list[Any], finish_reason: str, final: bool
+) -> None:
+    sent = [json.dumps({"choices": [{"delta": {"tool_calls": each}}]}) for each in deltas]
+    try:
+        *made, stop, spent = heard(*sent, finish(finish_reason), final=final)
+    except ModelError:
+        return
+    assert isinstance(stop, Stop)
+    assert isinstance(spent, ProviderUsage)
+    assert (stop.reason == "tools") is bool(made)
+    assert not made or (finish_reason != "length" and not final)
+    received = tuple(each for each in made if isinstance(each, ToolCall))
+    assert len(received) == len(made) == len({call.id for call in received})
+    assert all(call.id and 0 < len(call.name) <= MAX_NAME for call in received)
+    answer = Message("assistant", "", calls=received, extra=stop.extra)
+    assert count_input([answer])
+    assert json.dumps(sent_messages([*ASKED, answer]), ensure_ascii=False).encode()
+    assert request("m", [*ASKED, answer], 50, [FIND])
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        "sent",
+        [
+            [fragment(id="c1", name="find", arguments="x" * (MAX_ARGUMENTS + 1))],
+            [fragment(id="c1", name="find", arguments="ё" * 1024)] * (MAX_ARGUMENTS // 2048 + 1),
+            [fragment(n, id=f"c{n}", name="find") for n in range(MAX_CALLS + 1)],
+            [fragment(0, name="find") for _ in range(MAX_CALLS + 1)],
+            [fragment(id="c1", name="f" * (MAX_NAME + 1))],
+        ],
+        ids=["one large piece", "many pieces", "many calls", "many calls without ids", "long name"],
+    )
+    def test_calls_beyond_the_limits_are_garbage(self, sent: list[Any]) -> None:
+        with pytest.raises(ModelError) as caught:
+            heard(*sent, finish(), DONE)
+        assert caught.value.kind == "garbage"
+
+    def test_calls_at_the_limits_are_valid(self) -> None:
+        sent = [
+            fragment(n, id=f"c{n}", name="f" * MAX_NAME, arguments="x" * MAX_ARGUMENTS)
+            for n in range(MAX_CALLS)
+        ]
+        assert len(calls(*sent, finish())) == MAX_CALLS
+
+    def test_reading_ends_at_the_first_byte_beyond_the_limit(self, openai: OpenAiApi) -> None:
+        part = event(fragment(id="c1", name="find", arguments="x" * 50_000))
+        openai.answers = [openai_api.endless(part)]
+        with pytest.raises(ModelError, match="too large"):
+            speak(model(openai), tools=[FIND], max_output_tokens=10**6)
+        assert openai.hung_up.wait(PATIENCE)
+
+
+class TestRequest:
+    def test_tools_are_sent_as_functions(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.saying("x")]
+        speak(model(openai), tools=[FIND])
+        body = openai.asked[0].body
+        function = {
+            "name": "find",
+            "description": "Find products.",
+            "parameters": {"type": "object", "properties": {"q": {}}},
+        }
+        assert body["tools"] == [{"type": "function", "function": function}]
+        assert "tool_choice" not in body
+
+    def test_the_final_request_has_the_tools_and_forbids_calls(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.saying("x")]
+        speak(model(openai), tools=[FIND], final=True)
+        assert openai.asked[0].body["tool_choice"] == "none"
+        assert openai.asked[0].body["tools"]
+        speak(model(openai), final=True)
+        assert not {"tools", "tool_choice"} & openai.asked[1].body.keys()
+
+    def test_calls_and_results_are_sent_back(self, openai: OpenAiApi) -> None:
+        openai.answers = [openai_api.saying("x")]
+        speak(model(openai), messages=ANSWERED, tools=[FIND])
+        assert openai.asked[0].body["messages"][2:] == [
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "find", "arguments": RYE}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "name": "find", "content": "Rye, 120"},
+        ]
+        assert b"null" not in json.dumps(openai.asked[0].body).encode()
+
+    def test_a_call_without_a_result_gets_an_error_and_a_result_without_a_call_is_left_out(
+        self, openai: OpenAiApi
+    ) -> None:
+        openai.answers = [openai_api.saying("x")]
+        two = (CALL, ToolCall("c2", "find", BUN))
+        results = (ToolResult("c2", "find", "Bun, 40"), ToolResult("c9", "find", "?"))
+        asked = [
+            Message("tool", "", results=(ToolResult("c1", "find", "Not of this call"),)),
+            *ASKED,
+            Message("assistant", "", calls=two),
+            Message("tool", "", results=results),
+            Message("assistant", "", calls=(ToolCall("c3", "find", "{}"),)),
+            Message("user", "Well?"),
+        ]
+        speak(model(openai), messages=asked, tools=[FIND])
+        sent = openai.asked[0].body["messages"]
+        assert [each["role"] for each in sent] == [
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "tool",
+            "assistant",
+            "tool",
+            "user",
+        ]
+        answered = {
+            each["tool_call_id"]: each["content"] for each in sent if each["role"] == "tool"
+        }
+        assert answered == {"c1": NO_RESULT, "c2": "Bun, 40", "c3": NO_RESULT}
+
+    @pytest.mark.parametrize("written", ["{'q': rye}", "[1]", '"rye"', "{", '{"q": NaN}'])
+    def test_invalid_arguments_are_sent_back_as_an_empty_object(
+        self, written: str, openai: OpenAiApi
+    ) -> None:
+        openai.answers = [openai_api.saying("x")]
+        asked = [*ASKED, Message("assistant", "", calls=(ToolCall("c1", "find", written),))]
+        speak(model(openai), messages=asked, tools=[FIND])
+        (sent,) = openai.asked[0].body["messages"][2]["tool_calls"]
+        assert sent["function"]["arguments"] == "{}"
+
+    def test_extra_content_and_reasoning_content_go_back_unchanged(self, openai: OpenAiApi) -> None:
+        signature = {"google": {"thought_signature": "c2lnbmVk"}}
+        thoughts = [
+            {"choices": [{"delta": {"reasoning_content": part, "reasoning": part}}]}
+            for part in ("They want ", "rye 🦔.")
+        ]
+        sent = [
+            *thoughts,
+            fragment(0, id="c1", name="find", arguments=RYE, extra_content=signature),
+            fragment(1, id="c2", name="find", arguments=BUN),
+            finish(),
+        ]
+        openai.answers = [openai_api.chunked(*map(event, [*sent, DONE])), openai_api.saying("x")]
+        asking = model(openai)
+        *_, first, second, stop, _ = events(asking, tools=[FIND])
+        assert isinstance(first, ToolCall)
+        assert isinstance(second, ToolCall)
+        assert isinstance(stop, Stop)
+        answer = Message("assistant", "", calls=(first, second), extra=stop.extra)
+        speak(asking, messages=[*ASKED, answer], tools=[FIND])
+        back = openai.asked[1].body["messages"][2]
+        assert back["reasoning_content"] == "They want rye 🦔."
+        assert back["tool_calls"][0]["extra_content"] == signature
+        assert "extra_content" not in back["tool_calls"][1]
+        with_extra, without = count_input([answer]), count_input([answer._replace(extra=None)])
+        assert with_extra > without + count_tokens("They want rye 🦔.")
+
+    def test_reasoning_of_an_answer_without_calls_does_not_go_back(self) -> None:
+        thought = {"choices": [{"delta": {"reasoning_content": "hm"}}]}
+        assert Stop("end") in heard(thought, piece("Yes"), finish("stop"))
+
+
+class TestRefusal:
+    @pytest.mark.parametrize(
+        "complaint",
+        [
+            "registry.ollama.ai/library/gemma:2b does not support tools",
+            '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser',
+            "Unrecognized request argument supplied: tools",
+            "Function calling is not enabled for this model",
+        ],
+    )
+    def test_a_server_that_refuses_tools_is_asked_without_them_from_then_on(
+        self, complaint: str, openai: OpenAiApi, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        refusal = openai_api.refusing(400, json.dumps({"error": complaint}).encode())
+        openai.answers = [refusal, openai_api.saying("x")]
+        asking = model(openai)
+        with caplog.at_level(logging.WARNING, "chalicelib"):
+            assert speak(asking, tools=[FIND])[0] == "x"
+            assert speak(asking, tools=[FIND], final=True)[0] == "x"
+        first, *others = (asked.body for asked in openai.asked)
+        assert "tools" in first
+        assert len(others) == 2
+        assert not any({"tools", "tool_choice"} & body.keys() for body in others)
+        (record,) = caplog.records
+        assert vars(record)["parts"] == ["tools"]
+
+    def test_a_server_that_refuses_the_choice_alone_still_receives_the_tools(
+        self, openai: OpenAiApi
+    ) -> None:
+        refusal = openai_api.refusing(422, b'{"error": "Extra inputs: tool_choice"}')
+        openai.answers = [refusal, openai_api.saying("x")]
+        assert speak(model(openai), tools=[FIND], final=True)[0] == "x"
+        assert "tools" in openai.asked[1].body
+        assert "tool_choice" not in openai.asked[1].body
