@@ -6,7 +6,6 @@ Callers see no difference between the adapters. ``openai`` calls any server with
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -37,22 +36,19 @@ StopReason = Literal["end", "tools", "length", "filtered", "other"]
 """
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(NamedTuple):
     """A piece of the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reasoning:
+class Reasoning(NamedTuple):
     """A piece of the model's reasoning. It costs output tokens and is not part of the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(NamedTuple):
     """The end of an answer.
 
     ``extra`` belongs into the assistant message that has the answer's tool calls.

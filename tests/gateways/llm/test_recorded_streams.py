@@ -321,11 +321,16 @@ RECORDINGS: dict[str, tuple[bytes, Reader, list[Event]]] = {
 }
 
 
+def typed(received: list[Event]) -> list[tuple[type, Event]]:
+    """Return the events with their types, since text and reasoning are equal as tuples."""
+    return [(type(each), each) for each in received]
+
+
 @pytest.mark.parametrize("provider", RECORDINGS)
 def test_a_recorded_stream_has_its_texts_calls_stop_and_usage(provider: str) -> None:
     recording, read, expected = RECORDINGS[provider]
     received = list(read([recording]))
-    assert received[: len(expected)] == expected
+    assert typed(received[: len(expected)]) == typed(expected)
     assert isinstance(received[-1], ProviderUsage)
     assert received == list(read([bytes([byte]) for byte in recording]))
 
@@ -341,9 +346,9 @@ def test_a_stream_cut_after_any_byte_is_a_failure_or_the_complete_answer(provide
                 received.append(each)  # noqa: PERF402  what came before a failure counts
         except (ModelError, ProviderFailedError, ClientError):
             assert not any(isinstance(each, ToolCall | Stop | ProviderUsage) for each in received)
-            assert received == complete[: len(received)]
+            assert typed(received) == typed(complete[: len(received)])
         else:
-            assert received[:-1] == complete
+            assert typed(received[:-1]) == typed(complete)
             assert isinstance(received[-1], ProviderUsage)
 
 
