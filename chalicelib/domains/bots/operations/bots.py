@@ -21,6 +21,8 @@ from chalicelib.core.wire.schema import (
     optional,
     printable,
 )
+from chalicelib.domains.bots.rules import capabilities
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES, Capability
 from chalicelib.domains.bots.store import agents, bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.engine import locks
@@ -73,6 +75,9 @@ ModelName = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=100),
     AfterValidator(_model),
 ]
+Capabilities = Annotated[
+    list[Capability], Field(max_length=len(CAPABILITIES)), AfterValidator(capabilities.normalize)
+]
 Welcome = Annotated[str, StringConstraints(max_length=MAX_WELCOME)]
 Origins = Annotated[
     list[Annotated[str, StringConstraints(max_length=MAX_ORIGIN), AfterValidator(_origin)]],
@@ -99,6 +104,7 @@ class AgentOut(AgentSummary):
     """A bot."""
 
     system_prompt: str = Field(description="Instructions for the model. Visitors can extract them.")
+    capabilities: list[Capability] = Field(description="What it may look up and propose.")
 
 
 class AgentResult(Wire):
@@ -151,6 +157,7 @@ class AgentPatch(Patch):
     is_private: bool = optional()
     welcome_message: Welcome | None = optional("null clears.")
     allowed_origins: Origins = optional("Replaces all; empty: all origins.")
+    capabilities: Capabilities = optional("Replaces all; booking includes slots.")
 
 
 class AgentAccess(Patch):

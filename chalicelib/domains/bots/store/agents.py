@@ -4,6 +4,7 @@ from typing import Any
 
 from pynamodb.attributes import BooleanAttribute, ListAttribute, UnicodeAttribute
 
+from chalicelib.domains.bots.rules import capabilities
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
@@ -16,7 +17,8 @@ LOCK = "agents"
 class AgentRow(Record):
     """A bot. An inactive bot does not answer; a private bot requires one of its keys.
 
-    Only the widget enforces ``allowed_origins``. An empty list allows all origins.
+    Only the widget enforces ``allowed_origins``. An empty list allows all origins. ``capabilities``
+    are those of ``domains.bots.rules.capabilities``.
     """
 
     name = UnicodeAttribute()
@@ -26,6 +28,7 @@ class AgentRow(Record):
     is_private = BooleanAttribute(default=False)
     welcome_message = UnicodeAttribute(null=True)
     allowed_origins: ListAttribute[Any] = ListAttribute(default=list)
+    capabilities: ListAttribute[Any] = ListAttribute(default=lambda: list(capabilities.DEFAULT))
 
 
 AGENTS = register_listing(
