@@ -103,7 +103,8 @@ def to_message(question: str, found: Facts) -> Message:
     return Message("user", _OPEN + "".join(lines) + _CLOSE + question)
 
 
-def _line(fact: Offer | Hours) -> str:
+def as_data(fact: Offer | Hours) -> dict[str, Any]:
+    """Return a fact as JSON data for a model, without what is unknown. Prices are in rubles."""
     data: dict[str, Any]
     match fact:
         case Hours(name, days, changes):
@@ -113,13 +114,21 @@ def _line(fact: Offer | Hours) -> str:
             data = {
                 "source": kind,
                 "name": name,
-                "price_rub": price // 100 if price % 100 == 0 else price / 100,
+                "price_rub": rubles(price),
                 "minutes": duration_min,
                 "in_stock": in_stock,
                 "about": description[:MAX_DESCRIPTION].strip(),
             }
-    known = {name: value for name, value in data.items() if value not in (None, "", ())}
-    text = json.dumps(known, ensure_ascii=False)
+    return {name: value for name, value in data.items() if value not in (None, "", ())}
+
+
+def rubles(kopecks: int) -> float:
+    """Return an amount in rubles: an int if it is whole."""
+    return kopecks / 100 if kopecks % 100 else kopecks // 100
+
+
+def _line(fact: Offer | Hours) -> str:
+    text = json.dumps(as_data(fact), ensure_ascii=False)
     # These escapes prevent the data from closing the tag or ending the line.
     return re.sub("[\u0085\u2028\u2029]", " ", text.replace("<", "\\u003c")) + "\n"
 

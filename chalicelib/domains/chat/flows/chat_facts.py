@@ -29,9 +29,18 @@ DAYS_AHEAD = 14
 _A_DAY = timedelta(days=1)
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
+    """A noun whose active records are offers."""
+
     listing: Listing[Any]
     offer: Callable[[Any], Offer]
+
+    def find(self, workspace_id: str, question: str) -> list[Offer]:
+        """Return up to ``MAX_OFFERS`` active offers, those that match the question first."""
+        words = facts.search_words(question)
+        ids = _nearest(workspace_id, self.listing, words, MAX_OFFERS)
+        records = self.listing.fetch(workspace_id, ids)
+        return [self.offer(record) for record in records if record.status == "active"]
 
 
 def _product(product: ProductRow) -> Offer:
@@ -53,26 +62,23 @@ def _text(html: str | None) -> str:
     return " ".join(extracts.plain_text(html or "").split())
 
 
-SOURCES = (_Source(SERVICES, _service), _Source(PRODUCTS, _product))
+SERVICE_OFFERS = Source(SERVICES, _service)
+PRODUCT_OFFERS = Source(PRODUCTS, _product)
 
 
 def find(workspace_id: str, question: str) -> Facts:
     """Return active offers, the best match first, and hours if the question is about them."""
-    words = facts.search_words(question)
-
-    def found(source: _Source) -> list[Offer]:
-        ids = _nearest(workspace_id, source.listing, words, MAX_OFFERS)
-        records = source.listing.fetch(workspace_id, ids)
-        return [source.offer(record) for record in records if record.status == "active"]
-
     with deadline.side_by_side() as start:
-        searches = [start(partial(found, source)) for source in SOURCES]
-        hours = start(partial(_hours, workspace_id)) if facts.is_about_hours(question) else None
+        searches = [
+            start(partial(source.find, workspace_id, question))
+            for source in (SERVICE_OFFERS, PRODUCT_OFFERS)
+        ]
+        hours = start(partial(find_hours, workspace_id)) if facts.is_about_hours(question) else None
         offers = [offer for search in searches for offer in search.result()]
         return Facts(offers, hours.result() if hours else ())
 
 
-def _hours(workspace_id: str) -> list[Hours]:
+def find_hours(workspace_id: str) -> list[Hours]:
     """Return the hours of the first active resources that have any."""
     today = clock.epoch_ms(clock.now())
     last = today + (DAYS_AHEAD + 1) * (_A_DAY // timedelta(milliseconds=1))
