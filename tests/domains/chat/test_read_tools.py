@@ -1,0 +1,195 @@
+"""Tools with which a bot looks up what every visitor can read."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.domains.chat.flows import read_tools, tools
+from chalicelib.domains.chat.flows.tools import MAX_RESULT_BYTES, ToolContext
+from chalicelib.gateways.llm.messages import ToolCall, ToolResult
+from tests.conftest import Api, Owner, Time, as_operator
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.fixture
+def context(owner: Owner, time: Time) -> ToolContext:
+    time.now = datetime(2026, 11, 23, 9, tzinfo=UTC)  # a Monday
+    return ToolContext(owner.workspace)
+
+
+def call(context: ToolContext, name: str, arguments: Any) -> ToolResult:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return tools.carry_out(ToolCall("1", name, text), read_tools.TOOLS, context)
+
+
+def data(context: ToolContext, name: str, **arguments: Any) -> Any:
+    result = call(context, name, arguments)
+    assert not result.is_error, result.content
+    return json.loads(result.content)
+
+
+def error(context: ToolContext, name: str, **arguments: Any) -> str:
+    result = call(context, name, arguments)
+    assert result.is_error
+    return result.content
+
+
+@pytest.fixture
+def haircut(api: Api) -> str:
+    """A haircut of 60 minutes by Anna or Boris, who work on Fridays from 10 to 13."""
+    staff = []
+    for name in ("Anna", "Boris"):
+        made = api.post("/api/resources/create", {"name": name, "type": "master"})["resource"]["id"]
+        rules = [{"weekday": "fri", "start": "10:00", "end": "13:00"}]
+        api.post("/api/resources/set-availability", {"resourceId": made, "rules": rules})
+        staff.append(made)
+    service = {"name": "Haircut", "price": 150_050, "durationMin": 60, "resourceIds": staff}
+    made_id: str = api.post("/api/services/create", service)["service"]["id"]
+    return made_id
+
+
+class TestCatalogue:
+    def test_active_products_are_found_by_their_words(self, context: ToolContext, api: Api) -> None:
+        api.post("/api/products/create", {"name": "Rye bread", "price": 12_050, "stock": 2})
+        api.post("/api/products/create", {"name": "Rye rolls", "price": 1, "status": "inactive"})
+        api.post("/api/products/create", {"name": "Cake", "price": 1})
+        assert data(context, "find_products", query="rye breads") == {
+            "found": [
+                {"source": "product", "name": "Rye bread", "price_rub": 120.5, "in_stock": True}
+            ]
+        }
+        assert data(context, "find_products", query="pizza")["others"] == ["Rye bread", "Cake"]
+
+    def test_services_are_found_with_their_duration(
+        self, context: ToolContext, haircut: str
+    ) -> None:
+        (found,) = data(context, "find_services", query="haircut")["found"]
+        assert (found["price_rub"], found["minutes"]) == (1500.5, 60)
+
+    def test_opening_hours_are_those_of_each_person(
+        self, context: ToolContext, haircut: str
+    ) -> None:
+        hours = data(context, "opening_hours")["hours"]
+        assert [(each["of"], each["Fri"]) for each in hours] == [
+            ("Anna", "10:00-13:00"),
+            ("Boris", "10:00-13:00"),
+        ]
+
+
+class TestFreeTimes:
+    def test_times_have_ids_local_starts_and_who_is_free(
+        self, context: ToolContext, haircut: str
+    ) -> None:
+        found = data(
+            context,
+            "find_free_times",
+            service="haircut",
+            firstDay="2026-11-27",
+            lastDay="2026-11-27",
+        )
+        assert (found["price_rub"], found["minutes"]) == (1500.5, 60)
+        assert found["times"][0] == {
+            "slotId": "1",
+            "start": "2026-11-27T10:00",
+            "weekday": "fri",
+            "staff": ["Anna", "Boris"],
+        }
+        starts = [each["start"][11:] for each in found["times"]]
+        assert starts == ["10:00", "11:00", "12:00"]
+
+    def test_the_same_time_keeps_its_id(self, context: ToolContext, haircut: str) -> None:
+        first = data(context, "find_free_times", service="Haircut")
+        again = data(context, "find_free_times", service="Haircut", staff="anna")
+        assert [each["slotId"] for each in first["times"]] == ["1", "2", "3"]
+        assert [each["slotId"] for each in again["times"]] == ["1", "2", "3"]
+        assert [each.start for each in context.offered] == sorted(
+            each.start for each in context.offered
+        )
+
+    def test_without_free_times_the_next_one_is_named(
+        self, context: ToolContext, haircut: str
+    ) -> None:
+        found = data(
+            context,
+            "find_free_times",
+            service="Haircut",
+            firstDay="2026-11-24",
+            lastDay="2026-11-25",
+        )
+        assert found["times"] == []
+        assert found["next"]["start"] == "2026-11-27T10:00"
+
+    def test_an_unknown_name_is_answered_with_those_that_exist(
+        self, context: ToolContext, haircut: str
+    ) -> None:
+        assert "Haircut" in error(context, "find_free_times", service="Massage")
+        assert "Anna, Boris" in error(context, "find_free_times", service="Haircut", staff="Clara")
+
+    @pytest.mark.parametrize(
+        ("first", "last"), [("2026-11-27", "2026-11-26"), ("2026-11-27", "2027-11-26")]
+    )
+    def test_an_impossible_range_is_an_error(
+        self, context: ToolContext, haircut: str, first: str, last: str
+    ) -> None:
+        message = error(context, "find_free_times", service="Haircut", firstDay=first, lastDay=last)
+        assert "lastDay" in message
+
+    def test_a_service_of_a_suspended_site_has_no_times(
+        self, context: ToolContext, api: Api, haircut: str
+    ) -> None:
+        site = api.post("/api/projects/create", {"title": "Shop"})["project"]["id"]
+        api.post("/api/services/update", {"id": haircut, "siteId": site})
+        as_operator("suspend_site", id=site)
+        assert "cannot be booked" in error(context, "find_free_times", service="Haircut")
+
+    def test_another_workspace_is_never_read(
+        self, context: ToolContext, haircut: str, new_owner: Any
+    ) -> None:
+        stranger = ToolContext(new_owner().workspace)
+        assert "there are no services" in error(stranger, "find_free_times", service="Haircut")
+        assert data(stranger, "opening_hours") == {"hours": []}
+
+
+class TestCalls:
+    @pytest.mark.parametrize(
+        ("name", "arguments", "expected"),
+        [
+            ("delete_everything", "{}", "find_products"),
+            ("find_products", "[1]", "JSON object"),
+            ("find_products", "{", "JSON object"),
+            ("find_products", "{}", "query"),
+            ("find_products", '{"query": 5}', "query"),
+            ("find_products", '{"query": "' + "x" * 10**6 + '"}', "query"),
+            ("find_free_times", '{"service": "x", "firstDay": "soon"}', "firstDay"),
+        ],
+    )
+    def test_a_wrong_call_is_answered_with_what_was_expected(
+        self, context: ToolContext, name: str, arguments: str, expected: str
+    ) -> None:
+        result = call(context, name, arguments)
+        assert result.is_error
+        assert expected in result.content
+        assert len(result.content.encode()) <= MAX_RESULT_BYTES
+
+    def test_a_long_result_is_cut_to_its_first_entries(
+        self, context: ToolContext, api: Api
+    ) -> None:
+        for number in range(20):
+            card = {"name": f"Хлеб ржаной {number}", "price": 100, "description": "Закваска. " * 40}
+            api.post("/api/products/create", card)
+        result = call(context, "find_products", {"query": "хлеб"})
+        assert len(result.content.encode()) <= MAX_RESULT_BYTES
+        found = json.loads(result.content)
+        assert found["more"] is True
+        assert found["found"][0]["name"] == "Хлеб ржаной 0"
+
+    @settings(max_examples=30)
+    @given(st.text(max_size=30), st.text(max_size=60) | st.just('{"query": "x"}'))
+    def test_any_call_has_a_result(self, name: str, arguments: str) -> None:
+        result = tools.carry_out(ToolCall("7", name, arguments), (), None)  # type: ignore[arg-type]
+        assert (result.id, result.name, result.is_error) == ("7", name, True)
