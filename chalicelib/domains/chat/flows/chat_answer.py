@@ -15,22 +15,19 @@ disconnected.
 import logging
 import queue
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from time import monotonic, perf_counter
 from typing import NamedTuple
 
 from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.billing.flows.charging import TokenUsage
+from chalicelib.domains.chat.flows.chat_calls import MODEL_SECONDS, ModelCalls
 from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange
 from chalicelib.domains.chat.store.messages import MAX_ANSWER_BYTES, MessageStatus
-from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning, TextDelta
+from chalicelib.gateways.llm import ModelError, Reasoning
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import TokenCounter, count_tokens
 
-MODEL_SECONDS = 270.0
-"""Maximum duration of a model's answer, in seconds. The Lambda function's timeout is 360."""
 GRACE_SECONDS = 5.0
 """Additional seconds to wait for a model whose adapter did not enforce its timeout."""
 PING_SECONDS = 15.0
@@ -166,6 +163,13 @@ class _ModelStream:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._cancellation = Cancellation()
+        self._calls = ModelCalls(
+            exchange,
+            self._cancellation,
+            acknowledge=self._checkpoint,
+            is_wanted=self._is_wanted,
+        )
+        self._checkpointing = Lock()
         self._pieces: list[str] = []
         self._size = 0
         self._text_counter, self._reasoning_counter = TokenCounter(), TokenCounter()
@@ -174,9 +178,7 @@ class _ModelStream:
         self._checkpointed = 0  # Tokens at the last checkpoint.
         self._checkpoint_due = Event()
         self._queue: queue.Queue[str | None] = queue.Queue(QUEUED_PIECES)
-        self._provider_usage: TokenUsage | None = None
         self._problem: BaseException | None = None
-        self._complete = False
         self._timed_out = False
         self._first_token_ms: int | None = None
         self._visitor_left = Event()
@@ -223,7 +225,7 @@ class _ModelStream:
         was_requested = bool(self._threads)
         self._stopped.set()
         self._checkpoint_due.set()
-        if not self._complete:
+        if not self._calls.is_complete:
             self._cancellation.cancel()
         for thread in self._threads:
             thread.join(JOIN_SECONDS)
@@ -238,35 +240,21 @@ class _ModelStream:
         elif isinstance(problem, ModelError) and problem.kind == "cancelled":
             problem = None
         error = _error_message(problem, text)
-        if problem is not None and not text and not counted:
+        if problem is not None and not (text or counted or self._calls.has_ended_one):
             return Ending("", "error", None, error)
-        usage = self._exchange.usage(counted, self._provider_usage)
-        status: MessageStatus = "ok" if self._complete and problem is None else "partial"
+        usage = self._calls.usage(counted)
+        status: MessageStatus = "ok" if self._calls.is_complete and problem is None else "partial"
         return Ending(text, status, usage, error, self._first_token_ms)
 
     def _read_model(self) -> None:
         """Read the model. Runs in the reader."""
-        exchange = self._exchange
         try:
-            response = llm.chat_model_for(exchange.spec).stream(
-                exchange.messages,
-                model=exchange.spec.provider_id,
-                max_output_tokens=exchange.hold.granted,
-                seconds=MODEL_SECONDS,
-                cancellation=self._cancellation,
-            )
-            with closing(response) as events:
-                for event in events:
-                    if isinstance(event, Reasoning):
-                        self._reasoning_counter.add(event.text)
-                        self._request_checkpoint()
-                    elif isinstance(event, ProviderUsage):
-                        self._provider_usage = TokenUsage(event.input_tokens, event.output_tokens)
-                    elif isinstance(event, TextDelta) and event.text and not self._add(event.text):
-                        break
-            self._complete = self._provider_usage is not None
-            if not self._complete and not self._stopped.is_set():
-                self._problem = ModelError("garbage", "The stream ended without usage.")
+            for event in self._calls.events():
+                if isinstance(event, Reasoning):
+                    self._reasoning_counter.add(event.text)
+                    self._request_checkpoint()
+                elif not self._add(event.text):
+                    break
         except BaseException as problem:
             self._problem = problem
             if not isinstance(problem, ModelError):
@@ -319,7 +307,7 @@ class _ModelStream:
                 found = self._sent_pieces, self._reasoning_counter.tokens
                 if found != written:
                     pause = min(2 * pause, CHECKPOINT_SECONDS) if any(written) else FIRST_PAUSE
-                    self._checkpoint(*found)
+                    self._checkpoint()
                     written = found
                 if perf_counter() - renewed >= RENEWAL_SECONDS:
                     self._exchange.renew_session_lock()
@@ -329,12 +317,17 @@ class _ModelStream:
             except Exception:
                 log.exception("a checkpoint failed")
 
-    def _checkpoint(self, sent: int, reasoned: int) -> None:
-        text = "".join(self._pieces[:sent])
-        counted = count_tokens(text) + reasoned
-        self._checkpointed = counted
-        usage = self._exchange.usage(counted, None)
-        self._exchange.checkpoint(Ending(text, "partial", usage))
+    def _is_wanted(self) -> bool:
+        """Whether the visitor still waits for the answer."""
+        return not (self._stopped.is_set() or self._visitor_left.is_set())
+
+    def _checkpoint(self) -> None:
+        """Store the text that was sent, and the usage. A later checkpoint never has less."""
+        with self._checkpointing:
+            text = "".join(self._pieces[: self._sent_pieces])
+            counted = count_tokens(text) + self._reasoning_counter.tokens
+            self._checkpointed = counted
+            self._exchange.checkpoint(Ending(text, "partial", self._calls.usage(counted)))
 
 
 def _error_message(problem: BaseException | None, text: str) -> str | None:

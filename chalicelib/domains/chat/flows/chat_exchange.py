@@ -26,10 +26,12 @@ from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled, 
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.flows import chat_replays
+from chalicelib.domains.chat.flows.tools import Tool
 from chalicelib.domains.chat.store import chat_sessions, dialogs, messages
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.messages import Ended, MessageRow, MessageStatus
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine.metrics import Increments
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.unit import UnitOfWork
@@ -60,7 +62,8 @@ class Ending(NamedTuple):
 class Exchange:
     """An accepted message. Money is held for its answer, and both are stored.
 
-    ``number`` is the answer's number in the dialog. ``idempotency_record`` is None for calls
+    ``max_output`` is the largest number of output tokens of one call to the model. ``number`` is
+    the answer's number in the dialog. ``idempotency_record`` is None for calls
     without an idempotency key. ``returns_session`` is whether a repeated call receives the
     session's token.
     """
@@ -68,7 +71,9 @@ class Exchange:
     hold: Hold
     spec: ModelSpec
     messages: Sequence[Message]
-    zone: str
+    tools: Sequence[Tool]
+    max_output: int
+    workspace: WorkspaceRow
     dialog_id: str
     number: int
     session_token: str
@@ -78,19 +83,10 @@ class Exchange:
     idempotency_record: IdempotencyRecord | None
     began: float
 
-    def usage(self, counted: int, provider_usage: TokenUsage | None) -> TokenUsage:
-        """Return the usage that the provider reported, or else an estimate.
-
-        ``counted`` is the number of output tokens that arrived. It replaces the provider's number
-        if the provider reports no output although some arrived.
-        """
-        if provider_usage is None:
-            return TokenUsage(count_input(self.messages), counted)
-        return (
-            provider_usage
-            if provider_usage.output_tokens or not counted
-            else provider_usage._replace(output_tokens=counted)
-        )
+    @property
+    def input_tokens(self) -> int:
+        """An estimate of the input tokens of the first call to the model."""
+        return count_input(self.messages, [each.spec for each in self.tools])
 
     def checkpoint(self, ending: Ending) -> None:
         """Store the answer so far, with its usage, unless it used nothing.
@@ -142,7 +138,7 @@ class Exchange:
                 ending,
                 unused.pop() if unused else _read(self.hold, self.session_hash),
                 channel=self.channel,
-                zone=self.zone,
+                zone=self.workspace.timezone,
             )
             if self.idempotency_record is not None and ending.usage is not None:
                 chat_replays.stage(

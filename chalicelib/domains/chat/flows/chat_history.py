@@ -1,11 +1,17 @@
 """Select the part of a dialog that is sent to the model, and the room for its answer."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from chalicelib.core.errors import ValidationError
-from chalicelib.gateways.llm.messages import TOKENS_PER_MESSAGE, Message, count_input, texts
+from chalicelib.gateways.llm.messages import (
+    TOKENS_PER_MESSAGE,
+    Message,
+    ToolSpec,
+    count_input,
+    texts,
+)
 
 MAX_TURNS = 40
 MAX_OUTPUT = 4_096
@@ -14,8 +20,12 @@ MIN_OUTPUT = 64
 """Minimum number of output tokens. With less room, the message is refused."""
 _BYTES_PER_TOKEN = 2
 
-Count = Callable[[Iterable[Message]], int]
-"""Counts the input tokens of messages."""
+
+class Count(Protocol):
+    """Counts the input tokens of messages and of tools."""
+
+    def __call__(self, messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> int:
+        """Return the tokens."""
 
 
 class MessageTooLongError(ValidationError):
@@ -31,13 +41,14 @@ class Turn(NamedTuple):
     answer: str
 
 
-def count_upper_bound(messages: Iterable[Message]) -> int:
-    """Return an upper bound of the messages' input tokens for any tokenizer.
+def count_upper_bound(messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> int:
+    """Return an upper bound of the input tokens of messages and tools for any tokenizer.
 
     It counts one token per two bytes. Money is held for this number before the provider counts.
     """
     return sum(
-        TOKENS_PER_MESSAGE + -(-len(text.encode()) // _BYTES_PER_TOKEN) for text in texts(messages)
+        TOKENS_PER_MESSAGE + -(-len(text.encode()) // _BYTES_PER_TOKEN)
+        for text in texts(messages, tools)
     )
 
 

@@ -8,9 +8,13 @@ from zoneinfo import ZoneInfo
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
+from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.store.agents import AgentRow
-from chalicelib.domains.chat.flows import chat_facts, chat_history
+from chalicelib.domains.chat.flows import chat_facts, chat_history, read_tools
 from chalicelib.domains.chat.flows.chat_history import MessageTooLongError, Turn
+from chalicelib.domains.chat.flows.tools import Tool
+from chalicelib.domains.chat.rules import call_budget
+from chalicelib.domains.chat.rules.call_budget import TOOL_PREAMBLE
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.messages import ASSISTANT, USER
@@ -24,12 +28,23 @@ from chalicelib.gateways.llm.models import UNKNOWN_CONTEXT, ModelSpec
 
 
 class Prompt(NamedTuple):
-    """The model, the messages to send, their tokens, and the maximum tokens of the answer."""
+    """The model, the messages to send, their tokens, and the maximum tokens of the answer.
+
+    ``tools`` are those that the model may call. Their tokens are not in ``input_tokens``.
+    """
 
     spec: ModelSpec
     messages: list[Message]
     input_tokens: int
     max_output: int
+    tools: list[Tool]
+
+    @property
+    def planned(self) -> TokenUsage:
+        """The usage of an answer with tools that money is held for."""
+        count = chat_history.counter(self.spec.provider)
+        of_tools = count([], [each.spec for each in self.tools]) + TOOL_PREAMBLE
+        return call_budget.planned(self.input_tokens + of_tools, self.max_output)
 
 
 def fit(agent: AgentRow, workspace: WorkspaceRow, session: SessionRow | None, text: str) -> Prompt:
@@ -68,7 +83,8 @@ def fit(agent: AgentRow, workspace: WorkspaceRow, session: SessionRow | None, te
         raise problem
     room = spec.context_tokens - max_output
     sent, input_tokens = chat_history.fit(before, turns, question, count, room)
-    return Prompt(spec, sent, input_tokens, max_output)
+    tools = read_tools.of_capabilities(agent.capabilities) if spec.takes_tools else []
+    return Prompt(spec, sent, input_tokens, max_output, tools)
 
 
 def _turns(workspace_id: str, session: SessionRow | None) -> Iterator[Turn]:

@@ -1,6 +1,6 @@
 """Hold the money for a message that has passed the checks, and store the message in its dialog."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, cast
@@ -10,7 +10,7 @@ from chalicelib.core.errors import AppError, UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.domains.billing.flows import charging
-from chalicelib.domains.billing.flows.charging import Hold, Prices, Terms
+from chalicelib.domains.billing.flows.charging import Hold, Prices, Terms, TokenUsage
 from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.billing.rules.spending import InsufficientBalanceError, SpendingError
 from chalicelib.domains.bots.rules.channels import TEST, Channel
@@ -21,6 +21,7 @@ from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange, messag
 from chalicelib.domains.chat.flows.chat_prompt import Prompt
 from chalicelib.domains.chat.flows.chat_request import Caller, ChatRequest
 from chalicelib.domains.chat.flows.dialogs import expiry_job
+from chalicelib.domains.chat.flows.tools import Tool
 from chalicelib.domains.chat.store import chat_sessions, messages
 from chalicelib.domains.chat.store.chat_sessions import SessionBusyError, SessionRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
@@ -101,7 +102,7 @@ class CheckedMessage:
         dialog_id = session.dialog_id if session else new_id()
         channel = self._channel
         try:
-            hold = self._reserve(message_id(dialog_id, number))
+            hold, tools = self._reserve_with_tools(message_id(dialog_id, number))
         except SpendingError as error:
             short = isinstance(error, InsufficientBalanceError)
             name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
@@ -112,7 +113,9 @@ class CheckedMessage:
             hold=hold,
             spec=self.prompt.spec,
             messages=self.prompt.messages,
-            zone=self.bot.workspace.timezone,
+            tools=tools,
+            max_output=self.prompt.max_output,
+            workspace=self.bot.workspace,
             dialog_id=dialog_id,
             number=number,
             session_token=token,
@@ -130,9 +133,16 @@ class CheckedMessage:
             raise
         return exchange
 
-    def _reserve(self, answer_id: str) -> Hold:
-        (agent, workspace), prompt = self.bot, self.prompt
-        spec = prompt.spec
+    def _reserve_with_tools(self, answer_id: str) -> tuple[Hold, Sequence[Tool]]:
+        """Hold the money for an answer with tools, or without them if the money is short."""
+        prompt = self.prompt
+        if prompt.tools:
+            with suppress(SpendingError):
+                return self._reserve(answer_id, prompt.planned), prompt.tools
+        return self._reserve(answer_id, TokenUsage(prompt.input_tokens, prompt.max_output)), ()
+
+    def _reserve(self, answer_id: str, planned: TokenUsage) -> Hold:
+        (agent, workspace), spec = self.bot, self.prompt.spec
         terms = Terms(
             account_id=workspace.owner_id,
             workspace_id=workspace.id,
@@ -150,8 +160,8 @@ class CheckedMessage:
         return charging.reserve(
             terms,
             holder,
-            prompt.input_tokens,
-            prompt.max_output,
+            planned.input_tokens,
+            planned.output_tokens,
             stage,
             message_id=answer_id,
             read=self.funds,
@@ -200,7 +210,7 @@ class CheckedMessage:
                 text,
                 channel=dialog.channel,
                 session_hash=exchange.session_hash,
-                input_tokens=exchange.usage(0, None).input_tokens,
+                input_tokens=exchange.input_tokens,
             )
             if stored is None:
                 unit.create(dialog)

@@ -1,5 +1,6 @@
 """Tools of bots that look something up: products, services, opening hours and free times."""
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -188,3 +189,8 @@ TOOLS = (
     Tool("catalog", NoArguments, opening_hours),
     Tool("slots", FreeTimeSearch, find_free_times),
 )
+
+
+def of_capabilities(capabilities: Collection[str]) -> list[Tool]:
+    """Return the tools of a bot with these capabilities."""
+    return [tool for tool in TOOLS if tool.capability in capabilities]

@@ -17,11 +17,9 @@ from chalicelib.core.wire import parsing
 from chalicelib.core.wire.json_schema import json_schema
 from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.bots.rules.capabilities import Capability
+from chalicelib.domains.chat.rules.call_budget import MAX_RESULT_BYTES
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.gateways.llm.messages import ToolCall, ToolResult, ToolSpec
-
-MAX_RESULT_BYTES = 4_096
-"""Longest result that a model receives."""
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,218 @@
+"""The calls to a model for one answer, and the tool calls between them."""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, NamedTuple
+
+from chalicelib.core import deadline
+from chalicelib.domains.billing.rules.pricing import LEAST_OUTPUT, TokenUsage
+from chalicelib.domains.chat.flows import chat_history, tools
+from chalicelib.domains.chat.flows.chat_exchange import Exchange
+from chalicelib.domains.chat.flows.tools import ToolContext
+from chalicelib.domains.chat.rules.call_budget import (
+    MAX_CALLS,
+    MAX_TOOL_CALLS,
+    RESULT_TOKENS,
+    TOOL_PREAMBLE,
+    CallBudget,
+)
+from chalicelib.gateways import llm
+from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning, Stop, TextDelta
+from chalicelib.gateways.llm.cancellation import Cancellation
+from chalicelib.gateways.llm.messages import (
+    Message,
+    TokenCounter,
+    ToolCall,
+    ToolResult,
+    count_input,
+)
+
+MODEL_SECONDS = 270.0
+"""Maximum duration of an answer, in seconds. The Lambda function's timeout is 360."""
+TOOLS_UNTIL = 45.0
+"""Seconds after which the model receives no more tools, so that it ends its answer."""
+TOOL_SECONDS = 5.0
+"""Maximum duration of one tool call, in seconds. The model is told that a slower one failed."""
+TOO_MANY = "Too many calls in one answer. Answer with what you know."
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call to the model: its text, and the tool calls that it requests."""
+
+    text: list[str] = field(default_factory=list)
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    extra: Mapping[str, Any] | None = None
+
+
+class ModelCalls:
+    """The calls of one answer. One thread reads ``events``; others may call ``usage``.
+
+    ``acknowledge`` stores the usage so far. It is called after a call that tools follow, and before
+    the next call, with its input. So a crash charges for every call that has ended.
+    ``is_wanted`` is whether another call may begin.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        cancellation: Cancellation,
+        *,
+        acknowledge: Callable[[], None],
+        is_wanted: Callable[[], bool],
+    ) -> None:
+        self._exchange = exchange
+        self._cancellation = cancellation
+        self._acknowledge = acknowledge
+        self._is_wanted = is_wanted
+        self._began = monotonic()
+        hold = exchange.hold
+        self._budget = CallBudget(hold.prices, hold.amount, hold.granted)
+        self._specs = [each.spec for each in exchange.tools]
+        self._context = ToolContext(exchange.workspace)
+        self._messages = list(exchange.messages)
+        self._tool_calls = 0
+        self._text_counter, self._reasoning_counter = TokenCounter(), TokenCounter()
+        self._usage = _Usage(TokenUsage(0, 0), exchange.input_tokens)
+        self.is_complete = False
+
+    @property
+    def has_ended_one(self) -> bool:
+        """Whether a call has ended, so that the answer costs something even without text."""
+        return any(self._usage.ended)
+
+    def usage(self, counted: int) -> TokenUsage:
+        """Return the usage of the calls that have ended and, as an estimate, of the current one.
+
+        ``counted`` is the number of tokens of text and reasoning of all calls.
+        """
+        return self._usage.total(counted)
+
+    def events(self) -> Iterator[TextDelta | Reasoning]:
+        """Yield the text and the reasoning of all calls. Texts of two calls have a line between.
+
+        Raises:
+            ModelError: a call failed.
+            UnavailableError: the usage of a call that has ended could not be stored.
+        """
+        has_text = False
+        for number in range(MAX_CALLS):
+            call = _Call()
+            with closing(self._stream(number, call)) as events:
+                for event in events:
+                    if isinstance(event, TextDelta):
+                        begins = has_text and not call.text
+                        has_text = True
+                        call.text.append(event.text)
+                        yield TextDelta("\n\n" + event.text) if begins else event
+                    else:
+                        yield event
+            if self._usage.reported is None:
+                raise ModelError("garbage", "The stream ended without usage.")
+            if not call.tool_calls:
+                self.is_complete = True
+                return
+            if not self._is_wanted():
+                return
+            self._carry_out(call)
+
+    def _stream(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
+        """Send the messages, and yield text and reasoning. ``call`` receives the tool calls."""
+        exchange, needed = self._exchange, self._count(self._messages)
+        output = self._output_with_tools(number, needed)
+        final = output is None
+        if output is None:
+            output = self._budget.final_output(self._usage.ended, needed)
+        response = llm.chat_model_for(exchange.spec).stream(
+            self._messages,
+            model=exchange.spec.provider_id,
+            max_output_tokens=min(output, exchange.max_output),
+            seconds=max(0.0, MODEL_SECONDS - (monotonic() - self._began)),
+            tools=() if final and not number else self._specs,
+            final=final,
+            cancellation=self._cancellation,
+        )
+        with closing(response) as events:
+            for event in events:
+                match event:
+                    case TextDelta(text) if text:
+                        self._text_counter.add(text)
+                        yield event
+                    case Reasoning(text):
+                        self._reasoning_counter.add(text)
+                        yield event
+                    case ToolCall():
+                        call.tool_calls.append(event)
+                    case Stop(_, extra):
+                        call.extra = extra
+                    case ProviderUsage(tokens_in, tokens_out):
+                        reported = TokenUsage(tokens_in, tokens_out)
+                        self._usage = self._usage._replace(reported=reported)
+
+    def _output_with_tools(self, number: int, needed: int) -> int | None:
+        """Return the output tokens of a call that may use tools, or None if it must not."""
+        if (
+            not self._specs
+            or number == MAX_CALLS - 1
+            or self._tool_calls >= MAX_TOOL_CALLS
+            or monotonic() - self._began > TOOLS_UNTIL
+        ):
+            return None
+        return self._budget.output_with_tools(self._usage.ended, needed, RESULT_TOKENS)
+
+    def _count(self, messages: Sequence[Message]) -> int:
+        """Return an upper bound of the input tokens of a call with these messages."""
+        count = chat_history.counter(self._exchange.spec.provider)
+        return count(messages, self._specs) + (TOOL_PREAMBLE if self._specs else 0)
+
+    def _carry_out(self, call: _Call) -> None:
+        """Carry out the tool calls of a call that has ended, and prepare the next one."""
+        counted = self._text_counter.tokens + self._reasoning_counter.tokens
+        self._usage = _Usage(self._usage.total(counted), 0, counted)
+        self._acknowledge()
+        request = Message("assistant", "".join(call.text), tuple(call.tool_calls), extra=call.extra)
+        results: list[ToolResult] = []
+        for each in call.tool_calls:
+            answer = Message("tool", "", results=tuple(results))
+            needed = self._count([*self._messages, request, answer]) + RESULT_TOKENS
+            room = self._budget.final_output(self._usage.ended, needed)
+            if self._tool_calls >= MAX_TOOL_CALLS or room < LEAST_OUTPUT:
+                results.append(ToolResult(each.id, each.name, TOO_MANY, is_error=True))
+                continue
+            self._tool_calls += 1
+            with deadline.within(TOOL_SECONDS):
+                results.append(tools.carry_out(each, self._exchange.tools, self._context))
+        self._messages += [request, Message("tool", "", results=tuple(results))]
+        self._usage = self._usage._replace(input_tokens=count_input(self._messages, self._specs))
+        self._acknowledge()
+
+
+class _Usage(NamedTuple):
+    """The usage of several calls. The reading thread replaces it, and other threads read it.
+
+    ``ended`` is the usage of the calls that have ended, and ``counted_before`` are their tokens of
+    text and reasoning. ``input_tokens`` estimates the input of the current call. ``reported`` is
+    what the provider has reported for it.
+    """
+
+    ended: TokenUsage
+    input_tokens: int
+    counted_before: int = 0
+    reported: TokenUsage | None = None
+
+    def total(self, counted: int) -> TokenUsage:
+        """Return the usage of all calls with ``counted`` tokens of text and reasoning.
+
+        The estimate of the current call's output replaces the provider's number if the provider
+        reports no output although some arrived.
+        """
+        output = max(0, counted - self.counted_before)
+        current = self.reported or TokenUsage(self.input_tokens, output)
+        if not current.output_tokens:
+            current = current._replace(output_tokens=output)
+        return TokenUsage(
+            self.ended.input_tokens + current.input_tokens,
+            self.ended.output_tokens + current.output_tokens,
+        )

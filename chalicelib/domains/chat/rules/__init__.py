@@ -1,0 +1,1 @@
+"""Rules of chats, without input and output."""
