@@ -10,9 +10,9 @@ from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError, facts, frame
+from chalicelib.gateways.llm import ModelError, ProviderUsage, facts, frame
 from chalicelib.gateways.llm.cancellation import Cancellation
-from chalicelib.gateways.llm.messages import Message
+from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from tests.conftest import Answer, Api, Owner, as_operator
@@ -163,13 +163,17 @@ def ask(bot: Bot | str, message: str, **options: Any) -> ChatReply:
 class ScriptedModel:
     """A model that follows a test's script. An event in the script makes it wait for that event.
 
-    A text in the script stands for a ``TextDelta``.
-    ``asked`` has the messages of each request. ``waiting`` is set while the model waits.
+    A text in the script stands for a ``TextDelta``. A usage ends a request; what follows it answers
+    the results of the tool calls before it. The last part is repeated. ``asked`` has the messages
+    of each request, ``offered`` the names of its tools, and ``final`` whether it had to be the
+    last. ``waiting`` is set while the model waits.
     """
 
     script: Sequence[llm.Event | str | Event | BaseException]
     asked: list[list[Message]] = field(default_factory=list)
     granted: list[int] = field(default_factory=list)
+    offered: list[list[str]] = field(default_factory=list)
+    final: list[bool] = field(default_factory=list)
     waiting: Event = field(default_factory=Event)
 
     @property
@@ -182,12 +186,18 @@ class ScriptedModel:
         messages: Sequence[Message],
         *,
         max_output_tokens: int,
+        tools: Sequence[ToolSpec] = (),
+        final: bool = False,
         cancellation: Cancellation | None = None,
         **_: Any,
     ) -> Iterator[llm.Event]:
         self.asked.append(list(messages))
         self.granted.append(max_output_tokens)
-        for step in self.script:
+        self.offered.append([each.name for each in tools])
+        self.final.append(final)
+        for step in self._part(sum(each.role == "tool" for each in messages)):
+            if isinstance(step, ToolCall) and final:
+                continue
             if isinstance(step, BaseException):
                 raise step
             if isinstance(step, Event):
@@ -197,6 +207,16 @@ class ScriptedModel:
                         raise ModelError("cancelled", "The stream was cancelled.")
             else:
                 yield llm.TextDelta(step) if isinstance(step, str) else step
+
+    def _part(self, number: int) -> Iterator[llm.Event | str | Event | BaseException]:
+        """Yield the steps of a request that follows this number of tool results."""
+        ends = [at + 1 for at, step in enumerate(self.script) if isinstance(step, ProviderUsage)]
+        starts = [0, *(at for at in ends if at < len(self.script))]
+        start = starts[min(number, len(starts) - 1)]
+        for step in self.script[start:]:
+            yield step
+            if isinstance(step, ProviderUsage):
+                return
 
 
 def _as_written(message: Message) -> str:
