@@ -14,7 +14,7 @@ from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.engine import connection
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage, Reasoning
-from chalicelib.gateways.llm.messages import count_input, count_tokens
+from chalicelib.gateways.llm.messages import ToolCall, count_input, count_tokens
 from chalicelib.transports import schedules
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Api, Owner, Time
@@ -168,6 +168,39 @@ def test_a_process_that_dies_at_any_step_charges_once_or_not_at_all(
     assert "settle" in outcomes
     assert api.get("/api/forms/collection-list")["total"] == 1
     assert bot.money[0] < RICH
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("after", [False, True], ids=["unsent", "unheard"])
+def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_ended(
+    after: bool,
+    bot: Bot,
+    scripted: Scripts,
+    time: Time,
+    process: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec = llm.resolve("x")._replace(takes_tools=True)
+    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    find = ToolCall("1", "find_products", '{"query": "rye"}')
+    model = scripted("Wait.", find, ProviderUsage(900, 9), "Rye.", ProviderUsage(50, 9))
+    outcomes = []
+    for number in count(1):
+        before, (money, _), requests = len(check_ledger(bot)), bot.money, len(model.asked)
+        with process(number, after=after) as it:
+            ask(bot, "Rye?", key=f"{number}")
+        if not it.dead:
+            assert number > len(it.writes) >= 8
+            break
+        time.pass_by(minutes=10, seconds=1)
+        schedules.run_jobs()
+        ended = check_ledger(bot)[before:]
+        assert len(ended) <= 1
+        outcomes += ended
+        if len(model.asked) == requests + 2:
+            assert ended == ["settle"]
+            assert money - bot.money[0] >= -(-(900 * 150_000 + 9 * 750_000) // 10**6)
+    assert {"release", "settle"} <= set(outcomes)
 
 
 NEVER = 10_000.0
