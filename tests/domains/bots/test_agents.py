@@ -56,6 +56,17 @@ class TestCreateAgent:
         }
         assert values.items() <= create(api, **values).items()
 
+    def test_a_new_bot_looks_up_the_catalogue_and_can_be_given_more_or_nothing(
+        self, api: Api
+    ) -> None:
+        agent = create(api)
+        assert agent["capabilities"] == ["catalog"]
+        both = update(api, agent["id"], capabilities=["slots", "catalog"])
+        assert both["capabilities"] == ["catalog", "slots"]
+        assert update(api, agent["id"], capabilities=[])["capabilities"] == []
+        refused = api.refused("PUT", f"/api/agents/{agent['id']}", {"capabilities": ["pay"]})
+        assert refused.status == 400
+
     def test_origins_are_stored_as_browsers_send_them(self, api: Api) -> None:
         origins = [
             "HTTPS://Bakery.Example:443/",

@@ -104,7 +104,7 @@ class AgentOut(AgentSummary):
     """A bot."""
 
     system_prompt: str = Field(description="Instructions for the model. Visitors can extract them.")
-    capabilities: list[Capability] = Field(description="What it may look up and propose.")
+    capabilities: list[Capability] = Field(description="What it may look up.")
 
 
 class AgentResult(Wire):
@@ -157,7 +157,7 @@ class AgentPatch(Patch):
     is_private: bool = optional()
     welcome_message: Welcome | None = optional("null clears.")
     allowed_origins: Origins = optional("Replaces all; empty: all origins.")
-    capabilities: Capabilities = optional("Replaces all; booking includes slots.")
+    capabilities: Capabilities = optional("Replaces all.")
 
 
 class AgentAccess(Patch):
