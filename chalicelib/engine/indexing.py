@@ -45,6 +45,7 @@ class Indexer:
     file_uses: FileUseTracker = field(init=False)
     _entries: list[tuple[str, Staged]] = field(default_factory=list)
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    _followed_by: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Create the tracker of the files that the tenant's records show."""
@@ -80,6 +81,9 @@ class Indexer:
         for noun, deltas in self._counts.items():
             for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
                 self.transaction.updates.append((update_stage(shard, additions), None))
+        for kind in self._followed_by:
+            job = jobs.for_changes(kind, self.tenant)
+            self.transaction.puts.append((put_stage(job), None))
         return [*self._stage_file_uses(), *self._stage_entries()]
 
     def _sync_side_rows(
@@ -90,6 +94,8 @@ class Indexer:
         taken: Taken,
     ) -> None:
         """Stage the changes of a record's dependent rows, and register the files that it shows."""
+        if listing.followed_by:
+            self._followed_by[listing.followed_by] = None
         if listing.files and (record := after or before):
             name = f"{listing.noun}#{record.id}"
             self.file_uses.note(name, listing.files, before, after)

@@ -26,12 +26,18 @@ from pynamodb.attributes import (
     UnicodeAttribute,
     UTCDateTimeAttribute,
 )
-from pynamodb.exceptions import UpdateError
+from pynamodb.exceptions import DeleteError, UpdateError
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
-from chalicelib.engine.connection import CONDITION_FAILED, CONFLICTS, error_code, reaching
+from chalicelib.engine.connection import (
+    CONDITION_FAILED,
+    CONFLICTS,
+    error_code,
+    raise_failure,
+    reaching,
+)
 from chalicelib.engine.tables import ControlRow, JsonAttribute
 
 SHARDS = 4
@@ -46,6 +52,10 @@ LEASE = timedelta(minutes=6)
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=6)
 """The longest pause of a failed job. The pause doubles after each failure."""
+CHANGES_SECONDS = 10
+"""Seconds of changes that share the job that follows them (``for_changes``)."""
+CHANGES_SPREAD = 8
+"""Jobs among which concurrent changes choose, so that their transactions rarely write one row."""
 INSTANT = timedelta(microseconds=1)
 """The precision of times in rows."""
 
@@ -121,6 +131,19 @@ def ref(kind: str, due_at: datetime, job_id: str) -> JobRow:
     return JobRow(_partition(zlib.crc32(place.encode()) % SHARDS), place)
 
 
+def for_changes(kind: str, workspace_id: str) -> JobRow:
+    """Return the job that follows a change in a workspace, to stage with the change.
+
+    It is due within ``CHANGES_SECONDS``. All changes until then choose among ``CHANGES_SPREAD``
+    such jobs. A change may commit after its job began to run. The job is then written again, and
+    the runner leaves it in the queue (``done``).
+    """
+    window = int(clock.now().timestamp()) // CHANGES_SECONDS
+    due = datetime.fromtimestamp((window + 1) * CHANGES_SECONDS, UTC)
+    number = random.randrange(CHANGES_SPREAD)  # noqa: S311  spreading of writers, not a secret
+    return row(kind, workspace_id, {}, due, job_id=f"{workspace_id}-{number}")
+
+
 def is_there(job: JobRow) -> bool:
     """Whether a job still waits."""
     return JobRow.find(job.pk, job.sk) is not None
@@ -147,9 +170,12 @@ def schedule(job: JobRow) -> None:
 
 
 def done(job: JobRow) -> None:
-    """Remove a finished job."""
-    with reaching():
-        job.delete()
+    """Remove a finished job, unless it was written again after its lease was taken."""
+    try:
+        job.delete(condition=JobRow.tries != 0 if job.tries else None)
+    except DeleteError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise_failure(error)
 
 
 def attempt(job: JobRow, work: Work) -> bool:

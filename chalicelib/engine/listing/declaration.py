@@ -88,6 +88,8 @@ class Declaration(Generic[R]):
         files: the files that a record shows.
         complete: reads data that the texts of records need beyond their rows.
         inline_bytes: bytes of search text in an index entry. A longer text takes one more row.
+        followed_by: the kind of job that follows each change of a record. The changes of a
+            workspace within some seconds share the job (``engine.jobs.for_changes``).
 
     Raises:
         ValueError: a declaration that would produce wrong pages.
@@ -116,6 +118,7 @@ class Declaration(Generic[R]):
     files: ShownFiles[Any] | None = None
     complete: Callable[[str, list[R]], list[R]] | None = None
     inline_bytes: int = INLINE_TEXT_BYTES
+    followed_by: str | None = None
 
     def __post_init__(self) -> None:
         """Check the declaration at import, so that a mistake cannot produce a wrong page."""

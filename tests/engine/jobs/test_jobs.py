@@ -159,3 +159,45 @@ def test_a_kind_has_only_one_handler() -> None:
     kind = next(iter(JOB_HANDLERS))
     with pytest.raises(ValueError, match=kind):
         job_handler(kind)(lambda _: None)
+
+
+class TestChanges:
+    """Jobs that follow changes (``for_changes``)."""
+
+    def test_changes_of_ten_seconds_share_a_few_jobs(self, worker: Worker, time: Time) -> None:
+        for _ in range(100):
+            jobs.schedule(jobs.for_changes("tidy", WORKSPACE))
+            time.pass_by(milliseconds=90)
+        assert rows() <= jobs.CHANGES_SPREAD
+        jobs.schedule(jobs.for_changes("tidy", "another"))
+        before = rows()
+        time.pass_by(seconds=1)
+        jobs.schedule(jobs.for_changes("tidy", WORKSPACE))
+        assert rows() == before + 1, "the next ten seconds"
+
+    def test_a_job_is_due_after_the_change_and_within_ten_seconds(self, time: Time) -> None:
+        for _ in range(30):
+            due = jobs.for_changes("tidy", WORKSPACE).due_at
+            assert time.now < due <= time.now + timedelta(seconds=10)
+            time.pass_by(milliseconds=700)
+
+    def test_a_job_that_is_written_again_while_it_runs_runs_again(
+        self, time: Time, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(jobs, "CHANGES_SPREAD", 1)
+        job, runs = jobs.for_changes("tidy", WORKSPACE), list[str]()
+        jobs.schedule(job)
+
+        def work(running: jobs.JobRow) -> None:
+            runs.append(running.job_id)
+            if len(runs) == 1:
+                again = jobs.ref("tidy", job.due_at, job.job_id)
+                again.kind, again.workspace_id = job.kind, job.workspace_id
+                again.payload, again.tries = {}, 0
+                jobs.schedule(again)
+
+        time.pass_by(seconds=10)
+        jobs.run({"tidy": work})
+        jobs.run({"tidy": work})
+        assert len(runs) == 2
+        assert rows() == 0
