@@ -13,9 +13,10 @@ import ssl
 import string
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
+from http import HTTPStatus
 from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -25,6 +26,7 @@ from chalicelib import USER_AGENT
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
 from chalicelib.gateways import dns
+from chalicelib.gateways.validators import Validators
 from chalicelib.lib import public_urls
 from chalicelib.lib.public_urls import PublicUrl
 
@@ -75,12 +77,15 @@ class Fetched(NamedTuple):
     """A downloaded body. ``url`` is its URL after redirects.
 
     ``content_type`` is the declared type with its parameters, or empty. The content may be of
-    another type.
+    another type. If the server answered that nothing has changed, ``unchanged`` is true and the
+    body is empty.
     """
 
     url: str
     content_type: str
     body: bytes
+    validators: Validators
+    unchanged: bool = False
 
 
 connect: Callable[[tuple[str, int], float], socket.socket] = socket.create_connection
@@ -133,6 +138,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
     within: float = TOTAL_SECONDS,
     accept: str = "*/*",
     hosts: Hosts | None = None,
+    validators: Validators | None = None,
 ) -> Fetched:
     """GET a public URL that a user provided.
 
@@ -147,6 +153,8 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
         within: seconds for everything, from the DNS look-up to the last byte.
         accept: value of the Accept header.
         hosts: results of earlier connections in the same import or batch.
+        validators: those of an earlier answer. The server at their URL may then answer that
+            nothing has changed.
 
     Raises:
         RefusedUrlError: malformed, or not on the public internet, or redirected to such a URL.
@@ -156,14 +164,21 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
     deadline, hosts = _Deadline(within), hosts or Hosts()
     parsed = _parse(url, allow_http=allow_http)
     for _ in range(1 + MAX_REDIRECTS):
+        known = validators if validators and validators.url == str(parsed) else None
+        headers = {"Accept": accept, **(known.conditions if known else {})}
         with (
             _clear_errors(parsed.host, within),
             hosts.connect(parsed, deadline) as sock,
-            _requested(_BoundedSocket(sock, deadline, max_bytes), parsed, accept) as response,
+            _requested(_BoundedSocket(sock, deadline, max_bytes), parsed, headers) as response,
         ):
+            if known and response.status == HTTPStatus.NOT_MODIFIED:
+                return Fetched(str(parsed), "", b"", known, unchanged=True)
             if response.status not in _REDIRECTS:
                 body = _body(response, parsed.host, max_bytes)
-                return Fetched(str(parsed), response.headers.get("Content-Type", ""), body)
+                content_type = response.headers.get("Content-Type", "")
+                return Fetched(
+                    str(parsed), content_type, body, Validators.of(str(parsed), response.headers)
+                )
         parsed = _redirect_target(parsed, response.headers.get("Location"), allow_http=allow_http)
     msg = f"expected at most {MAX_REDIRECTS} redirects; {parsed.host} would be one more"
     raise UpstreamError(msg)
@@ -320,7 +335,7 @@ def _tls() -> ssl.SSLContext:
 
 @contextmanager
 def _requested(
-    sock: _BoundedSocket, parsed: PublicUrl, accept: str
+    sock: _BoundedSocket, parsed: PublicUrl, headers: Mapping[str, str]
 ) -> Iterator[http.client.HTTPResponse]:
     """Send the request, yield the response with its headers read, and always close it.
 
@@ -328,11 +343,12 @@ def _requested(
     The response then fails to flush, which Python 3.13 reports as an error.
     """
     # public_urls.parse guarantees that host and target are ASCII without spaces and line breaks.
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     request = (
         f"GET {parsed.target} HTTP/1.1\r\n"
         f"Host: {parsed.authority}\r\n"
         f"User-Agent: {USER_AGENT} (+{settings().public_url})\r\n"
-        f"Accept: {accept}\r\n"
+        f"{lines}"
         "Accept-Encoding: gzip\r\n"
         "Connection: close\r\n"
         "\r\n"

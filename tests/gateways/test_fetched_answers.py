@@ -20,6 +20,7 @@ from chalicelib.gateways.fetch import (
     TooLargeError,
     UpstreamError,
 )
+from chalicelib.gateways.validators import Validators
 from tests.factories.urls import HTTP, HTTPS, MB
 from tests.fakes.internet import (
     PUBLIC,
@@ -44,11 +45,15 @@ class TestAnswer:
     ) -> None:
         net.serve(HTTP, to("/b?c"), http_response(b"\x89PNG", content_type=declared))
         found = fetch.fetch(HTTP, allow_http=True)
-        assert found == fetch.Fetched(HTTP + "/b?c", declared, b"\x89PNG")
+        assert found == fetch.Fetched(
+            HTTP + "/b?c", declared, b"\x89PNG", Validators(HTTP + "/b?c")
+        )
 
     def test_an_answer_without_a_type_has_none(self, net: Internet) -> None:
         net.serve(HTTP, raw(b"HTTP/1.0 200 OK\n\nold"))
-        assert fetch.fetch(HTTP, allow_http=True) == fetch.Fetched(HTTP + "/", "", b"old")
+        assert fetch.fetch(HTTP, allow_http=True) == fetch.Fetched(
+            HTTP + "/", "", b"old", Validators(HTTP + "/")
+        )
 
     def test_an_answer_may_come_in_chunks(self, net: Internet) -> None:
         chunks = b"5;x=y\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\n"
