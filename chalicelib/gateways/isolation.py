@@ -1,0 +1,96 @@
+"""Runs a function on untrusted input in a process of its own, with limits of time and memory.
+
+The process has neither the service's credentials nor its settings in its environment. On AWS it
+shares the Lambda function's memory; on a developer's machine, too, it is a child process.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+
+MEMORY_BYTES = 768 * 2**20
+"""Address space of the process."""
+SECONDS = 20.0
+"""Time for the process, including its start."""
+
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
+"""Variables that Python itself needs. All others, such as credentials, stay here."""
+_CHILD = "from chalicelib.gateways import isolation; isolation.serve()"
+
+
+class IsolationError(Exception):
+    """The function failed. The message is the name of its error, or what ended the process."""
+
+
+class RaisedError(IsolationError):
+    """The function raised its own error, whose message this error has."""
+
+
+class TooSlowError(IsolationError):
+    """The function took more than ``SECONDS``."""
+
+
+def call(function: str, body: bytes, *arguments: str | None) -> str:
+    """Call a function with arguments and a body, in a process of its own; return its text.
+
+    Args:
+        function: module and name, such as ``package.module:name``. It is called with the first
+            argument, the body, and the other arguments.
+        body: the untrusted bytes.
+        arguments: texts, which the process gets on its command line.
+
+    Raises:
+        RaisedError: the function raised an error of its own module.
+        TooSlowError: it took too long.
+        IsolationError: it failed in another way, or needed too much memory.
+    """
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    command = [sys.executable, "-c", _CHILD, json.dumps([function, *arguments])]
+    try:
+        done = subprocess.run(  # noqa: S603  our own interpreter and code
+            command, input=body, capture_output=True, timeout=SECONDS, env=environment, check=False
+        )
+    except subprocess.TimeoutExpired:
+        msg = f"more than {SECONDS:g} seconds"
+        raise TooSlowError(msg) from None
+    try:
+        outcome = json.loads(done.stdout)
+    except ValueError:
+        errors = done.stderr[-2000:].decode(errors="replace")
+        msg = f"the process ended with {done.returncode}: {errors}"
+        raise IsolationError(msg) from None
+    if "text" in outcome:
+        return str(outcome["text"])
+    raise (
+        RaisedError(outcome["raised"]) if "raised" in outcome else IsolationError(outcome["failed"])
+    )
+
+
+def serve() -> None:
+    """Run the function that the command line names, in the child process."""
+    function, *arguments = json.loads(sys.argv[1])
+    _limit_memory()
+    body = sys.stdin.buffer.read()
+    module, _, name = function.partition(":")
+    try:
+        text = getattr(import_module(module), name)(arguments[0], body, *arguments[1:])
+        outcome = {"text": text}
+    except Exception as error:  # noqa: BLE001  the parent decides what it means
+        own = type(error).__module__ == module
+        outcome = {"raised": str(error)} if own else {"failed": type(error).__name__}
+    except BaseException as error:  # noqa: BLE001
+        outcome = {"failed": type(error).__name__}
+    sys.stdout.write(json.dumps(outcome))
+
+
+def _limit_memory() -> None:
+    """Limit the memory of this process, where the platform can."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # noqa: PLC0415  not on Windows
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
