@@ -121,7 +121,7 @@ AREAS = (
         "Bots",
         "Chat bots, their dialogs and statistics.",
         example="/api/agents/list",
-        logged={"bots": "agents"},
+        logged={"bots": "agents", "knowledge": "agents"},
     ),
     Area(
         "blog",

@@ -19,6 +19,12 @@ class Job(Protocol):
 JOB_HANDLERS: Declarations[Callable[[Job], None]] = Declarations(manifest().jobs)
 """Handlers by kind of job."""
 
+KNOWLEDGE_STALE = "knowledge-stale"
+"""The kind of job that brings the indexes of a workspace's bots up to date.
+
+It is named here because it follows changes in domains below ``domains.knowledge``.
+"""
+
 D = TypeVar("D", bound=Callable[[Job], None])
 
 

@@ -17,7 +17,7 @@ _STOP_WORDS = frozenset(
 _MIN_WORD_LENGTH = 3
 _STEM_LENGTH = 5
 
-_SENTENCE_END = re.compile(
+SENTENCE_END = re.compile(
     r"(?<=[!?…])\s+|(?<=\w{4}\.)\s+|(?<=[^\w\s]\.)\s+"
     r"|(?<=[\d:]\d\.)\s+(?=[A-ZА-ЯЁ])|\n+"  # noqa: RUF001  Cyrillic, meant
 )
@@ -42,7 +42,7 @@ def plain_text(text: str) -> str:
 
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text and the items of its lists."""
-    for part in _SENTENCE_END.split(text):
+    for part in SENTENCE_END.split(text):
         if sentence := part.strip(" \t-*•#"):
             yield sentence
 
@@ -64,11 +64,12 @@ def most_relevant(question: str, texts: Sequence[str]) -> list[int]:
 
 def words(text: str) -> list[str]:
     """Return the words of a text, as written, without stop words and short words."""
-    return [
-        word
-        for word in re.findall(r"\w+", text)
-        if fold(word) not in _STOP_WORDS and (len(word) >= _MIN_WORD_LENGTH or word.isdigit())
-    ]
+    return [word for word in re.findall(r"\w+", text) if carries_meaning(fold(word))]
+
+
+def carries_meaning(word: str) -> bool:
+    """Whether a folded word shows the subject of a text. Frequent and short words do not."""
+    return word not in _STOP_WORDS and (len(word) >= _MIN_WORD_LENGTH or word.isdigit())
 
 
 def stem(word: str) -> str:

@@ -17,7 +17,8 @@ API = "api_handler"
 """Chalice's name of the function behind all routes."""
 
 FILES, HTML, UPLOADS, ANSWERS = "files/*", "*/sites/*", "*/uploads/*", "*/answers/*"
-"""Keys of objects: public files, pages, uploads in progress, and long answers.
+KNOWLEDGE = "*/knowledge/*"
+"""Keys of objects: public files, pages, uploads in progress, long answers, and what bots know.
 
 A long answer is stored for requests that are repeated under its idempotency key. Deployments store
 other objects in the same bucket (ADR 35).
@@ -77,6 +78,7 @@ FUNCTIONS: Mapping[str, Access] = {
             HTML: ("DeleteObject", "GetObject", "PutObject"),
             UPLOADS: ("DeleteObject", "GetObject", "PutObject"),
             ANSWERS: ("DeleteObject", "GetObject", "PutObject"),
+            KNOWLEDGE: ("DeleteObject", "PutObject"),
         },
         models=True,
     ),
@@ -91,10 +93,11 @@ FUNCTIONS: Mapping[str, Access] = {
         },
         indexes=("by_o1", "by_row"),
         objects={
-            FILES: ("DeleteObject",),
-            HTML: ("DeleteObject",),
+            FILES: ("DeleteObject", "GetObject"),
+            HTML: ("DeleteObject", "GetObject"),
             UPLOADS: ("DeleteObject",),
             ANSWERS: ("DeleteObject",),
+            KNOWLEDGE: ("DeleteObject", "GetObject", "PutObject"),
         },
         hosts=True,
     ),

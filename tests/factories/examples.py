@@ -46,6 +46,7 @@ class Things:
     post_slug: str
     agent: str
     dialog: str
+    source: str
 
     @classmethod
     def made_with(cls, api: Any) -> "Things":
@@ -101,6 +102,8 @@ class Things:
         top_up(workspaces.get(workspace_id).owner_id, 10_000)
         assert talk(agent, "Do you sell bread?").status == 200
         (dialog,) = api.get(f"/api/agents/dialogs?agentId={agent}")["dialogs"]
+        body = {"title": "Delivery", "text": "We deliver bread."}
+        source = api.post(f"/api/agents/{agent}/knowledge", body)["source"]["id"]
         return cls(
             site=site["id"],
             page=page["id"],
@@ -121,6 +124,7 @@ class Things:
             post_slug=post["slug"],
             agent=agent,
             dialog=dialog["id"],
+            source=source,
         )
 
     @property

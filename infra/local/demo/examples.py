@@ -30,6 +30,7 @@ def example_ids(call: "Caller") -> dict[str, str]:
     }
     if agent:
         found["DIALOG_ID"] = _first(call("list_agent_dialogs", agentId=agent["id"]), "dialogs")
+        found["SOURCE_ID"] = _first(call("list_knowledge", id=agent["id"]), "sources")
     ids: dict[str, str] = {
         name: record["id"] for name, record in found.items() if record and record["id"]
     }

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.application import invoke, refolding
+from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
@@ -25,6 +26,8 @@ from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.operations import uploads
 from chalicelib.domains.files.store import files
 from chalicelib.domains.identity.store import accounts, api_keys, console_sessions, workspaces
+from chalicelib.domains.knowledge.flows import index_building, source_texts
+from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
@@ -122,6 +125,7 @@ DERIVED: Mapping[type[Row], str] = {
     file_uses.FileUseRow: "from the files that records show",
     counters.CounterRow: "from the records that it counts",
     calendar_days.CalendarDayRow: "from the bookings that block",
+    indexes.IndexRow: "from the sources and the pages, by a job",
     files.UsageRow: "from the sizes of files and pages",
     jobs.JobRow: "from pending bookings and dialogs; jobs of deletions in progress are exported",
     workspaces.WorkspaceRow: "from its row, with the owner's account here",
@@ -180,6 +184,9 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     uploads.LAPSED: "announced uploads are not exported",
     rehosting.ORPHAN: "objects that no record names are not exported",
     html.UNUSED: "as above",
+    source_texts.UNUSED: "as above",
+    index_building.UNUSED: "indexes are not exported",
+    KNOWLEDGE_STALE: "made again for the bots",
     covers.UNUSED: "the blog is the platform's own",
     domain_binding.CHECK: "a call checks a domain again",
     domain_binding.RELEASE: "hosts belong to the stage",

@@ -31,6 +31,7 @@ from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.files.store.files import FileRow
 from chalicelib.domains.identity.store import accounts, workspace_metrics, workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.knowledge.store.sources import SourceRow
 from chalicelib.domains.leads.store import crm_metrics, leads
 from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.domains.sites.store import pages, site_visits, sites
@@ -278,6 +279,12 @@ def _file(_: str, file: FileRow) -> _Whole:
     return whole
 
 
+def _source(_: str, source: SourceRow) -> _Whole:
+    whole = _Whole(source.stored or {})
+    _take_objects(whole, source, source.text_key)
+    return whole
+
+
 def _take_objects(whole: _Whole, record: Record, *keys: str | None) -> None:
     """Read a record's objects. A missing object may belong to an earlier state of the record.
 
@@ -327,6 +334,7 @@ _LOOKS: dict[type, Callable[[str, Any], _Whole]] = {
     LeadRow: _lead,
     PageRow: _page,
     FileRow: _file,
+    SourceRow: _source,
     DialogRow: _dialog,
     SiteRow: _site,
 }

@@ -11,15 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.domains.bookings.flows.booking import lapse_job
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows.dialogs import expiry_job
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FileRow
+from chalicelib.domains.knowledge.flows.source_texts import TEXT_TYPE
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.domains.sites.flows.page_objects import HTML_TYPE
@@ -106,6 +109,9 @@ class Restoring:
             booking: BookingRow = self._record(listing, line)
             if hold := lapse_job(self.workspace_id, booking):
                 yield hold
+        elif listing.row is AgentRow:
+            agent_id = line["item"]["sk"]["S"]
+            yield jobs.row(KNOWLEDGE_STALE, self.workspace_id, {}, job_id=agent_id)
         elif listing.row is DialogRow:
             yield expiry_job(self.workspace_id, self._record(listing, line))
 
@@ -115,6 +121,8 @@ class Restoring:
             headers = stored_files.headers_for_file(body, key.rpartition("/")[2])
             kind = headers["Content-Type"]
             writer.do(partial(object_store().put, key, body, kind, headers))
+        elif "/knowledge/" in key:
+            writer.do(partial(object_store().put, key, body, TEXT_TYPE))
         else:  # a page's HTML: the preflight has rejected all other objects
             if self.rewriting:
                 body = self.rewriting.in_text(body.decode()).encode()

@@ -34,7 +34,13 @@ class TestContents:
         assert set(contents.EXCLUDED_JOBS) <= set(JOB_HANDLERS)
         assert set(JOB_HANDLERS) - set(contents.EXCLUDED_JOBS) == {
             *("category-cascade", "site-cascade", "site-purge", "folder-cascade", "file-purge"),
-            *("resource-cascade", "page-purge", "late-entries", "late-file-uses"),
+            *(
+                "resource-cascade",
+                "page-purge",
+                "late-entries",
+                "late-file-uses",
+                "knowledge-fetch",
+            ),
         }
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from pynamodb.attributes import BooleanAttribute, ListAttribute, UnicodeAttribute
 
+from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.domains.bots.rules import capabilities
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.listing import Listing
@@ -42,5 +43,6 @@ AGENTS = register_listing(
         sorts={"createdAt": "id"},
         presence=("is_active",),
         lookups=(lookups.by_id("AGENT"),),
+        followed_by=KNOWLEDGE_STALE,
     )
 )

@@ -110,7 +110,7 @@ def read(
     Raises:
         PageTooLargeError: the page would grow by more than ``MAX_GROWTH``.
     """
-    text, encoding = _decode(html, charset) if isinstance(html, bytes) else (html, "utf-8")
+    text, encoding = decode(html, charset) if isinstance(html, bytes) else (html, "utf-8")
     # Browsers normalise line ends in this way, and token positions depend on it.
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     text = _SURROGATE.sub("\ufffd", text)
@@ -153,7 +153,7 @@ def looks_like_html(body: bytes, content_type: str | None) -> bool:
     return declared in _UNSURE_TYPES and found == "text/html"
 
 
-def _decode(body: bytes, charset: str | None) -> tuple[str, str]:
+def decode(body: bytes, charset: str | None) -> tuple[str, str]:
     """Return the text, and the encoding for queries of its URLs."""
     from turbohtml.detect import detect  # noqa: PLC0415  takes 50 ms to load
 

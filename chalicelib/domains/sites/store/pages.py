@@ -7,6 +7,7 @@ from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import AppError, ConcurrentUpdateError, ConflictError
+from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine.connection import reaching
 from chalicelib.engine.file_uses import ShownFiles
@@ -109,6 +110,7 @@ PAGES = register_listing(
             Lookup("former-slug", lambda p: p.former_slugs, within=lambda p: p.project_id),
         ),
         files=ShownFiles(lambda page: page.file_ids),
+        followed_by=KNOWLEDGE_STALE,
     )
 )
 

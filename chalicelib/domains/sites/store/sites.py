@@ -12,6 +12,7 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.core import clock
+from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.core.settings import settings
 from chalicelib.domains.sites.rules import site_urls
 from chalicelib.engine.claims import ClaimRow, claim
@@ -141,6 +142,7 @@ SITES = register_listing(
             lookups.by_id("SITE"),
         ),
         inline_bytes=NAME_BYTES,
+        followed_by=KNOWLEDGE_STALE,
     )
 )
 

@@ -1,0 +1,144 @@
+"""Builds the indexes of a workspace's bots after something in them has changed (ADR 56).
+
+A change of a bot, a source, a page or a site is followed by a job for the workspace
+(``followed_by`` of the listings). The job compares each bot's index with what it would contain now,
+and builds those that differ. Running it twice changes nothing.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from time import monotonic
+
+from chalicelib.core import clock, deadline
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import KNOWLEDGE_STALE, Job, job_handler
+from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.knowledge.flows import index_file
+from chalicelib.domains.knowledge.flows.index_file import Passage
+from chalicelib.domains.knowledge.rules import passages
+from chalicelib.domains.knowledge.rules.documents import Document, fingerprint, page_source
+from chalicelib.domains.knowledge.store import indexes, sources
+from chalicelib.domains.sites.flows.site_pages import NOT_FOUND_SLUG
+from chalicelib.domains.sites.store import pages
+from chalicelib.domains.sites.store.sites import SITES
+from chalicelib.engine import jobs
+from chalicelib.gateways.object_store import object_store
+from chalicelib.lib import extracts
+
+SECONDS = 60.0
+"""Seconds of work per job. Another job continues with the bots that are left."""
+MAX_PAGES = 1000
+"""Pages of a workspace that are indexed: those of the oldest sites."""
+MAX_PAGES_TEXT = 3_000_000
+"""Bytes of text of all pages that are indexed."""
+READERS = 8
+"""Objects that are read at the same time."""
+UNUSED = "knowledge-index-unused"
+UNUSED_AFTER = timedelta(hours=1)
+"""Age at which indexes are checked for use. Readers of a replaced index are done by then."""
+INDEX_TYPE = "application/vnd.sqlite3"
+
+log = logging.getLogger(__name__)
+
+
+@job_handler(KNOWLEDGE_STALE)
+def refresh_indexes(job: Job) -> None:
+    """Build the indexes of a workspace's bots that differ from what the bots know now."""
+    bots = [entry.id for entry in AGENTS.entries(job.workspace_id)]
+    if not bots:
+        return
+    end, site_texts = monotonic() + SECONDS, _Pages(job.workspace_id)
+    failures: list[Exception] = []
+    for bot_id in bots:
+        try:
+            refresh_index(job.workspace_id, bot_id, site_texts)
+        except Exception as error:
+            log.exception("a knowledge index was not built", extra={"agentId": bot_id})
+            failures.append(error)  # one bot does not keep the others from theirs
+        if monotonic() >= end and bot_id != bots[-1]:
+            jobs.schedule(jobs.for_changes(KNOWLEDGE_STALE, job.workspace_id))
+            break
+    if failures:
+        raise failures[0]
+
+
+def refresh_index(workspace_id: str, bot_id: str, site_texts: "_Pages | None" = None) -> None:
+    """Build the index of a bot, if it differs from what the bot knows now."""
+    row = indexes.find(workspace_id, bot_id) or indexes.new(workspace_id, bot_id)
+    own = [
+        Document(source.id, source.title, source.url or "", source.text_key)
+        for source in sources.of_bot(workspace_id, bot_id)
+        if source.text_key
+    ]
+    site_texts = site_texts or _Pages(workspace_id)
+    now = fingerprint([*own, *site_texts.documents])
+    if row.version is not None and row.fingerprint == now:
+        return
+    found = [*_passages_of(own), *site_texts.passages()]
+    former, row.key, row.fingerprint, row.passages = row.key, None, now, len(found)
+    if found:
+        row.key = f"{sources.folder(workspace_id, bot_id)}indexes/{new_id()}.sqlite"
+    payload = {"agentId": bot_id, "keys": [key for key in (former, row.key) if key]}
+    # The job is there before the object, so that a process that dies leaves nothing behind.
+    jobs.schedule(jobs.row(UNUSED, workspace_id, payload, clock.now() + UNUSED_AFTER))
+    if row.key:
+        object_store().put(row.key, index_file.build(found), INDEX_TYPE)
+    indexes.publish(row)
+
+
+@job_handler(UNUSED)
+def remove_unused_indexes(job: Job) -> None:
+    """Remove indexes that were replaced, or never published."""
+    row = indexes.find(job.workspace_id, job.payload["agentId"])
+    for key in job.payload["keys"]:
+        if row is None or key != row.key:
+            object_store().delete(key)
+
+
+class _Pages:
+    """The published pages of a workspace's active sites, read once for all bots of a job."""
+
+    def __init__(self, workspace_id: str) -> None:
+        self.documents = _published(workspace_id)
+        self._passages: list[Passage] | None = None
+
+    def passages(self) -> list[Passage]:
+        """Return the passages of the pages, up to ``MAX_PAGES_TEXT``."""
+        if self._passages is None:
+            self._passages, size = [], 0
+            for passage in _passages_of(self.documents, is_html=True):
+                size += len(passage.text.encode())
+                if size > MAX_PAGES_TEXT:
+                    log.warning("not all pages of the workspace's sites were indexed")
+                    break
+                self._passages.append(passage)
+        return self._passages
+
+
+def _published(workspace_id: str) -> list[Document]:
+    """Return the pages that visitors can see, by site and in the order of the site."""
+    found: list[Document] = []
+    for entry in SITES.entries(workspace_id, status="active"):
+        _, rows = pages.read_site_and_pages(workspace_id, entry.id)
+        found += [
+            Document(page_source(page.id), page.title, page.canonical_url, page.html_key)
+            for page in rows
+            if page.html_key and page.slug != NOT_FOUND_SLUG
+        ]
+    return found[:MAX_PAGES]
+
+
+def _passages_of(documents: Sequence[Document], *, is_html: bool = False) -> Iterator[Passage]:
+    """Yield the passages of documents. An object that was just replaced yields none.
+
+    Another job is on its way then.
+    """
+    for at in range(0, len(documents), READERS):
+        some = documents[at : at + READERS]
+        bodies = deadline.map_in_threads(lambda each: object_store().get(each.key), some, READERS)
+        for document, body in zip(some, bodies, strict=True):
+            text = (body or b"").decode(errors="replace")
+            whole = passages.normal_form(extracts.plain_text(text)) if is_html else text
+            for passage in passages.split(whole):
+                yield Passage(document.source_id, document.title, document.url, passage)

@@ -1,0 +1,64 @@
+"""Search in what a bot knows: its sources, and the pages of its workspace's sites."""
+
+import logging
+import sqlite3
+from concurrent.futures import Future
+from pathlib import Path
+from time import monotonic
+
+from chalicelib.core.errors import UnavailableError
+from chalicelib.core.jobs import KNOWLEDGE_STALE
+from chalicelib.domains.knowledge.flows import index_file
+from chalicelib.domains.knowledge.flows.index_cache import index_cache
+from chalicelib.domains.knowledge.flows.index_file import Passage
+from chalicelib.domains.knowledge.rules.documents import is_page
+from chalicelib.domains.knowledge.store import indexes, sources
+from chalicelib.engine import jobs
+
+LOADING_SECONDS = 0.3
+"""Seconds to wait for an index. A bot then answers without it, and loading continues."""
+NOT_LOADED = "a knowledge index was not loaded"
+"""A line of the log, which a metric counts."""
+
+log = logging.getLogger(__name__)
+
+
+def find(workspace_id: str, bot_id: str, question: str, limit: int) -> list[Passage]:
+    """Return up to ``limit`` passages that fit a question, best match first.
+
+    The result is empty if nothing fits, if there is no index yet, or if the index cannot be loaded
+    in ``LOADING_SECONDS``. Passages of sources that were deleted since are left out.
+
+    Raises:
+        UnavailableError: the database cannot be read.
+    """
+    row = indexes.find(workspace_id, bot_id)
+    if row is None:
+        # A bot or an installation from before the first index. Later changes schedule the job.
+        jobs.schedule(jobs.for_changes(KNOWLEDGE_STALE, workspace_id))
+        return []
+    if row.key is None:
+        return []
+    begun, loading = monotonic(), index_cache().request(row.key)
+    answering = sources.answering_ids(workspace_id, bot_id)
+    path = _loaded(loading, LOADING_SECONDS - (monotonic() - begun), row.key)
+    if path is None:
+        return []
+    try:
+        return index_file.search(
+            path, question, limit, lambda id_: is_page(id_) or id_ in answering
+        )
+    except sqlite3.Error:
+        # Another thread has removed the file to make room, or the disk has damaged it.
+        index_cache().forget(row.key)
+        log.warning(NOT_LOADED, exc_info=True, extra={"index": row.key})
+        return []
+
+
+def _loaded(loading: "Future[Path]", seconds: float, key: str) -> Path | None:
+    """Return the path of a loaded index, or None if it fails or takes too long."""
+    try:
+        return loading.result(max(0.0, seconds))
+    except (OSError, UnavailableError) as error:
+        log.warning(NOT_LOADED, extra={"index": key, "cause": type(error).__name__})
+        return None

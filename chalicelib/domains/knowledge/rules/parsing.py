@@ -1,0 +1,93 @@
+"""Plain text of HTML, text and PDF files.
+
+The files come from anywhere, and a parser may take any time and memory. So ``read_text`` runs in a
+process of its own (``gateways.isolation``).
+"""
+
+import io
+
+from chalicelib.domains.knowledge.rules import passages
+
+MAX_BYTES = 10 * 2**20
+"""Size limit of a file that is parsed."""
+MAX_PAGES = 200
+"""Pages of the longest PDF that is parsed."""
+HTML, TEXT, PDF = "html", "text", "pdf"
+PARSED_TYPES = {
+    "text/plain": TEXT,
+    "text/markdown": TEXT,
+    "text/csv": TEXT,
+    "text/tab-separated-values": TEXT,
+    "text/html": HTML,
+    "application/pdf": PDF,
+}
+"""MIME types that are parsed, with the parser of each."""
+NO_TEXT = "No text was found. Pages that a script fills have none."
+NO_TEXT_IN_PDF = "No text was found in the PDF. It may be scanned: only images of its pages."
+ENCRYPTED = "The PDF is protected with a password. Save it without one."
+BROKEN_PDF = "The PDF is damaged, so it could not be read."
+
+
+def parser_for(mime_type: str) -> str | None:
+    """Return the parser for a type that was found in the content of a page, or None."""
+    return HTML if mime_type == "application/xml" else PARSED_TYPES.get(mime_type)
+
+
+class UnreadableError(Exception):
+    """A file has no text that can be read. The message is a sentence for its owner."""
+
+
+def read_text(parser: str, body: bytes, charset: str | None = None) -> str:
+    """Return the text of a file in its normal form.
+
+    Args:
+        parser: a value of ``PARSED_TYPES``.
+        body: the file.
+        charset: the encoding that the server declared, if any.
+
+    Raises:
+        UnreadableError: the file has no text.
+    """
+    match parser:
+        case "pdf":
+            text, problem = _pdf_text(body), NO_TEXT_IN_PDF
+        case "html":
+            text, problem = _html_text(body, charset), NO_TEXT
+        case _:
+            text, problem = _decoded(body, charset), NO_TEXT
+    text = passages.normal_form(text)
+    if not text:
+        raise UnreadableError(problem)
+    return text
+
+
+def _decoded(body: bytes, charset: str | None) -> str:
+    from chalicelib.domains.sites.rules.html_import import decode  # noqa: PLC0415  slow to load
+
+    return decode(body, charset)[0]
+
+
+def _html_text(body: bytes, charset: str | None) -> str:
+    from turbohtml import PlainText, parse  # noqa: PLC0415  as above
+
+    return parse(_decoded(body, charset)).to_text(PlainText(bullet="• "))
+
+
+def _pdf_text(body: bytes) -> str:
+    import pypdf  # noqa: PLC0415  takes 400 ms to load, and only this process needs it
+    from pypdf.errors import DependencyError, PyPdfError  # noqa: PLC0415
+
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(body))
+        # Many PDFs are encrypted with an empty password, which forbids only to change them.
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise UnreadableError(ENCRYPTED)
+        if (count := len(reader.pages)) > MAX_PAGES:
+            msg = f"The PDF has {count:,} pages. At most {MAX_PAGES} can be read: divide it."
+            raise UnreadableError(msg)
+        return "\n\n".join(page.extract_text() for page in reader.pages)
+    except DependencyError:  # a cipher that the zip does not carry
+        raise UnreadableError(ENCRYPTED) from None
+    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        # The library's own errors, and those that broken files cause in it.
+        raise UnreadableError(BROKEN_PDF) from None

@@ -1,0 +1,33 @@
+"""How much a bot can know."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+MAX_SOURCES = 100
+"""Maximum number of a bot's sources."""
+MAX_BOT_BYTES = 3_000_000
+"""Maximum text of all sources of a bot, in bytes of UTF-8."""
+
+
+class Sized(Protocol):
+    """A source with the bytes of its text."""
+
+    @property
+    def size(self) -> float:
+        """Bytes of the text, which the database returns as a number of any kind."""
+
+
+def used(sources: Iterable[Sized]) -> int:
+    """Return the bytes of text that sources have."""
+    return sum(int(source.size) for source in sources)
+
+
+def problem(used_bytes: int, text: str) -> str | None:
+    """Return a sentence if a text does not fit beside the other sources of a bot, else None."""
+    size = len(text.encode())
+    if used_bytes + size <= MAX_BOT_BYTES:
+        return None
+    return (
+        f"The text has {size:,} bytes. The bot's other sources use {used_bytes:,} of "
+        f"{MAX_BOT_BYTES:,} bytes."
+    )

@@ -1,0 +1,97 @@
+"""Sources of a bot's knowledge: a text, a web page or a file. Their text is in the object store."""
+
+from collections.abc import Iterable
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+
+from chalicelib.core.jobs import KNOWLEDGE_STALE
+from chalicelib.engine.file_uses import ShownFiles
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import register_listing
+from chalicelib.engine.tables import Record
+
+TEXT, URL, FILE = "text", "url", "file"
+"""Kinds of sources."""
+PENDING, READY, FAILED = "pending", "ready", "failed"
+"""States of a source."""
+FILE_DELETED = "The file was deleted. Delete this source, or add another file."
+
+
+class SourceRow(Record):
+    """A source. A source with a ``text_key`` answers, whatever its state.
+
+    ``size`` is the length of its text in bytes, and ``digest`` a hash of the text. ``fetch_id``
+    names the job that reads it next; other jobs for the source do nothing. ``etag`` and
+    ``last_modified`` are those that the server at ``fetched_url`` sent with the text. ``failures``
+    is the number of failed reads in a row.
+    """
+
+    agent_id = UnicodeAttribute()
+    title = UnicodeAttribute()
+    kind = UnicodeAttribute()
+    status = UnicodeAttribute()
+    error = UnicodeAttribute(null=True)
+    chars = NumberAttribute(default=0)
+    size = NumberAttribute(default=0)
+    digest = UnicodeAttribute(null=True)
+    text_key = UnicodeAttribute(null=True)
+    url = UnicodeAttribute(null=True)
+    file_id = UnicodeAttribute(null=True)
+    fetch_id = UnicodeAttribute(null=True)
+    fetched_url = UnicodeAttribute(null=True)
+    etag = UnicodeAttribute(null=True)
+    last_modified = UnicodeAttribute(null=True)
+    failures = NumberAttribute(default=0)
+
+    def set_text(self, key: str, text: str, digest: str) -> None:
+        """Set the object of the source's text, and what follows from the text."""
+        self.text_key, self.digest = key, digest
+        self.chars, self.size = len(text), len(text.encode())
+
+
+def _shown_files(source: SourceRow) -> Iterable[str]:
+    return [source.file_id] if source.file_id else []
+
+
+def _lose_file(source: SourceRow, _file_id: str) -> None:
+    """Take away the file of a source, and with it its text."""
+    source.status, source.error = FAILED, FILE_DELETED
+    source.file_id = source.text_key = source.digest = source.fetch_id = None
+    source.chars = source.size = 0
+
+
+SOURCES = register_listing(
+    Listing(
+        row=SourceRow,
+        noun="KNOWLEDGE",
+        not_found_message="The bot has no source with this id. List its sources for valid ids.",
+        text=lambda source: (source.title,),
+        sorts={"createdAt": "id"},
+        parent="agent_id",
+        presence=("text_key",),
+        files=ShownFiles(_shown_files, _lose_file),
+        followed_by=KNOWLEDGE_STALE,
+    )
+)
+
+
+def lock_name(agent_id: str) -> str:
+    """Return the name of the lock row (``engine.locks``) for the total of a bot's sources."""
+    return f"knowledge#{agent_id}"
+
+
+def of_bot(workspace_id: str, agent_id: str) -> list[SourceRow]:
+    """Return a bot's sources, in the order of their creation."""
+    ids = [entry.id for entry in SOURCES.entries(workspace_id, agent_id)]
+    return sorted(SOURCES.fetch(workspace_id, ids), key=lambda source: source.id)
+
+
+def answering_ids(workspace_id: str, agent_id: str) -> set[str]:
+    """Return the ids of a bot's sources that have a text, in one request."""
+    found = SOURCES.entries(workspace_id, agent_id, present="text_key")
+    return {entry.id for entry in found}
+
+
+def folder(workspace_id: str, agent_id: str) -> str:
+    """Return the object-store prefix of a bot's texts and indexes."""
+    return f"{workspace_id}/knowledge/{agent_id}/"

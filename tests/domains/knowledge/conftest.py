@@ -1,0 +1,79 @@
+"""A bot with sources, and the scheduled jobs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.core.settings import settings
+from chalicelib.domains.knowledge.flows import search
+from chalicelib.domains.knowledge.flows.index_file import Passage
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time
+
+
+class Bot:
+    """A bot of a workspace, with what its owner and its chat do."""
+
+    def __init__(self, api: Api, owner: Owner, time: Time, name: str = "Baker") -> None:
+        self.api, self.time, self.workspace_id = api, time, owner.workspace.id
+        body = {"name": name, "systemPrompt": "You sell bread.", "model": "demo"}
+        self.id: str = api.post("/api/agents/create", body)["agent"]["id"]
+        self.path = f"/api/agents/{self.id}/knowledge"
+
+    def add(self, title: str = "Delivery", **content: str) -> dict[str, Any]:
+        """Add a source."""
+        source: dict[str, Any] = self.api.post(self.path, {"title": title, **content})["source"]
+        return source
+
+    def source(self, source_id: str) -> dict[str, Any]:
+        """Return a source as the list shows it."""
+        (found,) = [each for each in self.sources if each["id"] == source_id]
+        return found
+
+    @property
+    def sources(self) -> list[dict[str, Any]]:
+        """All sources."""
+        found: list[dict[str, Any]] = self.api.get(self.path)["sources"]
+        return found
+
+    @property
+    def stored(self) -> list[Path]:
+        """The files of its texts and indexes in the object store."""
+        folder = self.store / self.workspace_id / "knowledge" / self.id
+        return sorted(path for path in folder.rglob("*") if path.is_file())
+
+    @property
+    def store(self) -> Path:
+        """The folder of the object store."""
+        return Path(settings().object_store.removeprefix("file://"))
+
+    def delete(self, source_id: str) -> None:
+        """Delete a source."""
+        assert self.api.call("DELETE", f"{self.path}/{source_id}").status == 200
+
+    def run_jobs(self, **later: float) -> dict[str, int]:
+        """Run the jobs that are due after some time, by default after that of a change's job."""
+        self.time.pass_by(**(later or {"seconds": 10}))
+        return run_jobs()
+
+    def find(self, question: str, limit: int = 5) -> list[Passage]:
+        """Return what the bot finds for a question."""
+        return search.find(self.workspace_id, self.id, question, limit)
+
+    def finds(self, question: str) -> list[str]:
+        """Return the titles of the sources that the bot finds for a question."""
+        return [passage.title for passage in self.find(question)]
+
+
+@pytest.fixture
+def make_bot(api: Api, owner: Owner, time: Time) -> Callable[..., Bot]:
+    """Return a function that creates a bot."""
+    return lambda *name: Bot(api, owner, time, *name)
+
+
+@pytest.fixture
+def bot(make_bot: Callable[..., Bot]) -> Bot:
+    """A bot that knows nothing."""
+    return make_bot()

@@ -1,0 +1,171 @@
+"""Files that a bot answers from."""
+
+import base64
+
+import pytest
+
+from chalicelib.domains.knowledge.rules import parsing, quotas
+from chalicelib.gateways import isolation
+from tests.conftest import Api
+from tests.domains.knowledge.conftest import Bot
+from tests.factories.pdf import pdf
+
+TOO_LONG = "The PDF has 201 pages. At most 200 can be read: divide it."
+SCRIPT = b"<!doctype html><script>render()</script><style>p{}</style>"
+
+
+def upload(api: Api, name: str, body: bytes) -> str:
+    """Upload a file, and return its id."""
+    content = base64.b64encode(body).decode()
+    file: str = api.post("/api/files/upload", {"name": name, "content": content})["file"]["id"]
+    return file
+
+
+def added(bot: Bot, name: str, body: bytes) -> dict[str, object]:
+    """Add a file as a source, and return the source after the job has read it."""
+    source = bot.add("File", fileId=upload(bot.api, name, body))
+    assert (source["kind"], source["status"], source["chars"]) == ("file", "pending", 0)
+    bot.run_jobs()
+    return bot.source(source["id"])
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("note.txt", "Доставка в субботу.".encode()),
+        ("note.txt", "Доставка в субботу.".encode("cp1251") * 9),
+        ("note.md", "# Доставка\n\nВ *субботу*.".encode()),
+        ("prices.csv", "день;услуга\nсуббота;доставка\n".encode("utf-8-sig")),
+        ("page.html", "<!doctype html><title>T</title><p>Доставка<br>в субботу".encode()),
+    ],
+    ids=["utf-8", "cp1251", "markdown", "csv", "html"],
+)
+def test_a_file_is_read_and_found(bot: Bot, name: str, body: bytes) -> None:
+    source = added(bot, name, body)
+    assert (source["status"], source["error"]) == ("ready", None)
+    assert bot.finds("Доставляете по субботам?") == ["File"]
+
+
+def test_a_pdf_is_read_and_found(bot: Bot) -> None:
+    source = added(bot, "menu.pdf", pdf("Rye bread costs 240 rubles.", "Cakes on order."))
+    assert (source["status"], source["error"]) == ("ready", None)
+    (found,) = bot.find("How much does rye bread cost?")
+    assert "Rye bread costs 240 rubles." in found.text
+    assert "Cakes on order." in found.text
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "error"),
+    [
+        ("scan.pdf", pdf("", ""), parsing.NO_TEXT_IN_PDF),
+        ("secret.pdf", pdf("Secret", encrypted=True), parsing.ENCRYPTED),
+        ("broken.pdf", b"%PDF-1.4\nnothing of a PDF", parsing.BROKEN_PDF),
+        ("cut.pdf", pdf("Bread")[:300], parsing.BROKEN_PDF),
+        (
+            "long.pdf",
+            pdf(*["x"] * 201),
+            "The PDF has 201 pages. At most 200 can be read: divide it.",
+        ),
+        (
+            "app.html",
+            SCRIPT,
+            parsing.NO_TEXT,
+        ),
+        ("blank.txt", b" \n\t ", parsing.NO_TEXT),
+    ],
+    ids=["scanned", "encrypted", "broken", "cut", "long", "script", "blank"],
+)
+def test_a_file_without_readable_text_fails_with_a_reason(
+    bot: Bot, name: str, body: bytes, error: str
+) -> None:
+    source = added(bot, name, body)
+    assert (source["status"], source["error"], source["chars"]) == ("failed", error, 0)
+    assert bot.run_jobs(days=2)["knowledge-fetch"] == 0, "a file is not read again"
+
+
+@pytest.mark.parametrize(
+    ("name", "body"), [("photo.bin", b"\x00\x01\x02"), ("archive.zip", b"PK\x05\x06" + bytes(18))]
+)
+def test_a_file_of_another_type_is_refused(bot: Bot, name: str, body: bytes) -> None:
+    answer = bot.api.refused(
+        "POST", bot.path, {"title": "T", "fileId": upload(bot.api, name, body)}
+    )
+    assert (answer.status, answer.data["errors"][0]["field"]) == (400, "fileId")
+
+
+def test_a_file_above_10_mb_is_refused(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chalicelib.domains.knowledge.operations.sources.MAX_BYTES", 3)
+    answer = bot.api.refused(
+        "POST", bot.path, {"title": "T", "fileId": upload(bot.api, "a.txt", b"four")}
+    )
+    assert answer.status == 400
+    assert "at most 3 bytes" in answer.data["message"]
+
+
+def test_a_file_that_does_not_fit_beside_the_other_sources_fails(
+    bot: Bot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotas, "MAX_BOT_BYTES", 20)
+    bot.add(text="a" * 15)
+    source = added(bot, "a.txt", b"bread and cake")
+    assert source["status"] == "failed"
+    assert "use 15 of 20 bytes" in str(source["error"])
+
+
+def test_a_parser_that_takes_too_long_is_ended(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "SECONDS", 0.01)
+    source = added(bot, "a.txt", b"bread")
+    assert source["status"] == "failed"
+    assert "longer than 20 seconds" in str(source["error"])
+
+
+def test_a_parser_that_needs_too_much_memory_fails_alone(
+    bot: Bot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "chalicelib.domains.knowledge.flows.fetching._PARSER", "tests.factories.greedy:read_text"
+    )
+    source = added(bot, "a.txt", b"bread")
+    assert source["status"] == "failed"
+    assert "too much memory" in str(source["error"])
+
+
+def test_a_file_in_use_is_deleted_only_by_force_and_is_no_longer_found(bot: Bot) -> None:
+    file = upload(bot.api, "a.txt", b"We deliver bread.")
+    source = bot.add("File", fileId=file)
+    bot.run_jobs()
+    assert bot.finds("bread") == ["File"]
+    answer = bot.api.refused("POST", "/api/files/delete", {"id": file})
+    assert answer.data["code"] == "file_in_use"
+    assert answer.data["usedBy"] == [{"type": "knowledge", "id": source["id"], "name": "File"}]
+    bot.api.post("/api/files/delete", {"id": file, "force": True})
+    assert bot.find("bread") == []
+    after = bot.source(source["id"])
+    assert (after["status"], after["chars"]) == ("failed", 0)
+    assert "The file was deleted" in after["error"]
+
+
+def test_a_file_that_vanished_before_it_was_read_fails(bot: Bot) -> None:
+    file = upload(bot.api, "a.txt", b"We deliver bread.")
+    source = bot.add("File", fileId=file)
+    for path in bot.store.glob("files/*/*"):
+        path.unlink()
+    bot.run_jobs()
+    assert "The file is missing" in bot.source(source["id"])["error"]
+
+
+def test_a_source_deleted_while_it_is_read_stays_deleted(
+    bot: Bot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = bot.add("File", fileId=upload(bot.api, "a.txt", b"We deliver bread."))
+    call = isolation.call
+
+    def delete_and_call(*arguments: str) -> str:
+        bot.delete(source["id"])
+        return call(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(isolation, "call", delete_and_call)
+    bot.run_jobs()
+    assert (bot.sources, bot.find("bread")) == ([], [])
+    bot.run_jobs(hours=2)
+    assert bot.stored == []

@@ -1,0 +1,128 @@
+"""Published pages of a workspace's sites, which its bots answer from."""
+
+from collections.abc import Callable
+
+import pytest
+
+from chalicelib.core.errors import AppError
+from tests.conftest import as_operator
+from tests.domains.knowledge.conftest import Bot
+from tests.factories import pages, sites
+
+HTML = "<!doctype html><nav>Меню</nav><h1>О нас</h1><p>Печём хлеб с 1998 года.</p>"
+
+
+@pytest.fixture
+def site(bot: Bot) -> str:
+    return pages.new_site(bot.api)
+
+
+def test_a_published_page_is_found_with_its_url(bot: Bot, site: str) -> None:
+    pages.create(bot.api, site, "Home")
+    page = pages.create(bot.api, site, "О нас", slug="about")
+    pages.save(bot.api, page, HTML)
+    bot.run_jobs()
+    (found,) = bot.find("С какого года вы печёте?")
+    assert found.title == "О нас"
+    assert found.url.endswith("/about")
+    assert "Печём хлеб с 1998 года." in found.text
+    assert "<" not in found.text
+
+
+def test_every_bot_of_the_workspace_finds_a_page(
+    make_bot: Callable[..., Bot], bot: Bot, site: str
+) -> None:
+    pages.save(bot.api, pages.create(bot.api, site, "About"), HTML)
+    later = make_bot("Later")
+    bot.run_jobs()
+    assert bot.finds("хлеб") == later.finds("хлеб") == ["About"]
+
+
+def test_a_saved_renamed_or_deleted_page_changes_what_is_found(bot: Bot, site: str) -> None:
+    pages.create(bot.api, site, "Home")
+    page = pages.create(bot.api, site, "About")
+    pages.save(bot.api, page, HTML)
+    bot.run_jobs()
+    pages.save(bot.api, page, "<p>Печём торты.</p>")
+    bot.run_jobs()
+    assert (bot.finds("хлеб"), bot.finds("торт")) == ([], ["About"])
+    pages.update(bot.api, page, title="Кухня")
+    bot.run_jobs()
+    assert bot.finds("торт") == ["Кухня"]
+    pages.delete(bot.api, page)
+    bot.run_jobs()
+    assert bot.finds("торт") == []
+
+
+def test_pages_of_a_site_that_is_not_active_are_not_found(bot: Bot, site: str) -> None:
+    pages.save(bot.api, pages.create(bot.api, site, "About"), HTML)
+    bot.run_jobs()
+
+    def found_after(change: Callable[[], object]) -> bool:
+        change()
+        bot.run_jobs()
+        return bool(bot.find("хлеб"))
+
+    record = {"id": site}
+    assert not found_after(lambda: sites.update(bot.api, record, status="inactive"))
+    assert found_after(lambda: sites.update(bot.api, record, status="active"))
+    assert not found_after(lambda: as_operator("suspend_site", id=site))
+    assert found_after(lambda: as_operator("resume_site", id=site))
+    assert not found_after(lambda: sites.delete(bot.api, record))
+
+
+def test_the_page_for_unknown_addresses_and_empty_pages_are_left_out(bot: Bot, site: str) -> None:
+    pages.create(bot.api, site, "Home")
+    pages.save(bot.api, pages.create(bot.api, site, "Lost", slug="404"), HTML)
+    pages.save(bot.api, pages.create(bot.api, site, "Script"), "<script>хлеб()</script>")
+    bot.run_jobs()
+    assert bot.find("хлеб") == []
+
+
+def test_a_change_that_commits_while_its_job_runs_is_not_lost(
+    bot: Bot, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change of the same ten seconds writes the job again, so the runner leaves it."""
+    monkeypatch.setattr("chalicelib.engine.jobs.CHANGES_SPREAD", 1)
+    from chalicelib.domains.knowledge.flows import index_building
+
+    bot.run_jobs()
+    page = pages.create(bot.api, site, "About")
+    pages.save(bot.api, page, HTML)
+    due = bot.time.now
+    build = index_building.refresh_index
+
+    def build_and_change(*arguments: object) -> None:
+        build(*arguments)  # type: ignore[arg-type]
+        monkeypatch.setattr(index_building, "refresh_index", build)
+        after, bot.time.now = bot.time.now, due
+        pages.save(bot.api, page, "<p>Печём торты.</p>")
+        bot.time.now = after
+
+    monkeypatch.setattr(index_building, "refresh_index", build_and_change)
+    bot.run_jobs()
+    bot.run_jobs(minutes=7)
+    assert bot.finds("торт") == ["About"]
+
+
+def test_one_bot_whose_index_fails_does_not_keep_others_from_theirs(
+    make_bot: Callable[..., Bot], bot: Bot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chalicelib.domains.knowledge.flows import index_building
+
+    other = make_bot("Other")
+    for each in (bot, other):
+        each.add(text="We sell bread.")
+    build = index_building.refresh_index
+
+    def refuse(workspace_id: str, bot_id: str, *rest: object) -> None:
+        if bot_id == bot.id:
+            raise AppError("no")
+        build(workspace_id, bot_id, *rest)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as broken:
+        broken.setattr(index_building, "refresh_index", refuse)
+        bot.run_jobs()
+    assert (bot.finds("bread"), other.finds("bread")) == ([], ["Delivery"])
+    bot.run_jobs(hours=1)
+    assert bot.finds("bread") == ["Delivery"]

@@ -1,0 +1,189 @@
+"""Web pages that a bot answers from: read once a day, from public addresses only."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from chalicelib.core.settings import settings
+from chalicelib.domains.knowledge.flows import fetching
+from chalicelib.engine import limits
+from tests.domains.knowledge.conftest import Bot
+from tests.factories.pdf import pdf
+from tests.fakes.internet import Internet, http_response, to
+
+URL = "https://bakery.example.com/delivery"
+HTML = "<!doctype html><h1>Доставка</h1><p>Везём по субботам.</p>".encode()
+"""A page."""
+
+
+def test_a_page_is_read_and_found_with_its_url(bot: Bot, net: Internet) -> None:
+    server = net.serve(URL, http_response(HTML, content_type="text/html; charset=utf-8"))
+    source = bot.add("Page", url=URL)
+    assert (source["kind"], source["status"]) == ("url", "pending")
+    bot.run_jobs()
+    assert bot.source(source["id"])["status"] == "ready"
+    (found,) = bot.find("Когда доставка?")
+    assert (found.title, found.url, found.text) == ("Page", URL, "Доставка\n\nВезём по субботам.")
+    assert server.paths == ["/delivery"]
+
+
+def test_the_servers_charset_decides_about_a_page(bot: Bot, net: Internet) -> None:
+    body = "<p>Везём всё</p>".encode("cp1251")
+    net.serve(URL, http_response(body, content_type='text/html; charset="windows-1251"'))
+    bot.add("Page", url=URL)
+    bot.run_jobs()
+    assert [found.text for found in bot.find("везём")] == ["Везём всё"]
+
+
+def test_a_pdf_is_read_from_a_url(bot: Bot, net: Internet) -> None:
+    net.serve(URL, http_response(pdf("Rye bread."), content_type="application/pdf"))
+    bot.add("Menu", url=URL)
+    bot.run_jobs()
+    assert bot.finds("bread") == ["Menu"]
+
+
+def test_a_page_is_read_again_after_a_day_and_asks_whether_it_has_changed(
+    bot: Bot, net: Internet
+) -> None:
+    server = net.serve(
+        URL,
+        http_response(b"<p>Old bread", etag='"one"', last_modified="Fri, 15 Jan 2027 00:00:00 GMT"),
+        http_response(b"", "304 Not Modified"),
+        http_response(b"<p>New bread", etag='"two"'),
+        http_response(b"<p>New bread"),
+    )
+    bot.add("Page", url=URL)
+    bot.run_jobs()
+    assert "If-None-Match" not in server.requests[0]
+    stored = bot.stored
+    bot.run_jobs(hours=23)
+    assert len(server.requests) == 1
+    bot.run_jobs(hours=1)
+    assert 'If-None-Match: "one"\r\n' in server.requests[1]
+    assert "If-Modified-Since: Fri, 15 Jan 2027 00:00:00 GMT\r\n" in server.requests[1]
+    assert [found.text for found in bot.find("bread")] == ["Old bread"]
+    assert bot.stored == stored
+    bot.run_jobs(hours=25)
+    assert [found.text for found in bot.find("bread")] == ["New bread"]
+    bot.run_jobs(hours=25)
+    assert 'If-None-Match: "two"\r\n' in server.requests[3]
+    assert "If-Modified-Since" not in server.requests[3]
+    assert bot.sources[0]["error"] is None
+
+
+def test_the_validators_of_one_url_are_not_sent_to_another(bot: Bot, net: Internet) -> None:
+    other = "https://other.example.com/"
+    first = net.serve(URL, http_response(b"<p>Bread", etag='"secret"'), to(other))
+    second = net.serve(other, http_response(b"<p>Cake"), address="93.184.216.35")
+    bot.add("Page", url=URL)
+    bot.run_jobs()
+    bot.run_jobs(hours=25)
+    assert 'If-None-Match: "secret"' in first.requests[1]
+    assert "If-None-Match" not in second.requests[0]
+    assert bot.finds("cake") == ["Page"]
+
+
+@pytest.mark.parametrize("etag", ["a\tb", "é", "x" * 501])
+def test_a_validator_that_cannot_be_sent_back_is_not(bot: Bot, net: Internet, etag: str) -> None:
+    server = net.serve(URL, http_response(b"<p>Bread", etag=etag))
+    bot.add("Page", url=URL)
+    bot.run_jobs()
+    bot.run_jobs(hours=25)
+    assert len(server.requests) == 2
+    assert "If-None-Match" not in server.requests[1]
+
+
+def test_a_failed_refresh_keeps_the_former_text_and_says_so(bot: Bot, net: Internet) -> None:
+    net.serve(URL, http_response(b"<p>Bread"), http_response(b"gone", "404 Not Found"))
+    source = bot.add("Page", url=URL)
+    bot.run_jobs()
+    bot.run_jobs(hours=25)
+    after = bot.source(source["id"])
+    assert (after["status"], after["chars"]) == ("ready", len("Bread"))
+    assert "answered with status 404" in after["error"]
+    assert "still answers from the text that was read before" in after["error"]
+    assert bot.finds("bread") == ["Page"]
+
+
+def test_a_page_that_fails_7_times_in_a_row_is_not_read_again(bot: Bot, net: Internet) -> None:
+    ok, broken = http_response(b"<p>Bread"), http_response(b"", "500 Oops")
+    server = net.serve(URL, ok, *[broken] * 6, ok, *[broken] * 20)
+    source = bot.add("Page", url=URL)
+    for _ in range(14):
+        bot.run_jobs(hours=25)
+        assert bot.source(source["id"])["status"] == "ready"
+    bot.run_jobs(hours=25)
+    after = bot.source(source["id"])
+    assert after["status"] == "failed"
+    assert "failed 7 times in a row and is not read again" in after["error"]
+    assert bot.finds("bread") == ["Page"], "the former text goes on answering"
+    for _ in range(3):
+        bot.run_jobs(hours=25)
+    assert len(server.requests) == 15
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [("10.0.0.1", "expected an address on the public internet"), (None, "no host is called")],
+)
+def test_a_host_inside_or_without_an_address_fails_with_a_reason(
+    bot: Bot, net: Internet, address: str | None, reason: str
+) -> None:
+    net.names["bakery.example.com"] = [address] if address else []
+    source = bot.add("Page", url=URL)
+    bot.run_jobs()
+    after = bot.source(source["id"])
+    assert after["status"] == "failed"
+    assert reason in after["error"]
+    assert net.connections == []
+
+
+def test_a_redirect_that_leads_inside_is_refused(bot: Bot, net: Internet) -> None:
+    net.serve(URL, to("http://169.254.169.254/latest/meta-data/"))
+    source = bot.add("Page", url=URL)
+    bot.run_jobs()
+    after = bot.source(source["id"])
+    assert after["status"] == "failed"
+    assert "expected an address on the public internet" in after["error"]
+    assert len(net.connections) == 1
+
+
+def test_a_page_above_10_mb_or_of_another_type_fails_with_a_reason(bot: Bot, net: Internet) -> None:
+    net.serve(
+        URL,
+        http_response(b"x", content_length="10485761"),
+        http_response(b"\x89PNG\r\n\x1a\n" + bytes(99)),
+    )
+    source = bot.add("Page", url=URL)
+    bot.run_jobs()
+    assert "expected at most 10 MB" in bot.source(source["id"])["error"]
+    bot.run_jobs(hours=25)
+    assert "received image/png" in bot.source(source["id"])["error"]
+
+
+def test_pages_beyond_the_days_budget_of_a_workspace_are_read_tomorrow(
+    make_bot: Callable[..., Bot], net: Internet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "settings", lambda: replace(settings(), rate_limit_scale=2 / 500))
+    server = net.serve(URL, http_response(b"<p>Bread"))
+    bots = [make_bot(name) for name in ("One", "Two", "Three")]
+    for bot in bots:
+        bot.add("Page", url=URL)
+    bots[0].run_jobs()
+    assert len(server.requests) == 2
+    states = sorted(bot.sources[0]["status"] for bot in bots)
+    assert states == ["pending", "ready", "ready"]
+    (waiting,) = [bot.sources[0] for bot in bots if bot.sources[0]["status"] == "pending"]
+    assert "read tomorrow" in waiting["error"]
+
+
+def test_a_job_that_runs_again_after_its_commit_reads_nothing(bot: Bot, net: Internet) -> None:
+    server = net.serve(URL, http_response(b"<p>Bread"))
+    bot.add("Page", url=URL)
+    with pytest.MonkeyPatch.context() as killed:
+        killed.setattr(fetching, "refresh_index", lambda *_: 1 / 0)
+        bot.run_jobs()
+    bot.run_jobs(minutes=30)
+    assert len(server.requests) == 1
+    assert bot.finds("bread") == ["Page"]
