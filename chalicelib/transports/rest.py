@@ -154,7 +154,10 @@ def _form_types(operation: Operation) -> tuple[str, ...]:
 
 
 def health(_request: HttpRequest) -> HttpResponse:
-    """Report that the service is running."""
+    """Report that the service is running, and whether its SQLite has full-text search."""
+    from chalicelib.domains.knowledge.flows.index_file import has_fts5  # noqa: PLC0415  only here
+
     now = iso(clock.now())
-    data = {"status": True, "service": SERVICE, "version": VERSION, "time": now}
+    about = {"service": SERVICE, "version": VERSION, "time": now, "fullTextSearch": has_fts5()}
+    data = {"status": True, **about}
     return HttpResponse(200, to_json({"data": data}), {"Content-Type": JSON_TYPE})

@@ -158,6 +158,8 @@ def _health(target: Target) -> str:
     data = _data(answer)
     _expect("status true, service, version, time", data["status"] is True and "time" in data, data)
     _expect("X-Request-Id", answer.headers.get("X-Request-Id"), "none")
+    # Without it, bots scan what they know for each question.
+    _expect("SQLite with FTS5", data.get("fullTextSearch") is True, data.get("fullTextSearch"))
     return f"{data.get('service')} {data.get('version')}"
 
 

@@ -6,6 +6,7 @@ The functions are those of ``policies``, and the tables are those of the store.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from chalicelib.domains.knowledge.flows.search import NOT_LOADED
 from chalicelib.engine.tables import TABLES
 from chalicelib.engine.transactions import PARTITION_SIZE
 from infra.deploy.names import APP, function_name
@@ -34,6 +35,7 @@ LINES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
         (JOBS,),
         "$.oldestSeconds",
     ),
+    "KnowledgeNotLoaded": (f'$.message = "{NOT_LOADED}"', (CHAT,), "1"),
     "PartitionGigabytes": (
         f'$.message = "{PARTITION_SIZE}" && $.gigabytes >= 0',
         tuple(FUNCTIONS),
@@ -162,6 +164,12 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         "Many chats are refused, for balances or limits of bots are used up.",
         100,
         [_metric(NAMESPACE, "RefusedChats")],
+    )
+    yield (
+        "KnowledgeNotLoaded",
+        "Many bots answered without what they know, for its index was not loaded in time.",
+        100,
+        [_metric(NAMESPACE, "KnowledgeNotLoaded")],
     )
     yield (
         "JobBacklog",

@@ -17,6 +17,8 @@ from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.domains.chat.flows.chat_answer import Ending
+from chalicelib.domains.knowledge.flows import search
+from chalicelib.domains.knowledge.store import indexes
 from chalicelib.engine import jobs, transactions
 from chalicelib.engine.tables import TABLES
 from chalicelib.engine.unit import UnitOfWork, run_unit
@@ -143,6 +145,15 @@ class TestLines:
         exchange: Any = SimpleNamespace(hold=hold, close=fail(errors.UnavailableError()))
         chat_answer._close(exchange, Ending("", "partial", None))
         assert counted("UnsettledAnswers") == [1]
+
+    def test_an_index_of_knowledge_that_is_not_loaded_is_counted(
+        self, counted: Counted, database: None
+    ) -> None:
+        row = indexes.new("ws", "bot")
+        row.key, row.fingerprint, row.passages = "ws/knowledge/bot/indexes/gone.sqlite", "", 1
+        assert indexes.publish(row)
+        assert search.find("ws", "bot", "Do you sell bread?", 5) == []
+        assert counted("KnowledgeNotLoaded") == [1]
 
     def test_a_backlog_is_measured_by_its_age(
         self, counted: Counted, database: None, time: Time
