@@ -23,12 +23,9 @@ TITLE_WEIGHT, TEXT_WEIGHT = 2.0, 1.0
 _TABLES = "CREATE TABLE passages (id INTEGER PRIMARY KEY, source_id, title, url, text)"
 # The stems contain letters and digits alone, so the simplest tokenizer reads them back unchanged.
 _WORDS = "CREATE VIRTUAL TABLE words USING fts5(title, text, content='', tokenize='ascii')"
-_SEARCH = f"""
-    SELECT source_id, passages.title, url, passages.text,
-           -bm25(words, {TITLE_WEIGHT}, {TEXT_WEIGHT}) AS score
-    FROM words JOIN passages ON passages.id = words.rowid
-    WHERE words MATCH ? ORDER BY score DESC, passages.id
-"""  # noqa: S608  two constants
+_RANK = f"INSERT INTO words (words, rank) VALUES ('rank', 'bm25({TITLE_WEIGHT}, {TEXT_WEIGHT})')"  # noqa: S608  two constants
+_SEARCH = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank"
+_PASSAGE = "SELECT source_id, title, url, text FROM passages WHERE id = ?"
 _SCAN = "SELECT source_id, title, url, text FROM passages ORDER BY id"
 
 
@@ -58,6 +55,7 @@ def build(passages: Iterable[Passage]) -> bytes:
         database.execute(_TABLES)
         if has_fts5():
             database.execute(_WORDS)
+            database.execute(_RANK)
         for number, passage in enumerate(passages, 1):
             values = (number, *passage[:4])
             database.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", values)
@@ -88,8 +86,13 @@ def search(path: Path, question: str, limit: int, answers: Callable[[str], bool]
         if not has_fts5() or not _is_searchable(database):
             everything = [Passage(*row) for row in database.execute(_SCAN)]
             return _scan(question, limit, [each for each in everything if answers(each.source_id)])
-        found = database.execute(_SEARCH, [" OR ".join(f'"{stem}"' for stem in wanted)])
-        return list(islice((p for p in map(Passage._make, found) if answers(p.source_id)), limit))
+        ranked = database.execute(_SEARCH, [" OR ".join(f'"{stem}"' for stem in wanted)])
+        # Only the passages that are returned are read, and those of deleted sources before them.
+        found = (
+            Passage(*database.execute(_PASSAGE, [number]).fetchone(), score=-rank)
+            for number, rank in ranked
+        )
+        return list(islice((each for each in found if answers(each.source_id)), limit))
 
 
 def _joined(text: str) -> str:
