@@ -271,6 +271,13 @@ def make_agent(do: Caller) -> None:
         call("credit", {"account": EMAIL, **money, "idempotencyKey": "demo-balance"})
 
 
+def make_knowledge(do: Caller) -> None:
+    """Give the bot a text to answer from."""
+    agent = do("list_agents")["agents"][0]["id"]
+    if not do("list_knowledge", id=agent)["sources"]:
+        do("add_knowledge", id=agent, **bakery.KNOWLEDGE)
+
+
 def make_dialogs(do: Caller) -> None:
     """Create dialogs of visitors with the bot, unless its owner has no money for answers."""
     if not call("get_balance", {"account": EMAIL})["available"]:
@@ -375,6 +382,7 @@ STEPS = (
     make_services,
     make_bookings,
     make_agent,
+    make_knowledge,
     make_dialogs,
     make_pages,
     make_posts,

@@ -24,7 +24,7 @@ MODELS = {
 HOSTS = {"NewHosts", "HostTags", "Hosts", "Certificates"}
 """Statements on CloudFront and its certificates, which are in no region."""
 
-KEYS = {"files/*", "*/sites/*", "*/uploads/*", "*/answers/*"}
+KEYS = {"files/*", "*/sites/*", "*/uploads/*", "*/answers/*", "*/knowledge/*"}
 """Kinds of objects, by the beginning of their keys after the workspace's id."""
 
 Allowed = set[tuple[str, str]]
@@ -141,9 +141,15 @@ def test_no_function_may_create_log_groups(stage: str) -> None:
     ]
 
 
-def test_scheduled_jobs_may_only_delete_objects(stage: str) -> None:
-    objects = {a for a, _ in allowed(stage, "run-jobs") if a.startswith("s3:")}
-    assert objects == {"s3:DeleteObject", "s3:ListBucket"}
+def test_scheduled_jobs_may_write_only_what_bots_know_and_read_only_what_it_is_made_of(
+    stage: str,
+) -> None:
+    def keys(action: str) -> set[str]:
+        found = (r for a, r in allowed(stage, "run-jobs") if a == f"s3:{action}")
+        return {resource.partition("-objects/")[2] for resource in found}
+
+    assert keys("PutObject") == {policies.KNOWLEDGE}
+    assert keys("GetObject") == {policies.KNOWLEDGE, policies.FILES, policies.HTML}
 
 
 def test_only_functions_that_call_models_may_call_bedrock(stage: str) -> None:

@@ -33,6 +33,12 @@ INPUTS: dict[str, Callable[[Api], str]] = {
     "list_availability": lambda api: f"resourceId={resources(api)[0]['id']}",
 }
 """Queries of the list operations that require one."""
+PATHS: dict[str, Callable[[Api], str]] = {
+    "list_knowledge": lambda api: (
+        f"/api/agents/{api.get('/api/agents/list')['agents'][0]['id']}/knowledge"
+    ),
+}
+"""Paths of the list operations that have an id in them."""
 
 
 @pytest.fixture
@@ -81,7 +87,8 @@ def resources(api: Api) -> list[dict[str, Any]]:
 def listed(api: Api, operation: Operation) -> list[Any]:
     """Return the records of a list operation."""
     query = INPUTS.get(operation.name, lambda _: "")(api)
-    answer = api.get(f"{operation.path}?{query}")
+    path = PATHS.get(operation.name, lambda _: operation.path)(api)
+    answer = api.get(f"{path}?{query}")
     return [one for value in answer.values() if isinstance(value, list) for one in value]
 
 

@@ -89,7 +89,7 @@ def search(path: Path, question: str, limit: int, answers: Callable[[str], bool]
         ranked = database.execute(_SEARCH, [" OR ".join(f'"{stem}"' for stem in wanted)])
         # Only the passages that are returned are read, and those of deleted sources before them.
         found = (
-            Passage(*database.execute(_PASSAGE, [number]).fetchone(), score=-rank)
+            Passage(*database.execute(_PASSAGE, [number]).fetchone())._replace(score=-rank)
             for number, rank in ranked
         )
         return list(islice((each for each in found if answers(each.source_id)), limit))
