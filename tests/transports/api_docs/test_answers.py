@@ -22,7 +22,8 @@ from tests.support.patience import PATIENCE
 def test_health_needs_no_key() -> None:
     answer = Api(None).call("GET", "/api/health")
     assert answer.status == 200
-    assert set(answer.data) == {"status", "service", "version", "time"}
+    assert set(answer.data) == {"status", "service", "version", "time", "fullTextSearch"}
+    assert answer.data["fullTextSearch"] is True
 
 
 @pytest.mark.parametrize(
