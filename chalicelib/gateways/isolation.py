@@ -10,12 +10,16 @@ import subprocess
 import sys
 from contextlib import suppress
 from importlib import import_module
+from threading import Lock
+from typing import Any
 
 MEMORY_BYTES = 768 * 2**20
 """Address space of the process."""
 SECONDS = 20.0
 """Time for the process, including its start."""
 
+_ONE_AT_A_TIME = Lock()
+"""The processes share the memory of the function that runs jobs, which has four threads."""
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 """Variables that Python itself needs. All others, such as credentials, stay here."""
 _CHILD = "from chalicelib.gateways import isolation; isolation.serve()"
@@ -50,10 +54,10 @@ def call(function: str, body: bytes, *arguments: str | None) -> str:
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     command = [sys.executable, "-c", _CHILD, json.dumps([function, *arguments])]
+    options: dict[str, Any] = {"capture_output": True, "timeout": SECONDS, "env": environment}
     try:
-        done = subprocess.run(  # noqa: S603  our own interpreter and code
-            command, input=body, capture_output=True, timeout=SECONDS, env=environment, check=False
-        )
+        with _ONE_AT_A_TIME:
+            done = subprocess.run(command, input=body, check=False, **options)  # noqa: S603  our own
     except subprocess.TimeoutExpired:
         msg = f"more than {SECONDS:g} seconds"
         raise TooSlowError(msg) from None

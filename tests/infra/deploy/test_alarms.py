@@ -149,7 +149,7 @@ class TestLines:
     def test_an_index_of_knowledge_that_is_not_loaded_is_counted(
         self, counted: Counted, database: None
     ) -> None:
-        row = indexes.new("ws", "bot")
+        row = indexes.of_bots("ws", ["bot"])["bot"]
         row.key, row.fingerprint, row.passages = "ws/knowledge/bot/indexes/gone.sqlite", "", 1
         assert indexes.publish(row)
         assert search.find("ws", "bot", "Do you sell bread?", 5) == []

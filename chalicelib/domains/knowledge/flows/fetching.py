@@ -19,7 +19,7 @@ from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.files.rules import file_types
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.knowledge.flows import source_texts
-from chalicelib.domains.knowledge.flows.index_building import refresh_index
+from chalicelib.domains.knowledge.flows.index_building import refresh
 from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
@@ -75,7 +75,12 @@ def fetch_source(job: Job) -> None:
         outcome = _read_url(source) if source.kind == sources.URL else _read_file(job, source)
     event = AuditEvent.by_job(FETCH)
     run_unit(job.workspace_id, event, partial(_record, job=job, outcome=outcome))
-    refresh_index(job.workspace_id, source.agent_id)
+    there = sources.of_bot(job.workspace_id, source.agent_id)
+    if source.status == sources.PENDING and not any(
+        each.status == sources.PENDING for each in there
+    ):
+        # The last of the new sources need not wait for the job that follows their changes.
+        refresh(job.workspace_id, [source.agent_id])
 
 
 def _awaiting(job: Job) -> SourceRow | None:

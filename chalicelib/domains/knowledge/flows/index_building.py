@@ -6,8 +6,10 @@ and builds those that differ. Running it twice changes nothing.
 """
 
 import logging
+import zlib
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from threading import Lock
 from time import monotonic
 
 from chalicelib.core import clock, deadline
@@ -19,6 +21,7 @@ from chalicelib.domains.knowledge.flows.index_file import Passage
 from chalicelib.domains.knowledge.rules import passages
 from chalicelib.domains.knowledge.rules.documents import Document, fingerprint, page_source
 from chalicelib.domains.knowledge.store import indexes, sources
+from chalicelib.domains.knowledge.store.indexes import IndexRow
 from chalicelib.domains.sites.flows.site_pages import NOT_FOUND_SLUG
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.sites import SITES
@@ -39,42 +42,61 @@ UNUSED_AFTER = timedelta(hours=1)
 """Age at which indexes are checked for use. Readers of a replaced index are done by then."""
 INDEX_TYPE = "application/vnd.sqlite3"
 
+_LOCKS = [Lock() for _ in range(64)]
+"""Threads of this process build the indexes of a workspace one after another.
+
+The second one then finds nothing to do, instead of doing the same work beside the first.
+"""
+
 log = logging.getLogger(__name__)
 
 
 @job_handler(KNOWLEDGE_STALE)
 def refresh_indexes(job: Job) -> None:
     """Build the indexes of a workspace's bots that differ from what the bots know now."""
-    bots = [entry.id for entry in AGENTS.entries(job.workspace_id)]
-    if not bots:
+    refresh(job.workspace_id, [entry.id for entry in AGENTS.entries(job.workspace_id)])
+
+
+def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
+    """Build the indexes of some bots, if they differ from what the bots know now.
+
+    After ``SECONDS``, and for an index that another process has published meanwhile, a job
+    continues.
+
+    Raises:
+        Exception: that of the first index that could not be built. The others are built.
+    """
+    if not bot_ids:
         return
-    end, site_texts = monotonic() + SECONDS, _Pages(job.workspace_id)
-    failures: list[Exception] = []
-    for bot_id in bots:
-        try:
-            refresh_index(job.workspace_id, bot_id, site_texts)
-        except Exception as error:
-            log.exception("a knowledge index was not built", extra={"agentId": bot_id})
-            failures.append(error)  # one bot does not keep the others from theirs
-        if monotonic() >= end and bot_id != bots[-1]:
-            jobs.schedule(jobs.for_changes(KNOWLEDGE_STALE, job.workspace_id))
-            break
-    if failures:
-        raise failures[0]
+    with _LOCKS[zlib.crc32(workspace_id.encode()) % len(_LOCKS)]:
+        end, failures = monotonic() + SECONDS, list[Exception]()
+        # The rows are read before what is indexed. An index of older data then loses against one
+        # that was published meanwhile.
+        rows = indexes.of_bots(workspace_id, bot_ids)
+        site_texts = _Pages(workspace_id)
+        for bot_id, row in rows.items():
+            try:
+                done = monotonic() < end and _refresh(workspace_id, bot_id, row, site_texts)
+            except Exception as error:
+                log.exception("a knowledge index was not built", extra={"agentId": bot_id})
+                failures.append(error)  # one bot does not keep the others from theirs
+            else:
+                if not done:
+                    jobs.schedule(jobs.for_changes(KNOWLEDGE_STALE, workspace_id))
+        if failures:
+            raise failures[0]
 
 
-def refresh_index(workspace_id: str, bot_id: str, site_texts: "_Pages | None" = None) -> None:
-    """Build the index of a bot, if it differs from what the bot knows now."""
-    row = indexes.find(workspace_id, bot_id) or indexes.new(workspace_id, bot_id)
+def _refresh(workspace_id: str, bot_id: str, row: IndexRow, site_texts: "_Pages") -> bool:
+    """Build and publish the index of a bot if it differs. Returns False if another was quicker."""
     own = [
         Document(source.id, source.title, source.url or "", source.text_key)
         for source in sources.of_bot(workspace_id, bot_id)
         if source.text_key
     ]
-    site_texts = site_texts or _Pages(workspace_id)
     now = fingerprint([*own, *site_texts.documents])
     if row.version is not None and row.fingerprint == now:
-        return
+        return True
     found = [*_passages_of(own), *site_texts.passages()]
     former, row.key, row.fingerprint, row.passages = row.key, None, now, len(found)
     if found:
@@ -84,7 +106,7 @@ def refresh_index(workspace_id: str, bot_id: str, site_texts: "_Pages | None" = 
     jobs.schedule(jobs.row(UNUSED, workspace_id, payload, clock.now() + UNUSED_AFTER))
     if row.key:
         object_store().put(row.key, index_file.build(found), INDEX_TYPE)
-    indexes.publish(row)
+    return indexes.publish(row)
 
 
 @job_handler(UNUSED)

@@ -1,9 +1,12 @@
 """Indexes of bots' knowledge. An index is an object that never changes; its row names it."""
 
+from collections.abc import Collection
+
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, VersionAttribute
 from pynamodb.exceptions import PutError
 
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
+from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow
 
 
@@ -28,9 +31,14 @@ def find(workspace_id: str, agent_id: str) -> IndexRow | None:
     return IndexRow.find(_partition(workspace_id), agent_id)
 
 
-def new(workspace_id: str, agent_id: str) -> IndexRow:
-    """Return the row of a bot's first index. ``publish`` writes it."""
-    return IndexRow(_partition(workspace_id), agent_id)
+def of_bots(workspace_id: str, agent_ids: Collection[str]) -> dict[str, IndexRow]:
+    """Return the rows of some bots' indexes. A bot without one gets a new row, not yet written."""
+    place = _partition(workspace_id)
+    found = {row.sk: row for row in fetch(Key(IndexRow, place, each) for each in agent_ids)}
+    return {
+        each: row if isinstance(row := found.get(each), IndexRow) else IndexRow(place, each)
+        for each in agent_ids
+    }
 
 
 def publish(row: IndexRow) -> bool:
