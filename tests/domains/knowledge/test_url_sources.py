@@ -7,9 +7,10 @@ import pytest
 
 from chalicelib.core.settings import settings
 from chalicelib.domains.knowledge.flows import fetching
-from chalicelib.engine import limits
+from chalicelib.engine import audit, limits
 from tests.domains.knowledge.conftest import Bot
 from tests.factories.pdf import pdf
+from tests.fakes.dynamodb_faults import TRANSACTION, closed, faulty
 from tests.fakes.internet import Internet, http_response, to
 
 URL = "https://bakery.example.com/delivery"
@@ -189,3 +190,31 @@ def test_a_job_that_runs_again_after_its_commit_reads_nothing(bot: Bot, net: Int
     bot.run_jobs(minutes=30)
     assert len(server.requests) == 1
     assert bot.finds("bread") == ["Page"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_read_whose_transaction_has_no_answer_is_recorded_once(
+    bot: Bot, net: Internet, when: str
+) -> None:
+    server = net.serve(URL, http_response(b"<p>Bread"))
+    source = bot.add("Page", url=URL)
+    with faulty(TRANSACTION, closed, when):
+        bot.run_jobs()
+    bot.run_jobs(minutes=30)
+    bot.run_jobs()
+    assert bot.source(source["id"])["status"] == "ready"
+    assert bot.finds("bread") == ["Page"]
+    bot.run_jobs(hours=2)
+    assert len(bot.stored) == 2, "one text and one index"
+    requests = len(server.requests)
+    bot.run_jobs(hours=25)
+    assert len(server.requests) == requests + 1, "one read a day"
+
+
+def test_reads_of_pages_are_not_in_the_audit_log(bot: Bot, net: Internet) -> None:
+    net.serve(URL, http_response(b"<p>Bread"))
+    bot.add("Page", url=URL)
+    before = [row.operation for row in audit.AuditRow.scan()]
+    assert "add_knowledge" in before
+    bot.run_jobs()
+    assert [row.operation for row in audit.AuditRow.scan()] == before

@@ -15,7 +15,6 @@ from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import Limit
-from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.files.rules import file_types
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.knowledge.flows import source_texts
@@ -73,8 +72,9 @@ def fetch_source(job: Job) -> None:
         outcome = None
     else:
         outcome = _read_url(source) if source.kind == sources.URL else _read_file(job, source)
-    event = AuditEvent.by_job(FETCH)
-    run_unit(job.workspace_id, event, partial(_record, job=job, outcome=outcome))
+    # Not in the audit log, which a daily line for each page would fill. If the answer to the
+    # transaction is lost, the next run of the job sees by the ``fetch_id`` what has happened.
+    run_unit(job.workspace_id, None, partial(_record, job=job, outcome=outcome))
     there = sources.of_bot(job.workspace_id, source.agent_id)
     if source.status == sources.PENDING and not any(
         each.status == sources.PENDING for each in there
