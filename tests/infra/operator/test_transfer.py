@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from ulid import ULID
 
-from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.core.jobs import JOB_HANDLERS, KNOWLEDGE_STALE
 from chalicelib.core.operations import load_all
 from chalicelib.domains.bookings.flows import booking
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.identity.store import api_keys, workspaces
+from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
@@ -125,6 +127,19 @@ class TestRoundTrip:
         assert DIALOGS.entries(bakery.workspace) == []
         gone = [key for key in kept() if f"{bakery.workspace}/sites" in key]
         assert len(gone) == 1, "the HTML of the deleted site went after 30 days"
+
+    @pytest.mark.parametrize("ids", ["keep", "new"])
+    def test_imported_bots_find_what_they_know_after_a_minute(
+        self, bakery: Furnished, file: Path, empty: Callable[[], None], time: Time, ids: str
+    ) -> None:
+        in_an_empty_place(empty, bakery.owner_email)
+        workspace = run("import", str(file), "--ids", ids)["workspaceId"]
+        (bot,) = AGENTS.latest(workspace, 1)
+        assert search.find(workspace, bot.id, "Do you deliver bread?", 1) == []
+        time.pass_by(minutes=1)
+        assert jobs.run(JOB_HANDLERS)[KNOWLEDGE_STALE] >= 1
+        (found,) = search.find(workspace, bot.id, "Do you deliver bread?", 1)
+        assert (found.title, found.text) == ("Delivery", "We deliver bread.")
 
     def test_members_with_accounts_are_imported(
         self, bakery: Furnished, file: Path, empty: Callable[[], None]
