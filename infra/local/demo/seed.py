@@ -27,7 +27,7 @@ from chalicelib.engine.metrics import Increments
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, pages, posts, school
+from infra.local.demo import bakery, bot, pages, posts, school
 from infra.local.demo.caller import Caller, Folder, by_name, image
 from infra.operator.operation_commands import call
 
@@ -264,18 +264,10 @@ def make_visits(do: Caller) -> None:
 
 def make_agent(do: Caller) -> None:
     """Create the bot, and credit its owner with money for its answers."""
-    if not do("list_agents")["agents"]:
-        do("create_agent", **bakery.AGENT)
+    bot.make(do)
     if not call("get_balance", {"account": EMAIL})["entries"] and settings().demo_balance:
         money = {"kopecks": settings().demo_balance, "reason": "Demo balance"}
         call("credit", {"account": EMAIL, **money, "idempotencyKey": "demo-balance"})
-
-
-def make_knowledge(do: Caller) -> None:
-    """Give the bot a text to answer from."""
-    agent = do("list_agents")["agents"][0]["id"]
-    if not do("list_knowledge", id=agent)["sources"]:
-        do("add_knowledge", id=agent, **bakery.KNOWLEDGE)
 
 
 def make_dialogs(do: Caller) -> None:
@@ -382,7 +374,6 @@ STEPS = (
     make_services,
     make_bookings,
     make_agent,
-    make_knowledge,
     make_dialogs,
     make_pages,
     make_posts,
