@@ -114,6 +114,7 @@ FUNCTIONS: Mapping[str, Access] = {
             "audit": ("PutItem",),
         },
         indexes=("by_row",),
+        objects={KNOWLEDGE: ("GetObject",)},
         models=True,
     ),
 }

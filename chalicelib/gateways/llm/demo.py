@@ -126,6 +126,9 @@ def _answer(messages: Sequence[Message]) -> str:
         return "\n".join([_LIST[in_russian], *lines])
     prompts = [frame.owners_prompt(each.content) for each in messages if each.role == "system"]
     sentences = [fact for prompt in prompts for fact in stated_facts.factual_sentences(prompt)]
+    sentences += [
+        sentence for passage in found.passages for sentence in extracts.sentences(passage.text)
+    ]
     texts = sentences + [f"{offer.name} {offer.description}" for offer in found.offers]
     relevant = extracts.most_relevant(question, texts)
     stated = [index for index in relevant if index < len(sentences)][:MAX_SENTENCES]

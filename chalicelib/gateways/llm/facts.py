@@ -7,7 +7,7 @@ block even without any facts, so that a block in the visitor's own text is never
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -54,11 +54,23 @@ class Hours(NamedTuple):
     changes: tuple[str, ...] = ()
 
 
+class Passage(NamedTuple):
+    """A part of a text that the owner gave the bot, or of a published page. ``url`` is optional."""
+
+    title: str
+    text: str
+    url: str | None = None
+
+
 class Facts(NamedTuple):
     """Facts that may answer a question. The most important ones of each kind come first."""
 
     offers: Sequence[Offer] = ()
     hours: Sequence[Hours] = ()
+    passages: Sequence[Passage] = ()
+
+
+Fact = Offer | Hours | Passage
 
 
 _ABOUT_HOURS = extracts.stems(
@@ -84,18 +96,22 @@ def search_words(question: str) -> list[str]:
 def to_message(question: str, found: Facts) -> Message:
     """Return the visitor's message with the facts before the question.
 
-    Hours come first, then the offers that match the question, then the other offers without their
-    descriptions. Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or ``MAX_TOKENS`` is left out.
+    Hours come first, then the offers that match the question, then passages, then the other offers
+    without their descriptions. Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or ``MAX_TOKENS`` is
+    left out.
     """
     offers = list(dict.fromkeys(found.offers))
     texts = [f"{each.name} {each.description}" for each in offers]
     matching = extracts.most_relevant(question, texts)
     others = [index for index in range(len(offers)) if index not in matching]
+    chosen = [offers[index] for index in matching[:MAX_OFFERS]]
     brief = [offers[index]._replace(description="") for index in others]
-    chosen: list[Offer] = [*(offers[index] for index in matching), *brief][:MAX_OFFERS]
+    facts: Iterable[Fact] = chain(
+        found.hours[:MAX_HOURS], chosen, found.passages, brief[: MAX_OFFERS - len(chosen)]
+    )
     lines: list[str] = []
     room = MAX_TOKENS
-    for line in chain(map(_line, found.hours[:MAX_HOURS]), map(_line, chosen)):
+    for line in map(_line, facts):
         room -= count_tokens(line)
         if room < 0:
             break
@@ -103,13 +119,15 @@ def to_message(question: str, found: Facts) -> Message:
     return Message("user", _OPEN + "".join(lines) + _CLOSE + question)
 
 
-def as_data(fact: Offer | Hours) -> dict[str, Any]:
+def as_data(fact: Fact) -> dict[str, Any]:
     """Return a fact as JSON data for a model, without what is unknown. Prices are in rubles."""
     data: dict[str, Any]
     match fact:
         case Hours(name, days, changes):
             weekly = dict(zip(_DAYS[False], days, strict=True))
             data = {"source": "opening hours", "of": name, **weekly, "changes": changes}
+        case Passage(title, text, url):
+            data = {"source": title, "text": text, "url": url}
         case Offer(kind, name, price, duration_min, description, in_stock):
             data = {
                 "source": kind,
@@ -127,7 +145,7 @@ def rubles(kopecks: int) -> float:
     return kopecks / 100 if kopecks % 100 else kopecks // 100
 
 
-def _line(fact: Offer | Hours) -> str:
+def _line(fact: Fact) -> str:
     text = json.dumps(as_data(fact), ensure_ascii=False)
     # These escapes prevent the data from closing the tag or ending the line.
     return re.sub("[\u0085\u2028\u2029]", " ", text.replace("<", "\\u003c")) + "\n"
@@ -143,8 +161,11 @@ def parse(message: Message) -> tuple[Facts, str]:
         return Facts(), message.content
     offers: list[Offer] = []
     hours: list[Hours] = []
+    passages: list[Passage] = []
     for data in map(json.loads, match[1].split("\n")[:-1]):
-        if data["source"] == "opening hours":
+        if "text" in data:
+            passages.append(Passage(data.get("source", ""), data["text"], data.get("url")))
+        elif "of" in data:
             days = tuple(data.get(day, "") for day in _DAYS[False])
             hours.append(Hours(data["of"], days, tuple(data.get("changes", ()))))
         else:
@@ -158,7 +179,7 @@ def parse(message: Message) -> tuple[Facts, str]:
                     data.get("in_stock"),
                 )
             )
-    return Facts(offers, hours), match[2]
+    return Facts(offers, hours, passages), match[2]
 
 
 def format_offer(offer: Offer, *, in_russian: bool) -> str:

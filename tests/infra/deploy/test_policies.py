@@ -157,8 +157,10 @@ def test_only_functions_that_call_models_may_call_bedrock(stage: str) -> None:
     assert asking == {policies.API, "chat-stream"}
 
 
-def test_chat_function_has_no_rights_on_objects(stage: str) -> None:
-    assert not [a for a, _ in allowed(stage, "chat-stream") if a.startswith("s3:")]
+def test_chat_function_only_reads_objects_of_what_bots_know(stage: str) -> None:
+    rights = {(a, r) for a, r in allowed(stage, "chat-stream") if a.startswith("s3:")}
+    assert {action for action, _ in rights} == {"s3:GetObject", "s3:ListBucket"}
+    assert all(r.endswith(policies.KNOWLEDGE) for a, r in rights if a == "s3:GetObject")
 
 
 class TestWrite:

@@ -13,16 +13,19 @@ from chalicelib.domains.bookings.store import resources, time_off
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.bookings.store.time_off import TimeOff
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.domains.knowledge.flows import search
 from chalicelib.engine.listing.index_entries import IndexEntry, SortKey, entries
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.gateways.llm import facts
-from chalicelib.gateways.llm.facts import MAX_HOURS, MAX_OFFERS, Facts, Hours, Offer
+from chalicelib.gateways.llm.facts import MAX_HOURS, MAX_OFFERS, Facts, Hours, Offer, Passage
 from chalicelib.lib import extracts
 from chalicelib.lib.spans import Span
 
 MAX_SEARCHED = 2_000
 """Maximum number of active records searched per noun, oldest first. This costs 35 read units."""
+MAX_PASSAGES = 4
+"""Passages of about 800 characters that are found for a question."""
 DAYS_AHEAD = 14
 """Days, from today, whose changed opening hours are found."""
 
@@ -66,16 +69,25 @@ SERVICE_OFFERS = Source(SERVICES, _service)
 PRODUCT_OFFERS = Source(PRODUCTS, _product)
 
 
-def find(workspace_id: str, question: str) -> Facts:
-    """Return active offers, the best match first, and hours if the question is about them."""
+def find(workspace_id: str, agent_id: str, question: str) -> Facts:
+    """Return active offers and passages, the best match first, and hours if asked about.
+
+    A search index that is not there in time leaves the passages out.
+    """
     with deadline.side_by_side() as start:
         searches = [
             start(partial(source.find, workspace_id, question))
             for source in (SERVICE_OFFERS, PRODUCT_OFFERS)
         ]
+        passages = start(partial(_passages, workspace_id, agent_id, question))
         hours = start(partial(find_hours, workspace_id)) if facts.is_about_hours(question) else None
         offers = [offer for search in searches for offer in search.result()]
-        return Facts(offers, hours.result() if hours else ())
+        return Facts(offers, hours.result() if hours else (), passages.result())
+
+
+def _passages(workspace_id: str, agent_id: str, question: str) -> list[Passage]:
+    found = search.find(workspace_id, agent_id, question, MAX_PASSAGES)
+    return [Passage(each.title, each.text, each.url) for each in found]
 
 
 def find_hours(workspace_id: str) -> list[Hours]:

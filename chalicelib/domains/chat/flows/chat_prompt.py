@@ -64,7 +64,7 @@ def fit(agent: AgentRow, workspace: WorkspaceRow, session: SessionRow | None, te
     if problem is None:
         with deadline.side_by_side() as start:
             newest = start(lambda: list(islice(turns, 1)))
-            found = chat_facts.find(workspace.id, text)
+            found = chat_facts.find(workspace.id, agent.id, text)
         turns = chain(newest.result(), turns)
     now = clock.now().astimezone(ZoneInfo(workspace.timezone))
     business = Business(workspace.name, now, workspace.timezone)
