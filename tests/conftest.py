@@ -195,13 +195,23 @@ def empty(_server: Callable[[], None]) -> Callable[[], None]:
 
 def all_rows() -> dict[str, Any]:
     """Return all rows of all tables by key, except expired ones on DynamoDB Local."""
+    return without_expired(
+        {
+            f"{name}/{item['pk']['S']}/{item['sk']['S']}": item
+            for name, row in tables.TABLES.items()
+            for item in connection().client.scan(TableName=row.Meta.table_name)["Items"]
+        }
+    )
+
+
+def without_expired(rows: dict[str, Any]) -> dict[str, Any]:
+    """Return rows without those that DynamoDB Local has removed by now, or is about to."""
     removed_before = real_time() if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ else 0
-    rows = {}
-    for name, row in tables.TABLES.items():
-        for item in connection().client.scan(TableName=row.Meta.table_name)["Items"]:
-            if int(item.get("expires", FOR_GOOD)["N"]) > removed_before:
-                rows[f"{name}/{item['pk']['S']}/{item['sk']['S']}"] = item
-    return rows
+    return {
+        key: item
+        for key, item in rows.items()
+        if int(item.get("expires", FOR_GOOD)["N"]) > removed_before
+    }
 
 
 @dataclass
