@@ -43,6 +43,10 @@ BEYOND_A_SCHEMA = {
         r"expected a (URL|(bare |full |valid )?host name|name of your own)",
         r"expected an IPv[46] address",
     ),
+    "URLs that the service fetches lead to the usual ports of the public internet.": (
+        r"expected port 80 or 443",
+        r"expected an address on the public internet",
+    ),
     "Some fields are required together, or exclude one another.": (
         r"[Ee]xpected (exactly|at least) one of",
         r"[Ee]xpected (startAt, resourceId|phone, email) or both",
