@@ -211,11 +211,11 @@ def test_long_design_systems_cost_nothing_if_they_are_not_shown(
     site, (page, *_) = long_pages
     sent: list[int] = []
 
-    def weigh(request: Any, **_: Any) -> None:
-        sent.append(len(request.body))
+    def weigh(params: dict[str, Any], **_: Any) -> None:
+        sent.append(len(params["body"]))
 
     events = connection().client.meta.events
-    events.register("before-sign.dynamodb.TransactWriteItems", weigh)
+    events.register("before-call.dynamodb.TransactWriteItems", weigh)
     try:
         with metering() as usage:
             listed = api.get(f"/api/pages/list?projectId={site}")
@@ -229,6 +229,6 @@ def test_long_design_systems_cost_nothing_if_they_are_not_shown(
         api.post("/api/pages/update", {"id": page, "title": "New", "isHome": True})
         api.post("/api/projects/delete", {"id": site})
     finally:
-        events.unregister("before-sign.dynamodb.TransactWriteItems", weigh)
+        events.unregister("before-call.dynamodb.TransactWriteItems", weigh)
     assert sent
     assert max(sent) < 200_000, sent
