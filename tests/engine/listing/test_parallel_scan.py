@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -136,6 +137,7 @@ def test_a_scan_pauses_rather_than_exceed_what_a_partition_serves(
 ) -> None:
     read, pauses = Partition.query, []
     monkeypatch.setattr(retry, "sleep", pauses.append)
+    monkeypatch.setattr(parallel_scan, "time", SimpleNamespace(monotonic=lambda: 0.0))
 
     def query(partition: Partition, **options: Any) -> Any:
         partition.cost.units += 128
@@ -154,7 +156,7 @@ def test_a_scan_pauses_rather_than_exceed_what_a_partition_serves(
 @pytest.mark.parametrize("seeded", ["evenly"], indirect=True)
 def test_a_search_reads_several_ranges_at_the_same_time(seeded: list[str]) -> None:
     assert len(seeded) == ROWS
-    with limit_query_pages(PAGE_ROWS), metering(0.02) as usage:
+    with limit_query_pages(PAGE_ROWS), metering(0.1) as usage:
         page("createdAt", search="loaf 7")
     assert usage.waves <= ROWS / PAGE_ROWS / 2
     assert parallel_scan.RANGES >= 4
