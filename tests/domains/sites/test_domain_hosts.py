@@ -147,6 +147,24 @@ class TestLocal:
         assert b"Theirs" in get(f"/s/{HOST}", host=HOST).body
         assert get("/s/bakery/").status == 200, "the former holder is at the platform again"
 
+    def test_a_job_moves_a_domain_once_only_the_new_owners_record_exists(
+        self,
+        api: Api,
+        site: str,
+        new_owner: Callable[..., Owner],
+        txt_records: Records,
+        time: Time,
+    ) -> None:
+        prove(txt_records, bind(api, site))
+        bind(api, site)
+        other = new_owner().api()
+        theirs = new_site(other)
+        prove(txt_records, bind(other, theirs))
+        time.pass_by(minutes=3)
+        run_jobs()
+        assert state(other, theirs) == ("active", None)
+        assert state(api, site)[0] == "failed"
+
     @pytest.mark.parametrize("asked", ["127.0.0.1", "other.example.com", f"evil.{HOST}"])
     def test_a_host_in_the_path_must_be_the_requested_one(
         self, asked: str, api: Api, site: str, txt_records: Records
