@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier
@@ -58,13 +58,13 @@ from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import metrics, tables, visitors
 from chalicelib.engine.connection import connection
-from chalicelib.gateways import barcodes, dns, llm, photos
+from chalicelib.gateways import dns, llm
 from chalicelib.gateways.object_store import object_store
 from infra.operator import admin
 from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
-from tests.fakes.open_facts import OpenFacts
-from tests.fakes.openverse import FakeOpenverse
+from tests.fakes.open_facts import open_facts  # noqa: F401  a fixture
+from tests.fakes.openverse import openverse  # noqa: F401  a fixture
 from tests.support import aws_calls, effort  # noqa: F401  effort registers and loads a profile
 from tests.support.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
@@ -460,32 +460,6 @@ def txt_records(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str] | None]:
 
     monkeypatch.setattr(dns, "lookup_txt", lookup)
     return records
-
-
-@pytest.fixture
-def open_facts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[OpenFacts]]:
-    """Fake Open Food, Beauty and Products Facts, in the order in which the service queries them."""
-    names = ("openfoodfacts", "openbeautyfacts", "openproductsfacts")
-    with OpenFacts() as food, OpenFacts() as beauty, OpenFacts() as products:
-        servers = [food, beauty, products]
-        places = zip(names, servers, strict=True)
-        chosen = replace(
-            barcodes.settings(),
-            barcode_sources=" ".join(f"{name}={server.url}" for name, server in places),
-        )
-        monkeypatch.setattr(barcodes, "settings", lambda: chosen)
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
-        yield servers
-
-
-@pytest.fixture
-def openverse(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenverse]:
-    """A fake Openverse with 45 images of bread."""
-    with FakeOpenverse() as server:
-        chosen = replace(photos.settings(), photo_source=f"openverse={server.url}/")
-        monkeypatch.setattr(photos, "settings", lambda: chosen)
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
-        yield server
 
 
 class Time:

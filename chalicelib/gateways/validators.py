@@ -9,7 +9,7 @@ _SENDABLE = re.compile("[ -~]{1,500}")
 
 
 class Validators(NamedTuple):
-    """What the server at a URL sent with a body, to compare with the body that it has later."""
+    """Headers of a response by which a later request finds out whether its body has changed."""
 
     url: str
     etag: str = ""

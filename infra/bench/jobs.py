@@ -28,7 +28,7 @@ TRANSACTION_MS = 15
 
 
 class Done(NamedTuple):
-    """What the runners of one measurement did. Database and runners have used CPU seconds."""
+    """The work of the runners in one measurement. CPU seconds include the database's."""
 
     runners: int
     threads: int

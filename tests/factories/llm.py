@@ -19,7 +19,7 @@ def model(openai: OpenAiApi, **bounds: float) -> OpenAiModel:
 
 
 Said = str | Event
-"""What a model said: a piece of text as a str, and any other event as it is."""
+"""An event of a model. A piece of text is a str."""
 
 
 def spoken(events: Iterable[Event]) -> Iterator[Said]:

@@ -1,7 +1,12 @@
 """Open Food Facts and its sister databases, with the answers of their API v2."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from chalicelib.gateways import barcodes
 from tests.fakes import JsonServer, ReceivedRequest
 
 NUTELLA = "3017624010701"
@@ -57,3 +62,19 @@ def nutella() -> dict[str, Any]:
         "image_front_url": "https://images.openfoodfacts.org/images/products/front_ru.400.jpg",
         "nutriments": {"energy-kcal_100g": 539},
     }
+
+
+@pytest.fixture
+def open_facts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[OpenFacts]]:
+    """Fake Open Food, Beauty and Products Facts, in the order in which the service queries them."""
+    names = ("openfoodfacts", "openbeautyfacts", "openproductsfacts")
+    with OpenFacts() as food, OpenFacts() as beauty, OpenFacts() as products:
+        servers = [food, beauty, products]
+        places = zip(names, servers, strict=True)
+        chosen = replace(
+            barcodes.settings(),
+            barcode_sources=" ".join(f"{name}={server.url}" for name, server in places),
+        )
+        monkeypatch.setattr(barcodes, "settings", lambda: chosen)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield servers

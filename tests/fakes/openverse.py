@@ -1,8 +1,13 @@
 """Openverse, with the answers of its image search API v1."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
+import pytest
+
+from chalicelib.gateways import photos
 from tests.fakes import JsonServer, ReceivedRequest
 
 
@@ -65,3 +70,13 @@ def image(number: int, **changed: Any) -> dict[str, Any]:
         "unstable__sensitivity": [],
         **changed,
     }
+
+
+@pytest.fixture
+def openverse(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenverse]:
+    """A fake Openverse with 45 images of bread."""
+    with FakeOpenverse() as server:
+        chosen = replace(photos.settings(), photo_source=f"openverse={server.url}/")
+        monkeypatch.setattr(photos, "settings", lambda: chosen)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield server

@@ -1,1 +1,1 @@
-"""What bots know: texts, web pages and files of their owners, and an index to search them."""
+"""Knowledge of bots: texts, web pages and files of their owners, and an index to search them."""

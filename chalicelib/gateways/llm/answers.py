@@ -63,7 +63,7 @@ class CallParts:
 
 
 class Answer:
-    """What a provider sent so far of the answer to these messages.
+    """The part of an answer that a provider has sent so far.
 
     The adapter sets ``reason`` when the answer ends, and ``usage`` if the provider reports it. It
     adds to ``extra`` what the provider expects to receive again in a turn with tool calls.

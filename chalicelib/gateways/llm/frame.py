@@ -1,4 +1,4 @@
-"""The system message of a chat: what the service tells every model, then the owner's prompt."""
+"""The system message of a chat: facts and rules of the service, then the owner's prompt."""
 
 from datetime import datetime
 from typing import NamedTuple

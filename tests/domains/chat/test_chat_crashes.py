@@ -153,9 +153,7 @@ def test_a_process_that_dies_at_any_step_charges_once_or_not_at_all(
         if not it.dead:
             assert number > len(it.writes) >= 6
             break
-        time.pass_by(minutes=10, seconds=1)
-        schedules.run_jobs()
-        ended = check_ledger(bot)[before:]
+        ended = recover(bot, time)[before:]
         assert len(ended) <= 1
         outcomes += ended
         if ended:
@@ -168,6 +166,13 @@ def test_a_process_that_dies_at_any_step_charges_once_or_not_at_all(
     assert "settle" in outcomes
     assert api.get("/api/forms/collection-list")["total"] == 1
     assert bot.money[0] < RICH
+
+
+def recover(bot: Bot, time: Time) -> list[str]:
+    """Let the service end the answers of processes that died; return the ledger's entries."""
+    time.pass_by(minutes=10, seconds=1)
+    schedules.run_jobs()
+    return check_ledger(bot)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -192,9 +197,7 @@ def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_e
         if not it.dead:
             assert number > len(it.writes) >= 8
             break
-        time.pass_by(minutes=10, seconds=1)
-        schedules.run_jobs()
-        ended = check_ledger(bot)[before:]
+        ended = recover(bot, time)[before:]
         assert len(ended) <= 1
         outcomes += ended
         if len(model.asked) == requests + 2:

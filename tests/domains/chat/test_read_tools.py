@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domains.chat.flows import read_tools, tools
+from chalicelib.domains.chat.flows.read_tools import NoArguments
 from chalicelib.domains.chat.flows.tools import MAX_RESULT_BYTES, ToolContext
 from chalicelib.gateways.llm.messages import ToolCall, ToolResult
 from tests.conftest import Api, Owner, Time, as_operator
@@ -187,6 +188,14 @@ class TestCalls:
         found = json.loads(result.content)
         assert found["more"] is True
         assert found["found"][0]["name"] == "Хлеб ржаной 0"
+
+    def test_a_long_result_without_lists_is_an_error(self, context: ToolContext) -> None:
+        def find_much(*_: object) -> dict[str, str]:
+            return {"text": "x" * MAX_RESULT_BYTES}
+
+        tool = tools.Tool("catalog", NoArguments, find_much)
+        result = tools.carry_out(ToolCall("1", "find_much", "{}"), [tool], context)
+        assert (result.is_error, "too long" in result.content) == (True, True)
 
     @settings(max_examples=30)
     @given(st.text(max_size=30), st.text(max_size=60) | st.just('{"query": "x"}'))

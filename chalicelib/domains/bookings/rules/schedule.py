@@ -118,12 +118,12 @@ def canonical(schedule: Schedule) -> list[Rule]:
     """
     return [
         *(
-            Rule(weekday=name, intervals=_intervals(hours))
+            Rule(weekday=name, intervals=intervals(hours))
             for name, hours in zip(WEEKDAYS, schedule.weekly, strict=True)
             if hours
         ),
         *(
-            Rule(date=day, intervals=_intervals(hours))
+            Rule(date=day, intervals=intervals(hours))
             for day, hours in sorted(schedule.dates.items())
         ),
     ]
@@ -241,7 +241,8 @@ def _minutes(text: str) -> int | None:
     return minutes if minutes is not None and minutes <= _DAY else None
 
 
-def _intervals(hours: Sequence[Span]) -> tuple[Interval, ...]:
+def intervals(hours: Sequence[Span]) -> tuple[Interval, ...]:
+    """Return a day's opening hours as wall times."""
     return tuple(
         Interval(_format_time(span.start), _format_time(span.end))
         for merged in hours

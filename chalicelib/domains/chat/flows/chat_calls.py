@@ -34,17 +34,21 @@ MODEL_SECONDS = 270.0
 TOOLS_UNTIL = 45.0
 """Seconds after which the model receives no more tools, so that it ends its answer."""
 TOOL_SECONDS = 5.0
-"""Maximum duration of one tool call, in seconds. The model is told that a slower one failed."""
+"""Maximum duration of one tool call, in seconds. The result of a slower one is an error."""
 TOO_MANY = "Too many calls in one answer. Answer with what you know."
 
 
 @dataclass(slots=True)
 class _Call:
-    """One call to the model: its text, and the tool calls that it requests."""
+    """One call to the model: its text, and the tool calls that it requests.
+
+    Tool calls of a final call are ignored.
+    """
 
     text: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     extra: Mapping[str, Any] | None = None
+    is_final: bool = False
 
 
 class ModelCalls:
@@ -111,7 +115,7 @@ class ModelCalls:
                         yield event
             if self._usage.reported is None:
                 raise ModelError("garbage", "The stream ended without usage.")
-            if not call.tool_calls:
+            if call.is_final or not call.tool_calls:
                 self.is_complete = True
                 return
             if not self._is_wanted():
@@ -121,14 +125,15 @@ class ModelCalls:
     def _stream(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
         """Send the messages, and yield text and reasoning. ``call`` receives the tool calls."""
         exchange, needed = self._exchange, self._count(self._messages)
-        output = self._output_with_tools(number, needed)
-        final = output is None
+        room = exchange.spec.context_tokens - needed
+        output = self._output_with_tools(number, needed, room - RESULT_TOKENS)
+        call.is_final = final = output is None
         if output is None:
-            output = self._budget.final_output(self._usage.ended, needed)
+            output = min(room, self._budget.final_output(self._usage.ended, needed))
         response = llm.chat_model_for(exchange.spec).stream(
             self._messages,
             model=exchange.spec.provider_id,
-            max_output_tokens=min(output, exchange.max_output),
+            max_output_tokens=max(LEAST_OUTPUT, min(output, exchange.max_output)),
             seconds=max(0.0, MODEL_SECONDS - (monotonic() - self._began)),
             tools=() if final and not number else self._specs,
             final=final,
@@ -151,16 +156,21 @@ class ModelCalls:
                         reported = TokenUsage(tokens_in, tokens_out)
                         self._usage = self._usage._replace(reported=reported)
 
-    def _output_with_tools(self, number: int, needed: int) -> int | None:
-        """Return the output tokens of a call that may use tools, or None if it must not."""
+    def _output_with_tools(self, number: int, needed: int, room: int) -> int | None:
+        """Return the output tokens of a call that may use tools, or None if it must not.
+
+        ``room`` is what the context leaves for the output.
+        """
         if (
             not self._specs
             or number == MAX_CALLS - 1
             or self._tool_calls >= MAX_TOOL_CALLS
             or monotonic() - self._began > TOOLS_UNTIL
+            or room < LEAST_OUTPUT
         ):
             return None
-        return self._budget.output_with_tools(self._usage.ended, needed, RESULT_TOKENS)
+        output = self._budget.output_with_tools(self._usage.ended, needed, RESULT_TOKENS)
+        return None if output is None else min(output, room)
 
     def _count(self, messages: Sequence[Message]) -> int:
         """Return an upper bound of the input tokens of a call with these messages."""
@@ -177,8 +187,9 @@ class ModelCalls:
         for each in call.tool_calls:
             answer = Message("tool", "", results=tuple(results))
             needed = self._count([*self._messages, request, answer]) + RESULT_TOKENS
-            room = self._budget.final_output(self._usage.ended, needed)
-            if self._tool_calls >= MAX_TOOL_CALLS or room < LEAST_OUTPUT:
+            output = self._budget.final_output(self._usage.ended, needed)
+            output = min(output, self._exchange.spec.context_tokens - needed)
+            if self._tool_calls >= MAX_TOOL_CALLS or output < LEAST_OUTPUT:
                 results.append(ToolResult(each.id, each.name, TOO_MANY, is_error=True))
                 continue
             self._tool_calls += 1

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock, deadline
-from chalicelib.domains.bookings.rules.schedule import Schedule
+from chalicelib.domains.bookings.rules.schedule import Schedule, intervals
 from chalicelib.domains.bookings.store import resources, time_off
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.bookings.store.time_off import TimeOff
@@ -75,13 +75,13 @@ def find(workspace_id: str, agent_id: str, question: str) -> Facts:
     A search index that is not there in time leaves the passages out.
     """
     with deadline.side_by_side() as start:
-        searches = [
+        sources = [
             start(partial(source.find, workspace_id, question))
             for source in (SERVICE_OFFERS, PRODUCT_OFFERS)
         ]
         passages = start(partial(_passages, workspace_id, agent_id, question))
         hours = start(partial(find_hours, workspace_id)) if facts.is_about_hours(question) else None
-        offers = [offer for search in searches for offer in search.result()]
+        offers = [offer for source in sources for offer in source.result()]
         return Facts(offers, hours.result() if hours else (), passages.result())
 
 
@@ -111,13 +111,7 @@ def find_hours(workspace_id: str) -> list[Hours]:
 
 def _day(spans: Sequence[Span]) -> str:
     """Return the hours of a day: ``10:00-14:00, 15:00-20:00``, or an empty text."""
-    return ", ".join(f"{_wall_time(each.start)}-{_wall_time(each.end)}" for each in spans)
-
-
-def _wall_time(minutes: int) -> str:
-    """Return minutes after midnight as ``HH:MM``. Midnight at the end of a day is ``24:00``."""
-    within = minutes if minutes <= 24 * 60 else minutes - 24 * 60
-    return f"{within // 60:02}:{within % 60:02}"
+    return ", ".join(f"{each.start}-{each.end}" for each in intervals(spans))
 
 
 def _changes(row: resources.ResourceRow, hours: Schedule, off: Iterable[TimeOff]) -> Iterator[str]:

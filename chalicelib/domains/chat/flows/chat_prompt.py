@@ -1,6 +1,6 @@
 """The prompt of a chat: the model, and as much of the dialog as fits its context."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -11,10 +11,10 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows import chat_facts, chat_history, read_tools
-from chalicelib.domains.chat.flows.chat_history import MessageTooLongError, Turn
+from chalicelib.domains.chat.flows.chat_history import Count, MessageTooLongError, Turn
 from chalicelib.domains.chat.flows.tools import Tool
 from chalicelib.domains.chat.rules import call_budget
-from chalicelib.domains.chat.rules.call_budget import TOOL_PREAMBLE
+from chalicelib.domains.chat.rules.call_budget import RESULT_TOKENS, TOOL_PREAMBLE
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.messages import ASSISTANT, USER
@@ -42,8 +42,7 @@ class Prompt(NamedTuple):
     @property
     def planned(self) -> TokenUsage:
         """The usage of an answer with tools that money is held for."""
-        count = chat_history.counter(self.spec.provider)
-        of_tools = count([], [each.spec for each in self.tools]) + TOOL_PREAMBLE
+        of_tools = _count_tools(self.tools, chat_history.counter(self.spec.provider))
         return call_budget.planned(self.input_tokens + of_tools, self.max_output)
 
 
@@ -70,10 +69,15 @@ def fit(agent: AgentRow, workspace: WorkspaceRow, session: SessionRow | None, te
     business = Business(workspace.name, now, workspace.timezone)
     before = [frame.to_message(business, agent.system_prompt)]
     count = chat_history.counter(spec.provider)
-    for known in (found, Facts()):  # Facts that fill the context of a small model are left out.
+    every = read_tools.of_capabilities(agent.capabilities) if spec.takes_tools else []
+    # What does not fit the context of a small model is left out: tools first, then facts.
+    for known, tools in ((found, every), (found, []), (Facts(), [])):
         question = facts.to_message(text, known)
+        context = spec.context_tokens
+        if tools:
+            context -= _count_tools(tools, count) + RESULT_TOKENS
         max_output = chat_history.room_for_answer(
-            [*before, question], count, spec.context_tokens, spec.max_output_tokens
+            [*before, question], count, context, spec.max_output_tokens
         )
         if max_output is not None:
             break
@@ -81,10 +85,13 @@ def fit(agent: AgentRow, workspace: WorkspaceRow, session: SessionRow | None, te
         raise MessageTooLongError.of("message", "too long for this bot's model; shorten it")
     if problem is not None:
         raise problem
-    room = spec.context_tokens - max_output
-    sent, input_tokens = chat_history.fit(before, turns, question, count, room)
-    tools = read_tools.of_capabilities(agent.capabilities) if spec.takes_tools else []
+    sent, input_tokens = chat_history.fit(before, turns, question, count, context - max_output)
     return Prompt(spec, sent, input_tokens, max_output, tools)
+
+
+def _count_tools(tools: Sequence[Tool], count: Count) -> int:
+    """Return the input tokens that tools add to a call."""
+    return count([], [each.spec for each in tools]) + TOOL_PREAMBLE
 
 
 def _turns(workspace_id: str, session: SessionRow | None) -> Iterator[Turn]:

@@ -12,7 +12,7 @@ from chalicelib.core.text import fold
 from chalicelib.core.wire.schema import Wire, optional
 from chalicelib.core.wire.times import Day
 from chalicelib.domains.bookings.flows import binding, calendars
-from chalicelib.domains.bookings.flows.calendars import Search
+from chalicelib.domains.bookings.flows.calendars import Candidate, Search
 from chalicelib.domains.bookings.rules.slots import Query, Slot
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.chat.flows import chat_facts
@@ -87,8 +87,8 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
         raise ToolError(msg)
     chosen = Search.of(workspace_id, service, None)
     if search.staff is not None:
-        resource_id = _staff_named(chosen, search.staff)
-        chosen = Search.of(workspace_id, service, resource_id)
+        candidate = _staff_named(chosen, search.staff)
+        chosen = chosen._replace(candidates=chosen.candidates._replace(found=[candidate]))
     zone = calendars.zones(
         chosen.candidates.bound, None, None, lambda: context.workspace.timezone
     ).effective
@@ -131,19 +131,19 @@ def _service_named(workspace_id: str, name: str) -> ServiceRow:
     raise ToolError(msg)
 
 
-def _staff_named(search: Search, name: str) -> str:
-    """Return the id of the service's resource with a name, or of the only one that matches it.
+def _staff_named(search: Search, name: str) -> Candidate:
+    """Return the service's person or room with a name, or the only one that matches it.
 
     Raises:
         ToolError: none matches, or several do.
     """
-    staff = [each.resource for each in search.candidates.found]
-    indexes = extracts.most_relevant(name, [each.name for each in staff])
-    matching = [each for each in staff if fold(each.name) == fold(name)]
+    staff = search.candidates.found
+    indexes = extracts.most_relevant(name, [each.resource.name for each in staff])
+    matching = [each for each in staff if fold(each.resource.name) == fold(name)]
     matching = matching or [staff[index] for index in indexes]
     if len(matching) == 1:
-        return str(matching[0].id)
-    known = ", ".join(each.name for each in staff)
+        return matching[0]
+    known = ", ".join(each.resource.name for each in staff)
     msg = f"Nobody for this service is called {name!r}. Expected one of: {known}."
     raise ToolError(msg)
 

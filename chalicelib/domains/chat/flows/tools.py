@@ -43,7 +43,7 @@ class ToolContext:
 
 
 class ToolError(Exception):
-    """A call that cannot be carried out. The message tells the model what to do."""
+    """A call that cannot be carried out. The message says what the model can do instead."""
 
 
 class Tool(NamedTuple):
@@ -66,7 +66,7 @@ class Tool(NamedTuple):
 
 
 def carry_out(call: ToolCall, tools: Collection[Tool], context: ToolContext) -> ToolResult:
-    """Return the result of a call, or an error that tells the model what was expected."""
+    """Return the result of a call, or an error with what was expected."""
     fail = partial(ToolResult, call.id, call.name, is_error=True)
     tool = next((each for each in tools if each.name == call.name), None)
     if tool is None:
@@ -75,13 +75,13 @@ def carry_out(call: ToolCall, tools: Collection[Tool], context: ToolContext) -> 
     if values is None:
         return fail("Expected the arguments as a JSON object.")
     try:
-        data = tool.run(context, parsing.parse(tool.arguments, values))
+        text = to_text(tool.run(context, parsing.parse(tool.arguments, values)))
     except (AppError, ToolError) as error:
         return fail(cut_bytes(str(error), MAX_RESULT_BYTES))
     except Exception:
         log.exception("a tool failed", extra={"tool": tool.name})
         return fail("This tool is not available now. Answer without it.")
-    return ToolResult(call.id, call.name, to_text(data))
+    return ToolResult(call.id, call.name, text)
 
 
 def _names(tools: Collection[Tool]) -> str:
@@ -92,10 +92,17 @@ def to_text(data: dict[str, Any]) -> str:
     """Return JSON of at most ``MAX_RESULT_BYTES``.
 
     A longer list in the data loses its last items, and ``more`` says so.
+
+    Raises:
+        ToolError: the data are too long without their lists.
     """
     text = json.dumps(data, ensure_ascii=False)
     while len(text.encode()) > MAX_RESULT_BYTES:
-        longest = max((each for each in data.values() if isinstance(each, list)), key=len)
+        longest = max(
+            (each for each in data.values() if isinstance(each, list)), key=len, default=[]
+        )
+        if not longest:
+            raise ToolError("The result is too long. Search for less.")
         data = {
             name: each[: len(each) * 3 // 4] if each is longest else each
             for name, each in data.items()

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domains.billing.rules.pricing import LEAST_OUTPUT, Prices, TokenUsage, cost
-from chalicelib.domains.chat.flows import chat_calls
+from chalicelib.domains.chat.flows import chat_calls, chat_history, read_tools
 from chalicelib.domains.chat.rules import call_budget
 from chalicelib.domains.chat.rules.call_budget import CallBudget
 from chalicelib.gateways import llm
@@ -142,6 +142,40 @@ class TestLimits:
         model = script(find("rye"), ProviderUsage(10, 1), "Yes.", ProviderUsage(10, 1))
         monkeypatch.setattr(chat_calls, "TOOLS_UNTIL", -1.0)
         ask(bot, "Rye?")
+        assert (model.offered, model.final) == ([[]], [True])
+
+    def test_a_long_dialog_leaves_room_for_tools_and_their_results(
+        self, bot: Bot, api: Api, script: Script, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(20):
+            about = "Sourdough. " * 40
+            api.post(
+                "/api/products/create", {"name": f"Rye {number}", "price": 1, "description": about}
+            )
+        spec = llm.resolve("x")._replace(context_tokens=6_000)
+        monkeypatch.setattr(llm, "resolve", lambda _: spec)
+        end = ProviderUsage(10, 1)
+        script("word " * 500, end)
+        session = ask(bot, "Hello").session
+        for _ in range(10):
+            ask(bot, "And now?", sessionId=session)
+        model = script(*[find("rye"), end] * 3, "Yes.", end)
+        reply = ask(bot, "And now?", sessionId=session)
+        assert reply.events[-1]["type"] == "done"
+        assert model.offered[-1] == READ_TOOLS
+        assert any(message.results for message in model.asked[-1])
+        tools = [each.spec for each in read_tools.of_capabilities(["catalog"])]
+        count = chat_history.counter(spec.provider)
+        for messages, granted in zip(model.asked, model.granted, strict=True):
+            assert count(messages, tools) + granted <= 6_000
+
+    def test_a_model_with_a_small_context_has_no_tools(
+        self, bot: Bot, script: Script, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        spec = llm.resolve("x")._replace(context_tokens=2_000)
+        monkeypatch.setattr(llm, "resolve", lambda _: spec)
+        model = script("Yes.", ProviderUsage(10, 1))
+        assert ask(bot, "Rye?").text == "Yes."
         assert (model.offered, model.final) == ([[]], [True])
 
     def test_a_model_that_fails_after_a_tool_call_is_charged_for_what_ended(
