@@ -247,10 +247,13 @@ class _Runner:
         for job in jobs:
             self._queues[job.kind].append(job)
         self._end, self._progress = monotonic() + ROUND_SECONDS, False
-        deadline.map_in_threads(self._run_jobs, range(min(threads, len(jobs))), threads)
+        with deadline.side_by_side() as start:
+            ends = [start(self._run_jobs) for _ in range(min(threads, len(jobs)))]
+        for end in ends:
+            end.result()
         return self._more and self._progress
 
-    def _run_jobs(self, _: int) -> None:
+    def _run_jobs(self) -> None:
         """Run jobs of this round one after another until none is left."""
         while (job := self._next()) is not None:
             try:
