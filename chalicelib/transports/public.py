@@ -17,12 +17,8 @@ from chalicelib.core.errors import AppError, ForbiddenError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation, ServedAs
 from chalicelib.domains.leads.flows import form_html
-from chalicelib.domains.leads.operations.submission import (
-    PublicForm,
-    SubmissionResult,
-    TooFastError,
-    public_form,
-)
+from chalicelib.domains.leads.flows.submissions import PublicForm, SubmissionResult, public_form
+from chalicelib.domains.leads.operations.submission import TooFastError
 from chalicelib.domains.leads.rules import form_fields, form_texts
 from chalicelib.domains.sites.operations import visits
 from chalicelib.lib import crawlers

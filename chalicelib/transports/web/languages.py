@@ -1,6 +1,9 @@
 """The languages of the pages."""
 
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
-Language = Literal["ru", "en"]
+from chalicelib.lib.localized import Language
+
+__all__ = ["LANGUAGES", "Language"]
+
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)

@@ -11,15 +11,14 @@ from functools import cache
 from pathlib import Path
 
 from chalicelib.lib import po_files
+from chalicelib.lib.localized import language_of, money
 from chalicelib.transports.web.languages import LANGUAGES, Language
 
-__all__ = ["LANGUAGES", "Language"]
+__all__ = ["LANGUAGES", "Language", "language_of", "money"]
 
 LOCALE = Path(__file__).parent / "locale"
 """The folder of the PO files, one folder for each language."""
 _RANGE = re.compile(r"\s*([A-Za-z]+)(?:-[^;,]*)?\s*(?:;\s*q\s*=\s*([0-9.]+))?\s*")
-_CYRILLIC = re.compile("[\u0430-\u044f\u0451]", re.IGNORECASE)
-_LATIN = re.compile("[a-z]", re.IGNORECASE)
 
 
 def preferred(header: str, default: Language = "en") -> Language:
@@ -38,11 +37,6 @@ def _weight(text: str | None) -> float:
         return float(text) if text is not None else 1.0
     except ValueError:
         return 0.0
-
-
-def language_of(text: str) -> Language:
-    """Guess the language of a text by its script."""
-    return "ru" if len(_CYRILLIC.findall(text)) > len(_LATIN.findall(text)) else "en"
 
 
 @cache
@@ -87,17 +81,6 @@ def number(language: Language, n: int) -> str:
     from babel.numbers import format_decimal  # noqa: PLC0415  as above
 
     return format_decimal(n, locale=language)
-
-
-def money(language: Language, kopecks: int) -> str:
-    """Format an amount in rubles, such as ``1 234,50 ₽``."""
-    from decimal import Decimal  # noqa: PLC0415  as above
-
-    from babel.numbers import format_currency  # noqa: PLC0415  as above
-
-    rubles = Decimal(kopecks) / 100
-    pattern = "#,##0.00 ¤"
-    return format_currency(rubles, "RUB", pattern, locale=language).replace("RUB", "₽")
 
 
 def day(language: Language, when: date) -> str:

@@ -12,7 +12,7 @@ import pytest
 from chalicelib.core import clock, plans
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.domains.contacts.store.clients import CLIENTS
-from chalicelib.domains.leads.operations import submission
+from chalicelib.domains.leads.flows import submissions
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine import limits, metrics
@@ -81,8 +81,8 @@ def test_concurrent_submissions_beyond_a_daily_cap_are_refused_and_count_nowhere
     api: Api, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "settings", lambda: SimpleNamespace(rate_limit_scale=1))
-    cap = submission.FORM_SUBMISSIONS_PER_DAY
-    monkeypatch.setattr(submission, "FORM_SUBMISSIONS_PER_DAY", replace(cap, max_requests=5))
+    cap = submissions.FORM_SUBMISSIONS_PER_DAY
+    monkeypatch.setattr(submissions, "FORM_SUBMISSIONS_PER_DAY", replace(cap, max_requests=5))
 
     def act(number: int) -> str | None:
         with suppress(RateLimitedError):
@@ -92,7 +92,7 @@ def test_concurrent_submissions_beyond_a_daily_cap_are_refused_and_count_nowhere
     stored = [each for each in run_concurrently(12, act) if each is not None]
     assert len(stored) == 5
     assert api.get("/api/forms/collection-list")["total"] == 5
-    monkeypatch.setattr(submission, "FORM_SUBMISSIONS_PER_DAY", cap)
+    monkeypatch.setattr(submissions, "FORM_SUBMISSIONS_PER_DAY", cap)
     monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 6)
     later = [submit(form, name=name) for name in ("Bob", "Eve")]
     found = [api.get(f"/api/forms/collection/{each}")["lead"]["overQuota"] for each in later]

@@ -12,8 +12,8 @@ from chalicelib.core.errors import NotFoundError, RateLimitedError, ValidationEr
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from chalicelib.domains.leads.operations import submission
-from chalicelib.domains.leads.operations.submission import public_form
+from chalicelib.domains.leads.flows import submissions
+from chalicelib.domains.leads.flows.submissions import public_form
 from chalicelib.domains.leads.rules import form_texts
 from chalicelib.engine import limits
 from chalicelib.engine.listing import queries
@@ -352,10 +352,10 @@ class TestLimits:
     def test_a_form_has_a_daily_cap_that_repeats_do_not_use(
         self, api: Api, form: str, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        cap = submission.FORM_SUBMISSIONS_PER_DAY.__class__(
-            "form-day", "a day", 2, submission.FORM_SUBMISSIONS_PER_DAY.window
+        cap = submissions.FORM_SUBMISSIONS_PER_DAY.__class__(
+            "form-day", "a day", 2, submissions.FORM_SUBMISSIONS_PER_DAY.window
         )
-        monkeypatch.setattr(submission, "FORM_SUBMISSIONS_PER_DAY", cap)
+        monkeypatch.setattr(submissions, "FORM_SUBMISSIONS_PER_DAY", cap)
         for _ in range(3):
             submit(form, "visitor", name="Ada")
         submit(form, name="Bob")
@@ -368,8 +368,10 @@ class TestLimits:
     def test_a_visitor_has_a_daily_cap_across_all_forms_of_a_workspace(
         self, api: Api, form: str, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        cap = submission.VISITOR_SUBMISSIONS_PER_DAY
-        monkeypatch.setattr(submission, "VISITOR_SUBMISSIONS_PER_DAY", replace(cap, max_requests=2))
+        cap = submissions.VISITOR_SUBMISSIONS_PER_DAY
+        monkeypatch.setattr(
+            submissions, "VISITOR_SUBMISSIONS_PER_DAY", replace(cap, max_requests=2)
+        )
         submit(form, "visitor", name="Ada")
         submit(made(api), "visitor", name="Ada")
         with pytest.raises(RateLimitedError):
@@ -383,16 +385,16 @@ class TestLimits:
         self, refusing: str, api: Api, form: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         names = {each: f"{each}_SUBMISSIONS_PER_DAY" for each in ("VISITOR", "FORM")}
-        caps = {each: getattr(submission, name) for each, name in names.items()}
+        caps = {each: getattr(submissions, name) for each, name in names.items()}
         small = replace(caps[refusing], max_requests=1)
-        monkeypatch.setattr(submission, names[refusing], small)
+        monkeypatch.setattr(submissions, names[refusing], small)
         submit(form, "visitor", name="Ada")
         with pytest.raises(RateLimitedError):
             submit(form, "visitor", name="Eve")
-        monkeypatch.setattr(submission, names[refusing], caps[refusing])
+        monkeypatch.setattr(submissions, names[refusing], caps[refusing])
         for each, name in names.items():
             second = replace(caps[each], max_requests=2)
-            monkeypatch.setattr(submission, name, second)
+            monkeypatch.setattr(submissions, name, second)
         monkeypatch.setitem(plans.LEADS_A_MONTH, "business", 2)
         lead_id = submit(form, "visitor", name="Eve")
         assert lead(api, lead_id)["overQuota"] is False

@@ -14,6 +14,7 @@ from chalicelib.domains.bookings.flows import booking, calendars
 from chalicelib.domains.bookings.flows.booking import BookingChange, BookingRequest
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
+from chalicelib.domains.bookings.flows.visitor_bookings import BookingContact, Notes
 from chalicelib.domains.bookings.operations.bookings import (
     BookingResult,
     BookingWithHistory,
@@ -23,29 +24,11 @@ from chalicelib.domains.bookings.store.bookings import BookingStatus
 from chalicelib.domains.contacts.flows.contacts import Contact
 from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
 from chalicelib.engine.reading import Rows
-from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
 SOURCE = "api"
 """Source of bookings made with an API key."""
 
-Notes = Annotated[str, StringConstraints(max_length=2000)]
 ReasonText = Annotated[str, StringConstraints(max_length=500)]
-
-
-class BookingContact(Wire):
-    """Name and contact details of a client."""
-
-    AT_LEAST_ONE_OF = ("phone", "email")
-
-    name: PersonName = Field(description="Name.")
-    phone: PhoneText | None = optional("In any format; or email.")
-    email: Email | None = optional("E-mail address.")
-
-    @model_validator(mode="after")
-    def _require_phone_or_email(self) -> Self:
-        if not has_at_least_one(self):
-            raise PydanticCustomError("contact", "expected phone, email or both")
-        return self
 
 
 class BookingCreate(Wire):

@@ -1,0 +1,273 @@
+"""Forms that visitors submit. One unit of work stores and counts the lead and client."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+from pydantic import Field
+from pydantic_core import to_json
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock, deadline
+from chalicelib.core.clock import iso
+from chalicelib.core.errors import FieldError
+from chalicelib.core.limits import Limit
+from chalicelib.core.settings import settings
+from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.domains.contacts.flows import contacts
+from chalicelib.domains.contacts.flows.contacts import Contact
+from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.leads.flows import cart, lead_quota
+from chalicelib.domains.leads.rules import form_fields
+from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
+from chalicelib.domains.leads.rules.form_texts import text
+from chalicelib.domains.leads.store import crm_metrics, leads
+from chalicelib.domains.leads.store.forms import FORMS, FormRow
+from chalicelib.domains.leads.store.leads import LEADS, LeadRow
+from chalicelib.domains.sites.rules import site_urls
+from chalicelib.domains.sites.store import pages
+from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
+from chalicelib.engine import limits
+from chalicelib.engine.reading import Key, Rows
+from chalicelib.lib import sources
+
+FORM_SUBMISSIONS_PER_DAY = Limit(
+    "form-day", "submissions a day of a form", 5_000, timedelta(days=1)
+)
+"""Submissions of one form by all visitors. If the limiter is unavailable, they are refused."""
+VISITOR_SUBMISSIONS_PER_DAY = Limit("form-visitor-day", "submissions a day", 500, timedelta(days=1))
+"""Submissions of one visitor to all forms of a workspace.
+
+If the limiter is unavailable, they are refused.
+"""
+DEDUPLICATION_PERIOD = timedelta(minutes=10)
+"""Time within which equal values from one visitor do not create a second lead."""
+
+
+class Campaign(Wire):
+    """Campaign parameters of the link that the visitor followed."""
+
+    source: str | None = optional("utm_source.")
+    medium: str | None = optional("utm_medium.")
+    campaign: str | None = optional("utm_campaign.")
+    term: str | None = optional("utm_term.")
+    content: str | None = optional("utm_content.")
+
+
+class FormSubmission(Wire):
+    """Values that a visitor submits."""
+
+    id: Id = Field(description="Form id.")
+    values: dict[str, Any] = Field(description="Values by field name.")
+    page: str | None = optional("URL of the page with the form.")
+    referrer: str | None = optional("URL of the page before it.")
+    campaign: Campaign | None = optional("Campaign parameters.")
+
+
+class SubmissionResult(Wire):
+    """Response to a visitor's submission."""
+
+    id: Id = Field(description="Id of the submission.")
+    message: str = Field(description="Message to show to the visitor.")
+    redirect_url: str | None = Field(description="URL to redirect the browser to, or null.")
+
+
+class PublicForm(NamedTuple):
+    """Attributes of a form that a transport needs to render its pages."""
+
+    title: str
+    fields: tuple[FieldSpec, ...]
+    language: str
+    redirect_url: str | None
+    success_message: str
+
+
+def public_form(form_id: str) -> PublicForm:
+    """Return the attributes of a form that visitors may see.
+
+    Raises:
+        NotFoundError: the form does not exist, or its site is suspended.
+    """
+    workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
+    form = FORMS.found_for_visitor(FORMS.find(workspace_id, form_id))
+    _open_site(workspace_id, form, Rows())
+    return PublicForm(form.title, form.specs, form.language, form.redirect_url, _message(form))
+
+
+def _open_site(workspace_id: str, form: FormRow, rows: Rows) -> SiteRow | None:
+    """Return the site of a form, or None if it belongs to no site.
+
+    Raises:
+        NotFoundError: its site does not exist, or it is suspended.
+    """
+    if form.project_id is None:
+        return None
+    site = rows.find(SiteRow, SITES.key(workspace_id, form.project_id))
+    if site is None or site.status == SUSPENDED:
+        raise FORMS.unavailable()
+    return site
+
+
+def _message(form: FormRow) -> str:
+    message: str = form.success_message or text(form.language, "received")
+    return message
+
+
+def submit(ctx: Context, args: FormSubmission, dialog_id: str | None = None) -> SubmissionResult:
+    """Stage the lead of a visitor's submission.
+
+    If a visitor submits the same values again within ten minutes, the first lead is returned.
+    ``dialog_id`` is the dialog with a bot in which the visitor ordered.
+
+    Raises:
+        NotFoundError: the form does not exist, or its site is suspended.
+        RateLimitedError: the visitor or the form has too many submissions today.
+        ValidationError: values are missing or wrong.
+    """
+    rows, key = Rows(), FORMS.key(ctx.workspace_id, args.id)
+    rows.read([key, workspaces.key(ctx.workspace_id)])
+    form = FORMS.found_for_visitor(rows.find(FormRow, key))
+    workspace = workspaces.get(ctx.workspace_id, rows)
+    submitted = _read_submission(ctx, form, workspace, args.values, rows)
+    site = _open_site(ctx.workspace_id, form, rows)
+    if submitted.errors:
+        raise form_fields.rejection(form.specs, submitted.errors, form.language)
+    earlier = leads.submission(_submission_key(ctx, form, submitted.data), rows)
+    if earlier.lead_id is not None:
+        ctx.unit.undo()  # It has been counted as a new lead.
+        return _submission_result(form, earlier.lead_id)
+    for limit, subject in _daily_limits(ctx, form):
+        limits.stage(ctx.unit, limit, subject, rows)
+    lead = _new_lead(ctx, form, site, workspace, submitted, args, dialog_id)
+    earlier.lead_id, earlier.expires = lead.id, clock.now() + DEDUPLICATION_PERIOD
+    ctx.unit.save(earlier)
+    return _submission_result(form, lead.id)
+
+
+def _submission_result(form: FormRow, lead_id: str) -> SubmissionResult:
+    return SubmissionResult(id=lead_id, message=_message(form), redirect_url=form.redirect_url)
+
+
+class _Submitted(NamedTuple):
+    """The cleaned values of a submission with their contact, and the errors of its values."""
+
+    data: dict[str, Any]
+    contact: Contact
+    errors: list[FieldError]
+    rows: Rows
+    """What was read for it."""
+    over_quota: Callable[[], bool]
+    """Waits for the quota. Returns whether the lead is beyond the number that the plan includes."""
+
+
+def _read_submission(
+    ctx: Context, form: FormRow, workspace: WorkspaceRow, values: Mapping[str, Any], rows: Rows
+) -> _Submitted:
+    """Clean the values, with the products of an order, and read what depends on them.
+
+    If a value is wrong, only the site is read: a closed one is the first reason to refuse.
+    Otherwise the lead is counted at the same time; a failure of the unit undoes this.
+    """
+    workspace_id = ctx.workspace_id
+    data, errors = form_fields.validate(form.specs, values, form.language)
+    contact = contacts.contact_of(*form_fields.contact(form.specs, data), workspace.country)
+    items, cart_errors = cart.read(workspace_id, values.get(CART), form.language)
+    data |= {CART: items} if items else {}
+    errors = [*errors, *cart_errors]
+    keys = [SITES.key(workspace_id, form.project_id)] if form.project_id else []
+    if errors:
+        rows.read(keys)
+        return _Submitted(data, contact, errors, rows, lambda: False)
+    keys += contacts.holder_keys(workspace_id, contact)
+    keys.append(_submission_key(ctx, form, data))
+    keys += [limits.key(limit, subject) for limit, subject in _daily_limits(ctx, form)]
+    with deadline.side_by_side() as start:
+        over_quota = start(partial(lead_quota.is_over_quota, ctx.unit, workspace))
+        rows.read(keys)
+    return _Submitted(data, contact, errors, rows, over_quota.result)
+
+
+def _submission_key(ctx: Context, form: FormRow, data: dict[str, Any]) -> Key:
+    """Return a key that is equal for equal values from one visitor."""
+    sorted_values = sorted((name, to_json(value)) for name, value in data.items())
+    parts = [form.id, ctx.principal.rate_limit_key, repr(sorted_values)]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return leads.submission_key(ctx.workspace_id, digest)
+
+
+def _daily_limits(ctx: Context, form: FormRow) -> list[tuple[Limit, str]]:
+    """Return the limits that count a submission in the transaction of its lead, with the subjects.
+
+    A submission that is refused therefore counts nowhere.
+    """
+    visitor = f"{ctx.principal.rate_limit_key}#{ctx.workspace_id}"
+    return [(VISITOR_SUBMISSIONS_PER_DAY, visitor), (FORM_SUBMISSIONS_PER_DAY, form.id)]
+
+
+def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
+    ctx: Context,
+    form: FormRow,
+    site: SiteRow | None,
+    workspace: WorkspaceRow,
+    submitted: _Submitted,
+    args: FormSubmission,
+    dialog_id: str | None,
+) -> LeadRow:
+    """Stage the lead of a submission with its client, and count it in the statistics."""
+    now, data, contact = clock.now(), submitted.data, submitted.contact
+    match = contacts.match(ctx.workspace_id, contact, rows=submitted.rows)
+    if match is not None:
+        match.count(ctx.unit, now, leads=1)
+    source = sources.source_of(
+        args.page, args.referrer, args.campaign.model_dump() if args.campaign else {}
+    )
+    lead = LEADS.new(
+        ctx.workspace_id,
+        status="new",
+        form_id=form.id,
+        dialog_id=dialog_id,
+        project_id=form.project_id,
+        page_id=_page_id(ctx, site, args.page) if site else None,
+        client_id=match.client.id if match else None,
+        **contact._asdict(),
+        is_order=True if CART in data else None,
+        over_quota=submitted.over_quota() or None,
+        source=source,
+        source_name=source["name"],
+        named_contacts=named_contacts.added(
+            None,
+            contacts.contacts_in(leads.texts_in(_without_cart(data)), workspace.country),
+            besides=contact.identity.values(),
+        ),
+        day=clock.local_day(now, workspace.timezone).isoformat(),
+    )
+    leads.set_data(ctx.unit, lead, data | _consents(form, data))
+    ctx.unit.create(lead)
+    crm_metrics.count_created(ctx.unit, [(lead, match is not None and match.is_new)])
+    return lead
+
+
+def _without_cart(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name != CART}
+
+
+def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
+    """Return the page of the form's own site at the URL that the browser reported."""
+    slug = site_urls.page_slug(
+        url, settings().public_url, site.slug, site.active_host, settings().sites_domain
+    )
+    return None if slug is None else pages.find_id(ctx.workspace_id, site, slug)
+
+
+def _consents(form: FormRow, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the stored form of consents: the label, and the time of consent."""
+    at = iso(clock.now())
+    return {
+        spec.name: {"label": spec.label, "at": at}
+        for spec in form.specs
+        if spec.type == "consent" and data.get(spec.name)
+    }

@@ -1,0 +1,37 @@
+"""Money, dates and the script of a text, in Russian and English.
+
+Names of months and weekdays come from the CLDR through Babel, which is imported when a text first
+needs it. The Lambda zip contains Babel's data for these two languages only.
+"""
+
+import re
+from datetime import datetime
+from typing import Literal
+
+Language = Literal["ru", "en"]
+
+_CYRILLIC = re.compile("[\u0430-\u044f\u0451]", re.IGNORECASE)
+_LATIN = re.compile("[a-z]", re.IGNORECASE)
+
+
+def language_of(text: str) -> Language:
+    """Guess the language of a text by its script."""
+    return "ru" if len(_CYRILLIC.findall(text)) > len(_LATIN.findall(text)) else "en"
+
+
+def money(language: Language, kopecks: int) -> str:
+    """Format an amount in rubles, such as ``1 234,50 ₽``."""
+    from decimal import Decimal  # noqa: PLC0415  as above
+
+    from babel.numbers import format_currency  # noqa: PLC0415  as above
+
+    rubles = Decimal(kopecks) / 100
+    pattern = "#,##0.00 ¤"
+    return format_currency(rubles, "RUB", pattern, locale=language).replace("RUB", "₽")
+
+
+def weekday_and_time(language: Language, local: datetime) -> str:
+    """Format a local time, such as ``Friday, 27 November 2026, 10:00``."""
+    from babel.dates import format_datetime  # noqa: PLC0415  as above
+
+    return format_datetime(local, "EEEE, d MMMM y, HH:mm", locale=language)
