@@ -15,7 +15,7 @@ from uuid import uuid4
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from chalicelib.core.errors import AppError, IdempotencyKeyExistsError
+from chalicelib.core.errors import IdempotencyKeyExistsError
 from chalicelib.core.jobs import JOB_HANDLERS, Job, job_handler
 from chalicelib.core.retry import DEFAULT_RETRY_POLICY, RetryPolicy, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
@@ -152,7 +152,7 @@ class UnitOfWork:
             self.delete(row)
 
     def require(
-        self, row: Row, condition: Condition | None = None, *, on_conflict: AppError | None = None
+        self, row: Row, condition: Condition | None = None, *, on_conflict: Exception | None = None
     ) -> None:
         """Require that a row exists at commit, or meets a condition."""
         demand = Row.pk.exists() if condition is None else condition

@@ -66,7 +66,10 @@ FUNCTIONS: Mapping[str, Access] = {
         tables={
             "identity": _EVERY,
             "content": _EVERY,
-            "conversations": ("GetItem", "PutItem", "Query", "UpdateItem"),
+            "conversations": (
+                *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),
+                "UpdateItem",
+            ),
             "control": ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
             # Balance, entries and limits. This function charges nothing.
             "ledger": ("GetItem", "Query", "UpdateItem"),
@@ -104,7 +107,7 @@ FUNCTIONS: Mapping[str, Access] = {
     "chat-stream": Access(
         tables={
             "identity": ("BatchGetItem", "GetItem"),
-            "content": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
+            "content": ("BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             "conversations": (
                 *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),
                 "UpdateItem",
@@ -113,7 +116,7 @@ FUNCTIONS: Mapping[str, Access] = {
             "ledger": ("BatchGetItem", "PutItem", "UpdateItem"),
             "audit": ("PutItem",),
         },
-        indexes=("by_row",),
+        indexes=("by_o4", "by_row"),
         objects={KNOWLEDGE: ("GetObject",)},
         models=True,
     ),

@@ -7,7 +7,7 @@ block even without any facts, so that a block in the visitor's own text is never
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -62,15 +62,30 @@ class Passage(NamedTuple):
     url: str | None = None
 
 
+class OfferedTimes(NamedTuple):
+    """Free times of a service that the bot has named in the dialog, by their ids."""
+
+    service: str
+    times: Mapping[str, str]
+
+
+class Proposal(NamedTuple):
+    """An action that the bot has proposed in the dialog, and its state."""
+
+    title: str
+    state: str
+
+
 class Facts(NamedTuple):
     """Facts that may answer a question. The most important ones of each kind come first."""
 
     offers: Sequence[Offer] = ()
     hours: Sequence[Hours] = ()
     passages: Sequence[Passage] = ()
+    dialog: Sequence[OfferedTimes | Proposal] = ()
 
 
-Fact = Offer | Hours | Passage
+Fact = Offer | Hours | Passage | OfferedTimes | Proposal
 
 
 _ABOUT_HOURS = extracts.stems(
@@ -96,9 +111,9 @@ def search_words(question: str) -> list[str]:
 def to_message(question: str, found: Facts) -> Message:
     """Return the visitor's message with the facts before the question.
 
-    Hours come first, then the offers that match the question, then passages, then the other offers
-    without their descriptions. Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or ``MAX_TOKENS`` is
-    left out.
+    Facts of the dialog come first, then hours, the offers that match the question, passages, and
+    the other offers without their descriptions. Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or
+    ``MAX_TOKENS`` is left out.
     """
     offers = list(dict.fromkeys(found.offers))
     texts = [f"{each.name} {each.description}" for each in offers]
@@ -107,7 +122,11 @@ def to_message(question: str, found: Facts) -> Message:
     chosen = [offers[index] for index in matching[:MAX_OFFERS]]
     brief = [offers[index]._replace(description="") for index in others]
     facts: Iterable[Fact] = chain(
-        found.hours[:MAX_HOURS], chosen, found.passages, brief[: MAX_OFFERS - len(chosen)]
+        found.dialog,
+        found.hours[:MAX_HOURS],
+        chosen,
+        found.passages,
+        brief[: MAX_OFFERS - len(chosen)],
     )
     lines: list[str] = []
     room = MAX_TOKENS
@@ -128,6 +147,10 @@ def as_data(fact: Fact) -> dict[str, Any]:
             data = {"source": "opening hours", "of": name, **weekly, "changes": changes}
         case Passage(title, text, url):
             data = {"source": title, "text": text, "url": url}
+        case OfferedTimes(service, times):
+            data = {"source": "offered times", "service": service, "times": dict(times)}
+        case Proposal(title, state):
+            data = {"source": "proposal", "title": title, "state": state}
         case Offer(kind, name, price, duration_min, description, in_stock):
             data = {
                 "source": kind,
@@ -162,9 +185,14 @@ def parse(message: Message) -> tuple[Facts, str]:
     offers: list[Offer] = []
     hours: list[Hours] = []
     passages: list[Passage] = []
+    dialog: list[OfferedTimes | Proposal] = []
     for data in map(json.loads, match[1].split("\n")[:-1]):
         if "text" in data:
             passages.append(Passage(data.get("source", ""), data["text"], data.get("url")))
+        elif "times" in data:
+            dialog.append(OfferedTimes(data["service"], data["times"]))
+        elif "state" in data:
+            dialog.append(Proposal(data["title"], data["state"]))
         elif "of" in data:
             days = tuple(data.get(day, "") for day in _DAYS[False])
             hours.append(Hours(data["of"], days, tuple(data.get("changes", ()))))
@@ -179,7 +207,7 @@ def parse(message: Message) -> tuple[Facts, str]:
                     data.get("in_stock"),
                 )
             )
-    return Facts(offers, hours, passages), match[2]
+    return Facts(offers, hours, passages, dialog), match[2]
 
 
 def format_offer(offer: Offer, *, in_russian: bool) -> str:

@@ -13,15 +13,33 @@ _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
 
 
-def _event(kind: str, description: str, **fields: Mapping[str, Any]) -> dict[str, Any]:
+def _object(
+    description: str,
+    /,
+    optional: Mapping[str, Mapping[str, Any]] | None = None,
+    **fields: Mapping[str, Any],
+) -> dict[str, Any]:
     return {
         "type": "object",
         "description": description,
-        "required": ["type", *fields],
-        "properties": {
-            "type": {**_TEXT, "const": kind, "description": "Type of the event."},
-            **fields,
-        },
+        "required": [*fields],
+        "properties": {**fields, **(optional or {})},
+    }
+
+
+def _event(
+    kind: str,
+    description: str,
+    /,
+    optional: Mapping[str, Mapping[str, Any]] | None = None,
+    **fields: Mapping[str, Any],
+) -> dict[str, Any]:
+    schema = _object(description, optional, **fields)
+    kind_field = {**_TEXT, "const": kind, "description": "Type of the event."}
+    return {
+        **schema,
+        "required": ["type", *schema["required"]],
+        "properties": {"type": kind_field, **schema["properties"]},
     }
 
 
@@ -46,9 +64,64 @@ _EVENTS = {
         "A piece of the answer.",
         content={**_TEXT, "description": "Text to append to the previous pieces."},
     ),
+    "ChatAction": _event(
+        "action",
+        "An action to confirm, for clients with the feature actions. "
+        "POST /api/agents/public/actions/{id} decides on it.",
+        id={**_TEXT, "description": "Action id."},
+        kind={**_TEXT, "enum": ["booking", "order"], "description": "What it does."},
+        language={**_TEXT, "description": "Language of the texts: ru or en."},
+        title={**_TEXT, "description": "Title of the card."},
+        details={
+            "type": "array",
+            "description": "Lines of the card.",
+            "items": _object(
+                "A line.",
+                label={**_TEXT, "description": "Left side."},
+                value={**_TEXT, "description": "Right side."},
+            ),
+        },
+        fields={
+            "type": "array",
+            "description": "What the visitor still has to enter.",
+            "items": _object(
+                "A field.",
+                name={**_TEXT, "description": "Name of the value."},
+                label={**_TEXT, "description": "Label."},
+                type={**_TEXT, "description": "Type, as in forms."},
+                required={"type": "boolean", "description": "Whether it must be filled in."},
+                options={
+                    "type": "array",
+                    "items": _TEXT,
+                    "description": "Choices of a select.",
+                },
+            ),
+        },
+        note={**_TEXT, "description": "Says that nothing is done yet."},
+        consent=_object(
+            "What the visitor agrees to by confirming.",
+            text={**_TEXT, "description": "Sentence."},
+            url={"type": ["string", "null"], "description": "Privacy policy, or null."},
+        ),
+        confirm={**_TEXT, "description": "Label of the button that confirms."},
+        cancel={**_TEXT, "description": "Label of the button that declines."},
+        expiresAt={**_TEXT, "format": "date-time", "description": "Last moment to confirm."},
+    ),
     "ChatDone": _event(
         "done",
         "The last event of a complete answer.",
+        optional={
+            "sources": {
+                "type": "array",
+                "description": "Pages that the facts come from, for clients with the feature "
+                "sources.",
+                "items": _object(
+                    "A page.",
+                    title={**_TEXT, "description": "Title."},
+                    url={**_TEXT, "description": "URL."},
+                ),
+            }
+        },
         usage={"$ref": f"{REF}ChatUsage", "description": "Tokens that the request used."},
     ),
     "ChatError": _event(

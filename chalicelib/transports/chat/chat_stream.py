@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from chalicelib.core.clock import iso
 from chalicelib.core.wire import parsing
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.rules.channels import TEST
@@ -21,10 +22,12 @@ from chalicelib.domains.chat.flows.chat_answer import (
     Done,
     Failed,
     Ping,
+    Shown,
     Start,
 )
 from chalicelib.domains.chat.flows.chat_replays import Replay
-from chalicelib.domains.chat.flows.chat_request import Caller, ChatRequest
+from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller, ChatRequest
+from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.engine import visitors
 from chalicelib.transports.chat.chat_route import MAX_CHAT_BODY_BYTES, STREAM_HEADERS
 from chalicelib.transports.http import (
@@ -54,7 +57,7 @@ def handle(request: HttpRequest) -> HttpResponse:
         in_console=_in_console(request, args),
     )
     accepted = chat.accept_message(args, caller)
-    events = _replay_events(accepted) if isinstance(accepted, Replay) else Answer(accepted)
+    events = _replay_events(accepted, args) if isinstance(accepted, Replay) else Answer(accepted)
     stream = EventStream(events, caller)
     return HttpResponse(200, stream, STREAM_HEADERS, log={"agentId": args.agent_id[:64]})
 
@@ -71,12 +74,18 @@ def _in_console(request: HttpRequest, args: ChatRequest) -> bool:
     return access.is_test_chat(request, args.agent_id)
 
 
-def _replay_events(replay: Replay) -> Iterator[ChatEvent]:
+def _replay_events(replay: Replay, args: ChatRequest) -> Iterator[ChatEvent]:
     """Yield the stored answer of a repeated request, with its text in one piece."""
     yield Start(replay.session_token)
     if replay.text:
         yield Chunk(replay.text)
-    yield Failed(replay.error) if replay.error else Done(replay.usage or TokenUsage(0, 0))
+    if args.shows(ACTIONS):
+        yield from map(Shown, replay.proposals)
+    if replay.error:
+        yield Failed(replay.error)
+    else:
+        sources = replay.sources if args.shows(SOURCES) else ()
+        yield Done(replay.usage or TokenUsage(0, 0), sources)
 
 
 class EventStream:
@@ -112,13 +121,22 @@ def encode(event: ChatEvent) -> bytes:
             data = {"type": "start", "sessionId": session_id}
         case Chunk(content):
             data = {"type": "chunk", "content": content}
-        case Done(usage):
+        case Shown(proposal):
+            data = {"type": "action", **action(proposal)}
+        case Done(usage, sources):
             data = {"type": "done", "usage": _usage(usage)}
+            if sources:
+                data["sources"] = list(sources)
         case Failed(error):
             data = {"type": "error", "error": error}
         case Ping():
             return PING
     return b"data: " + _one_line(to_json(data)) + b"\n\n"
+
+
+def action(proposal: ProposalRow) -> dict[str, Any]:
+    """Return a proposal as clients receive it: its id, its card, and its end."""
+    return {"id": str(proposal.id), **proposal.card, "expiresAt": iso(proposal.ends_at)}
 
 
 _LINE_ENDS = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\u0085\u2028\u2029"}

@@ -125,6 +125,8 @@ class TestGet:
             "leadId": None,
             "pageUrl": "https://a.example/x",
             "startedAt": dialog["startedAt"],
+            "handoverAt": None,
+            "handoverReason": None,
         }
         question, answer = found["messages"]
         assert (question["role"], answer["role"]) == ("user", "assistant")

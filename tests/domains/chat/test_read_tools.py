@@ -1,6 +1,7 @@
 """Tools with which a bot looks up what every visitor can read."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.flows import read_tools, tools
 from chalicelib.domains.chat.flows.read_tools import NoArguments
 from chalicelib.domains.chat.flows.tools import MAX_RESULT_BYTES, ToolContext
@@ -20,7 +22,8 @@ pytestmark = pytest.mark.usefixtures("database")
 @pytest.fixture
 def context(owner: Owner, time: Time) -> ToolContext:
     time.now = datetime(2026, 11, 23, 9, tzinfo=UTC)  # a Monday
-    return ToolContext(owner.workspace)
+    agent = AGENTS.row(AGENTS.partition(owner.workspace.id), "1")
+    return ToolContext(workspace=owner.workspace, agent=agent, dialog_id="1", number=2)
 
 
 def call(context: ToolContext, name: str, arguments: Any) -> ToolResult:
@@ -151,7 +154,7 @@ class TestFreeTimes:
     def test_another_workspace_is_never_read(
         self, context: ToolContext, haircut: str, new_owner: Any
     ) -> None:
-        stranger = ToolContext(new_owner().workspace)
+        stranger = replace(context, workspace=new_owner().workspace)
         assert "there are no services" in error(stranger, "find_free_times", service="Haircut")
         assert data(stranger, "opening_hours") == {"hours": []}
 

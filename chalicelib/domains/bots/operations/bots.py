@@ -28,8 +28,9 @@ from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.engine import locks
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.query import Query
+from chalicelib.engine.listing.registry import listing_of
 from chalicelib.gateways.llm import models
-from chalicelib.lib import origins
+from chalicelib.lib import origins, public_urls
 
 MAX_AGENTS = 100
 """Maximum number of bots in a workspace. The list returns all of them without pages."""
@@ -58,6 +59,13 @@ def _origin(text: str) -> str:
         raise PydanticCustomError("origin", "{reason}", {"reason": str(error)}) from None
 
 
+def _https_url(text: str) -> str:
+    try:
+        return str(public_urls.parse(text))
+    except ValueError as error:
+        raise PydanticCustomError("url", "{reason}", {"reason": str(error)}) from None
+
+
 def _unique(texts: list[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
@@ -77,6 +85,11 @@ ModelName = Annotated[
 ]
 Capabilities = Annotated[
     list[Capability], Field(max_length=len(CAPABILITIES)), AfterValidator(capabilities.normalize)
+]
+PrivacyUrl = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=public_urls.MAX_LENGTH),
+    AfterValidator(_https_url),
 ]
 Welcome = Annotated[str, StringConstraints(max_length=MAX_WELCOME)]
 Origins = Annotated[
@@ -104,7 +117,9 @@ class AgentOut(AgentSummary):
     """A bot."""
 
     system_prompt: str = Field(description="Instructions for the model. Visitors can extract them.")
-    capabilities: list[Capability] = Field(description="What it may look up.")
+    capabilities: list[Capability] = Field(description="What it may look up and propose.")
+    order_form_id: Id | None = Field(description="Form that takes its orders, or null.")
+    privacy_url: str | None = Field(description="Privacy policy on its cards, or null.")
 
 
 class AgentResult(Wire):
@@ -158,6 +173,8 @@ class AgentPatch(Patch):
     welcome_message: Welcome | None = optional("null clears.")
     allowed_origins: Origins = optional("Replaces all; empty: all origins.")
     capabilities: Capabilities = optional("Replaces all.")
+    order_form_id: Id | None = optional("Takes orders; null clears.")
+    privacy_url: PrivacyUrl | None = optional("null clears.")
 
 
 class AgentAccess(Patch):
@@ -264,6 +281,8 @@ def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
         setattr(agent, name, value)
     if "model" in args.changes:
         _check_model(ctx, agent.model)
+    if args.changes.get("order_form_id") is not None:
+        listing_of("FORM").require(ctx.workspace_id, agent.order_form_id)
     ctx.unit.save(agent)
     return AgentResult(agent=AgentOut.from_row(agent.values))
 

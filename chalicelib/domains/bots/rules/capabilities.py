@@ -1,18 +1,24 @@
-"""Capabilities of bots: what a bot may look up while it answers."""
+"""Capabilities of bots: what a bot may look up, propose and request while it answers."""
 
 from collections.abc import Collection
 from typing import Literal, get_args
 
-Capability = Literal["catalog", "slots"]
+Capability = Literal["catalog", "slots", "booking", "order", "handover"]
 CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
 """All capabilities.
 
 - ``catalog``: find products, services and opening hours
 - ``slots``: find free times of a service
+- ``booking``: the same, and propose a booking that the visitor confirms
+- ``order``: propose an order of products that the visitor confirms
+- ``handover``: ask a person of the business to contact the visitor
 """
 DEFAULT: tuple[Capability, ...] = ("catalog",)
+PROPOSING = frozenset[Capability]({"booking", "order"})
+"""Capabilities whose actions a visitor confirms on a card."""
 
 
 def normalize(chosen: Collection[Capability]) -> list[Capability]:
-    """Return capabilities in their order, without repetitions."""
-    return [each for each in CAPABILITIES if each in chosen]
+    """Return capabilities in their order, without repetitions. Bookings need free times."""
+    needed = {*chosen, *(["slots"] if "booking" in chosen else [])}
+    return [each for each in CAPABILITIES if each in needed]

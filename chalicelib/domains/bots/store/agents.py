@@ -19,7 +19,8 @@ class AgentRow(Record):
     """A bot. An inactive bot does not answer; a private bot requires one of its keys.
 
     Only the widget enforces ``allowed_origins``. An empty list allows all origins. ``capabilities``
-    are those of ``domains.bots.rules.capabilities``.
+    are those of ``domains.bots.rules.capabilities``. ``order_form_id`` is the form of orders, and
+    ``privacy_url`` the page that cards link to for consent.
     """
 
     name = UnicodeAttribute()
@@ -30,6 +31,8 @@ class AgentRow(Record):
     welcome_message = UnicodeAttribute(null=True)
     allowed_origins: ListAttribute[Any] = ListAttribute(default=list)
     capabilities: ListAttribute[Any] = ListAttribute(default=lambda: list(capabilities.DEFAULT))
+    order_form_id = UnicodeAttribute(null=True)
+    privacy_url = UnicodeAttribute(null=True)
 
 
 AGENTS = register_listing(

@@ -26,7 +26,7 @@ from chalicelib.domains.chat.flows import chat_prompt, chat_replays
 from chalicelib.domains.chat.flows.chat_exchange import Exchange
 from chalicelib.domains.chat.flows.chat_prompt import Prompt
 from chalicelib.domains.chat.flows.chat_replays import Replay
-from chalicelib.domains.chat.flows.chat_request import Caller, ChatRequest
+from chalicelib.domains.chat.flows.chat_request import ACTIONS, Caller, ChatRequest
 from chalicelib.domains.chat.flows.chat_storage import Bot, CheckedMessage, find_dialog
 from chalicelib.domains.chat.store import chat_sessions, open_streams
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
@@ -232,4 +232,10 @@ class _Message:
 
     def _prompt(self) -> Prompt:
         agent, workspace = self.bot
-        return chat_prompt.fit(agent, workspace, self.session.result(), self.args.message)
+        return chat_prompt.fit(
+            agent,
+            workspace,
+            self.session.result(),
+            self.args.message,
+            can_confirm=self.args.shows(ACTIONS),
+        )

@@ -14,16 +14,17 @@ disconnected.
 
 import logging
 import queue
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from threading import Event, Lock, Thread
 from time import monotonic, perf_counter
 from typing import NamedTuple
 
 from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.billing.flows.charging import TokenUsage
-from chalicelib.domains.chat.flows.chat_calls import MODEL_SECONDS, ModelCalls
+from chalicelib.domains.chat.flows.chat_calls import MODEL_SECONDS, ModelCalls, Proposed
 from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange
 from chalicelib.domains.chat.store.messages import MAX_ANSWER_BYTES, MessageStatus
+from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.gateways.llm import ModelError, Reasoning
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import TokenCounter, count_tokens
@@ -71,14 +72,21 @@ class Chunk(NamedTuple):
     content: str
 
 
+class Shown(NamedTuple):
+    """A proposal, for the visitor to confirm."""
+
+    proposal: ProposalRow
+
+
 class Ping(NamedTuple):
     """A keep-alive event, sent while there is no output."""
 
 
 class Done(NamedTuple):
-    """End of a complete answer, with its usage."""
+    """End of a complete answer, with its usage and sources."""
 
     usage: TokenUsage
+    sources: Sequence[Mapping[str, str]] = ()
 
 
 class Failed(NamedTuple):
@@ -87,7 +95,7 @@ class Failed(NamedTuple):
     error: str
 
 
-ChatEvent = Start | Chunk | Ping | Done | Failed
+ChatEvent = Start | Chunk | Shown | Ping | Done | Failed
 
 
 class Answer:
@@ -139,7 +147,7 @@ class Answer:
         if ending.error is not None or ending.usage is None:
             yield Failed(ending.error or FAILED)
         else:
-            yield Done(ending.usage)
+            yield Done(ending.usage, exchange.sources)
 
 
 def _close(exchange: Exchange, ending: Ending) -> None:
@@ -177,7 +185,7 @@ class _ModelStream:
         self._sent_counter = TokenCounter()  # Tokens of the sent pieces.
         self._checkpointed = 0  # Tokens at the last checkpoint.
         self._checkpoint_due = Event()
-        self._queue: queue.Queue[str | None] = queue.Queue(QUEUED_PIECES)
+        self._queue: queue.Queue[str | Shown | None] = queue.Queue(QUEUED_PIECES)
         self._problem: BaseException | None = None
         self._timed_out = False
         self._first_token_ms: int | None = None
@@ -207,6 +215,9 @@ class _ModelStream:
                 continue
             if piece is None:
                 return
+            if isinstance(piece, Shown):
+                yield piece
+                continue
             try:
                 yield Chunk(piece)
             finally:
@@ -244,7 +255,8 @@ class _ModelStream:
             return Ending("", "error", None, error)
         usage = self._calls.usage(counted)
         status: MessageStatus = "ok" if self._calls.is_complete and problem is None else "partial"
-        return Ending(text, status, usage, error, self._first_token_ms)
+        calls = self._calls.tool_calls
+        return Ending(text, status, usage, error, self._first_token_ms, calls)
 
     def _read_model(self) -> None:
         """Read the model. Runs in the reader."""
@@ -253,6 +265,8 @@ class _ModelStream:
                 if isinstance(event, Reasoning):
                     self._reasoning_counter.add(event.text)
                     self._request_checkpoint()
+                elif isinstance(event, Proposed):
+                    self._put(Shown(event.proposal))
                 elif not self._add(event.text):
                     break
         except BaseException as problem:
@@ -277,7 +291,7 @@ class _ModelStream:
         self._text_counter.add(piece)
         return self._put(piece)
 
-    def _put(self, piece: str | None) -> bool:
+    def _put(self, piece: str | Shown | None) -> bool:
         """Queue a piece, or drop it if the visitor has left. Return False to stop reading."""
         while not self._stopped.is_set():
             if self._visitor_left.is_set():
@@ -327,7 +341,8 @@ class _ModelStream:
             text = "".join(self._pieces[: self._sent_pieces])
             counted = count_tokens(text) + self._reasoning_counter.tokens
             self._checkpointed = counted
-            self._exchange.checkpoint(Ending(text, "partial", self._calls.usage(counted)))
+            usage, calls = self._calls.usage(counted), self._calls.tool_calls
+            self._exchange.checkpoint(Ending(text, "partial", usage, tool_calls=calls))
 
 
 def _error_message(problem: BaseException | None, text: str) -> str | None:

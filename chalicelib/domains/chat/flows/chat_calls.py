@@ -1,5 +1,6 @@
 """The calls to a model for one answer, and the tool calls between them."""
 
+import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -7,10 +8,11 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from chalicelib.core import deadline
+from chalicelib.core.errors import AppError
+from chalicelib.core.text import cut_bytes
 from chalicelib.domains.billing.rules.pricing import LEAST_OUTPUT, TokenUsage
 from chalicelib.domains.chat.flows import chat_history, tools
 from chalicelib.domains.chat.flows.chat_exchange import Exchange
-from chalicelib.domains.chat.flows.tools import ToolContext
 from chalicelib.domains.chat.rules.call_budget import (
     MAX_CALLS,
     MAX_TOOL_CALLS,
@@ -18,6 +20,8 @@ from chalicelib.domains.chat.rules.call_budget import (
     TOOL_PREAMBLE,
     CallBudget,
 )
+from chalicelib.domains.chat.store import proposals
+from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning, Stop, TextDelta
 from chalicelib.gateways.llm.cancellation import Cancellation
@@ -35,7 +39,13 @@ TOOLS_UNTIL = 45.0
 """Seconds after which the model receives no more tools, so that it ends its answer."""
 TOOL_SECONDS = 5.0
 """Maximum duration of one tool call, in seconds. The result of a slower one is an error."""
+MAX_STORED_ARGUMENTS = 1_000
+"""Bytes of a call's arguments that are stored with the answer."""
+MAX_STORED_NAME = 64
 TOO_MANY = "Too many calls in one answer. Answer with what you know."
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -49,6 +59,12 @@ class _Call:
     tool_calls: list[ToolCall] = field(default_factory=list)
     extra: Mapping[str, Any] | None = None
     is_final: bool = False
+
+
+class Proposed(NamedTuple):
+    """A proposal that a tool call has made, to show to the visitor."""
+
+    proposal: ProposalRow
 
 
 class ModelCalls:
@@ -75,9 +91,11 @@ class ModelCalls:
         hold = exchange.hold
         self._budget = CallBudget(hold.prices, hold.amount, hold.granted)
         self._specs = [each.spec for each in exchange.tools]
-        self._context = ToolContext(exchange.workspace)
+        self._context = exchange.tool_context
         self._messages = list(exchange.messages)
         self._tool_calls = 0
+        self._shown = 0
+        self.tool_calls: list[dict[str, Any]] = []
         self._text_counter, self._reasoning_counter = TokenCounter(), TokenCounter()
         self._usage = _Usage(TokenUsage(0, 0), exchange.input_tokens)
         self.is_complete = False
@@ -94,8 +112,8 @@ class ModelCalls:
         """
         return self._usage.total(counted)
 
-    def events(self) -> Iterator[TextDelta | Reasoning]:
-        """Yield the text and the reasoning of all calls. Texts of two calls have a line between.
+    def events(self) -> Iterator[TextDelta | Reasoning | Proposed]:
+        """Yield text, reasoning and proposals of all calls. Texts of two calls have a line between.
 
         Raises:
             ModelError: a call failed.
@@ -121,6 +139,9 @@ class ModelCalls:
             if not self._is_wanted():
                 return
             self._carry_out(call)
+            proposed = self._context.proposed
+            yield from map(Proposed, proposed[self._shown :])
+            self._shown = len(proposed)
 
     def _stream(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
         """Send the messages, and yield text and reasoning. ``call`` receives the tool calls."""
@@ -184,6 +205,7 @@ class ModelCalls:
         self._acknowledge()
         request = Message("assistant", "".join(call.text), tuple(call.tool_calls), extra=call.extra)
         results: list[ToolResult] = []
+        offered = self._context.offered
         for each in call.tool_calls:
             answer = Message("tool", "", results=tuple(results))
             needed = self._count([*self._messages, request, answer]) + RESULT_TOKENS
@@ -194,10 +216,29 @@ class ModelCalls:
                 continue
             self._tool_calls += 1
             with deadline.within(TOOL_SECONDS):
-                results.append(tools.carry_out(each, self._exchange.tools, self._context))
+                result = tools.carry_out(each, self._exchange.tools, self._context)
+            results.append(result)
+            self.tool_calls.append(_as_stored(each, result))
+        if self._context.offered != offered:
+            self._keep_offered()
         self._messages += [request, Message("tool", "", results=tuple(results))]
         self._usage = self._usage._replace(input_tokens=count_input(self._messages, self._specs))
         self._acknowledge()
+
+    def _keep_offered(self) -> None:
+        """Store the free times that the bot has named. Without them it has to find them again."""
+        context = self._context
+        try:
+            proposals.keep_offered(context.workspace.id, context.dialog_id, context.offered)
+        except AppError:
+            log.warning("offered times were not stored", exc_info=True)
+
+
+def _as_stored(call: ToolCall, result: ToolResult) -> dict[str, Any]:
+    """Return a call as the dialog shows it to the owner."""
+    arguments = cut_bytes(call.arguments, MAX_STORED_ARGUMENTS)
+    name = cut_bytes(call.name, MAX_STORED_NAME)
+    return {"name": name, "arguments": arguments, "isError": result.is_error}
 
 
 class _Usage(NamedTuple):

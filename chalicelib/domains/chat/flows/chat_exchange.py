@@ -13,11 +13,11 @@ A crash between two steps leaves either nothing or a hold. The hold's job perfor
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.unit import IdempotencyRecord
@@ -26,7 +26,7 @@ from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled, 
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.flows import chat_replays
-from chalicelib.domains.chat.flows.tools import Tool
+from chalicelib.domains.chat.flows.tools import Tool, ToolContext
 from chalicelib.domains.chat.store import chat_sessions, dialogs, messages
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.messages import Ended, MessageRow, MessageStatus
@@ -48,7 +48,8 @@ class Ending(NamedTuple):
     """Result of an answer.
 
     ``usage`` is None if no request was sent to the model, or if it failed before any output. Then
-    nothing is charged. ``error`` is the message for the visitor.
+    nothing is charged. ``error`` is the message for the visitor. ``tool_calls`` are those of the
+    model, as they are stored.
     """
 
     text: str
@@ -56,6 +57,7 @@ class Ending(NamedTuple):
     usage: TokenUsage | None
     error: str | None = None
     first_token_ms: int | None = None
+    tool_calls: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +67,14 @@ class Exchange:
     ``max_output`` is the largest number of output tokens of one call to the model. ``number`` is
     the answer's number in the dialog. ``idempotency_record`` is None for calls
     without an idempotency key. ``returns_session`` is whether a repeated call receives the
-    session's token.
+    session's token. ``sources`` are the pages that the facts come from, if the client shows them.
     """
 
     hold: Hold
     spec: ModelSpec
     messages: Sequence[Message]
     tools: Sequence[Tool]
+    tool_context: ToolContext
     max_output: int
     workspace: WorkspaceRow
     dialog_id: str
@@ -80,6 +83,7 @@ class Exchange:
     session_hash: str
     returns_session: bool
     channel: Channel
+    sources: list[dict[str, str]]
     idempotency_record: IdempotencyRecord | None
     began: float
 
@@ -96,7 +100,7 @@ class Exchange:
         """
         if ending.usage is not None:
             place = (self.hold.workspace_id, self.dialog_id, self.number)
-            messages.checkpoint(*place, ending.text, Ended(ending.status, *ending.usage))
+            messages.checkpoint(*place, ending.text, _ended(ending, ending.usage))
 
     def renew_session_lock(self) -> None:
         """Renew the session's lock.
@@ -217,7 +221,7 @@ def stage_end(  # noqa: PLR0913  the fields of an ending
     used = ending.usage or TokenUsage(0, 0)
     has_text = bool(ending.text.strip())
     if rows.answer is not None and rows.answer.is_open:
-        messages.stage_end(unit, rows.answer, ending.text, Ended(ending.status, *used))
+        messages.stage_end(unit, rows.answer, ending.text, _ended(ending, used))
         dialogs.add_totals(
             unit,
             hold.workspace_id,
@@ -233,12 +237,17 @@ def stage_end(  # noqa: PLR0913  the fields of an ending
         bot_metrics.INPUT_TOKENS: used.input_tokens,
         bot_metrics.OUTPUT_TOKENS: used.output_tokens,
         bot_metrics.ERRORS: int(ending.error is not None),
+        bot_metrics.TOOL_CALLS: len(ending.tool_calls),
     }
     if ending.first_token_ms is not None:
         measures[bot_metrics.FIRST_TOKEN_MS] = ending.first_token_ms
         measures[bot_metrics.FIRST_TOKENS] = 1
     bot_metrics.count(counts, hold.agent_id, channel, clock.local_day(clock.now(), zone), measures)
     counts.stage(unit)
+
+
+def _ended(ending: Ending, usage: TokenUsage) -> Ended:
+    return Ended(ending.status, *usage, list(ending.tool_calls))
 
 
 @charging.recovers_holds
@@ -252,7 +261,8 @@ def recover(hold: Hold) -> Recovered:
         ending = Ending("", "error", None, error="The request crashed.")
     else:
         usage = TokenUsage(int(answer.input_tokens), int(answer.output_tokens))
-        ending = Ending(answer.content, cast("MessageStatus", answer.status), usage)
+        status = cast("MessageStatus", answer.status)
+        ending = Ending(answer.content, status, usage, tool_calls=answer.tool_calls or ())
 
     def stage(unit: UnitOfWork) -> None:
         stage_end(

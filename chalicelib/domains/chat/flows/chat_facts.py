@@ -40,10 +40,14 @@ class Source(NamedTuple):
 
     def find(self, workspace_id: str, question: str) -> list[Offer]:
         """Return up to ``MAX_OFFERS`` active offers, those that match the question first."""
+        return [self.offer(record) for record in self.records(workspace_id, question)]
+
+    def records(self, workspace_id: str, question: str) -> list[Any]:
+        """Return the records of the same offers."""
         words = facts.search_words(question)
         ids = _nearest(workspace_id, self.listing, words, MAX_OFFERS)
         records = self.listing.fetch(workspace_id, ids)
-        return [self.offer(record) for record in records if record.status == "active"]
+        return [record for record in records if record.status == "active"]
 
 
 def _product(product: ProductRow) -> Offer:

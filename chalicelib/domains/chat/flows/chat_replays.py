@@ -8,7 +8,7 @@ address may choose the same idempotency key. Therefore a visitor's replay begins
 
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
@@ -19,7 +19,8 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.chat.store import chat_sessions, messages
+from chalicelib.domains.chat.store import chat_sessions, messages, proposals
+from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.engine import idempotency
 from chalicelib.engine.unit import UnitOfWork
 
@@ -28,12 +29,17 @@ MARKED_FOR = timedelta(minutes=10)
 
 
 class Replay(NamedTuple):
-    """A stored answer. ``error`` is set if it ended without ``usage``."""
+    """A stored answer. ``error`` is set if it ended without ``usage``.
+
+    ``proposals`` are those of the answer that the caller can still confirm.
+    """
 
     session_token: str
     text: str
     usage: TokenUsage | None
     error: str | None
+    sources: Sequence[Mapping[str, str]]
+    proposals: Sequence[ProposalRow]
 
 
 def idempotency_record(scope: str, key: str, arguments: Sequence[str | None]) -> IdempotencyRecord:
@@ -72,7 +78,19 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
     else:
         token = session_token or _sealed(stored["session"], record, stored["dialog"])
     usage = stored["usage"] and TokenUsage(*stored["usage"])
-    return Replay(token, answer.content, usage, stored["error"])
+    # The dialog of a new session is another one, so its proposals cannot be confirmed.
+    shown = [] if is_anonymous else open_proposals(workspace_id, stored["dialog"], stored["number"])
+    return Replay(token, answer.content, usage, stored["error"], answer.sources or (), shown)
+
+
+def open_proposals(workspace_id: str, dialog_id: str, number: int) -> list[ProposalRow]:
+    """Return the proposals of an answer that are still open."""
+    found = proposals.find_actions(workspace_id, dialog_id)
+    return [
+        each
+        for each in found.proposals
+        if each.id.message == number and proposals.state_of(each, found.latest) == proposals.OPEN
+    ]
 
 
 def clear(workspace_id: str, record: IdempotencyRecord | None, *, owner: str) -> None:

@@ -19,6 +19,14 @@ def _not_blank(text: str) -> str:
     return text
 
 
+ACTIONS = "actions"
+"""Feature of clients that show cards with actions to confirm."""
+SOURCES = "sources"
+"""Feature of clients that show the sources of an answer."""
+Features = Annotated[list[Annotated[str, StringConstraints(max_length=40)]], Field(max_length=20)]
+"""Names of features. Names that the service does not know have no effect."""
+
+
 class ChatContact(Wire):
     """Contact details that the visitor entered in the widget's form."""
 
@@ -42,6 +50,11 @@ class ChatRequest(Wire):
     page_url: str | None = optional("URL of the page; its query is dropped.")
     contact: ChatContact | None = optional("Contact details; the dialog then becomes a lead.")
     visit_id: Id | None = optional("Widget visit that the dialog belongs to, for the funnel.")
+    features: Features | None = optional("actions, sources: what the client can show besides text.")
+
+    def shows(self, feature: str) -> bool:
+        """Whether the client can show a feature."""
+        return feature in (self.features or ())
 
 
 class Caller(NamedTuple):

@@ -19,9 +19,9 @@ from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows import chat_leads
 from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange, message_id
 from chalicelib.domains.chat.flows.chat_prompt import Prompt
-from chalicelib.domains.chat.flows.chat_request import Caller, ChatRequest
+from chalicelib.domains.chat.flows.chat_request import SOURCES, Caller, ChatRequest
 from chalicelib.domains.chat.flows.dialogs import expiry_job
-from chalicelib.domains.chat.flows.tools import Tool
+from chalicelib.domains.chat.flows.tools import Tool, ToolContext
 from chalicelib.domains.chat.store import chat_sessions, messages
 from chalicelib.domains.chat.store.chat_sessions import SessionBusyError, SessionRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
@@ -109,15 +109,26 @@ class CheckedMessage:
             self.bot.add_counts(channel, {name: 1})
             raise
         token = self.args.session_id or chat_sessions.new_token()
+        named = chat_leads.contacts_in(self.args, self.bot.workspace.country)
         exchange = Exchange(
             hold=hold,
             spec=self.prompt.spec,
             messages=self.prompt.messages,
             tools=tools,
+            tool_context=ToolContext(
+                workspace=self.bot.workspace,
+                agent=self.bot.agent,
+                dialog_id=dialog_id,
+                number=number,
+                said=self.prompt.said,
+                contacts={*named, *((dialog.named_contacts if dialog else None) or ())},
+                offered=self.prompt.actions.offered,
+            ),
             max_output=self.prompt.max_output,
             workspace=self.bot.workspace,
             dialog_id=dialog_id,
             number=number,
+            sources=_sources(self.prompt) if self.args.shows(SOURCES) else [],
             session_token=token,
             session_hash=tokens.digest(token),
             returns_session=session is None and not self.is_anonymous,
@@ -126,7 +137,7 @@ class CheckedMessage:
             began=self.began,
         )
         try:
-            self._store(exchange)
+            self._store(exchange, named)
         except BaseException:
             with suppress(AppError):  # Otherwise the job releases the hold.
                 exchange.close(Ending("", "error", None))
@@ -167,7 +178,7 @@ class CheckedMessage:
             read=self.funds,
         )
 
-    def _store(self, exchange: Exchange) -> None:
+    def _store(self, exchange: Exchange, named: Sequence[str]) -> None:
         """Store the message and its empty answer, and create the dialog's lead if it has a contact.
 
         Raises:
@@ -175,7 +186,6 @@ class CheckedMessage:
         """
         text, workspace = self.args.message, self.bot.workspace
         contact = chat_leads.contact_of(self.args, workspace.country, exchange.channel)
-        named = chat_leads.contacts_in(self.args, workspace.country)
         unused = [self.dialog]  # The first attempt writes what was read before, or conflicts.
 
         def stage(unit: UnitOfWork) -> None:
@@ -211,6 +221,7 @@ class CheckedMessage:
                 channel=dialog.channel,
                 session_hash=exchange.session_hash,
                 input_tokens=exchange.input_tokens,
+                sources=exchange.sources,
             )
             if stored is None:
                 unit.create(dialog)
@@ -252,3 +263,9 @@ class CheckedMessage:
         return AuditEvent(
             "chat", f"visitor:{self.caller.visitor}", request_id=self.caller.request_id
         )
+
+
+def _sources(prompt: Prompt) -> list[dict[str, str]]:
+    """Return the titles and URLs of the pages that the facts come from."""
+    urls = {each.url: each.title for each in prompt.sources if each.url}
+    return [{"title": title, "url": url} for url, title in urls.items()]

@@ -6,11 +6,11 @@ from functools import partial
 from chalicelib.core import clock
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.unit import AuditEvent
-from chalicelib.domains.chat.store import chat_sessions, messages
+from chalicelib.domains.chat.store import chat_sessions, messages, proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS, RETENTION, DialogRow
-from chalicelib.domains.chat.store.messages import MessageRow
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.tables import ConversationRow
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 
 DIALOG_EXPIRED = "dialog-expired"
@@ -47,15 +47,16 @@ def remove_expired(job: Job) -> None:
     run_unit(job.workspace_id, event, stage)
 
 
-def message_batches(workspace_id: str, dialog_id: str) -> list[list[MessageRow]]:
-    """Return a dialog's messages in batches that fit one unit of work."""
-    return in_batches(messages.keys(workspace_id, dialog_id), MESSAGES_PER_UNIT)
+def message_batches(workspace_id: str, dialog_id: str) -> list[list[ConversationRow]]:
+    """Return a dialog's messages and proposals in batches that fit one unit of work."""
+    rows = [*messages.keys(workspace_id, dialog_id), *proposals.keys(workspace_id, dialog_id)]
+    return in_batches(rows, MESSAGES_PER_UNIT)
 
 
-def stage_removal(unit: UnitOfWork, batch: Sequence[MessageRow]) -> None:
-    """Stage the removal of messages. They may already be deleted."""
-    for message in batch:
-        unit.delete(message)
+def stage_removal(unit: UnitOfWork, batch: Sequence[ConversationRow]) -> None:
+    """Stage the removal of messages and proposals. They may already be deleted."""
+    for row in batch:
+        unit.delete(row)
 
 
 def stage_end(unit: UnitOfWork, dialog_id: str) -> None:
@@ -72,4 +73,5 @@ def stage_erasure(unit: UnitOfWork, dialog_id: str) -> None:
     dialog = DIALOGS.find(unit.tenant, dialog_id)
     if dialog is not None:
         dialog.words = dialog.page_url = dialog.visit_id = dialog.named_contacts = None
+        dialog.handover_reason = None
         unit.save(dialog)

@@ -1,6 +1,5 @@
 """Tools of bots that look something up: products, services, opening hours and free times."""
 
-from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -8,16 +7,16 @@ from pydantic import Field
 
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.text import fold
+from chalicelib.core.errors import NotFoundError
 from chalicelib.core.wire.schema import Wire, optional
 from chalicelib.core.wire.times import Day
-from chalicelib.domains.bookings.flows import binding, calendars
-from chalicelib.domains.bookings.flows.calendars import Candidate, Search
+from chalicelib.domains.bookings.flows import calendars, visitor_bookings
+from chalicelib.domains.bookings.flows.calendars import Search
 from chalicelib.domains.bookings.rules.slots import Query, Slot
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.chat.flows import chat_facts
-from chalicelib.domains.chat.flows.tools import OfferedSlot, Tool, ToolContext, ToolError
-from chalicelib.domains.sites.store.sites import SUSPENDED
+from chalicelib.domains.chat.flows.tools import Tool, ToolContext, ToolError, one_named
+from chalicelib.domains.chat.store.proposals import MAX_OFFERED, OfferedSlot
 from chalicelib.engine.listing.query import Query as ListQuery
 from chalicelib.engine.reading import Rows
 from chalicelib.gateways.llm import facts
@@ -25,8 +24,6 @@ from chalicelib.lib import extracts, zoned_times
 
 MAX_TIMES = 40
 """Free times that one call returns."""
-MAX_OFFERED = 50
-"""Slots of a dialog that a bot can propose. Older ones have to be found again."""
 MAX_DAYS = 31
 MAX_SERVICES = 200
 """Active services among which a name is looked for."""
@@ -81,13 +78,19 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
     """Find free times of a service. Name times to the visitor as they are in the result."""
     workspace_id = context.workspace.id
     service = _service_named(workspace_id, search.service)
-    site = binding.site_of_service(workspace_id, service.site_id, Rows())
-    if site is not None and site.status == SUSPENDED:
+    try:
+        visitor_bookings.require_open_site(workspace_id, service, Rows())
+    except NotFoundError:
         msg = f"{service.name} cannot be booked at the moment."
-        raise ToolError(msg)
+        raise ToolError(msg) from None
     chosen = Search.of(workspace_id, service, None)
     if search.staff is not None:
-        candidate = _staff_named(chosen, search.staff)
+        candidate = one_named(
+            chosen.candidates.found,
+            search.staff,
+            "people or rooms of this service",
+            lambda each: each.resource.name,
+        )
         chosen = chosen._replace(candidates=chosen.candidates._replace(found=[candidate]))
     zone = calendars.zones(
         chosen.candidates.bound, None, None, lambda: context.workspace.timezone
@@ -119,33 +122,7 @@ def _service_named(workspace_id: str, name: str) -> ServiceRow:
         ListQuery(page=1, size=MAX_SERVICES, sort="sortOrder", filters={"status": "active"}),
     )
     services: list[ServiceRow] = page.records
-    matching = [each for each in services if fold(each.name) == fold(name)]
-    if not matching:
-        indexes = extracts.most_relevant(name, [each.name for each in services])
-        matching = [services[index] for index in indexes]
-    if len(matching) == 1:
-        return matching[0]
-    known = ", ".join(each.name for each in (matching or services)[:10])
-    problem = "Several services match" if matching else "No service matches"
-    msg = f"{problem} {name!r}. Expected one of: {known or 'there are no services'}."
-    raise ToolError(msg)
-
-
-def _staff_named(search: Search, name: str) -> Candidate:
-    """Return the service's person or room with a name, or the only one that matches it.
-
-    Raises:
-        ToolError: none matches, or several do.
-    """
-    staff = search.candidates.found
-    indexes = extracts.most_relevant(name, [each.resource.name for each in staff])
-    matching = [each for each in staff if fold(each.resource.name) == fold(name)]
-    matching = matching or [staff[index] for index in indexes]
-    if len(matching) == 1:
-        return matching[0]
-    known = ", ".join(each.resource.name for each in staff)
-    msg = f"Nobody for this service is called {name!r}. Expected one of: {known}."
-    raise ToolError(msg)
+    return one_named(services, name, "services")
 
 
 def _range(search: FreeTimeSearch, zone: str) -> Query:
@@ -169,15 +146,23 @@ def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[
     resource_id = next(iter(slot.seats))
     known = {(each.service_id, each.resource_id, each.start): each for each in context.offered}
     offered = known.get((search.service.id, resource_id, slot.start))
-    if offered is None:
-        number = 1 + max((int(each.id) for each in context.offered), default=0)
-        offered = OfferedSlot(str(number), search.service.id, resource_id, slot.start)
-        context.offered = [*context.offered, offered][-MAX_OFFERED:]
     names = {each.resource.id: each.resource.name for each in search.candidates.found}
     local = zoned_times.local_time(clock.moment_at(slot.start), zone)
+    start = local.text[:16]
+    if offered is None:
+        offered = OfferedSlot(
+            str(1 + max((int(each.id) for each in context.offered), default=0)),
+            search.service.id,
+            resource_id,
+            slot.start,
+            search.service.name,
+            f"{start} {local.weekday}",
+            names[resource_id],
+        )
+        context.offered = (*context.offered, offered)[-MAX_OFFERED:]
     return {
         "slotId": offered.id,
-        "start": local.text[:16],
+        "start": start,
         "weekday": local.weekday,
         "staff": [names[each] for each in slot.seats],
     }
@@ -189,8 +174,3 @@ TOOLS = (
     Tool("catalog", NoArguments, opening_hours),
     Tool("slots", FreeTimeSearch, find_free_times),
 )
-
-
-def of_capabilities(capabilities: Collection[str]) -> list[Tool]:
-    """Return the tools of a bot with these capabilities."""
-    return [tool for tool in TOOLS if tool.capability in capabilities]

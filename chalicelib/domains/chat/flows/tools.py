@@ -6,40 +6,56 @@ never fails the answer: the model receives an error as the result and can correc
 
 import json
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 from chalicelib.core.errors import AppError
-from chalicelib.core.text import cut_bytes
+from chalicelib.core.text import cut_bytes, fold
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.json_schema import json_schema
 from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.bots.rules.capabilities import Capability
+from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.rules.call_budget import MAX_RESULT_BYTES
+from chalicelib.domains.chat.store.proposals import OfferedSlot, ProposalRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.gateways.llm.messages import ToolCall, ToolResult, ToolSpec
+from chalicelib.lib import extracts, localized
+from chalicelib.lib.localized import Language
+
+MAX_NAMES = 10
+"""Names in the error for a name that does not match."""
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class OfferedSlot:
-    """A free time that the bot has named, so that the visitor can choose it."""
-
-    id: str
-    service_id: str
-    resource_id: str
-    start: int
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ToolContext:
-    """The answer for which tools are called. ``offered`` has the slots named in the dialog."""
+    """The answer for which tools are called. ``number`` is its number in the dialog.
+
+    ``said`` are the visitor's own messages, and ``contacts`` the e-mail addresses and phone numbers
+    that the visitor has named in the dialog, in normal form. ``offered`` are the free times that
+    the bot has named, and ``proposed`` are the proposals made in this answer.
+    """
 
     workspace: WorkspaceRow
-    offered: list[OfferedSlot] = field(default_factory=list)
+    agent: AgentRow
+    dialog_id: str
+    number: int
+    said: Sequence[str] = ()
+    contacts: Collection[str] = ()
+    offered: tuple[OfferedSlot, ...] = ()
+    proposed: list[ProposalRow] = field(default_factory=list)
+
+    @property
+    def language(self) -> Language:
+        """The language of the visitor's last message."""
+        return localized.language_of(self.said[-1] if self.said else "")
 
 
 class ToolError(Exception):
@@ -109,3 +125,23 @@ def to_text(data: dict[str, Any]) -> str:
         } | {"more": True}
         text = json.dumps(data, ensure_ascii=False)
     return text
+
+
+def one_named(
+    candidates: Sequence[T], name: str, what: str, name_of: Callable[[T], str] = attrgetter("name")
+) -> T:
+    """Return the candidate with a name, or the only one that matches it best.
+
+    Raises:
+        ToolError: none matches, or several do. ``what`` names the candidates in the plural.
+    """
+    matching = [each for each in candidates if fold(name_of(each)) == fold(name)]
+    if not matching:
+        indexes = extracts.most_relevant(name, [name_of(each) for each in candidates])
+        matching = [candidates[index] for index in indexes]
+    if len(matching) == 1:
+        return matching[0]
+    known = ", ".join(name_of(each) for each in (matching or candidates)[:MAX_NAMES])
+    problem = f"Several {what} match" if matching else f"No {what} match"
+    msg = f"{problem} {name!r}. Expected one of: {known or f'there are no {what}'}."
+    raise ToolError(msg)

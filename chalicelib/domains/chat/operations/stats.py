@@ -85,6 +85,14 @@ class AgentDay(ChannelCounts):
     date: str = Field(description="Day in the workspace's time zone.")
 
 
+class ActionCounts(Wire):
+    """Tool calls of a bot, and what came of them."""
+
+    tool_calls: int = Field(description="Tool calls of its model.")
+    confirmed: int = Field(description="Bookings and orders that visitors confirmed.")
+    handovers: int = Field(description="Requests for a person.")
+
+
 class AgentStats(Wire):
     """Statistics of a bot. The totals exclude the channel ``test``."""
 
@@ -92,6 +100,7 @@ class AgentStats(Wire):
     messages: int = Field(description="Messages of both sides.")
     leads: int = Field(description="Leads created from its dialogs.")
     tokens: TokenCounts = Field(description="Tokens of its answers.")
+    actions: ActionCounts = Field(description="What the bot did besides answering.")
     errors: int = Field(description="Answers that failed.")
     rejected: RejectedCounts = Field(description="Messages refused because of money.")
     avg_first_token_ms: int | None = Field(
@@ -148,6 +157,11 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
         messages=totals[bot_metrics.MESSAGES],
         leads=totals[bot_metrics.LEADS],
         tokens=TokenCounts.of(totals),
+        actions=ActionCounts(
+            tool_calls=totals[bot_metrics.TOOL_CALLS],
+            confirmed=totals[bot_metrics.CONFIRMED],
+            handovers=totals[bot_metrics.HANDOVERS],
+        ),
         errors=totals[bot_metrics.ERRORS],
         rejected=RejectedCounts(
             limit=totals[bot_metrics.REJECTED_LIMIT],

@@ -35,7 +35,8 @@ class DialogRow(Record):
     ``words`` is the beginning of the visitor's messages. ``named_contacts`` has the e-mail
     addresses and phone numbers in them. ``last_number`` is the number of the last message, from 1.
     ``last_message_at`` is the time of the visitor's last message. ``visit_id`` is the widget visit
-    of the dialog. After an erasure only counts remain.
+    of the dialog. ``handover_at`` is when the bot last asked for a person, and ``handover_reason``
+    why. After an erasure only counts remain.
     """
 
     agent_id = UnicodeAttribute()
@@ -46,6 +47,8 @@ class DialogRow(Record):
     page_url = UnicodeAttribute(null=True)
     visit_id = UnicodeAttribute(null=True)
     session_hash = UnicodeAttribute(null=True)
+    handover_at = UTCDateTimeAttribute(null=True)
+    handover_reason = UnicodeAttribute(null=True)
     last_number = NumberAttribute()
     messages_count = NumberAttribute()
     input_tokens = NumberAttribute(default=0)

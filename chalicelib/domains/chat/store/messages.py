@@ -4,7 +4,7 @@ A visitor's message and its empty answer are stored before the request to the mo
 update the answer while it streams (``checkpoint``). The settlement writes its final text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from pynamodb.attributes import (
@@ -19,7 +19,7 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.engine.reading import Cost, Key, Partition
-from chalicelib.engine.tables import ConversationRow
+from chalicelib.engine.tables import ConversationRow, JsonAttribute
 from chalicelib.engine.unit import UnitOfWork
 
 USER = "user"
@@ -44,6 +44,8 @@ class MessageRow(ConversationRow):
     created_at = UTCDateTimeAttribute()
     tokens = NumberAttribute(null=True)
     is_open = BooleanAttribute(null=True)
+    tool_calls: JsonAttribute = JsonAttribute(null=True)
+    sources: JsonAttribute = JsonAttribute(null=True)
     input_tokens = NumberAttribute(null=True)
     output_tokens = NumberAttribute(null=True)
     channel = UnicodeAttribute(null=True)
@@ -89,6 +91,7 @@ def stage_exchange(  # noqa: PLR0913  the fields of an exchange
     channel: str,
     session_hash: str,
     input_tokens: int,
+    sources: list[dict[str, str]],
 ) -> None:
     """Stage a visitor's message and its empty answer, which has the next number."""
     question = row(unit.workspace_id, dialog_id, number, created_at=clock.now(), role=USER)
@@ -98,15 +101,17 @@ def stage_exchange(  # noqa: PLR0913  the fields of an exchange
     answer.content, answer.status, answer.is_open = "", "partial", True
     answer.channel, answer.session_hash = channel, session_hash
     answer.input_tokens = input_tokens
+    answer.sources = sources or None
     unit.create(answer)
 
 
 class Ended(NamedTuple):
-    """Final status of an answer, and its usage."""
+    """Final status of an answer, its usage, and the tool calls in it."""
 
     status: MessageStatus
     input_tokens: int
     output_tokens: int
+    tool_calls: list[Mapping[str, Any]]
 
 
 def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, ended: Ended) -> None:
@@ -120,6 +125,7 @@ def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, end
         MessageRow.status.set(ended.status),
         MessageRow.input_tokens.set(ended.input_tokens),
         MessageRow.output_tokens.set(ended.output_tokens),
+        *_tool_calls(ended),
     ]
     table = MessageRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
     place = (_partition(workspace_id, dialog_id), _sort_key(number))
@@ -141,10 +147,15 @@ def stage_end(unit: UnitOfWork, answer: MessageRow, content: str, ended: Ended) 
         MessageRow.input_tokens.remove(),
         MessageRow.output_tokens.remove(),
         MessageRow.session_hash.remove(),
+        *_tool_calls(ended),
     ]
     unit.update(answer, actions, MessageRow.is_open.exists())
     question = MessageRow(answer.pk, _sort_key(answer.number - 1))
     unit.update(question, [MessageRow.tokens.set(ended.input_tokens)])
+
+
+def _tool_calls(ended: Ended) -> list[Action]:
+    return [MessageRow.tool_calls.set(ended.tool_calls)] if ended.tool_calls else []
 
 
 def latest(workspace_id: str, dialog_id: str, limit: int) -> Iterator[MessageRow]:

@@ -219,7 +219,7 @@ def _erase_dialog(ctx: Context, dialog_id: str) -> None:
     """
     _commit(ctx, [f"end-{dialog_id}"], partial(dialogs.stage_end, dialog_id=dialog_id))
     for batch in dialogs.message_batches(ctx.workspace_id, dialog_id):
-        names = [message.id for message in batch]
+        names = [f"{dialog_id}-{row.sk}" for row in batch]
         _commit(ctx, names, partial(dialogs.stage_removal, batch=batch))
     _commit(ctx, [dialog_id], partial(dialogs.stage_erasure, dialog_id=dialog_id))
 

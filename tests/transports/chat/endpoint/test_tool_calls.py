@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domains.billing.rules.pricing import LEAST_OUTPUT, Prices, TokenUsage, cost
-from chalicelib.domains.chat.flows import chat_calls, chat_history, read_tools
+from chalicelib.domains.chat.flows import chat_calls, chat_history, toolbox
 from chalicelib.domains.chat.rules import call_budget
 from chalicelib.domains.chat.rules.call_budget import CallBudget
 from chalicelib.gateways import llm
@@ -164,7 +164,7 @@ class TestLimits:
         assert reply.events[-1]["type"] == "done"
         assert model.offered[-1] == READ_TOOLS
         assert any(message.results for message in model.asked[-1])
-        tools = [each.spec for each in read_tools.of_capabilities(["catalog"])]
+        tools = [each.spec for each in toolbox.TOOLS if each.capability == "catalog"]
         count = chat_history.counter(spec.provider)
         for messages, granted in zip(model.asked, model.granted, strict=True):
             assert count(messages, tools) + granted <= 6_000

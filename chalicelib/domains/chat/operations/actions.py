@@ -1,0 +1,261 @@
+"""Confirm or decline what a bot has proposed.
+
+A confirmed booking is the visitors' own operation, and a confirmed order is a submission of the
+bot's form. One transaction carries it out and ends the proposal.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Annotated, Any, Literal, NamedTuple
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire import parsing
+from chalicelib.core.wire.schema import Wire, optional
+from chalicelib.domains.bookings.flows import visitor_bookings
+from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.domains.bookings.flows.visitor_bookings import (
+    PublicBookingCreate,
+    PublicBookingMade,
+)
+from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.store import bot_keys, bot_metrics
+from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.domains.chat.rules import cards
+from chalicelib.domains.chat.store import chat_sessions, proposals
+from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
+from chalicelib.domains.chat.store.proposals import LatestRow, ProposalId, ProposalRow
+from chalicelib.domains.contacts.flows import contacts
+from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.leads.flows import submissions
+from chalicelib.domains.leads.flows.submissions import FormSubmission, SubmissionResult
+from chalicelib.engine.metrics import Increments
+from chalicelib.engine.reading import Rows
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import localized
+
+SOURCE = "chat"
+"""Source of bookings that visitors confirm in a chat."""
+DECISIONS = Limit("actions", "decisions a minute", 30, timedelta(minutes=1))
+MAX_VALUE = 10_000
+
+
+class ChangedError(ConflictError):
+    """The price or the duration has changed since the bot proposed it. Ask the bot again."""
+
+    code = "changed"
+
+
+class ActionEndedError(ConflictError):
+    """The proposal was cancelled, has expired or was replaced. Ask the bot again."""
+
+    code = "action_ended"
+
+
+class ActionDecision(Wire):
+    """A visitor's decision on a proposal."""
+
+    id: Annotated[str, StringConstraints(max_length=100)] = Field(description="Id of the action.")
+    session_id: str = Field(description="Session of the dialog.")
+    api_key: str | None = optional("Bot key; required by a private bot.")
+    decision: Literal["confirm", "cancel"] = Field(description="confirm carries the action out.")
+    values: dict[str, Annotated[str, StringConstraints(max_length=MAX_VALUE)]] | None = optional(
+        "Values of the card's fields, by name."
+    )
+
+
+class ActionResult(Wire):
+    """Outcome of a proposal."""
+
+    state: Literal["done", "cancelled"] = Field(description="State of the action.")
+    message: str = Field(description="Sentence to show to the visitor.")
+    booking: PublicBookingMade | None = Field(description="The booking, or null.")
+    order: SubmissionResult | None = Field(description="The order, or null.")
+
+
+def _workspace_of(args: ActionDecision) -> str:
+    found = ProposalId.parse(args.id)
+    return AGENTS.found_for_visitor(AGENTS.workspace_of(found.agent_id) if found else None)
+
+
+@operation(
+    rest="POST /api/agents/public/actions/{id}",
+    title="Confirm what a bot proposes",
+    audience=(Audience.PUBLIC,),
+    resolve=_workspace_of,
+    limit=DECISIONS,
+    idempotent=True,
+    example={"id": "ACTION_ID", "sessionId": "SESSION_ID", "decision": "confirm"},
+    errors=(ActionEndedError, ChangedError, SlotUnavailableError),
+)
+def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult:
+    """Carry out what a bot has proposed, or decline it. A repeated call returns the same result."""
+    proposal = _find(ctx, args)
+    row = proposal.row
+    language = row.card["language"]
+    if row.result is not None:
+        return ActionResult.model_validate(row.result)
+    if proposal.state == "failed":
+        raise ActionEndedError("This time is no longer free. Ask for another one.")
+    if proposal.state != proposals.OPEN:
+        msg = f"This action is no longer open: it is {proposal.state}. Ask the bot again."
+        raise ActionEndedError(msg)
+    if args.decision == "cancel":
+        result = _result("cancelled", cards.text(language, "declined"))
+        proposals.stage_decision(ctx.unit, row, "cancelled", result.model_dump(by_alias=True))
+        return result
+    carry_out = {"booking": _book, "order": _order}[row.kind]
+    result = carry_out(ctx, proposal, args.values or {})
+    proposals.stage_decision(ctx.unit, row, "done", result.model_dump(mode="json", by_alias=True))
+    _count(ctx, proposal.dialog)
+    return result
+
+
+class _Proposal(NamedTuple):
+    """A proposal with its dialog and its current state."""
+
+    row: ProposalRow
+    dialog: DialogRow
+    state: proposals.State
+
+
+def _find(ctx: Context, args: ActionDecision) -> _Proposal:
+    """Return the proposal of a session's holder.
+
+    Raises:
+        NotFoundError: there is no such proposal, or it belongs to another session. The error is the
+            same.
+    """
+    found = ProposalId.parse(args.id)
+    missing = NotFoundError("There is no such action in this session.")
+    if found is None:
+        raise missing
+    workspace_id = ctx.workspace_id
+    agent, _ = bots.active_bot(workspace_id, found.agent_id)
+    if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, args.api_key)):
+        raise missing
+    session = chat_sessions.find(workspace_id, agent.id, args.session_id)
+    if session is None or session.dialog_id != found.dialog_id:
+        raise missing
+    rows = Rows()
+    place = proposals.key(workspace_id, found)
+    latest = proposals.latest_key(workspace_id, found.dialog_id)
+    dialog_key = DIALOGS.key(workspace_id, found.dialog_id)
+    rows.read([place, latest, dialog_key])
+    row, dialog = rows.find(ProposalRow, place), rows.find(DialogRow, dialog_key)
+    if row is None or dialog is None or row.agent_id != found.agent_id:
+        raise missing
+    newest = rows.find(LatestRow, latest)
+    return _Proposal(row, dialog, proposals.state_of(row, newest.proposal if newest else None))
+
+
+def _book(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionResult:
+    """Stage a proposed booking.
+
+    Raises:
+        ChangedError: price or duration have changed.
+        SlotUnavailableError: the time is taken. The proposal has then failed.
+        ValidationError: a value of the card is missing or wrong.
+    """
+    row, arguments = proposal.row, proposal.row.arguments
+    request = parsing.parse(
+        PublicBookingCreate,
+        {
+            "serviceId": arguments["serviceId"],
+            "resourceId": arguments["resourceId"],
+            "startAt": clock.iso(clock.moment_at(arguments["start"])),
+            "client": _client(arguments, values),
+        },
+    )
+    try:
+        made = visitor_bookings.book(ctx, request, SOURCE)
+    except SlotUnavailableError:
+        unit = UnitOfWork(ctx.workspace_id)
+        proposals.stage_decision(unit, row, "failed")
+        unit.commit()
+        raise
+    booking = made.row
+    if (booking.price, booking.duration_min) != (arguments["price"], arguments["minutes"]):
+        raise ChangedError("The price or the duration has changed. Ask the bot again.")
+    _note_contacts(ctx, proposal.dialog, [booking.client_phone, booking.client_email])
+    language = row.card["language"]
+    local = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
+    when = localized.weekday_and_time(language, local)
+    message = cards.text(language, "booked", service=booking.service_name, when=when)
+    return _result("done", message, booking=made.out(ctx.workspace_id))
+
+
+def _client(arguments: dict[str, Any], values: dict[str, str]) -> dict[str, str]:
+    """Return the client of a booking, from the proposal and from the fields of its card."""
+    client = {name: arguments[name] for name in cards.Person._fields if name in arguments}
+    if cards.NAME not in client and cards.NAME in values:
+        client[cards.NAME] = values[cards.NAME]
+    if cards.PHONE not in client and cards.EMAIL not in client and cards.CONTACT in values:
+        contact = values[cards.CONTACT]
+        client[cards.EMAIL if "@" in contact else cards.PHONE] = contact
+    return client
+
+
+def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionResult:
+    """Stage a proposed order.
+
+    Raises:
+        ChangedError: a price has changed, or a product is no longer sold.
+        NotFoundError: the form was deleted, or its site is suspended.
+        ValidationError: a value of the card is missing or wrong.
+    """
+    arguments, dialog = proposal.row.arguments, proposal.dialog
+    items = arguments["items"]
+    found = PRODUCTS.fetch(ctx.workspace_id, [each["productId"] for each in items])
+    prices = {each.id: int(each.price) for each in found if each.status == "active"}
+    if any(prices.get(each["productId"]) != each["price"] for each in items):
+        raise ChangedError(
+            "A price has changed, or a product is no longer sold. Ask the bot again."
+        )
+    asked = {field["name"] for field in proposal.row.card["fields"]}
+    filled = {name: value for name, value in values.items() if name in asked}
+    submission = FormSubmission(
+        id=arguments["formId"],
+        values={**filled, **arguments["values"], "items": items},
+        page=dialog.page_url,
+    )
+    made = submissions.submit(ctx, submission, dialog.id)
+    country = workspaces.get(ctx.workspace_id).country
+    _note_contacts(ctx, dialog, contacts.contacts_in(filled.values(), country))
+    return _result("done", made.message, order=made)
+
+
+def _note_contacts(ctx: Context, dialog: DialogRow, given: Iterable[str | None]) -> None:
+    """Stage the contacts that a visitor typed into a card, so that an erasure finds the dialog."""
+    known = named_contacts.added(dialog.named_contacts, given)
+    if known != dialog.named_contacts:
+        dialog.named_contacts = known
+        ctx.unit.save(dialog)
+
+
+def _count(ctx: Context, dialog: DialogRow) -> None:
+    counts = Increments(ctx.workspace_id)
+    zone = workspaces.get(ctx.workspace_id).timezone
+    today = clock.local_day(clock.now(), zone)
+    measures = {bot_metrics.CONFIRMED: 1}
+    bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
+    counts.stage(ctx.unit)
+
+
+def _result(
+    state: Literal["done", "cancelled"],
+    message: str,
+    *,
+    booking: PublicBookingMade | None = None,
+    order: SubmissionResult | None = None,
+) -> ActionResult:
+    return ActionResult(state=state, message=message, booking=booking, order=order)

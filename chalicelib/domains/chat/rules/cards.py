@@ -1,0 +1,169 @@
+"""Cards of proposals: what a visitor is asked to confirm, as plain text in the visitor's language.
+
+The service renders a card from checked arguments, never from a model's text. A card asks for what
+its operation still needs.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from chalicelib.lib import localized, po_files
+from chalicelib.lib.localized import Language
+
+LOCALE = Path(__file__).parent / "locale"
+"""Folder of the PO files, with one folder per language."""
+NAME, PHONE, EMAIL = "name", "phone", "email"
+CONTACT = "contact"
+"""Field for a phone number or an e-mail address."""
+
+
+class Field(NamedTuple):
+    """A field that the visitor fills in on a card. ``options`` are the choices of a select."""
+
+    name: str
+    label: str
+    type: str = "text"
+    required: bool = True
+    options: tuple[str, ...] = ()
+
+
+class Person(NamedTuple):
+    """The visitor, as far as known."""
+
+    name: str | None = None
+    phone: str | None = None
+    email: str | None = None
+
+    def known(self, language: Language) -> list[tuple[str, str]]:
+        """Return the labels and values of what is known."""
+        return [
+            (text(language, label), value)
+            for label, value in self._asdict().items()
+            if value is not None
+        ]
+
+    def missing(self, language: Language) -> list[Field]:
+        """Return the fields for a name and for a contact, unless they are known."""
+        fields = [] if self.name else [Field(NAME, text(language, NAME))]
+        if self.phone is None and self.email is None:
+            fields.append(Field(CONTACT, text(language, "contact_hint")))
+        return fields
+
+
+class Line(NamedTuple):
+    """A line of an order. ``price`` is that of one piece, in kopecks."""
+
+    name: str
+    quantity: int
+    price: int
+
+
+@cache
+def _catalogue(language: Language) -> po_files.Catalogue:
+    return po_files.read(LOCALE, language, "cards")
+
+
+def text(language: Language, key: str, **values: object) -> str:
+    """Return a text with values in its placeholders."""
+    return str(_catalogue(language).texts[key]).format(**values)
+
+
+def booking(  # noqa: PLR0913  the fields of a booking
+    language: Language,
+    *,
+    service: str,
+    local: datetime,
+    zone: str,
+    staff: str,
+    minutes: int,
+    price: int,
+    person: Person,
+    privacy_url: str | None,
+) -> dict[str, Any]:
+    """Return the card of a booking. ``local`` is the start in ``zone``; the price is in kopecks."""
+    details = [
+        ("when", f"{localized.weekday_and_time(language, local)} ({zone})"),
+        ("staff", staff),
+        ("duration", text(language, "minutes", minutes=minutes)),
+        ("price", _price(language, price)),
+    ]
+    return _card(
+        language,
+        "booking",
+        title=text(language, "book", service=service),
+        details=[
+            *((text(language, key), value) for key, value in details),
+            *person.known(language),
+        ],
+        fields=person.missing(language),
+        note=text(language, "not_held"),
+        consent=text(language, "consent"),
+        privacy_url=privacy_url,
+    )
+
+
+def order(  # noqa: PLR0913  the fields of an order
+    language: Language,
+    *,
+    lines: Sequence[Line],
+    known: Iterable[tuple[str, str]],
+    fields: Sequence[Field],
+    consent: str | None,
+    privacy_url: str | None,
+) -> dict[str, Any]:
+    """Return the card of an order. ``known`` has labels and values of the form's known fields."""
+    details = [
+        (
+            each.name,
+            text(
+                language,
+                "line",
+                quantity=each.quantity,
+                price=localized.money(language, each.price),
+            ),
+        )
+        for each in lines
+    ]
+    total = sum(each.quantity * each.price for each in lines)
+    details.append((text(language, "total"), _price(language, total)))
+    return _card(
+        language,
+        "order",
+        title=text(language, "order"),
+        details=[*details, *known],
+        fields=fields,
+        note=text(language, "not_ordered"),
+        consent=consent or text(language, "consent"),
+        privacy_url=privacy_url,
+    )
+
+
+def _price(language: Language, kopecks: int) -> str:
+    return localized.money(language, kopecks) if kopecks else text(language, "free")
+
+
+def _card(  # noqa: PLR0913  the fields of a card
+    language: Language,
+    kind: str,
+    *,
+    title: str,
+    details: Iterable[tuple[str, str]],
+    fields: Iterable[Field],
+    note: str,
+    consent: str,
+    privacy_url: str | None,
+) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "language": language,
+        "title": title,
+        "details": [{"label": label, "value": value} for label, value in details],
+        "fields": [{**each._asdict(), "options": list(each.options)} for each in fields],
+        "note": note,
+        "consent": {"text": consent, "url": privacy_url},
+        "confirm": text(language, f"confirm_{kind}"),
+        "cancel": text(language, "cancel"),
+    }
