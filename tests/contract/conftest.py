@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from chalicelib.transports.api_docs import openapi, reference
 from chalicelib.transports.api_docs.model import OperationDoc, Reference
 from infra.local import devserver
 from tests.conftest import Api, Owner, Time
+from tests.factories.chat import propose_booking
 from tests.factories.examples import Things, submit
 from tests.fakes.openverse import answer_with, image
 from tests.support.patience import PATIENCE
@@ -154,7 +156,11 @@ def _more(world: World) -> dict[str, str]:
         "client": {"name": "Grace", "email": "grace@example.com"},
     }
     booked = api.post("/api/public/bookings", booking)
+    start = datetime.fromisoformat("2027-03-02T14:00:00+03:00")
+    session, proposal = propose_booking(things.agent, things.service, things.resource, start)
     return {
+        "SESSION_ID": session,
+        "ACTION_ID": str(proposal.id),
         "CANCEL_TOKEN": booked["cancelToken"],
         "CALENDAR_FILE": booked["icsUrl"].rpartition("/")[2],
     }

@@ -2,19 +2,20 @@
 
 import json
 import re
+from datetime import datetime
 from typing import Any
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from chalicelib.core.operations import Operation
-from chalicelib.domains.chat.flows.chat_answer import Failed
+from chalicelib.domains.chat.flows.chat_answer import Failed, Shown
 from chalicelib.transports.chat.chat_stream import encode
-from tests.conftest import Answer, Api, Owner
+from tests.conftest import Answer, Api, Time
 from tests.contract.conftest import World
 from tests.contract.test_access import send
 from tests.contract.test_registry import check_node, nodes
-from tests.factories.chat import ask, new_bot
+from tests.factories.chat import ask, propose_booking
 from tests.factories.examples import every_operation, example
 
 
@@ -250,14 +251,18 @@ def test_every_integer_query_parameter_has_a_maximum(answer: Answer) -> None:
     assert unbounded == []
 
 
-def test_chat_events_are_documented_by_type(answer: Answer, owner: Owner) -> None:
+def test_chat_events_are_documented_by_type(answer: Answer, world: World, time: Time) -> None:
     entry = json.loads(answer.body)["paths"]["/api/agents/public/chat-stream"]["post"]
     stream = entry["responses"]["200"]["content"]["text/event-stream"]["schema"]
     assert stream["contentSchema"] == {"$ref": "#/components/schemas/ChatEvent"}
     mapping = component(answer, "ChatEvent")["discriminator"]["mapping"]
-    assert set(mapping) == {"start", "chunk", "done", "error"}
-    told = ask(new_bot(owner), "How much is rye bread?").events
-    sent = [*told, json.loads(encode(Failed("broken")).removeprefix(b"data: "))]
+    assert set(mapping) == {"start", "chunk", "action", "done", "error"}
+    told = ask(world.things.agent, "How much is rye bread?").events
+    start = datetime.fromisoformat("2027-03-02T14:00:00+03:00")
+    place = (world.things.agent, world.things.service, world.things.resource)
+    _, proposal = propose_booking(*place, start)
+    rare = [encode(event).removeprefix(b"data: ") for event in (Shown(proposal), Failed("broken"))]
+    sent = [*told, *map(json.loads, rare)]
     assert {event["type"] for event in sent} == set(mapping)
     for event in sent:
         validator_of(answer, "ChatEvent").validate(event)

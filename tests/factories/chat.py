@@ -3,11 +3,19 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Event
 from typing import Any
 
+from chalicelib.core import clock
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.chat.flows import proposal_tools
+from chalicelib.domains.chat.flows.proposal_tools import BookingProposal
+from chalicelib.domains.chat.flows.tools import ToolContext
+from chalicelib.domains.chat.store import chat_sessions
+from chalicelib.domains.chat.store.proposals import OfferedSlot, ProposalRow
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, facts, frame
@@ -157,6 +165,29 @@ def ask(bot: Bot | str, message: str, **options: Any) -> ChatReply:
     agent_id = bot if isinstance(bot, str) else bot.id
     response = answer_to(request_to(agent_id, message, **options))
     return ChatReply(response, response.whole_body())
+
+
+def propose_booking(
+    agent_id: str, service_id: str, resource_id: str, start: datetime
+) -> tuple[str, ProposalRow]:
+    """Have a bot propose a booking; return the token of the session, and the proposal."""
+    session = ask(agent_id, "I am Grace, grace@example.com. Book me a table.").session
+    workspace_id = AGENTS.workspace_of(agent_id)
+    assert workspace_id
+    dialog = chat_sessions.find(workspace_id, agent_id, session)
+    assert dialog
+    context = ToolContext(
+        workspace=workspaces.get(workspace_id),
+        agent=AGENTS.require(workspace_id, agent_id),
+        dialog_id=dialog.dialog_id,
+        number=2,
+        said=["I am Grace"],
+        contacts=["grace@example.com"],
+        offered=(OfferedSlot("1", service_id, resource_id, clock.epoch_ms(start), "", "", ""),),
+    )
+    person = {"name": "Grace", "email": "grace@example.com"}
+    proposal_tools.propose_booking(context, BookingProposal(slot_id="1", **person))
+    return session, context.proposed[0]
 
 
 @dataclass

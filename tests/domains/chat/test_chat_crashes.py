@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from threading import Event
 from time import monotonic
@@ -25,10 +26,11 @@ from tests.factories.chat import (
     answer_to,
     ask,
     new_bot,
+    propose_booking,
     read_events,
     transcript,
 )
-from tests.factories.examples import request_to
+from tests.factories.examples import Things, request_to
 from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
@@ -204,6 +206,29 @@ def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_e
             assert ended == ["settle"]
             assert money - bot.money[0] >= -(-(900 * 150_000 + 9 * 750_000) // 10**6)
     assert {"release", "settle"} <= set(outcomes)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("after", [False, True], ids=["unsent", "unheard"])
+def test_a_confirmation_whose_process_dies_is_carried_out_once_when_it_is_repeated(
+    after: bool, bot: Bot, api: Api, things: Things, time: Time, process: Callable[..., Any]
+) -> None:
+    place = (bot.id, things.service, things.resource)
+    for number in count(1):
+        start = datetime(2027, 3, 2, 6, tzinfo=UTC) + timedelta(minutes=30 * number)
+        session, proposal = propose_booking(*place, start)
+        path = f"/api/agents/public/actions/{proposal.id}"
+        body = {"sessionId": session, "decision": "confirm"}
+        before = api.get("/api/bookings/list")["pagination"]["total"]
+        with process(number, after=after) as it:
+            api.post(path, body)
+        done = api.post(path, body)
+        assert done["state"] == "done"
+        assert api.post(path, body) == done
+        assert api.get("/api/bookings/list")["pagination"]["total"] == before + 1
+        if not it.dead:
+            assert number > len(it.writes) >= 2
+            break
 
 
 NEVER = 10_000.0

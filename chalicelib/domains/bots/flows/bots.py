@@ -3,7 +3,7 @@
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.engine.reading import Rows
+from chalicelib.engine.reading import Key, Rows
 
 
 def active_bot(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRow]:
@@ -18,15 +18,24 @@ def active_bot(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRow
     return agent, workspace
 
 
-def switched_on(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRow]:
+def keys(workspace_id: str, agent_id: str) -> list[Key]:
+    """Return the keys of a bot and of its workspace, to read them ahead."""
+    return [AGENTS.key(workspace_id, agent_id), workspaces.key(workspace_id)]
+
+
+def switched_on(
+    workspace_id: str, agent_id: str, rows: Rows | None = None
+) -> tuple[AgentRow, WorkspaceRow]:
     """Return a bot that is switched on, and its workspace, whose owner may be disabled.
+
+    ``rows`` has what was read ahead.
 
     Raises:
         NotFoundError: there is no such bot, or it is switched off.
     """
-    rows, key = Rows(), AGENTS.key(workspace_id, agent_id)
-    rows.read([key, workspaces.key(workspace_id)])
-    agent = AGENTS.found_for_visitor(rows.find(AgentRow, key))
+    rows = rows or Rows()
+    rows.read(keys(workspace_id, agent_id))
+    agent = AGENTS.found_for_visitor(rows.find(AgentRow, AGENTS.key(workspace_id, agent_id)))
     if not agent.is_active:
         raise AGENTS.unavailable()
     return agent, workspaces.get(workspace_id, rows)

@@ -18,12 +18,12 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire import parsing
-from chalicelib.core.wire.schema import Wire, optional
+from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import visitor_bookings
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.visitor_bookings import (
     PublicBookingCreate,
-    PublicBookingMade,
+    PublicBookingOut,
 )
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.store import bot_keys, bot_metrics
@@ -31,17 +31,18 @@ from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.domains.chat.rules import cards
 from chalicelib.domains.chat.store import chat_sessions, proposals
+from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.proposals import LatestRow, ProposalId, ProposalRow
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.store import named_contacts
-from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import submissions
-from chalicelib.domains.leads.flows.submissions import FormSubmission, SubmissionResult
+from chalicelib.domains.leads.flows.submissions import FormSubmission
 from chalicelib.engine.metrics import Increments
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.lib import localized
+from chalicelib.lib import localized, tokens
 
 SOURCE = "chat"
 """Source of bookings that visitors confirm in a chat."""
@@ -78,8 +79,15 @@ class ActionResult(Wire):
 
     state: Literal["done", "cancelled"] = Field(description="State of the action.")
     message: str = Field(description="Sentence to show to the visitor.")
-    booking: PublicBookingMade | None = Field(description="The booking, or null.")
-    order: SubmissionResult | None = Field(description="The order, or null.")
+    booking: PublicBookingOut | None = Field(default=None, description="The booking, or null.")
+    cancel_token: str | None = Field(
+        default=None, description="Token to cancel the booking, or null. Keep it secret."
+    )
+    ics_url: str | None = Field(default=None, description="URL of its calendar file, or null.")
+    order_id: Id | None = Field(default=None, description="Id of the order, or null.")
+    redirect_url: str | None = Field(
+        default=None, description="URL to redirect the browser to after an order, or null."
+    )
 
 
 def _workspace_of(args: ActionDecision) -> str:
@@ -110,21 +118,22 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult:
         msg = f"This action is no longer open: it is {proposal.state}. Ask the bot again."
         raise ActionEndedError(msg)
     if args.decision == "cancel":
-        result = _result("cancelled", cards.text(language, "declined"))
+        result = ActionResult(state="cancelled", message=cards.text(language, "declined"))
         proposals.stage_decision(ctx.unit, row, "cancelled", result.model_dump(by_alias=True))
         return result
     carry_out = {"booking": _book, "order": _order}[row.kind]
     result = carry_out(ctx, proposal, args.values or {})
     proposals.stage_decision(ctx.unit, row, "done", result.model_dump(mode="json", by_alias=True))
-    _count(ctx, proposal.dialog)
+    _count(ctx, proposal)
     return result
 
 
 class _Proposal(NamedTuple):
-    """A proposal with its dialog and its current state."""
+    """A proposal with its dialog, its workspace and its current state."""
 
     row: ProposalRow
     dialog: DialogRow
+    workspace: WorkspaceRow
     state: proposals.State
 
 
@@ -139,23 +148,29 @@ def _find(ctx: Context, args: ActionDecision) -> _Proposal:
     missing = NotFoundError("There is no such action in this session.")
     if found is None:
         raise missing
-    workspace_id = ctx.workspace_id
-    agent, _ = bots.active_bot(workspace_id, found.agent_id)
-    if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, args.api_key)):
-        raise missing
-    session = chat_sessions.find(workspace_id, agent.id, args.session_id)
-    if session is None or session.dialog_id != found.dialog_id:
-        raise missing
-    rows = Rows()
+    workspace_id, session_hash = ctx.workspace_id, tokens.digest(args.session_id)
     place = proposals.key(workspace_id, found)
     latest = proposals.latest_key(workspace_id, found.dialog_id)
+    session_key = chat_sessions.key(workspace_id, session_hash)
     dialog_key = DIALOGS.key(workspace_id, found.dialog_id)
-    rows.read([place, latest, dialog_key])
+    rows = Rows()
+    rows.read([place, latest, session_key, dialog_key, *bots.keys(workspace_id, found.agent_id)])
+    agent, workspace = bots.switched_on(workspace_id, found.agent_id, rows)
+    bots.require_active_owner(workspace)
+    if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, args.api_key)):
+        raise missing
+    session = chat_sessions.unexpired(rows.find(SessionRow, session_key))
     row, dialog = rows.find(ProposalRow, place), rows.find(DialogRow, dialog_key)
-    if row is None or dialog is None or row.agent_id != found.agent_id:
+    if (
+        session is None
+        or (session.agent_id, session.dialog_id) != (agent.id, found.dialog_id)
+        or row is None
+        or dialog is None
+    ):
         raise missing
     newest = rows.find(LatestRow, latest)
-    return _Proposal(row, dialog, proposals.state_of(row, newest.proposal if newest else None))
+    state = proposals.state_of(row, newest.proposal if newest else None)
+    return _Proposal(row, dialog, workspace, state)
 
 
 def _book(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionResult:
@@ -191,7 +206,14 @@ def _book(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionRe
     local = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
     when = localized.weekday_and_time(language, local)
     message = cards.text(language, "booked", service=booking.service_name, when=when)
-    return _result("done", message, booking=made.out(ctx.workspace_id))
+    shown = made.out(ctx.workspace_id)
+    return ActionResult(
+        state="done",
+        message=message,
+        booking=shown.booking,
+        cancel_token=shown.cancel_token,
+        ics_url=shown.ics_url,
+    )
 
 
 def _client(arguments: dict[str, Any], values: dict[str, str]) -> dict[str, str]:
@@ -229,9 +251,11 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
         page=dialog.page_url,
     )
     made = submissions.submit(ctx, submission, dialog.id)
-    country = workspaces.get(ctx.workspace_id).country
-    _note_contacts(ctx, dialog, contacts.contacts_in(filled.values(), country))
-    return _result("done", made.message, order=made)
+    given = contacts.contacts_in(filled.values(), proposal.workspace.country)
+    _note_contacts(ctx, dialog, given)
+    return ActionResult(
+        state="done", message=made.message, order_id=made.id, redirect_url=made.redirect_url
+    )
 
 
 def _note_contacts(ctx: Context, dialog: DialogRow, given: Iterable[str | None]) -> None:
@@ -242,20 +266,9 @@ def _note_contacts(ctx: Context, dialog: DialogRow, given: Iterable[str | None])
         ctx.unit.save(dialog)
 
 
-def _count(ctx: Context, dialog: DialogRow) -> None:
-    counts = Increments(ctx.workspace_id)
-    zone = workspaces.get(ctx.workspace_id).timezone
-    today = clock.local_day(clock.now(), zone)
+def _count(ctx: Context, proposal: _Proposal) -> None:
+    counts, dialog = Increments(ctx.workspace_id), proposal.dialog
+    today = clock.local_day(clock.now(), proposal.workspace.timezone)
     measures = {bot_metrics.CONFIRMED: 1}
     bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
     counts.stage(ctx.unit)
-
-
-def _result(
-    state: Literal["done", "cancelled"],
-    message: str,
-    *,
-    booking: PublicBookingMade | None = None,
-    order: SubmissionResult | None = None,
-) -> ActionResult:
-    return ActionResult(state=state, message=message, booking=booking, order=order)

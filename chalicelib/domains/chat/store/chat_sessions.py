@@ -102,7 +102,11 @@ def find(workspace_id: str, agent_id: str, token: str) -> SessionRow | None:
 
 def by_hash(workspace_id: str, token_hash: str) -> SessionRow | None:
     """Return a session by its token's hash, unless it has expired."""
-    session = SessionRow.find(_partition(workspace_id, token_hash), SORT_KEY)
+    return unexpired(SessionRow.find(_partition(workspace_id, token_hash), SORT_KEY))
+
+
+def unexpired(session: SessionRow | None) -> SessionRow | None:
+    """Return a session that was read, or None if it has expired but was not removed yet."""
     if session is None or session.expires is None:
         return session
     return session if session.expires >= clock.now() else None
