@@ -20,6 +20,7 @@ from chalicelib import USER_AGENT
 from chalicelib.core import deadline
 from chalicelib.core.errors import StorageLimitError, UnavailableError
 from chalicelib.core.retry import backoff
+from chalicelib.engine.answer_parser import AnswerParsers
 
 CONNECT_SECONDS = 1
 READ_SECONDS = 2
@@ -51,7 +52,10 @@ The first is the reason of a cancelled transaction, the second the code of a sin
 
 
 class _Connection(Connection):
-    """PynamoDB's connection, with retries that end before the request's deadline."""
+    """PynamoDB's connection, with retries that end before the request's deadline.
+
+    Its session parses answers by ``AnswerParsers``.
+    """
 
     @property
     def session(self) -> Session:
@@ -63,6 +67,7 @@ class _Connection(Connection):
         session = super().session
         if session.get_default_client_config() is None:
             session.set_default_client_config(Config(user_agent=USER_AGENT))
+            session.register_component("response_parser_factory", AnswerParsers())
         return session
 
     def _make_api_call(self, operation_name: str, operation_kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  an answer of any shape
