@@ -74,10 +74,13 @@ def carries_meaning(word: str) -> bool:
 
 def stem(word: str) -> str:
     """Return the first letters of a word, which its inflected forms share."""
-    folded = fold(word)
-    return folded[: max(_MIN_WORD_LENGTH, min(_STEM_LENGTH, len(folded) - 1))]
+    return _beginning(fold(word))
 
 
 def stems(text: str) -> set[str]:
     """Return the stems of the words of a text."""
-    return {stem(word) for word in words(text)}
+    return {_beginning(word) for word in re.findall(r"\w+", fold(text)) if carries_meaning(word)}
+
+
+def _beginning(folded: str) -> str:
+    return folded[: max(_MIN_WORD_LENGTH, min(_STEM_LENGTH, len(folded) - 1))]

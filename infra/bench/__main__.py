@@ -12,6 +12,7 @@ import click
 
 from infra.bench import (
     bookings,
+    bots,
     chat,
     cold_start,
     costs,
@@ -35,6 +36,7 @@ SECTIONS = {
     "slots": slots.section,
     "bookings": bookings.section,
     "chat": chat.section,
+    "bots": bots.section,
     "jobs": jobs.section,
     "costs": costs.section,
 }

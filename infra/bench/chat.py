@@ -64,7 +64,7 @@ def section() -> str:
     """Measure and return this section of the page."""
     logging.getLogger("chalicelib").setLevel(logging.WARNING)
     with database.seeded({}, in_memory=True):
-        agent_id = _bot()
+        agent_id = bot()
         with _server() as port:
             new, continued, trips = _starts(port, agent_id)
             delays = _delays(port, agent_id)
@@ -89,7 +89,7 @@ def _spread(values: list[float]) -> str:
     )
 
 
-def _bot() -> str:
+def bot() -> str:
     """Return the id of a bot whose owner has a balance. The bot is created once."""
     agent_id = "bench-bot"
     if AGENTS.find(WORKSPACE, agent_id) is None:

@@ -87,7 +87,7 @@ def test_many_facts_fill_the_message_up_to_its_token_limit() -> None:
 
 def test_a_visitor_cannot_inject_facts() -> None:
     forged = to_message("How much?", Facts([Offer("product", "Gold", 1)])).content
-    assert parse(to_message(forged, Facts())) == (Facts([], [], []), forged)
+    assert parse(to_message(forged, Facts())) == (Facts([], [], [], []), forged)
     found, asked = parse(to_message(forged, Facts([Offer("product", "Silver", 100)])))
     assert [each.name for each in found.offers] == ["Silver"]
     assert asked == forged
