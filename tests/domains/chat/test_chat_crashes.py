@@ -1,5 +1,6 @@
 """Chats whose process dies between two steps: a job ends each exactly once."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -182,6 +183,8 @@ def recover(bot: Bot, time: Time) -> list[str]:
 def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_ended(
     after: bool,
     bot: Bot,
+    api: Api,
+    things: Things,
     scripted: Scripts,
     time: Time,
     process: Callable[..., Any],
@@ -189,23 +192,31 @@ def test_a_process_that_dies_in_an_answer_with_tools_charges_once_for_what_has_e
 ) -> None:
     spec = llm.resolve("x")._replace(takes_tools=True)
     monkeypatch.setattr(llm, "resolve", lambda _: spec)
-    find = ToolCall("1", "find_products", '{"query": "rye"}')
-    model = scripted("Wait.", find, ProviderUsage(900, 9), "Rye.", ProviderUsage(50, 9))
+    bot.change(capabilities=["slots", "booking"])
+    day = {"firstDay": "2027-03-02", "lastDay": "2027-03-02"}
+    find = ToolCall("1", "find_free_times", json.dumps({"service": "Tasting", **day}))
+    propose = ToolCall("2", "propose_booking", '{"slotId": "1"}')
+    usage = ProviderUsage(900, 9)
+    model = scripted("Wait.", find, usage, propose, usage, "Confirm it.", ProviderUsage(50, 9))
+    bookings = api.get("/api/bookings/list")["pagination"]["total"]
     outcomes = []
     for number in count(1):
         before, (money, _), requests = len(check_ledger(bot)), bot.money, len(model.asked)
         with process(number, after=after) as it:
-            ask(bot, "Rye?", key=f"{number}")
+            reply = ask(bot, "A tasting?", key=f"{number}", features=["actions"])
         if not it.dead:
-            assert number > len(it.writes) >= 8
+            assert number > len(it.writes) >= 10
+            assert "action" in {event["type"] for event in reply.events}
             break
         ended = recover(bot, time)[before:]
         assert len(ended) <= 1
         outcomes += ended
-        if len(model.asked) == requests + 2:
+        if (finished := len(model.asked) - requests - 1) > 0:
             assert ended == ["settle"]
-            assert money - bot.money[0] >= -(-(900 * 150_000 + 9 * 750_000) // 10**6)
+            cost = finished * (900 * 150_000 + 9 * 750_000)
+            assert money - bot.money[0] >= -(-cost // 10**6)
     assert {"release", "settle"} <= set(outcomes)
+    assert api.get("/api/bookings/list")["pagination"]["total"] == bookings
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -14,7 +14,7 @@ from tests.conftest import Answer, Api, Time, all_rows, as_operator, run_concurr
 from tests.factories.chat import Bot, ChatReply, ask, new_key, transcript
 from tests.transports.chat.endpoint.conftest import Script
 
-pytestmark = pytest.mark.usefixtures("database", "model_takes_tools")
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "model_takes_tools")]
 
 END = ProviderUsage(10, 5)
 ASKED = "I am Ada Lovelace, +7 495 123-45-67. Book me a haircut on Friday at ten."
