@@ -9,10 +9,12 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, FieldError, PayloadTooLargeError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
+    SearchText,
     Timestamp,
     Title,
     Wire,
@@ -28,10 +30,15 @@ from chalicelib.domains.knowledge.rules.parsing import MAX_BYTES, PARSED_TYPES
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
 from chalicelib.engine import jobs, locks
+from chalicelib.engine.listing.query import Query
 from chalicelib.lib import public_urls
 
 MAX_TEXT_BYTES = 200 * 1024
 """Size limit of a text that is sent, in bytes of UTF-8."""
+
+
+MAX_FILES_LISTED = 100
+"""Files from which a person chooses a source. A search finds the others."""
 
 
 def _public_url(url: str) -> str:
@@ -106,6 +113,27 @@ class SourceList(Wire):
     """All sources of a bot."""
 
     sources: list[SourceOut] = Field(description="The sources, oldest first.")
+
+
+class ReadableFilesQuery(Wire):
+    """Search of files that a bot can read."""
+
+    q: SearchText | None = optional("Part of the name.")
+
+
+class ReadableFile(Wire):
+    """A file that a bot can read."""
+
+    id: Id = Field(description="File id.")
+    name: str = Field(description="Name.")
+    size: int = Field(description="Bytes.")
+
+
+class ReadableFiles(Wire):
+    """Files that a bot can read."""
+
+    files: list[ReadableFile] = Field(description="The files, newest first.")
+    has_more: bool = Field(description="Whether older files were left out. Search for them.")
 
 
 @operation(
@@ -226,3 +254,28 @@ def delete_knowledge(ctx: Context, args: KnowledgeRef) -> DeletedResult:
         ctx.unit.create(job)
         ctx.unit.after_commit(lambda: jobs.attempt(job, source_texts.remove_unused_texts))
     return DeletedResult(id=source.id, deleted=True)
+
+
+@operation(
+    reads=True,
+    audience=(Audience.SESSION,),
+    title="List files that a bot can read",
+    example={"q": "price"},
+)
+def list_readable_files(ctx: Context, args: ReadableFilesQuery) -> ReadableFiles:
+    """List the files of all folders that can be a source, among the 100 newest that match q."""
+    query = Query(
+        page=1,
+        size=MAX_FILES_LISTED,
+        sort="createdAt",
+        descending=True,
+        search=args.q,
+        charge=ctx.charge,
+    )
+    found = FILES.page(ctx.workspace_id, query)
+    readable = [
+        ReadableFile(id=file.id, name=file.name, size=int(file.bytes))
+        for file in found.records
+        if file.mime_type in PARSED_TYPES and file.bytes <= MAX_BYTES
+    ]
+    return ReadableFiles(files=readable, has_more=found.total > len(found.records))

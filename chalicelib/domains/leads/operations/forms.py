@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import (
@@ -225,6 +225,7 @@ class FormDeleted(DeletedResult):
     tool="svc_list_forms",
     rest="GET /api/forms/list",
     scope=Scope.CRM_READ,
+    audience=KEYS_AND_SESSIONS,
     title="List forms",
     example={"size": 5},
 )
