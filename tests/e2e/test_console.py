@@ -373,6 +373,45 @@ def test_a_bot_has_at_most_five_keys_and_takes_limits(
         tab.errors = [each for each in tab.errors if "400" not in each]
 
 
+def test_an_owner_lets_a_bot_take_orders(workspace: Place, open_console: OpenConsole) -> None:
+    with open_console(**SCREENS["phone"], java_script_enabled=False) as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(workspace.path_of(f"{BOT}/capabilities"))
+        page.get_by_label("Предлагать заказ").check()
+        page.get_by_label("Форма для заказов").select_option(NAME)
+        page.get_by_label("Ссылка на политику").fill("http://bakery.example")
+        page.get_by_role("button", name="Сохранить возможности").click()
+        expect(page.locator("#privacyUrl-error")).to_be_visible()
+        save_screenshot(page, "console-capabilities-error-phone-light")
+        page.get_by_label("Ссылка на политику").fill("https://bakery.example")
+        page.get_by_role("button", name="Сохранить возможности").click()
+        expect(page.get_by_role("status")).to_have_text("Возможности сохранены.")
+        expect(page.get_by_label("Предлагать заказ")).to_be_checked()
+        tab.errors = [each for each in tab.errors if "400" not in each]
+
+
+def test_an_owner_adds_and_deletes_knowledge(workspace: Place, open_console: OpenConsole) -> None:
+    with open_console() as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(workspace.path_of(f"{BOT}/knowledge"))
+        for kind, label, content in [
+            ("page", "URL of the page", "https://bakery.example"),
+            ("text", "Text", "On weekdays."),
+        ]:
+            page.get_by_role("link", name=f"Add a {kind}".replace("a page", "a web page")).click()
+            page.get_by_label("Title").fill(f"My {kind}")
+            page.get_by_label(label).fill(content)
+            assert findings(page) == []
+            save_screenshot(page, f"console-knowledge-{kind}-desktop-light")
+            page.get_by_role("button", name="Add to knowledge").dblclick()
+            expect(page.get_by_role("link", name=f"Delete: My {kind}")).to_have_count(1)
+        page.get_by_role("link", name="Delete: My text").click()
+        page.get_by_role("button", name="Delete source “My text”").click()
+        expect(page.get_by_role("status")).to_have_text("The source is deleted.")
+
+
 def test_the_test_chat_is_streamed(
     workspace: Place, open_console: OpenConsole, reload_settings: Callable[[], None]
 ) -> None:

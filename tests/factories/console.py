@@ -13,6 +13,8 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.leads.store.forms import FORMS
+from chalicelib.engine.unit import run_unit
 from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import BOT
 from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console
@@ -98,7 +100,10 @@ PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight ev
 
 @dataclass(frozen=True)
 class Place:
-    """A workspace with an API key, and a private bot with a key. All of them have hostile names."""
+    """A workspace with an API key, and a private bot with a key and a source.
+
+    All of them have hostile names. A form and a file do, too.
+    """
 
     workspace_id: str
     slug: str
@@ -107,6 +112,7 @@ class Place:
     bot: str
     bot_key: str
     bot_token: str
+    source: str
 
     @property
     def path(self) -> str:
@@ -116,7 +122,7 @@ class Place:
     def path_of(self, route: str) -> str:
         """Return the path of one of the workspace's pages."""
         shown = self.bot if route.startswith(BOT) else self.key
-        return route.format(workspace=self.slug, id=shown, key=self.bot_key)
+        return route.format(workspace=self.slug, id=shown, key=self.bot_key, source=self.source)
 
     @classmethod
     def made_by(cls, email: str, name: str = HOSTILE) -> "Place":
@@ -132,6 +138,13 @@ class Place:
         agent = {"name": name[:100], "systemPrompt": PROMPT, "model": "demo"}
         bot = call("create_agent", **agent, isPrivate=True)["agent"]["id"]
         bot_key = call("create_bot_key", agentId=bot, name=name)
+        source = call("add_knowledge", id=bot, title=name, text=PROMPT)["source"]["id"]
+        phone = {"name": "phone", "label": name, "type": "phone", "required": True}
+        form = FORMS.new(home, title=name, fields=[phone])
+        run_unit(home, None, lambda unit: unit.create(form))
+        as_operator(
+            "add_file", workspaceId=home, name=f"{name[:100]}.txt", folder="F", content="aGk="
+        )
         top_up(who, 1_000_000)
         return cls(
             workspace_id=home,
@@ -141,6 +154,7 @@ class Place:
             bot=bot,
             bot_key=bot_key["keyId"],
             bot_token=bot_key["token"],
+            source=source,
         )
 
 

@@ -37,7 +37,6 @@ from chalicelib.transports.web import render
 COOKIE = "__Host-session"
 """Cookie of the session token. The sign-in page sets one before the session begins."""
 CSRF_FIELD = "csrf"
-MAX_FORM_BYTES = 64_000
 SIGN_IN = f"{PREFIX}/sign-in"
 _VARIABLE, _SEGMENT = re.compile(r"{\w+}"), "[A-Za-z0-9_-]+"
 """Ids and slugs have no other characters. A dot in a path could lead out of /console."""
@@ -205,7 +204,7 @@ def _page_patterns() -> list[re.Pattern[str]]:
 
 
 def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
-    check_size(http, MAX_FORM_BYTES)
+    check_size(http, page.max_bytes)
     request = signed_in_request(http)
     new_token = ""
     if request is None and not page.guest:

@@ -53,7 +53,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Redirect to the first page of a bot."""
-    return redirect(f"{_path(request, _bot(request))}/keys")
+    return redirect(f"{bot_path(request, find_bot(request))}/keys")
 
 
 def keys(request: ConsoleRequest) -> HttpResponse:
@@ -63,14 +63,16 @@ def keys(request: ConsoleRequest) -> HttpResponse:
 
 def create_key(request: ConsoleRequest) -> HttpResponse:
     """Create a bot's key and show its token once."""
-    bot = _bot(request)
+    bot = find_bot(request)
     try:
         made = request.call_once(
             "create_bot_key", agentId=bot["id"], name=request.form_value("name")
         )
     except AlreadyCreatedError as error:
         key = _key(request, bot, str(error.details["keyId"]))
-        return request.page("bot_key_made_before", 409, bot=bot, key=key, path=_path(request, bot))
+        return request.page(
+            "bot_key_made_before", 409, bot=bot, key=key, path=bot_path(request, bot)
+        )
     except AppError as error:
         problem = request.problem(error)
         if error.code == ConflictError.code:
@@ -80,7 +82,7 @@ def create_key(request: ConsoleRequest) -> HttpResponse:
     return request.page(
         "bot_key_made",
         bot=bot,
-        path=_path(request, bot),
+        path=bot_path(request, bot),
         key=_key(request, bot, made["keyId"]),
         token=made["token"],
         chat_url=chat_route.url(),
@@ -89,24 +91,24 @@ def create_key(request: ConsoleRequest) -> HttpResponse:
 
 def confirm_delete_key(request: ConsoleRequest) -> HttpResponse:
     """Show the confirmation to delete a bot's key; redirect to the list if the key is gone."""
-    bot = _bot(request)
+    bot = find_bot(request)
     try:
         key = _key(request, bot, request.http.path["key"])
     except NotFoundError:
         return _deleted(request, bot)
-    return request.page("bot_key_delete", bot=bot, key=key, path=_path(request, bot))
+    return request.page("bot_key_delete", bot=bot, key=key, path=bot_path(request, bot))
 
 
 def delete_key(request: ConsoleRequest) -> HttpResponse:
     """Delete a bot's key. A second click may have deleted it already."""
-    bot = _bot(request)
+    bot = find_bot(request)
     with suppress(NotFoundError):
         request.call("delete_bot_key", agentId=bot["id"], keyId=request.http.path["key"])
     return _deleted(request, bot)
 
 
 def _deleted(request: ConsoleRequest, bot: dict[str, object]) -> HttpResponse:
-    return redirect(f"{_path(request, bot)}/keys?done=bot_key_deleted")
+    return redirect(f"{bot_path(request, bot)}/keys?done=bot_key_deleted")
 
 
 def limits(request: ConsoleRequest) -> HttpResponse:
@@ -116,22 +118,22 @@ def limits(request: ConsoleRequest) -> HttpResponse:
 
 def set_limits(request: ConsoleRequest) -> HttpResponse:
     """Set a bot's spending limits. An empty field removes a limit; a missing one keeps it."""
-    bot = _bot(request)
+    bot = find_bot(request)
     try:
         request.call("set_bot_limits", agentId=bot["id"], **_amounts(request))
     except AppError as error:
         return _limits_page(request, error.status, request.problem(error))
-    return redirect(f"{_path(request, bot)}/limits?done=limits_set")
+    return redirect(f"{bot_path(request, bot)}/limits?done=limits_set")
 
 
 def chat(request: ConsoleRequest) -> HttpResponse:
     """Show a test chat with the bot."""
-    bot = _bot(request)
+    bot = find_bot(request)
     return request.page(
         "bot_chat",
         bot=bot,
         tab="chat",
-        path=_path(request, bot),
+        path=bot_path(request, bot),
         chat_path=chat_route.PATH if not settings().chat_url else None,
         chat_url=chat_route.url(),
         failures={code: request.translate(f"chat_{code}") for code in FAILURES},
@@ -140,11 +142,13 @@ def chat(request: ConsoleRequest) -> HttpResponse:
 
 def embed(request: ConsoleRequest) -> HttpResponse:
     """Show the code that embeds the bot in a site."""
-    bot = _bot(request)
+    bot = find_bot(request)
     code = (
         f'<script src="{settings().public_url}/widget.js" data-agent="{bot["id"]}" async></script>'
     )
-    return request.page("bot_embed", bot=bot, tab="embed", path=_path(request, bot), code_text=code)
+    return request.page(
+        "bot_embed", bot=bot, tab="embed", path=bot_path(request, bot), code_text=code
+    )
 
 
 def _amounts(request: ConsoleRequest) -> dict[str, int | None]:
@@ -181,7 +185,12 @@ def kopecks(field: str, text: str) -> int | None:
     return amount
 
 
-def _bot(request: ConsoleRequest) -> dict[str, object]:
+def find_bot(request: ConsoleRequest) -> dict[str, object]:
+    """Return the bot of a page with its state.
+
+    Raises:
+        NotFoundError: the workspace has no bot with the id in the path.
+    """
     bot = request.call("get_agent", id=request.http.path["id"])["agent"]
     return _with_states(request, [bot])[0]
 
@@ -196,7 +205,8 @@ def _with_states(request: ConsoleRequest, bots: list[dict[str, object]]) -> list
     ]
 
 
-def _path(request: ConsoleRequest, bot: dict[str, object]) -> str:
+def bot_path(request: ConsoleRequest, bot: dict[str, object]) -> str:
+    """Return the path of a bot's pages."""
     return f"{request.current_membership.path}/bots/{bot['id']}"
 
 
@@ -210,7 +220,7 @@ def _key(request: ConsoleRequest, bot: dict[str, object], key_id: str) -> dict[s
 def _keys_page(
     request: ConsoleRequest, status: int, problem: Problem | None = None
 ) -> HttpResponse:
-    bot = _bot(request)
+    bot = find_bot(request)
     listed = request.call("list_bot_keys", agentId=bot["id"])
     return request.page(
         "bot_keys",
@@ -218,7 +228,7 @@ def _keys_page(
         problem=problem,
         bot=bot,
         tab="keys",
-        path=_path(request, bot),
+        path=bot_path(request, bot),
         listed=listed,
         typed_name=request.form_value("name"),
     )
@@ -227,7 +237,7 @@ def _keys_page(
 def _limits_page(
     request: ConsoleRequest, status: int, problem: Problem | None = None
 ) -> HttpResponse:
-    bot = _bot(request)
+    bot = find_bot(request)
     budget = request.call("get_bot_limits", agentId=bot["id"])
     typed = {
         w: request.form_value(w) if request.form else _rubles(budget[w]["limit"]) for w in WINDOWS
@@ -238,7 +248,7 @@ def _limits_page(
         problem=problem,
         bot=bot,
         tab="limits",
-        path=_path(request, bot),
+        path=bot_path(request, bot),
         budget=budget,
         typed=typed,
         windows=WINDOWS,

@@ -13,6 +13,9 @@ View = Lazy[["ConsoleRequest"], HttpResponse]
 PREFIX = "/console"
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
+MAX_FORM_BYTES = 64_000
+MAX_TEXT_FORM_BYTES = 640_000
+"""Size limit of a form with a long text. A form has up to three bytes for each byte of the text."""
 
 
 def _view(target: str) -> View:
@@ -25,7 +28,8 @@ class Page(NamedTuple):
 
     Visitors who are not signed in may open a ``guest`` page. Within a workspace, only managers may
     send forms. Plain members, who have read access, cannot open a page ``for_managers``. A form
-    that ``signs_out`` succeeds even if the session has already ended.
+    that ``signs_out`` succeeds even if the session has already ended. ``max_bytes`` is the size
+    limit of a form.
     """
 
     get: View | None = None
@@ -33,6 +37,7 @@ class Page(NamedTuple):
     guest: bool = False
     for_managers: bool = False
     signs_out: bool = False
+    max_bytes: int = MAX_FORM_BYTES
 
 
 ROUTES = {
@@ -58,6 +63,19 @@ ROUTES = {
         get=_view("bots:confirm_delete_key"), post=_view("bots:delete_key"), for_managers=True
     ),
     f"{BOT}/limits": Page(get=_view("bots:limits"), post=_view("bots:set_limits")),
+    f"{BOT}/capabilities": Page(
+        get=_view("bot_capabilities:show"), post=_view("bot_capabilities:save")
+    ),
+    f"{BOT}/knowledge": Page(
+        get=_view("bot_knowledge:index"),
+        post=_view("bot_knowledge:add"),
+        max_bytes=MAX_TEXT_FORM_BYTES,
+    ),
+    f"{BOT}/knowledge/{{source}}": Page(
+        get=_view("bot_knowledge:confirm_delete"),
+        post=_view("bot_knowledge:delete"),
+        for_managers=True,
+    ),
     f"{BOT}/chat": Page(get=_view("bots:chat")),
     f"{BOT}/embed": Page(get=_view("bots:embed")),
     f"{WORKSPACE}/balance": Page(get=_view("balance:show")),

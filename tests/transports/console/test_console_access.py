@@ -26,6 +26,9 @@ FORMS: dict[str, dict[str, str]] = {
     f"{BOT}/keys": {"name": "Site", "once": "1"},
     f"{BOT}/keys/{{key}}/delete": {},
     f"{BOT}/limits": {"daily": "5", "weekly": "", "monthly": "70"},
+    f"{BOT}/capabilities": {"capabilities": "booking", "orderFormId": "", "privacyUrl": ""},
+    f"{BOT}/knowledge": {"kind": "text", "title": "Delivery", "text": "On weekdays.", "once": "1"},
+    f"{BOT}/knowledge/{{source}}": {},
 }
 """A valid form for each page that accepts one."""
 READ = [route for route, page in ROUTES.items() if page.get]
@@ -344,7 +347,7 @@ class TestForms:
             assert refused(boss.post(path, fields, **foreign)), foreign
         body = "&".join(f"a{number}=" for number in range(300)) + f"&csrf={right}"
         assert refused(boss.request("POST", path, body.encode()))
-        assert boss.post(path, {**fields, "much": "x" * 64_000}).status == 413
+        assert boss.post(path, {**fields, "much": "x" * ROUTES[route].max_bytes}).status == 413
         assert stored() == before
 
     @every_form

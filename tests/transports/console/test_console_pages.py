@@ -163,13 +163,14 @@ class TestAccess:
         pairs = [(theirs, theirs.replace(world.there.slug, "never"), 404)]
         if "{id}" in route:
             mixed = theirs.replace(world.there.slug, world.here.slug)
-            never = route.format(workspace=world.here.slug, id=new_id(), key=new_id())
-            pairs.append((mixed, never, 404))
-        if "{key}" in route:
-            own = route.format(
-                workspace=world.here.slug, id=world.here.bot, key=world.there.bot_key
+            never = route.format(
+                workspace=world.here.slug, id=new_id(), key=new_id(), source=new_id()
             )
-            never = route.format(workspace=world.here.slug, id=world.here.bot, key=new_id())
+            pairs.append((mixed, never, 404))
+        if "{key}" in route or "{source}" in route:
+            here = {"workspace": world.here.slug, "id": world.here.bot}
+            own = route.format(**here, key=world.there.bot_key, source=world.there.source)
+            never = route.format(**here, key=new_id(), source=new_id())
             pairs.append((own, never, 303))  # The same answer as for a deleted workspace.
         for foreign, never, status in pairs:
             for method in ("get", "post"):

@@ -19,13 +19,13 @@ def token_of(answer: Answer, prefix: str = "svc_live_") -> str:
     return shown[1]
 
 
-def error_beside(answer: Answer, field: str) -> str:
+def error_beside(answer: Answer, field: str, tag: str = "input") -> str:
     """Return the error message beside a field. The summary must link to it."""
     page = answer.body.decode()
     found = re.search(rf'id="{field}-error">([^<]*)<', page)
     assert found, page
     assert f'href="#{field}">{found[1]}<' in page
-    assert re.search(rf'<input id="{field}"[^>]*aria-invalid="true"', page)
+    assert re.search(rf'<{tag} id="{field}"[^>]*aria-invalid="true"', page)
     return found[1]
 
 

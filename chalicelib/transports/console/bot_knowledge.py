@@ -1,0 +1,102 @@
+"""Pages of a bot's knowledge: the texts, web pages and files that it answers from."""
+
+from contextlib import suppress
+
+from chalicelib.core.errors import AppError, ConflictError, NotFoundError, ValidationError
+from chalicelib.core.settings import settings
+from chalicelib.domains.knowledge.rules import quotas
+from chalicelib.domains.knowledge.store import sources
+from chalicelib.transports.console.bots import bot_path, find_bot
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.http import HttpResponse, redirect
+
+FIELDS = {sources.TEXT: "text", sources.URL: "url", sources.FILE: "fileId"}
+"""The field with the content of a new source, by the kind of source."""
+MAX_QUERY = 200
+Fields = dict[str, object]
+
+
+def index(request: ConsoleRequest) -> HttpResponse:
+    """List a bot's sources. ``?add=`` names the kind of source whose form to show."""
+    return _page(request, 200, request.query_value("add"))
+
+
+def add(request: ConsoleRequest) -> HttpResponse:
+    """Add a source of the kind that the form names."""
+    bot = find_bot(request)
+    kind = request.form_value("kind") if request.form_value("kind") in FIELDS else sources.TEXT
+    title, content = request.form_value("title"), request.form_value(FIELDS[kind])
+    try:
+        if not content:  # The operation would name another field: it takes one of three.
+            raise ValidationError.of(FIELDS[kind], "expected a value, received none")
+        request.call_once("add_knowledge", id=bot["id"], title=title, **{FIELDS[kind]: content})
+    except NotFoundError as error:  # The bot has just been found, so it is the file.
+        text = request.translate("wrong_fileId")
+        problem = Problem(request.translate("wrong_fields"), {"fileId": text})
+        return _page(request, error.status, kind, problem)
+    except AppError as error:
+        problem = request.problem(error)
+        if error.code == ConflictError.code:
+            text = request.translate("knowledge_full", most=quotas.MAX_SOURCES)
+            problem = Problem(text)
+        return _page(request, error.status, kind, problem)
+    return redirect(f"{_path(request, bot)}?done=source_added_{kind}")
+
+
+def confirm_delete(request: ConsoleRequest) -> HttpResponse:
+    """Show the confirmation to delete a source; redirect to the list if the source is gone."""
+    bot = find_bot(request)
+    found = [s for s in _sources(request, bot) if s["id"] == request.http.path["source"]]
+    if not found:
+        return _deleted(request, bot)
+    return request.page("bot_source_delete", bot=bot, source=found[0], path=_path(request, bot))
+
+
+def delete(request: ConsoleRequest) -> HttpResponse:
+    """Delete a source. A second click may have deleted it already."""
+    bot = find_bot(request)
+    with suppress(NotFoundError):
+        request.call("delete_knowledge", id=bot["id"], sourceId=request.http.path["source"])
+    return _deleted(request, bot)
+
+
+def _deleted(request: ConsoleRequest, bot: Fields) -> HttpResponse:
+    return redirect(f"{_path(request, bot)}?done=source_deleted")
+
+
+def _path(request: ConsoleRequest, bot: Fields) -> str:
+    return f"{bot_path(request, bot)}/knowledge"
+
+
+def _sources(request: ConsoleRequest, bot: Fields) -> list[Fields]:
+    """Return a bot's sources, newest first."""
+    listed: list[Fields] = request.call("list_knowledge", id=bot["id"])["sources"]
+    return listed[::-1]
+
+
+def _page(
+    request: ConsoleRequest, status: int, kind: str, problem: Problem | None = None
+) -> HttpResponse:
+    bot = find_bot(request)
+    listed = _sources(request, bot)
+    adding = kind if kind in FIELDS and request.current_membership.manages else ""
+    query = (request.form_value("q") or request.query_value("q"))[:MAX_QUERY].strip()
+    files: Fields = {}
+    if adding == sources.FILE:
+        files = request.call("list_readable_files", **({"q": query} if query else {}))
+    return request.page(
+        "bot_knowledge",
+        status,
+        problem=problem,
+        bot=bot,
+        tab="knowledge",
+        path=bot_path(request, bot),
+        sources=listed,
+        most=quotas.MAX_SOURCES,
+        adding=adding,
+        files=files,
+        query=query,
+        typed={name: request.form_value(name) for name in ("title", *FIELDS.values())},
+        kinds=tuple(FIELDS),
+        base_url=settings().public_url,
+    )

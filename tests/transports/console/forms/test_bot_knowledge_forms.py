@@ -1,0 +1,178 @@
+"""A bot's knowledge in the console, over HTTP."""
+
+import re
+from typing import Any
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.knowledge.rules import quotas
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import as_operator, in_console
+from tests.factories.console import HOSTILE, World
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+
+def path_of(world: World) -> str:
+    return f"{world.here.path}/bots/{world.here.bot}/knowledge"
+
+
+def sources_of(world: World) -> list[Any]:
+    found = in_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)["sources"]
+    return [source for source in found if source["id"] != world.here.source]
+
+
+def delete_all(world: World) -> None:
+    for source in (*sources_of(world), {"id": world.here.source}):
+        ids = {"id": world.here.bot, "sourceId": source["id"]}
+        in_console(world.here.workspace_id, "delete_knowledge", **ids)
+
+
+def test_a_text_that_is_sent_twice_is_added_once(world: World) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    form = {"kind": "text", "title": "Delivery", "text": "On weekdays.\r\nFrom 9.", "once": "1"}
+    for _ in "12":
+        answer = boss.post(path, form)
+        assert answer.headers["Location"] == f"{path}?done=source_added_text"
+    (source,) = sources_of(world)
+    assert (source["title"], source["kind"], source["status"]) == ("Delivery", "text", "ready")
+    answer = boss.get(answer.headers["Location"])
+    page = text(answer)
+    assert "The text is added." in page
+    assert "2 of at most 100 sources" in page
+    titles = re.findall(r'<strong><span class="name" title="([^"]*)', answer.body.decode())
+    assert titles[0] == "Delivery", "the newest source comes first"
+
+
+def test_a_text_of_200_kilobytes_fits_the_form(world: World) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    longest = "я" * 102_400
+    form = {"kind": "text", "title": "Long", "text": longest}
+    assert boss.post(path, form).status == 303
+    assert sources_of(world)[0]["chars"] == len(longest)
+    answer = boss.post(path, {**form, "text": longest + "я"})
+    assert answer.status == 413
+    assert "up to 200 KB" in error_beside(answer, "text", "textarea")
+    assert longest in text(answer), "what was typed stays"
+
+
+def test_a_page_waits_to_be_read(world: World) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    url = "https://bakery.example/delivery"
+    answer = boss.post(path, {"kind": "url", "title": "Delivery", "url": url})
+    assert answer.headers["Location"] == f"{path}?done=source_added_url"
+    assert [source["status"] for source in sources_of(world)] == ["pending"]
+    assert "not read yet" in text(boss.get(path))
+
+
+def test_a_file_of_any_folder_is_added(world: World) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    image = {"name": "photo.svg", "folder": "F", "content": "PHN2Zy8+"}
+    as_operator("add_file", workspaceId=world.here.workspace_id, **image)
+    page = text(boss.get(f"{path}?add=file"))
+    (file,) = re.findall(r'<option value="(\w+)">', page)
+    assert "photo" not in page
+    answer = boss.post(path, {"kind": "file", "title": "Prices", "fileId": file})
+    assert answer.headers["Location"] == f"{path}?done=source_added_file"
+    run_jobs()
+    assert [(s["kind"], s["status"], s["chars"]) for s in sources_of(world)] == [
+        ("file", "ready", 2)
+    ]
+
+
+def test_a_file_is_found_by_its_name(world: World) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    for name in ("prices.txt", "hours.txt"):
+        file = {"name": name, "folder": "F", "content": "aGk="}
+        as_operator("add_file", workspaceId=world.here.workspace_id, **file)
+    page = text(boss.get(f"{path}?add=file&q=PRICE"))
+    assert "prices.txt" in page
+    assert "hours.txt" not in page
+    assert "Search by name" in text(boss.get(f"{path}?add=file&q={'x' * 900}"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "tag", "wrong"),
+    [
+        ("text", "text", "textarea", " \r\n "),
+        ("url", "url", "input", "http://127.0.0.1/"),
+        ("url", "url", "input", "ftp://bakery.example"),
+        ("url", "url", "input", ""),
+        ("file", "fileId", "select", ""),
+        ("file", "fileId", "select", new_id()),
+    ],
+)
+def test_a_wrong_field_is_reported_beside_it_and_the_rest_is_kept(
+    kind: str, field: str, tag: str, wrong: str, world: World
+) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    answer = boss.post(path, {"kind": kind, "title": "Delivery", field: wrong})
+    assert answer.status in {400, 404}
+    assert error_beside(answer, field, tag)
+    assert value_of(answer, "title") == "Delivery"
+    assert sources_of(world) == []
+
+
+def test_a_source_needs_a_title(world: World) -> None:
+    answer = world.person("boss").post(path_of(world), {"kind": "text", "title": " ", "text": "x"})
+    assert answer.status == 400
+    assert "1 to 200" in error_beside(answer, "title")
+    assert ">\nx</textarea>" in text(answer)
+
+
+def test_a_full_bot_takes_no_more_sources(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    monkeypatch.setattr(quotas, "MAX_SOURCES", 1)
+    page = text(boss.get(path))
+    assert "Delete one first" in page
+    assert "?add=" not in page
+    answer = boss.post(path, {"kind": "text", "title": "More", "text": "More."})
+    assert answer.status == 409
+    assert "Delete one first" in text(answer)
+    assert sources_of(world) == []
+
+
+def test_the_reason_of_a_failure_is_shown_with_its_source(world: World) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    empty = {"name": "empty.html", "folder": "F", "content": "PGh0bWw+PC9odG1sPg=="}
+    file = as_operator("add_file", workspaceId=world.here.workspace_id, **empty)["file"]["id"]
+    boss.post(path, {"kind": "file", "title": "Empty", "fileId": file})
+    run_jobs()
+    page = text(boss.get(path))
+    assert "failed" in page
+    assert "No text was found" in page
+
+
+def test_a_source_is_deleted_after_a_confirmation(world: World) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    (confirmation,) = re.findall(rf'href="({path}/\w+)"', text(boss.get(path)))
+    page = text(boss.get(confirmation))
+    assert f"Delete the source “{HOSTILE}”?" in page
+    done = f"{path}?done=source_deleted"
+    assert boss.post(confirmation).headers["Location"] == done
+    for again in (boss.get(confirmation), boss.post(confirmation)):
+        assert again.headers["Location"] == done
+    assert "The source is deleted." in text(boss.get(done))
+    found = in_console(world.here.workspace_id, "list_knowledge", id=world.here.bot)
+    assert found["sources"] == []
+
+
+def test_an_empty_page_shows_how_to_begin(world: World) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    delete_all(world)
+    page = text(boss.get(path))
+    assert "No knowledge yet" in page
+    assert f'href="{path}?add=text"' in page
+    assert f"/api/agents/{world.here.bot}/knowledge" in page
+    member = text(world.person("member").get(path))
+    assert "No knowledge yet" in member
+    assert "?add=" not in member
+
+
+def test_a_member_sees_sources_but_no_way_to_change_them(world: World) -> None:
+    member, path = world.person("member"), path_of(world)
+    page = text(member.get(f"{path}?add=text"))
+    assert HOSTILE in page
+    assert "<textarea" not in page
+    assert f'href="{path}/' not in page
+    assert member.get(f"{path}/{world.here.source}").status == 403
