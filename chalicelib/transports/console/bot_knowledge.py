@@ -4,7 +4,8 @@ from contextlib import suppress
 
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError, ValidationError
 from chalicelib.core.settings import settings
-from chalicelib.domains.knowledge.rules import quotas
+from chalicelib.domains.knowledge.flows import fetching
+from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.transports.console.bots import bot_path, find_bot
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
@@ -13,6 +14,21 @@ from chalicelib.transports.http import HttpResponse, redirect
 FIELDS = {sources.TEXT: "text", sources.URL: "url", sources.FILE: "fileId"}
 """The field with the content of a new source, by the kind of source."""
 MAX_QUERY = 200
+REASONS = {
+    parsing.NO_TEXT: "reason_no_text",
+    parsing.NO_TEXT_IN_PDF: "reason_no_text_in_pdf",
+    parsing.ENCRYPTED: "reason_encrypted",
+    parsing.BROKEN_PDF: "reason_broken_pdf",
+    fetching.OVER_BUDGET: "reason_over_budget",
+    fetching.MISSING_FILE: "reason_missing_file",
+    fetching.TOO_SLOW: "reason_too_slow",
+    fetching.NOT_READ: "reason_not_read",
+    fetching.NOT_FETCHED: "reason_not_fetched",
+    fetching.STILL_ANSWERS: "reason_still_answers",
+    fetching.GIVEN_UP: "reason_given_up",
+    sources.FILE_DELETED: "reason_file_deleted",
+}
+"""Texts for sentences of a source's ``error``. The clauses of the fetcher stay English."""
 Fields = dict[str, object]
 
 
@@ -69,9 +85,18 @@ def _path(request: ConsoleRequest, bot: Fields) -> str:
 
 
 def _sources(request: ConsoleRequest, bot: Fields) -> list[Fields]:
-    """Return a bot's sources, newest first."""
-    listed: list[Fields] = request.call("list_knowledge", id=bot["id"])["sources"]
-    return listed[::-1]
+    """Return a bot's sources, newest first, with their errors in the language of the page."""
+    listed = request.call("list_knowledge", id=bot["id"])["sources"]
+    return [
+        {**source, "error": _translated(request, source["error"] or "")}
+        for source in reversed(listed)
+    ]
+
+
+def _translated(request: ConsoleRequest, error: str) -> str:
+    for sentence, key in REASONS.items():
+        error = error.replace(sentence, request.translate(key))
+    return error
 
 
 def _page(

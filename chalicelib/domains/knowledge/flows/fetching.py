@@ -40,6 +40,13 @@ OVER_BUDGET = "The workspace's pages of today are used up. This one is read tomo
 MISSING_FILE = "The file is missing. Upload it again, and add it as a new source."
 TOO_SLOW = "The file is too complex: it took longer than 20 seconds to read."
 NOT_READ = "The file could not be read. It is damaged, or needs too much memory."
+NOT_FETCHED = "The page was not read:"
+"""Begins the reason why a page was not read. A clause of the fetcher follows."""
+STILL_ANSWERS = "The bot still answers from the text that was read before."
+GIVEN_UP = (
+    f"It failed {MAX_FAILURES} times in a row and is not read again: delete this source, or add it "
+    "once more."
+)
 _PARSER = "chalicelib.domains.knowledge.rules.parsing:read_text"
 
 
@@ -138,14 +145,9 @@ def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str |
 def _fail(source: SourceRow, problem: str) -> None:
     """Set the state of a source after a failed read. A text that it has goes on answering."""
     source.failures = int(source.failures) + 1
-    former = " The bot still answers from the text that was read before." if source.text_key else ""
+    former = f" {STILL_ANSWERS}" if source.text_key else ""
     last = source.kind == sources.URL and source.failures >= MAX_FAILURES
-    stopped = (
-        f" It failed {MAX_FAILURES} times in a row and is not read again: delete this source, or "
-        "add it once more."
-        if last
-        else ""
-    )
+    stopped = f" {GIVEN_UP}" if last else ""
     source.status = sources.READY if source.text_key and not last else sources.FAILED
     source.error = f"{problem}{former}{stopped}"
 
@@ -159,7 +161,7 @@ def _read_url(source: SourceRow) -> _Outcome:
             str(source.url), allow_http=True, max_bytes=parsing.MAX_BYTES, validators=known
         )
     except FetchError as error:
-        return _Outcome(problem=f"The page was not read: {error.reason}.")
+        return _Outcome(problem=f"{NOT_FETCHED} {error.reason}.")
     if fetched.unchanged:
         return _Outcome()
     mime_type = file_types.sniff(fetched.body)

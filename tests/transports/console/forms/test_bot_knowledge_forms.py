@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from chalicelib.core.ids import new_id
-from chalicelib.domains.knowledge.rules import quotas
+from chalicelib.domains.knowledge.rules import parsing, quotas
+from chalicelib.transports.console import bot_knowledge
 from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.web import texts
 from tests.conftest import as_operator, in_console
 from tests.factories.console import HOSTILE, World
 from tests.transports.console.forms.helpers import error_beside, text, value_of
@@ -140,7 +142,15 @@ def test_the_reason_of_a_failure_is_shown_with_its_source(world: World) -> None:
     run_jobs()
     page = text(boss.get(path))
     assert "failed" in page
-    assert "No text was found" in page
+    assert parsing.NO_TEXT in page
+    assert "Текст не нашёлся." in text(boss.get(path, accept_language="ru"))
+
+
+@pytest.mark.parametrize("sentence", bot_knowledge.REASONS)
+def test_the_sentences_of_an_error_are_the_same_in_english(sentence: str) -> None:
+    key = bot_knowledge.REASONS[sentence]
+    assert texts.translate("en", key) == sentence
+    assert texts.language_of(texts.translate("ru", key)) == "ru"
 
 
 def test_a_source_is_deleted_after_a_confirmation(world: World) -> None:
