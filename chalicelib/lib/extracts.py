@@ -26,18 +26,20 @@ SENTENCE_END = re.compile(
 
 
 _MARKUP = re.compile(r"</?[a-z]|<!|&#?\w", re.IGNORECASE)
+_WITHOUT_SCRIPT = re.compile(r"<noscript\b.*?(?:</noscript\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+"""Text for browsers without script, which visitors rarely see."""
 
 
 def plain_text(text: str) -> str:
-    """Return a text without HTML: tags, scripts and styles are removed, entities are decoded.
+    """Return a text without HTML: without tags, scripts, styles and ``noscript``.
 
-    A text without HTML is returned unchanged.
+    Entities are decoded. A text without HTML is returned unchanged.
     """
     if not _MARKUP.search(text):
         return text
     from turbohtml import PlainText, parse_fragment  # noqa: PLC0415  slow to load
 
-    return parse_fragment(text).to_text(PlainText(bullet="• "))
+    return parse_fragment(_WITHOUT_SCRIPT.sub("", text)).to_text(PlainText(bullet="• "))
 
 
 def sentences(text: str) -> Iterator[str]:

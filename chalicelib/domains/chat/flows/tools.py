@@ -54,8 +54,9 @@ class ToolContext:
 
     @property
     def language(self) -> Language:
-        """The language of the visitor's last message."""
-        return localized.language_of(self.said[-1] if self.said else "")
+        """The language of the visitor's last message with letters."""
+        with_letters = (text for text in reversed(self.said) if any(map(str.isalpha, text)))
+        return localized.language_of(next(with_letters, ""))
 
 
 class ToolError(Exception):

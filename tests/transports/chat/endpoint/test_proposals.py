@@ -424,3 +424,6 @@ def test_a_card_speaks_the_visitors_language(
     assert (shown["language"], shown["title"]) == ("ru", "Запись: Haircut")
     assert shown["details"][0]["value"].startswith("пятница, 27 ноября 2026")
     assert shown["confirm"] == "Записаться"
+    script(book(), END, "+", END)
+    later = ask(bot, "+7 495 123-45-67", sessionId=reply.session, features=FEATURES)
+    assert card(later)["language"] == "ru"
