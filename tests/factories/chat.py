@@ -20,7 +20,7 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, facts, frame
 from chalicelib.gateways.llm.cancellation import Cancellation
-from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec
+from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec, count_input
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from tests.conftest import Answer, Api, Owner, as_operator
@@ -196,16 +196,22 @@ class ScriptedModel:
 
     A text in the script stands for a ``TextDelta``. A usage ends a request; what follows it answers
     the results of the tool calls before it. The last part is repeated. ``asked`` has the messages
-    of each request, ``offered`` the names of its tools, and ``final`` whether it had to be the
+    of each request, ``specs`` its tools, ``offered`` their names, and ``final`` whether it had to be the
     last. ``waiting`` is set while the model waits.
     """
 
     script: Sequence[llm.Event | str | Event | BaseException]
     asked: list[list[Message]] = field(default_factory=list)
+    specs: list[Sequence[ToolSpec]] = field(default_factory=list)
     granted: list[int] = field(default_factory=list)
     offered: list[list[str]] = field(default_factory=list)
     final: list[bool] = field(default_factory=list)
     waiting: Event = field(default_factory=Event)
+
+    @property
+    def sent(self) -> int:
+        """The input tokens of the first request."""
+        return count_input(self.asked[0], self.specs[0])
 
     @property
     def dialogs(self) -> list[list[tuple[str, str]]]:
@@ -224,6 +230,7 @@ class ScriptedModel:
     ) -> Iterator[llm.Event]:
         self.asked.append(list(messages))
         self.granted.append(max_output_tokens)
+        self.specs.append(tools)
         self.offered.append([each.name for each in tools])
         self.final.append(final)
         for step in self._part(sum(each.role == "tool" for each in messages)):

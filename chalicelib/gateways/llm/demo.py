@@ -1,16 +1,15 @@
 """The embedded demo model. It needs no key and no network, and its answers are reproducible.
 
-The model is extractive. It quotes the facts that the system prompt states
-(``gateways.llm.stated_facts``), and the offers and booking hours that the chat adds
-(``gateways.llm.facts``). If none of them match the question, it answers that it does not know.
-Each piece of the stream has one word. ``gateways.llm.messages`` counts exactly the tokens that the
-model reports, so tests can compute the price of a chat to the kopeck.
+In a chat it answers from facts and calls tools (``gateways.llm.reception``). It quotes what the
+system prompt states about the business, and the facts that the chat adds to the question. If none
+of them match the question, it answers that it does not know. A draft of a card contains only what
+its request contains. Each piece of the stream has one word. ``gateways.llm.messages`` counts
+exactly the tokens that the model reports, so tests can compute the price of a chat to the kopeck.
 """
 
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from itertools import islice, takewhile
+from collections.abc import Generator, Iterable, Sequence
 
 from chalicelib.core import retry
 from chalicelib.core.text import fold
@@ -23,18 +22,12 @@ from chalicelib.gateways.llm import (
     StopReason,
     TextDelta,
     drafts,
-    facts,
-    frame,
-    stated_facts,
+    reception,
 )
 from chalicelib.gateways.llm.cancellation import Cancellation
-from chalicelib.gateways.llm.facts import Offer
-from chalicelib.gateways.llm.messages import Message, ToolSpec, count_input, count_tokens
+from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec, count_input, count_tokens
 from chalicelib.lib import extracts
 
-MAX_SENTENCES = 3
-MAX_LIST_ITEMS = 10
-"""Items quoted from one list, and offers in one answer."""
 MAX_TAGS = 8
 
 
@@ -56,12 +49,20 @@ class DemoModel:
         seconds: float = STREAM_SECONDS,  # noqa: ARG002  it never takes that long
         json_object: bool = False,  # noqa: ARG002  a DraftRequest always gets JSON
         tools: Sequence[ToolSpec] = (),
-        final: bool = False,  # noqa: ARG002  it calls no tools
+        final: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Yield the answer word by word, then its exact ``ProviderUsage``."""
+        """Yield the answer word by word or a tool call, then the exact ``ProviderUsage``."""
         request = drafts.request_in(messages)
-        text = _draft(request) if request else _answer(messages)
+        reply = _draft(request) if request else reception.respond(messages, tools, final=final)
+        if isinstance(reply, ToolCall):
+            if (output_tokens := count_tokens(" ".join(reply))) <= max_output_tokens:
+                yield reply
+                yield Stop("tools")
+                yield ProviderUsage(count_input(messages, tools), output_tokens)
+                return
+            reply = reception.respond(messages, tools, final=True)
+        text = reply if isinstance(reply, str) else ""
         output_tokens = 0
         stop: StopReason = "end"
         for word in re.findall(r"\s*\S+", text):
@@ -78,92 +79,6 @@ class DemoModel:
                 (cancellation.pause if cancellation else retry.sleep)(self._word_seconds)
         yield Stop(stop)
         yield ProviderUsage(count_input(messages, tools), output_tokens)
-
-
-_CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)  # noqa: RUF001  Cyrillic, meant
-_NO_ANSWER = {
-    True: "Этого я не знаю. Спросите об услугах, товарах, ценах или часах работы.",  # noqa: RUF001  Cyrillic, meant
-    False: "I do not know that. Ask about services, products, prices or opening hours.",
-}
-_HELLO = {
-    True: "Здравствуйте! Спросите об услугах, товарах и ценах.",  # noqa: RUF001  Cyrillic, meant
-    False: "Hello! Ask about services, products and prices.",
-}
-_LIST = {True: "Вот что есть:", False: "Here is what we have:"}
-"""In the three dicts above, the key True is for questions in Cyrillic letters."""
-_GREETINGS = extracts.stems(
-    "hello hey greetings good day morning evening привет здравствуйте добрый день вечер утро"
-)
-_KIND_BY_STEM = {
-    **dict.fromkeys(extracts.stems("service services услуга услуги"), "service"),
-    **dict.fromkeys(extracts.stems("product products goods товар товары"), "product"),
-    **dict.fromkeys(
-        extracts.stems(
-            "offer price prices pricelist menu catalogue assortment sell buy"
-            " предлагаете цена цены цену прайс меню каталог ассортимент продаете купить"
-        ),
-        "",
-    ),
-}
-"""Stem of a word in a general question -> kind of the requested offers. Empty means all kinds."""
-_VAGUE = extracts.stems("list all show list give покажи покажите расскажи расскажите список стоит")
-"""Words of general questions that do not name a kind."""
-
-
-def _answer(messages: Sequence[Message]) -> str:
-    """Return the answer to the last question.
-
-    A general question about the offers is answered with a list. Any other answer quotes matching
-    facts, then hours, then matching offers.
-    """
-    last = next((each for each in reversed(messages) if each.role == "user"), Message("user", ""))
-    found, question = facts.parse(last)
-    in_russian = bool(_CYRILLIC.search(question))
-    if requested := _offers_for_general_question(question, found.offers):
-        lines = [
-            facts.format_offer(offer, in_russian=in_russian) for offer in requested[:MAX_LIST_ITEMS]
-        ]
-        return "\n".join([_LIST[in_russian], *lines])
-    prompts = [frame.owners_prompt(each.content) for each in messages if each.role == "system"]
-    sentences = [fact for prompt in prompts for fact in stated_facts.factual_sentences(prompt)]
-    sentences += [
-        sentence for passage in found.passages for sentence in extracts.sentences(passage.text)
-    ]
-    texts = sentences + [f"{offer.name} {offer.description}" for offer in found.offers]
-    relevant = extracts.most_relevant(question, texts)
-    stated = [index for index in relevant if index < len(sentences)][:MAX_SENTENCES]
-    answer = [line for index in sorted(stated) for line in _with_list(sentences[index:])]
-    if found.hours and facts.is_about_hours(question):
-        answer += facts.format_hours(found.hours, in_russian=in_russian)
-    matching = [found.offers[n - len(sentences)] for n in relevant if n >= len(sentences)]
-    answer += [
-        facts.format_offer(offer, in_russian=in_russian) for offer in matching[:MAX_LIST_ITEMS]
-    ]
-    if answer:
-        return "\n".join(dict.fromkeys(answer))
-    stems = extracts.stems(question)
-    return (_HELLO if stems and stems <= _GREETINGS else _NO_ANSWER)[in_russian]
-
-
-def _offers_for_general_question(question: str, known: Sequence[Offer]) -> Sequence[Offer]:
-    """Return the offers to list for a general question, such as "What services do you have?".
-
-    If there are no offers of the requested kind, all offers are returned. If the question is about
-    something specific, no offers are returned.
-    """
-    stems = extracts.stems(question)
-    kinds = {_KIND_BY_STEM[stem] for stem in stems & _KIND_BY_STEM.keys()}
-    if not kinds or not stems <= _KIND_BY_STEM.keys() | _VAGUE:
-        return ()
-    return [offer for offer in known if offer.kind in kinds] or known
-
-
-def _with_list(sentences: Sequence[str]) -> Iterator[str]:
-    """Yield the first sentence and, if it ends with a colon, the list items that follow it."""
-    yield sentences[0]
-    if sentences[0].endswith(":"):
-        items = takewhile(lambda sentence: not sentence.endswith(":"), sentences[1:])
-        yield from islice(items, MAX_LIST_ITEMS)
 
 
 def _draft(request: drafts.DraftRequest) -> str:

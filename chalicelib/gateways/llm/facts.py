@@ -194,20 +194,28 @@ def parse(message: Message) -> tuple[Facts, str]:
         elif "state" in data:
             dialog.append(Proposal(data["title"], data["state"]))
         elif "of" in data:
-            days = tuple(data.get(day, "") for day in _DAYS[False])
-            hours.append(Hours(data["of"], days, tuple(data.get("changes", ()))))
+            hours.append(hours_of(data))
         else:
-            offers.append(
-                Offer(
-                    data["source"],
-                    data["name"],
-                    round(data["price_rub"] * 100),
-                    data.get("minutes"),
-                    data.get("about", ""),
-                    data.get("in_stock"),
-                )
-            )
+            offers.append(offer_of(data))
     return Facts(offers, hours, passages, dialog), match[2]
+
+
+def offer_of(data: Mapping[str, Any]) -> Offer:
+    """Return the offer of which ``as_data`` made the data."""
+    return Offer(
+        data["source"],
+        data["name"],
+        round(data["price_rub"] * 100),
+        data.get("minutes"),
+        data.get("about", ""),
+        data.get("in_stock"),
+    )
+
+
+def hours_of(data: Mapping[str, Any]) -> Hours:
+    """Return the hours of which ``as_data`` made the data."""
+    days = tuple(data.get(day, "") for day in _DAYS[False])
+    return Hours(data["of"], days, tuple(data.get("changes", ())))
 
 
 def format_offer(offer: Offer, *, in_russian: bool) -> str:

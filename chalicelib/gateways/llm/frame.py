@@ -1,11 +1,13 @@
 """The system message of a chat: facts and rules of the service, then the owner's prompt."""
 
+import re
 from datetime import datetime
 from typing import NamedTuple
 
 from chalicelib.gateways.llm.messages import Message
 
 _PROMPT = "\n\nInstructions of the business:\n"
+_NOW = re.compile(r'" in a chat\. It is \w+, (\d{4}-\d\d-\d\d), (\d\d:\d\d) \(')
 
 
 class Business(NamedTuple):
@@ -39,3 +41,12 @@ def owners_prompt(content: str) -> str:
     """Return the owner's prompt in a system message, or all of a text that has no frame."""
     frame, marker, prompt = content.partition(_PROMPT)
     return prompt if marker else frame
+
+
+def local_time(content: str) -> datetime | None:
+    """Return the local time of the business in a system message, or None if it has no frame."""
+    match = _NOW.search(content.partition(_PROMPT)[0])
+    try:
+        return datetime.fromisoformat(f"{match[1]}T{match[2]}") if match else None
+    except ValueError:
+        return None

@@ -124,7 +124,6 @@ WITHOUT_TOOLS = frozenset(
         "mistral-small",
         # This model cannot call tools at all.
         "deepseek-r1",
-        "demo",
     }
 )
 """Names of models that cannot call tools in a streamed answer. All others of the catalogue can.

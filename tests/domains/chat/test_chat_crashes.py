@@ -16,7 +16,7 @@ from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.engine import connection
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage, Reasoning
-from chalicelib.gateways.llm.messages import ToolCall, count_input, count_tokens
+from chalicelib.gateways.llm.messages import ToolCall, count_tokens
 from chalicelib.transports import schedules
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Api, Owner, Time
@@ -297,7 +297,7 @@ def crash(bot: Bot, api: Api, process: Callable[..., Any]) -> Crash:
 
 def cost(model: ScriptedModel, output_tokens: int) -> int:
     """Return the price in kopecks of a question and this many output tokens."""
-    return -(-(count_input(model.asked[0]) * 150_000 + output_tokens * 750_000) // 10**6)
+    return -(-(model.sent * 150_000 + output_tokens * 750_000) // 10**6)
 
 
 def test_the_first_words_shown_get_a_checkpoint_at_once(

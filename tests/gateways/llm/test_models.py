@@ -120,7 +120,7 @@ def test_any_name_has_a_price_or_is_refused(
         ("llama-4-scout", False),
         ("pixtral-large", False),
         ("Org/New-Model", False),
-        ("demo", False),
+        ("demo", True),
     ],
 )
 def test_tools_are_for_models_that_can_call_them_in_a_stream(name: str, takes_tools: bool) -> None:

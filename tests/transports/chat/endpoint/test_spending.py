@@ -12,7 +12,7 @@ from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning
-from chalicelib.gateways.llm.messages import count_input, count_tokens
+from chalicelib.gateways.llm.messages import count_tokens
 from chalicelib.transports import schedules
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Api, Owner, Time, as_operator
@@ -84,7 +84,7 @@ class TestSpending:
     ) -> None:
         monkeypatch.setenv("LLM_UNKNOWN_OUTPUT", value)
         reload_settings()
-        bot = new_bot(owner, model="our-own-model")
+        bot = new_bot(owner, model="our-own-model", capabilities=[])
         spec = llm.resolve("our-own-model")
         model = script("Yes", ProviderUsage(10, 1))
         ask(bot, "Hi")
@@ -104,7 +104,7 @@ class TestSpending:
         next(body)  # type: ignore[call-overload]
         next(body)  # type: ignore[call-overload]
         stream.close()
-        sent, output_tokens = count_input(model.asked[0]), count_tokens(streamed)
+        sent, output_tokens = model.sent, count_tokens(streamed)
         assert bot.money == (RICH - -(-(sent * IN + output_tokens * OUT) // 10**6), 0)
         assert bot.kinds == ["topup", "reserve", "settle"]
         message = transcript(api, bot)[-1]
@@ -122,7 +122,7 @@ class TestSpending:
         assert b": ping" in next(body)  # type: ignore[call-overload]
         assert model.waiting.wait(PATIENCE)
         stream.close()
-        sent = count_input(model.asked[0])
+        sent = model.sent
         assert bot.money == (RICH - -(-(sent * IN) // 10**6), 0)
 
     @pytest.mark.parametrize("read", [0, 1])
@@ -161,7 +161,7 @@ class TestSpending:
         failed = isinstance(problem, BaseException)
         assert reply.events[-1]["type"] == ("error" if failed else "done")
         assert "hush" not in reply.raw.decode()
-        sent = count_input(model.asked[0]) if failed else 9
+        sent = model.sent if failed else 9
         assert bot.money == (RICH - -(-(sent * IN + 9 * OUT) // 10**6), 0)
         assert transcript(api, bot)[-1]["status"] == ("partial" if failed else "ok")
 
@@ -246,7 +246,7 @@ class TestReasoning:
     ) -> None:
         model = script(*[Reasoning("thus ")] * 40, Event())
         thinking(bot, model).close()
-        sent = count_input(model.asked[0])
+        sent = model.sent
         assert bot.money == (RICH - -(-(sent * IN + 40 * OUT) // 10**6), 0)
         assert bot.kinds == ["topup", "reserve", "settle"]
         message = transcript(api, bot)[-1]
@@ -280,7 +280,7 @@ class TestReasoning:
     ) -> None:
         model = script(Event(), ProviderUsage(50, 900))
         thinking(bot, model).close()
-        sent = count_input(model.asked[0])
+        sent = model.sent
         assert bot.money == (RICH - -(-(sent * IN) // 10**6), 0)
 
     def test_reasoning_of_a_failing_model_is_charged(
@@ -289,7 +289,7 @@ class TestReasoning:
         model = script(Reasoning("thus far"), ModelError("unavailable", "hush"))
         reply = ask(bot, "Hi")
         assert [event["type"] for event in reply.events] == ["start", "error"]
-        sent = count_input(model.asked[0])
+        sent = model.sent
         assert bot.money == (RICH - -(-(sent * IN + 2 * OUT) // 10**6), 0)
         assert transcript(api, bot)[-1]["status"] == "partial"
 
