@@ -219,7 +219,8 @@ _UNTIL = "before|until|till|by|до"
 _TIME = re.compile(
     rf"(?:\b(?P<relation>{_FROM}|{_UNTIL}|at|around|about|в|во|к|на|около)\s+)?"
     rf"(?<![\w.,:])(?P<hour>\d{{1,2}}|{'|'.join(_HOUR_WORDS)})(?:(?P<mark>[:.])(?P<minute>\d\d))?"
-    r"\s*(?P<part>a\.?m|p\.?m|утра|дня|вечера|ночи|час\w{0,3}|o'?clock)?(?!\w|[:.,]\d)"
+    r"(?:\s*(?P<hours>час\w{0,3}|o'?clock))?"
+    r"(?:\s*(?P<part>a\.?m|p\.?m|утра|дня|вечера|ночи))?(?!\w|[:.,]\d)"
     r"(?!\s*(?:чел|перс|people|persons?\b|guest|мин|min|руб|rub|шт|pc|piece|kg|кг|гр?\b|[%₽$€]))"
 )
 _PARTS = (
@@ -252,7 +253,7 @@ def _times(text: str) -> When:
 def _meanings(match: re.Match[str]) -> Iterator[int]:
     """Yield the possible minutes after midnight of a time, the likeliest first."""
     written, mark, part = match["hour"], match["mark"], match["part"] or ""
-    if not (mark == ":" or part or match["relation"]):
+    if not (mark == ":" or part or match["hours"] or match["relation"]):
         return
     hour = int(written) if written.isdecimal() else _HOUR_WORDS[written]
     minute = int(match["minute"] or 0)

@@ -20,7 +20,7 @@ from chalicelib.lib.localized import Language
 
 MAX_MESSAGES = 8
 """Newest messages of the visitor that are read."""
-MAX_CHARACTERS = 2_000
+MAX_CHARACTERS = 1_000
 """Characters that are read of a message."""
 
 _LISTED = re.compile(

@@ -62,6 +62,10 @@ _BOOK = re.compile(
     r"\b(?:(?<!a )(?<!the )(?<!this )(?<!your )book(?:ing)?|appointment|reserv\w+|sign me up"
     r"|schedule (?:me|a|an)|запиш\w*|записат\w*|записыва\w*|запись|заброниров\w+|брон\w+)\b"
 )
+_HOW = re.compile(
+    r"\b(?:do i (?:need|have) to|how (?:do|can|to)|is it necessary|как"
+    r"|(?:нужн\w|надо|обязательно) ли)\b"
+)
 _ORDER = re.compile(
     r"\b(?:order|buy|purchase|i ?['’]?(?:will|ll) (?:take|have)|закаж\w+|заказат\w*|заказыва\w*"
     r"|(?<!на )заказ|куп(?:ить|лю|им|ите)|возьм\w+|беру|оформ\w+)\b"
@@ -105,7 +109,7 @@ def of_text(
             return intent
     if _TIMES.search(folded) and not _NOT_TIMES.search(folded):
         return "times"
-    if _BOOK.search(folded):
+    if _BOOK.search(folded) and not (_HOW.search(folded) and when == When()):
         return "book"
     if _HOURS.search(folded) or _NOT_TIMES.search(folded):
         return "hours" if _HOURS.search(folded) else None
@@ -123,18 +127,20 @@ def _by_names(
     folded: str, when: When, services: Sequence[str], products: Sequence[str]
 ) -> Intent | None:
     """Return the purpose of a message that names what the visitor wants, and not what for."""
-    ordered = _ORDER.search(folded)
-    if ordered and not _QUESTION.search(folded):
-        return "order"
-    has_day = when.days is not None
-    if has_day and _TIMES_OF_A_DAY.search(folded):
+    named = matching.best(folded, [*services, *products])
+    is_service, is_product = (
+        any(name in known for name in named) for known in (services, products)
+    )
+    if _ORDER.search(folded) and not _QUESTION.search(folded):
+        return "order" if is_product or not is_service else "book"
+    if when.days and _TIMES_OF_A_DAY.search(folded):
         return "times"
-    if (has_day or when.has_time) and matching.best(folded, services):
-        return "book" if _WANT.search(folded) else "times"
-    if _QUESTION.search(folded):
-        return None
-    wanted = _WANT.search(folded) or matching.quantity(folded)
-    return "order" if wanted and matching.best(folded, products) else None
+    wants = bool(_WANT.search(folded))
+    if is_service and (when.days or when.has_time):
+        return "book" if wants else "times"
+    if is_product and not _QUESTION.search(folded) and (wants or matching.quantity(folded)):
+        return "order"
+    return None
 
 
 def is_yes(text: str) -> bool:

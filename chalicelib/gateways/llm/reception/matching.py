@@ -11,6 +11,10 @@ from chalicelib.lib import extracts
 
 MAX_QUANTITY = 1_000
 MAX_ITEMS = 20
+RUSSIAN_STEM = 4
+"""Letters of a Russian word that its inflected forms share: "ржаной", "ржаных"."""
+
+_CYRILLIC = re.compile("[а-я]")
 
 _NUMBERS = {
     **dict.fromkeys(("one", "один", "одну", "одно", "одного"), 1),
@@ -61,8 +65,8 @@ def best(text: str, names: Sequence[str]) -> list[str]:
     A word counts for more if fewer names have it. Words match if one begins with the other's stem.
     Of names that match equally, those win of which the text has all words.
     """
-    stems = extracts.stems(text)
-    of_names = [extracts.stems(name) for name in names]
+    stems = _stems(text)
+    of_names = [_stems(name) for name in names]
     shared = [{each for each in of_name if _has(stems, each)} for of_name in of_names]
     counts = [
         sum(1 / sum(_has(others, each) for others in of_names) for each in sorted(found))
@@ -74,6 +78,11 @@ def best(text: str, names: Sequence[str]) -> list[str]:
     indexes = [index for index, count in enumerate(counts) if count == most]
     whole = [index for index in indexes if len(shared[index]) == len(of_names[index])]
     return list(dict.fromkeys(names[index] for index in whole or indexes))
+
+
+def _stems(text: str) -> set[str]:
+    """Return the stems of a text. Russian ones are shorter, because endings are longer."""
+    return {each[:RUSSIAN_STEM] if _CYRILLIC.match(each) else each for each in extracts.stems(text)}
 
 
 def _has(stems: set[str], stem: str) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 
+from chalicelib.core.text import fold
 from chalicelib.gateways.llm import facts, frame, stated_facts
 from chalicelib.gateways.llm.facts import Facts, Offer
 from chalicelib.gateways.llm.messages import Message
@@ -17,7 +18,7 @@ MAX_LIST_ITEMS = 10
 _GREETINGS = extracts.stems(
     "hello hey greetings good day morning evening привет здравствуйте добрый день вечер утро"
 )
-_THANKS = extracts.stems("thanks thank you thx спасибо благодарю")
+_THANKS = extracts.stems("thanks thank thx lot very much спасибо благодарю большое огромное")
 _KIND_BY_STEM = {
     **dict.fromkeys(extracts.stems("service services услуга услуги"), "service"),
     **dict.fromkeys(extracts.stems("product products goods товар товары"), "product"),
@@ -72,7 +73,7 @@ def courtesy(question: str) -> str:
     """Return the answer to a question that no fact answers: a greeting, or that it is not known."""
     stems = extracts.stems(question)
     language = wording.language_of(question)
-    if stems and stems <= _GREETINGS:
+    if (stems and stems <= _GREETINGS) or fold(question).strip(" !.") == "hi":
         return say(language, "hello")
     return say(language, "welcome" if stems and stems <= _THANKS else "unknown")
 
