@@ -196,8 +196,8 @@ class ScriptedModel:
 
     A text in the script stands for a ``TextDelta``. A usage ends a request; what follows it answers
     the results of the tool calls before it. The last part is repeated. ``asked`` has the messages
-    of each request, ``specs`` its tools, ``offered`` their names, and ``final`` whether it had to be the
-    last. ``waiting`` is set while the model waits.
+    of each request, ``specs`` its tools, ``offered`` their names, and ``final`` whether it had to
+    be the last. ``waiting`` is set while the model waits.
     """
 
     script: Sequence[llm.Event | str | Event | BaseException]

@@ -84,7 +84,8 @@ def _continues(dialog: Dialog, purpose: Intent) -> bool:
         case "person" | "change":
             return names_person and dialog.current[-2].intent == purpose
         case "order":
-            return names_person or bool(matching.best(question.text, dialog.products))
+            named = matching.best(question.text, dialog.products)
+            return names_person or bool(named or matching.quantity(question.text))
         case _:
             lines = dialog.listing.lines
             return (

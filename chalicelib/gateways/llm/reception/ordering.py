@@ -37,15 +37,23 @@ def answer(dialog: Dialog) -> ToolCall | str | None:
 
 
 def _items(dialog: Dialog) -> Items:
-    """Return the products of the newest message with products, and of those that it adds to."""
+    """Return the products of the newest message with products, and of those that it adds to.
+
+    A number of pieces in the message after one product belongs to that product.
+    """
     found: dict[str, int] = {}
+    pieces = None
     for each in reversed(dialog.current):
         read = matching.items(each.text, dialog.products)
         if read.unclear:
             return read if not found else _as_items(found)
         if not read.items:
+            pieces = pieces or matching.quantity(each.text)
             continue
-        found = {item.product: item.quantity for item in read.items} | found
+        named = {item.product: item.quantity for item in read.items}
+        if pieces and len(named) == 1:
+            named = dict.fromkeys(named, pieces)
+        found, pieces = named | found, None
         if not any(word.startswith(_MORE) for word in fold(each.text).split()):
             break
     return _as_items(found)
