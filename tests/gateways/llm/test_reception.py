@@ -157,6 +157,8 @@ def test_several_products_that_fit_equally_are_unclear() -> None:
         ("Хочу заказать ржаной хлеб", "order"),
         ("can I talk to a person", "person"),
         ("Позовите оператора", "person"),
+        ("Можно администратора?", "person"),
+        ("Сколько зарабатывает администратор?", None),
         ("отмените мою запись", "change"),
         ("How much is a haircut on Friday?", "price"),
         ("Сколько стоит заказать хлеб?", "price"),

@@ -35,10 +35,10 @@ def respond(
 ) -> str | ToolCall:
     """Return the answer to the visitor's last message, or the tool call that it needs."""
     dialog = Dialog(messages, {each.name for each in tools}, final)
-    return (_act(dialog) if dialog.tools else None) or quote(dialog)
+    return (_act(dialog) if dialog.tools else None) or _quote(dialog)
 
 
-def quote(dialog: Dialog) -> str | ToolCall:
+def _quote(dialog: Dialog) -> str | ToolCall:
     """Return an answer from facts, the call that finds them, or that the model does not know."""
     return (
         quoting.answer(dialog.messages, dialog.facts, dialog.question)
@@ -49,8 +49,7 @@ def quote(dialog: Dialog) -> str | ToolCall:
 
 def _act(dialog: Dialog) -> str | ToolCall | None:
     """Return the next step of what the visitor wants to be done, or None for a question."""
-    agrees = intents.is_yes(dialog.question) and not any(dialog.current[-1].person)
-    if dialog.proposal == "open" and agrees and not dialog.calls:
+    if dialog.proposal == "open" and not dialog.calls and _only_agrees(dialog):
         return dialog.say("press")
     match _purpose(dialog):
         case "book" | "times":
@@ -62,6 +61,18 @@ def _act(dialog: Dialog) -> str | ToolCall | None:
         case "change":
             return " ".join(dialog.say(key) for key in ("cannot_change", "person_can"))
     return None
+
+
+def _only_agrees(dialog: Dialog) -> bool:
+    """Return whether the question is a yes and adds nothing to what the visitor wants."""
+    question = dialog.current[-1]
+    return (
+        intents.is_yes(question.text)
+        and question.when == When()
+        and not any(question.person)
+        and intents.choice(question.text, booking.MAX_NAMED) is None
+        and not matching.best(question.text, [*dialog.services, *dialog.products])
+    )
 
 
 def _purpose(dialog: Dialog) -> Intent | None:

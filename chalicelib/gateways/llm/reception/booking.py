@@ -43,7 +43,7 @@ class _Time(NamedTuple):
         return int(self.start[11:13]) * 60 + int(self.start[14:16])
 
     @property
-    def hours_apart(self) -> int:
+    def moment(self) -> int:
         """Minutes since a fixed day."""
         return date.fromisoformat(self.start[:10]).toordinal() * dates.DAY_MINUTES + self.minutes
 
@@ -268,8 +268,8 @@ def _spread(times: Sequence[_Time]) -> list[_Time]:
 def _apart(times: Iterable[_Time]) -> Iterator[_Time]:
     last = -APART
     for each in times:
-        if each.hours_apart - last >= APART:
-            last = each.hours_apart
+        if each.moment - last >= APART:
+            last = each.moment
             yield each
 
 

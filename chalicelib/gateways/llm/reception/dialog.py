@@ -103,7 +103,7 @@ class Dialog:
         """The visitor's last message."""
         return self._question[1]
 
-    @property
+    @cached_property
     def now(self) -> datetime | None:
         """The local time, if the system message states it."""
         return next(

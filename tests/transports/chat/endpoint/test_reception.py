@@ -118,6 +118,19 @@ class TestBookings:
         assert booking(api) == ("2026-11-27T08:00", "Ada", "+74951234567")
         assert visitor.say("Thanks!") == "You are welcome!"
 
+    def test_a_visitor_who_has_booked_begins_anew(self, visitor: Visitor, haircut: str) -> None:
+        visitor.say("Book me a haircut on Friday at eleven. I am Ada, +7 495 123-45-67")
+        visitor.confirm()
+        visitor.say("My e-mail address is ada@example.com")
+        assert visitor.called == []
+        said = visitor.say("Is there time on Friday?")
+        assert said.endswith(
+            "10:00 (Анна)\n2. Friday, 27 November, 12:00 (Анна)\nWhich time suits you?"
+        )
+        visitor.say("the second")
+        assert "12:00" in str(visitor.cards)
+        assert visitor.cards[0]["fields"] == []
+
     def test_a_visitor_books_in_russian(self, visitor: Visitor, api: Api, anna: str) -> None:
         service(api, anna, "Стрижка")
         said = visitor.say("Есть время в пятницу?")
@@ -284,7 +297,11 @@ class TestPeople:
         [
             ("can I talk to a person", "Please leave a phone number", "I have asked a person"),
             ("Позовите, пожалуйста, человека", "Оставьте, пожалуйста, телефон", "Вопрос передан"),
-            ("I want to cancel my booking", "I cannot change or cancel", "I have asked a person"),
+            (
+                "I want to cancel my booking",
+                "I cannot look up, change or cancel",
+                "I have asked a person",
+            ),
         ],
     )
     def test_a_person_is_requested_after_a_contact(
