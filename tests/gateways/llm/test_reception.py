@@ -303,7 +303,7 @@ def test_the_final_call_answers_from_results_without_another_call() -> None:
     assert "1. Friday, 27 November, 10:00 (Anna)" in answer
 
 
-def test_times_on_other_days_are_not_what_the_visitor_chose() -> None:
+def test_another_day_service_or_request_is_not_a_choice_of_a_listed_time() -> None:
     listing = "Haircut: 1 ₽.\n1. Friday, 27 November, 10:00 (Anna)\nDoes it suit you?"
     offered = OfferedTimes("Haircut", {"7": "2026-11-27T10:00 fri Anna"})
     known = Facts(OFFERS, [WEEK], dialog=[offered])
@@ -314,6 +314,9 @@ def test_times_on_other_days_are_not_what_the_visitor_chose() -> None:
         "firstDay": "2026-11-28",
         "lastDay": "2026-11-28",
     }
+    again = talk(*said, "yes", "Book: Haircut.", "Book me a haircut", found=known)
+    assert isinstance(again, ToolCall)
+    assert again.name == "find_free_times"
     manicure = arguments(talk(*said, "Лучше маникюр в 10", found=known))
     assert manicure["service"] == "Маникюр"
 

@@ -116,7 +116,8 @@ def _when(dialog: Dialog) -> When:
     for each in reversed(dialog.current[:-1]):
         if when.days and (when.has_time or question.intent):
             break
-        when = When(when.days or each.when.days, *(when if when.has_time else each.when)[1:])
+        with_time = when if when.has_time else each.when
+        when = with_time._replace(days=when.days or each.when.days)
     if when.days or not (listed := _listed_day(dialog)):
         return when
     return when._replace(days=listed)
@@ -152,7 +153,7 @@ def _choice(dialog: Dialog) -> int | None:
             minutes = [_minutes(line) for line in listing.lines]
             fitting = [number for number, at in enumerate(minutes) if at in each.when.at]
             index = fitting[0] if len(fitting) == 1 else None
-        if index is not None:
+        if index is not None or each.intent == "book":
             return index
     return None
 
