@@ -72,6 +72,7 @@ class TestConversation:
             "channel": "widget",
             "pageUrl": f"{site.url}/",
             "visitId": chat.events[0]["visitId"],
+            "features": ["actions", "sources"],
         }
         assert re.fullmatch(r"[0-9a-f]{32}", question.key)
 

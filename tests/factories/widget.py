@@ -45,6 +45,11 @@ def last(page: Page | Frame) -> Locator:
     return page.locator("chat-widget .turn").last
 
 
+def card(page: Page | Frame) -> Locator:
+    """Return the newest card with an action to confirm."""
+    return page.locator("chat-widget .card").last
+
+
 def open_chat(page: Page | Frame) -> None:
     launcher(page).click()
     expect(panel(page)).to_be_visible()

@@ -18,6 +18,8 @@ from tests.support.patience import PATIENCE
 STREAM = "/api/agents/public/chat-stream"
 EVENTS = "/api/public/widget-event"
 AGENTS = "/api/public/agents/"
+ACTIONS = "/api/agents/public/actions/"
+CANCEL = "/api/public/bookings/cancel"
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 CUT = "cut"
 """The connection breaks, as opposed to a stream that ends."""
@@ -56,6 +58,14 @@ class Refusal:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Decision:
+    """An answer to a decision on a card."""
+
+    status: int
+    data: Mapping[str, Any]
+
+
 @dataclass
 class Question:
     """A received request for an answer."""
@@ -79,6 +89,10 @@ class FakeChat:
     """Public settings by bot. A number is the status of a failure."""
     answers: deque[Sequence[Step] | Refusal] = field(default_factory=deque)
     questions: list[Question] = field(default_factory=list)
+    decisions: deque["Decision | Refusal | str"] = field(default_factory=deque)
+    """Answers to decisions on cards, and to cancelled bookings. ``CUT`` sends none."""
+    decided: list[tuple[str, Any]] = field(default_factory=list)
+    """Paths and bodies of these requests."""
     events: list[Any] = field(default_factory=list)
     types: set[str] = field(default_factory=set)
     """The content types of received events."""
@@ -88,6 +102,10 @@ class FakeChat:
     def will(self, *answers: Sequence[Step] | Refusal) -> None:
         """Set the next answers."""
         self.answers.extend(answers)
+
+    def will_decide(self, *answers: "Decision | Refusal | str") -> None:
+        """Set the next answers to decisions."""
+        self.decisions.extend(answers)
 
     @property
     def stages(self) -> list[str]:
@@ -130,6 +148,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.chat.events.append(json.loads(body))
             self._json(200, {"status": True})
             return
+        if self.path.startswith(ACTIONS) or self.path == CANCEL:
+            self._decide(json.loads(body))
+            return
         assert self.path == STREAM
         assert self.headers["Content-Type"] == "application/json"
         question = Question(self.headers["Idempotency-Key"], body)
@@ -139,6 +160,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(answer)
         else:
             self._stream(answer, question)
+
+    def _decide(self, body: object) -> None:
+        self.server.chat.decided.append((self.path, body))
+        answer = self.server.chat.decisions.popleft()
+        if isinstance(answer, str):  # A browser itself repeats a request without a first byte.
+            self._send(200, b"", {"Content-Length": "9"})
+            self.close_connection = True
+        elif isinstance(answer, Refusal):
+            self._refuse(answer)
+        else:
+            self._json(answer.status, answer.data)
 
     def _stream(self, answer: Sequence[Step], question: Question) -> None:
         self.send_response(200)

@@ -20,6 +20,12 @@
       consent: "By sending them you agree to the processing of your contacts.",
       privacy: "Privacy policy", taken: "Your contacts have been passed on.",
       contact: (name, reach) => `${name ? `My name is ${name}. ` : ""}You can reach me at ${reach}`,
+      sources: "Sources:", card: "Please confirm", sending: "Sending…", need: "Fill this in.", check: "Check this value.",
+      unable: "This is not possible right now.", sold: "This time is no longer free.",
+      free: (when) => `Is ${when} free?`, changed: "The conditions have changed. Ask for a new card.",
+      ended: "This card is no longer valid. Ask for a new one.", older: "A newer card has replaced this one.",
+      expired: "The time to confirm is over. Ask for a new card.", calendar: "Add to calendar", next: "Continue",
+      undo: "Cancel the booking", sure: "Press again to cancel the booking", undone: "The booking is cancelled.",
     },
     ru: {
       title: "Чат", open: "Открыть чат", close: "Закрыть чат", news: "есть новый ответ",
@@ -37,6 +43,12 @@
       consent: "Отправляя, вы соглашаетесь на обработку своих контактов.",
       privacy: "Политика конфиденциальности", taken: "Ваши контакты переданы.",
       contact: (name, reach) => `${name ? `Меня зовут ${name}. ` : ""}Мой контакт: ${reach}`,
+      sources: "Источники:", card: "Подтвердите", sending: "Отправляю…", need: "Заполните это поле.",
+      check: "Проверьте это поле.", unable: "Сейчас это не получается.", sold: "Это время уже занято.",
+      free: (when) => `Свободно ли время: ${when}?`, changed: "Условия изменились. Попросите новую карточку.",
+      ended: "Эта карточка больше не действует. Попросите новую.", older: "Её заменила новая карточка.",
+      expired: "Время на подтверждение вышло. Попросите новую карточку.", calendar: "Добавить в календарь",
+      next: "Продолжить", undo: "Отменить запись", sure: "Нажмите ещё раз, чтобы отменить запись", undone: "Запись отменена.",
     },
   };
 
@@ -46,6 +58,8 @@
   // A working stream sends at least ": ping" every 15 s.
   const SILENCE_MS = 45000;
   const BUSY_TRIES = 4;
+  const MAX_SOURCES = 5;
+  const MAX_TIMES = 3;
 
   const CSS = `
 :host{all:initial!important;position:static!important;font-size:medium!important}
@@ -55,7 +69,7 @@
 font:1em/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
 color:var(--ink);color-scheme:light;text-align:start}
 .w.dark{--bg:#181a1f;--ink:#eceef2;--soft:#282c34;--line:#383d47;--edge:#7b8494;--mute:#a9b0bd;--bad:#ffa198;color-scheme:dark}
-button,input,textarea{font:inherit;color:inherit;letter-spacing:inherit}
+button,input,textarea,select{font:inherit;color:inherit;letter-spacing:inherit}
 button{border:0;background:none;padding:0;cursor:pointer;touch-action:manipulation}
 button:disabled{cursor:default}
 svg{display:block;width:1.5em;height:1.5em;fill:none;stroke:currentColor;stroke-width:2;stroke-linecap:round;stroke-linejoin:round}
@@ -73,7 +87,7 @@ background:var(--bg);border:1px solid var(--line);border-radius:18px;box-shadow:
 .left .launcher,.left .panel{right:auto;left:calc(20px + env(safe-area-inset-left))}
 header{display:flex;align-items:center;gap:12px;padding:14px 12px 14px 18px;background:var(--accent);color:var(--on)}
 [dir=rtl] header{padding:14px 18px 14px 12px}
-[dir=rtl] :is(h2,label,.tell){unicode-bidi:plaintext;text-align:right}
+[dir=rtl] :is(h2,h3,label,dt,dd,.tell){unicode-bidi:plaintext;text-align:right}
 [dir=rtl] textarea:placeholder-shown{direction:rtl}
 header div{flex:1;min-width:0}
 h2{font-size:1.0625em;line-height:1.3;font-weight:650;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
@@ -117,18 +131,35 @@ textarea:focus-visible{outline:none;box-shadow:none}
 .go:disabled{background:var(--soft);color:var(--mute)}
 form.contact{display:grid;gap:10px;padding:4px 4px 0}
 label{display:grid;gap:4px;font-size:.9375em;font-weight:550}
-input{min-height:46px;padding:8px 12px;border:1px solid var(--edge);border-radius:12px;background:var(--bg);font-size:max(16px,1.0667em);font-weight:400}
-input[aria-invalid]{border-color:var(--bad);box-shadow:0 0 0 1px var(--bad)}
+input,select,.card textarea{min-height:46px;padding:8px 12px;border:1px solid var(--edge);border-radius:12px;background:var(--bg);font-size:max(16px,1.0667em);font-weight:400}
+[aria-invalid]{border-color:var(--bad);box-shadow:0 0 0 1px var(--bad)}
 .small{font-size:.875em;color:var(--mute)}
 .small a{color:inherit}
 .bad{color:var(--bad)}
 .row{display:flex;gap:16px;align-items:center}
 .button{min-height:46px;padding:0 20px;border-radius:12px;background:var(--accent);color:var(--on);font-weight:600}
+.card{display:grid;gap:10px;padding:14px;border:1px solid var(--edge);border-radius:16px;overflow-wrap:anywhere}
+.card:focus-visible{outline-offset:-3px;box-shadow:none}
+.card>*,.card label>*{min-width:0;max-width:100%}
+.card form,dl{display:grid;gap:8px}
+h3{font-size:1em;font-weight:650}
+dl div{display:grid;grid-template-columns:minmax(0,2fr) minmax(0,3fr);gap:12px}
+dt{color:var(--mute)}
+.card .note:not(.bad){color:var(--ink)}
+.card .row{flex-wrap:wrap;gap:8px 16px}
+.card .chip{min-height:44px;margin:0;padding:8px 14px;text-align:start}
+.card :is(select,textarea){width:100%}
+.check{display:flex;align-items:center;gap:10px;min-height:44px}
+.check input{flex:none;width:24px;min-height:24px;accent-color:var(--accent)}
+[aria-disabled]{background:var(--soft);color:var(--mute)}
+.row a{display:inline-flex;align-items:center;min-height:44px;color:inherit;font-weight:550}
+.sources{overflow-wrap:anywhere;padding:4px 2px 0}
 .sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 @media(max-width:480px),(max-height:480px){
 .panel,.left .panel{inset:var(--top,0) 0 auto;width:100%;max-width:none;height:var(--tall,100vh);border:0;border-radius:0}
 header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
 .w.opened .launcher{display:none}
+.sources a{display:inline-block;padding:12px 0}
 }
 @media(prefers-reduced-motion:reduce){*{animation:none!important}}
 @media(forced-colors:active){.bubble,.panel,.launcher,.button,.icon{border:1px solid}}
@@ -569,6 +600,11 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       if (follow) toEnd();
       return { turn, bubble };
     };
+    /** Show links to the pages that an answer is based on. */
+    const showSources = ({ turn }, sources = []) => {
+      const links = sources.slice(0, MAX_SOURCES).map((each) => link(each.url, [each.title || each.url])).filter(Boolean);
+      if (links.length) turn.append(el("p", { class: "tell small sources" }, words.sources, ...links.flatMap((each, place) => [place ? ", " : " ", each])));
+    };
     const remember = (turn) => {
       memory.turns.push(turn);
       memory.turns.splice(0, memory.turns.length - MAX_TURNS);
@@ -622,9 +658,9 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       const control = (abort = new AbortController());
       const dots = el("div", { class: "dots" }, el("i"), el("i"), el("i"));
       const write = (turn.bubble.replaceChildren(dots), renderer(turn.bubble));
-      turn.turn.querySelectorAll(".note").forEach((each) => each.remove());
+      turn.turn.querySelectorAll(".note,.sources").forEach((each) => each.remove());
       turn.bubble.hidden = false;
-      let text = "", frame = 0, finished = false, failure = null, watch = 0, announced = 0;
+      let text = "", sources, frame = 0, finished = false, failure = null, watch = 0, announced = 0, proposes = false;
       const draw = () => {
         frame = 0;
         const follow = atEnd();
@@ -635,9 +671,9 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         if (follow) toEnd();
       };
       const keepText = () => {
-        if (!text) return;
-        if (call.kept) call.kept.text = text;
-        else remember((call.kept = { text }));
+        if (!text && !proposes) return;
+        if (!call.kept) remember((call.kept = {}));
+        Object.assign(call.kept, { text, sources });
         save();
       };
       const restartWatch = () => {
@@ -659,8 +695,17 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         } else if (event.type === "chunk") {
           text += event.content || "";
           frame = frame || requestAnimationFrame(draw);
-        } else if (event.type === "done") finished = true;
-        else if (event.type === "error") {
+        } else if (event.type === "action") {
+          proposes = true;
+          keepText();
+          if (memory.turns.some(({ card }) => card && card.id === event.id)) return;
+          const kept = { text: "", card: event, session: memory.session };
+          remember(kept);
+          showCard(kept, true);
+        } else if (event.type === "done") {
+          finished = true;
+          sources = Array.isArray(event.sources) ? event.sources : undefined;
+        } else if (event.type === "error") {
           finished = true;
           failure = { text: text ? words.cut : words.failed, again: true, newKey: true };
         }
@@ -670,7 +715,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         call.key = call.key || randomId();
         call.body = call.body || JSON.stringify({
           agentId, message: call.message, sessionId: memory.session, channel: "widget",
-          pageUrl: pageUrl(), visitId: memory.visit, contact: call.contact,
+          pageUrl: pageUrl(), visitId: memory.visit, contact: call.contact, features: ["actions", "sources"],
         });
         return fetch(`${base}api/agents/public/chat-stream`, {
           method: "POST", body: call.body, signal: control.signal, credentials: "omit", cache: "no-store",
@@ -716,7 +761,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
           }
           reader.cancel().catch(() => {});
           if (!finished) failure = { text: words.cut, again: true };
-          else if (!text && !failure) failure = { text: words.failed, again: true, newKey: true };
+          else if (!text && !proposes && !failure) failure = { text: words.failed, again: true, newKey: true };
         }
       } catch {
         const offline = navigator.onLine === false && !text;
@@ -729,6 +774,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       if (control.stopped) failure = { text: words.stopped };
       draw();
       turn.bubble.hidden = !text;
+      showSources(turn, sources);
       keepText();
       removeEventListener("pagehide", keepText);
       if (failure) {
@@ -771,6 +817,186 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       showContact(false);
       const details = { name: name || undefined, [email ? "email" : "phone"]: reach };
       post(words.contact(name, reach), details);
+    };
+
+    // -- Cards: what the bot proposes. Nothing is done until the visitor confirms it --
+
+    // Ends the open card, and the number of cards so far.
+    let replaceCard = null, cards = 0;
+
+    /** Send JSON to the service. Return the status, the data, and the seconds to wait. Status 0 means that no answer came. */
+    const send = async (path, body) => {
+      const control = new AbortController(), watch = setTimeout(() => control.abort(), SILENCE_MS);
+      try {
+        const response = await fetch(base + path, {
+          method: "POST", body: JSON.stringify(body), signal: control.signal, credentials: "omit", cache: "no-store",
+          headers: { "Content-Type": "application/json" },
+        });
+        return [response.status, (await response.json()).data || {}, Number(response.headers.get("Retry-After")) || 0];
+      } catch {
+        return [0, {}, 0];
+      } finally {
+        clearTimeout(watch);
+      }
+    };
+
+    /** Return a labelled control for a field of a card. `fail` shows an error below it. */
+    const cardField = ({ name, label, type, required, options }, id, say) => {
+      const hint = { name: "name", phone: "tel", tel: "tel", email: "email" };
+      const attributes = {
+        name, required: required && "", "aria-describedby": id, dir: type === "checkbox" ? null : "auto", maxlength: MAX_MESSAGE,
+        autocomplete: hint[name] || hint[type], inputmode: type === "number" ? "decimal" : null,
+      };
+      const option = (value) => el("option", { value }, value);
+      const kind = type === "phone" ? "tel" : /^(checkbox|date|email|tel)$/.test(type) ? type : "text";
+      const input =
+        type === "select" ? el("select", attributes, ...["", ...(options || [])].map(option))
+        : type === "textarea" ? el("textarea", { ...attributes, rows: 2 })
+        : el("input", { ...attributes, type: kind });
+      const error = el("p", { id, class: "tell bad small", hidden: "" });
+      const ticks = type === "checkbox";
+      const labelled = el("label", ticks ? { class: "check" } : null, ...(ticks ? [input, el("span", null, label)] : [el("span", null, label), input]));
+      const value = () => (ticks ? (input.checked ? "on" : "") : input.value.trim());
+      const fail = (text) => {
+        error.textContent = text;
+        error.hidden = !text;
+        if (text) input.setAttribute("aria-invalid", "true");
+        else input.removeAttribute("aria-invalid");
+        return Boolean(text);
+      };
+      return { name, input, value, fail, isMissing: () => fail(required && !value() ? say.need : ""), nodes: [labelled, error] };
+    };
+
+    /** Show a card. `kept` is its entry in the memory: the card, its session, and how it ended (`said`, `made`). */
+    const showCard = (kept, live) => {
+      const { card } = kept, say = WORDS[card.language] || words, id = `card${++cards}`;
+      const fields = (card.fields || []).map((each, place) => cardField(each, `${id}-${place}`, say));
+      const status = el("p", { class: "note tell", hidden: "" });
+      const agreed = el("p", { class: "tell small" }, card.consent ? card.consent.text : "");
+      const terms = link((card.consent && card.consent.url) || options.privacy, [say.privacy]);
+      if (terms) agreed.append(" ", terms);
+      const yes = el("button", { class: "button" }, card.confirm);
+      const no = el("button", { class: "link", type: "button", click: () => decide("cancel") }, card.cancel);
+      const form = el(
+        "form", { novalidate: "", submit: (event) => { event.preventDefault(); decide("confirm"); } },
+        ...fields.flatMap((each) => each.nodes), el("p", { class: "tell small" }, card.note || ""), agreed, el("div", { class: "row" }, yes, no),
+      );
+      const lines = (card.details || []).map(({ label, value }) => el("div", null, el("dt", null, label), el("dd", null, value)));
+      const node = el(
+        "div", { class: "card", role: "group", "aria-labelledby": id, tabindex: -1, lang: card.language },
+        el("h3", { id }, card.title), el("dl", null, ...lines), form, status,
+      );
+      let timer = 0, busy = false;
+      const tell = (text, bad, ...more) => {
+        const follow = atEnd();
+        status.replaceChildren(text, ...more);
+        status.classList.toggle("bad", Boolean(bad));
+        status.hidden = !text;
+        if (text) announce(text);
+        if (follow) toEnd();
+      };
+      const retry = (act) => el("button", { class: "link", type: "button", click: act }, say.retry);
+
+      /** Show the links and buttons of a card that has ended. */
+      const showMade = ({ ics, token, next, times = [] }) => {
+        const cancel = el("button", { class: "link", type: "button", click: async (event) => {
+          if (busy || event.detail > 1) return;
+          if (cancel.textContent !== say.sure) return announce((cancel.textContent = say.sure));
+          busy = true;
+          const [code] = await send("api/public/bookings/cancel", { token });
+          busy = false;
+          cancel.textContent = say.undo;
+          if (code === 200) end(say.undone, {});
+          else announce((cancel.textContent = `${say.unable} ${say.retry}`));
+        } }, say.undo);
+        const hours = { weekday: "long", day: "numeric", month: "long", hour: "2-digit", minute: "2-digit", timeZone: "UTC" };
+        const dates = new Intl.DateTimeFormat(say === WORDS.ru ? "ru" : "en-GB", hours);
+        const chip = (local) => {
+          const when = dates.format(new Date(`${local.slice(0, 16)}Z`));
+          const ask = () => {
+            if (!abort) return post(say.free(when));
+            // An answer is still arriving, so the visitor sends the question later.
+            field.value = say.free(when);
+            fit();
+            field.focus();
+          };
+          return el("button", { class: "chip", type: "button", click: ask }, when);
+        };
+        const parts = [ics && link(ics, [say.calendar]), next && link(next, [say.next]), token && cancel, ...times.map(chip)].filter(Boolean);
+        if (parts.length) node.append(el("div", { class: "row" }, ...parts));
+      };
+      const end = (text, made) => {
+        const follow = atEnd(), focused = node.contains(root.activeElement);
+        clearTimeout(timer);
+        if (replaceCard === replace) replaceCard = null;
+        Object.assign(kept, { said: text, made });
+        save();
+        node.querySelectorAll("form,.row").forEach((each) => each.remove());
+        tell(text);
+        if (made) showMade(made);
+        if (focused) {
+          node.focus({ preventScroll: true });
+          node.lastChild.scrollIntoView({ block: "nearest" });
+        }
+        if (follow) toEnd();
+      };
+      // The service may have carried out a decision whose answer is lost, so its card stays open.
+      const close = (text) => kept.sent || end(text);
+      const replace = () => close(say.older);
+
+      const decide = async (decision) => {
+        if (busy) return;
+        const confirms = decision === "confirm";
+        const missing = confirms && fields.filter((each) => each.isMissing())[0];
+        if (missing) return missing.input.focus();
+        const values = Object.fromEntries(fields.map((each) => [each.name, each.value()]).filter(([, value]) => confirms && value));
+        busy = kept.sent = true;
+        save();
+        for (const each of [yes, no]) each.setAttribute("aria-disabled", "true");
+        tell(say.sending);
+        const [code, data, wait] = await send(`api/agents/public/actions/${card.id}`, { sessionId: kept.session, decision, values });
+        busy = false;
+        for (const each of [yes, no]) each.removeAttribute("aria-disabled");
+        kept.sent = !code || code >= 500;
+        save();
+        if (code === 200) {
+          end(data.message, { ics: data.icsUrl, token: data.cancelToken, next: data.redirectUrl });
+        } else if (code === 400) {
+          tell("");
+          const errors = data.errors || [];
+          const wrong = fields.filter((each) => {
+            // A booking's contact has one field on the card, but two in the API.
+            const found = errors.find(({ field: path }) => path.split(".").pop() === each.name)
+              || (each.name === "contact" && errors.find(({ field: path }) => /phone|email|client$/.test(path)));
+            // Messages of forms are for visitors. Those of bookings are for programs.
+            return found && each.fail(card.kind === "order" ? found.message : say.check);
+          });
+          if (wrong[0]) wrong[0].input.focus();
+          else tell(card.kind === "order" && data.message ? data.message : say.unable, true);
+        } else if (data.code === "slot_unavailable") {
+          end(say.sold, { times: (data.alternatives || []).slice(0, MAX_TIMES).map((each) => each.startLocal) });
+        } else if (code === 404 || /^(changed|action_ended)$/.test(data.code)) {
+          end(data.code === "changed" ? say.changed : say.ended);
+        } else tell(code ? say.unable + later(wait) : say.failed, true, retry(() => { node.focus(); decide(decision); }));
+      };
+
+      const follow = live || atEnd();
+      log.append(node);
+      if (kept.said) {
+        form.remove();
+        status.replaceChildren(kept.said);
+        status.hidden = false;
+        if (kept.made) showMade(kept.made);
+        return;
+      }
+      if (replaceCard) replaceCard();
+      replaceCard = replace;
+      if (live) announce(`${say.card}: ${card.title}`);
+      // A card that has just arrived is open, although the clock of the browser may be wrong.
+      const left = Date.parse(card.expiresAt) - Date.now();
+      if (left > 0) timer = setTimeout(() => busy || close(say.expired), left);
+      else if (!live) close(say.expired);
+      if (follow) toEnd();
     };
 
     // -- Open and closed --
@@ -829,7 +1055,10 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     if (window.visualViewport) for (const name of ["resize", "scroll"]) visualViewport.addEventListener(name, measure);
 
     show(false, greeting);
-    for (const each of memory.turns) show(each.me, each.text);
+    for (const each of memory.turns) {
+      if (each.card) showCard(each);
+      else if (each.text) showSources(show(each.me, each.text), each.sources || []);
+    }
     face();
     const opens = memory.stages.includes("opened") ? memory.open : "open" in options && options.open !== "false";
     document.documentElement.append(host);
