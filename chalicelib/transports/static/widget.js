@@ -143,7 +143,7 @@ input,select,.card textarea{min-height:46px;padding:8px 12px;border:1px solid va
 .card>*,.card label>*{min-width:0;max-width:100%}
 .card form,dl{display:grid;gap:8px}
 h3{font-size:1em;font-weight:650}
-dl div{display:grid;grid-template-columns:minmax(0,2fr) minmax(0,3fr);gap:12px}
+dl div{display:grid;grid-template-columns:minmax(0,3fr) minmax(0,4fr);gap:10px}
 dt{color:var(--mute)}
 .card .note:not(.bad){color:var(--ink)}
 .card .row{flex-wrap:wrap;gap:8px 16px}
