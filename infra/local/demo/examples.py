@@ -14,7 +14,7 @@ def example_ids(call: "Caller") -> dict[str, str]:
     found = {
         "SITE_ID": site,
         "PAGE_ID": _last(call("list_pages", projectId=site["id"]), "pages") if site else None,
-        "FORM_ID": _first(call("list_forms"), "forms"),
+        "FORM_ID": _last(call("list_forms"), "forms"),
         "LEAD_ID": _first(call("list_leads"), "collections"),
         "CLIENT_ID": _first(call("list_clients"), "clients"),
         "PRODUCT_ID": product,

@@ -374,6 +374,7 @@ STEPS = (
     make_services,
     make_bookings,
     make_agent,
+    bot.allow_actions,
     make_dialogs,
     make_pages,
     make_posts,

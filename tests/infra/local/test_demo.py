@@ -15,10 +15,11 @@ from chalicelib.core.errors import PlanRequiredError
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.gateways.object_store import object_store
 from chalicelib.lib import barcodes
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, caller, pages, posts, school
+from infra.local.demo import bakery, bot, caller, pages, posts, school
 from infra.local.demo import seed as demo
 from infra.local.demo.seed import EMAIL, seed
 from tests.conftest import Api, as_operator
@@ -168,7 +169,7 @@ def test_the_demo_is_a_bakery_with_images_of_products_and_on_pages(data: DataDir
 
 def test_the_site_has_a_form_and_leads_of_several_people(api: Api) -> None:
     shown = everything_shown(api)
-    assert shown["forms"] == [bakery.FORM["title"]]
+    assert shown["forms"] == [bot.ORDER_FORM["title"], bakery.FORM["title"]]
     assert len(shown["leads"]) == len(bakery.LEADS)
     assert ("Анна Смирнова", 2) in shown["clients"]
     stats = api.get("/api/crm/stats")
@@ -249,6 +250,29 @@ def test_the_demo_has_a_public_bot_with_money(
     assert (bool(first["leadId"]), second["leadId"]) == (True, None)
     seed(data)
     assert as_operator("get_balance", account=EMAIL)["available"] == left
+
+
+def test_the_demo_bot_can_do_everything_that_bots_can_do(api: Api) -> None:
+    (agent,) = api.get("/api/agents/list")["agents"]
+    shown = api.get(f"/api/agents/{agent['id']}")["agent"]
+    assert shown["capabilities"] == list(CAPABILITIES)
+    titles = {each["id"]: each["title"] for each in api.get("/api/forms/list")["forms"]}
+    assert titles[shown["orderFormId"]] == bot.ORDER_FORM["title"]
+    (source,) = api.get(f"/api/agents/{agent['id']}/knowledge")["sources"]
+    assert source["status"] == "ready"
+
+
+def test_an_older_demo_bot_keeps_the_capabilities_that_were_chosen(api: Api, data: DataDir) -> None:
+    (agent,) = api.get("/api/agents/list")["agents"]
+    path = f"/api/agents/{agent['id']}"
+    for before, after in ((["slots"], ["slots"]), (["catalog"], list(CAPABILITIES))):
+        api.call("PUT", path, {"capabilities": before})
+        with data.lock_demo():
+            steps = [step for step in data.demo["steps"] if step != "allow_actions"]
+            data.demo = {**data.demo, "steps": steps}
+        seed(data)
+        assert api.get(path)["agent"]["capabilities"] == after
+    assert len(api.get("/api/forms/list")["forms"]) == 2
 
 
 def test_an_older_demo_without_money_gets_some(
