@@ -11,11 +11,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, school
+from infra.local.demo import bakery, bot, school
 from infra.local.demo.seed import seed
 from tests.conftest import Api
 from tests.e2e.conftest import markup_errors, save_screenshot
-from tests.factories.widget import chatting, last
+from tests.factories.widget import ask, card, chatting, last, settled
 
 Opened = Callable[..., Any]
 PHONE = {"viewport": {"width": 360, "height": 740}}
@@ -92,6 +92,30 @@ def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
         save_screenshot(page, "demo-form-desktop")
     (lead,) = api.get("/api/forms/collection-list?search=Ирина")["collections"]
     assert lead["phone"] == "+79165557788"
+
+
+def test_a_visitor_books_and_orders_in_the_chat_of_the_demo_site(
+    api: Api, home: str, open_url: Opened
+) -> None:
+    with open_url(home, **PHONE) as page:
+        chatting(page, "Запишите меня на консультацию по торту")
+        settled(page)
+        ask(page, "Первое время. Меня зовут Ирина, 8 916 555-77-88")
+        card(page).get_by_role("button", name="Записаться").click()
+        expect(card(page)).to_contain_text("Вы записаны")
+        settled(page)
+        ask(page, "Хочу заказать два багета и медовик")
+        card(page).get_by_label("Как получить").select_option("Доставка")
+        card(page).get_by_label("Адрес").fill("Невский пр., 1")
+        card(page).get_by_role("button", name="Заказать").click()
+        expect(card(page)).to_contain_text(bot.ORDER_FORM["successMessage"])
+    booked = api.get("/api/bookings/list?size=100")["bookings"]
+    (booking,) = [each for each in booked if each["client"]["name"] == "Ирина"]
+    assert (booking["source"], booking["serviceName"]) == ("chat", school.SERVICES[2].name)
+    leads = api.get("/api/forms/collection-list?search=Ирина")["collections"]
+    orders = [api.get(f"/api/forms/collection/{each['id']}")["lead"]["data"] for each in leads]
+    (items,) = [each["items"] for each in orders if "items" in each]
+    assert [each["quantity"] for each in items] == [2, 1]
 
 
 @pytest.mark.parametrize("screen", [PHONE, DESKTOP], ids=["phone", "desktop"])
