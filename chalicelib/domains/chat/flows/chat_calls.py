@@ -20,6 +20,7 @@ from chalicelib.domains.chat.rules.call_budget import (
     TOOL_PREAMBLE,
     CallBudget,
 )
+from chalicelib.domains.chat.rules.links import REMOVED, LinkFilter
 from chalicelib.domains.chat.store import proposals
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.gateways import llm
@@ -97,6 +98,8 @@ class ModelCalls:
         self._shown = 0
         self.tool_calls: list[dict[str, Any]] = []
         self._text_counter, self._reasoning_counter = TokenCounter(), TokenCounter()
+        self._shown_counter = TokenCounter()
+        self._removed = 0  # Tokens of the links that were removed from calls that have ended.
         self._usage = _Usage(TokenUsage(0, 0), exchange.input_tokens)
         self.is_complete = False
 
@@ -108,9 +111,10 @@ class ModelCalls:
     def usage(self, counted: int) -> TokenUsage:
         """Return the usage of the calls that have ended and, as an estimate, of the current one.
 
-        ``counted`` is the number of tokens of text and reasoning of all calls.
+        ``counted`` is the number of tokens of text and reasoning of all calls. The tokens of links
+        that were removed from the text are added to it.
         """
-        return self._usage.total(counted)
+        return self._usage.total(counted + self._removed)
 
     def events(self) -> Iterator[TextDelta | Reasoning | Proposed]:
         """Yield text, reasoning and proposals of all calls. Texts of two calls have a line between.
@@ -122,7 +126,7 @@ class ModelCalls:
         has_text = False
         for number in range(MAX_CALLS):
             call = _Call()
-            with closing(self._stream(number, call)) as events:
+            with closing(self._shown_events(number, call)) as events:
                 for event in events:
                     if isinstance(event, TextDelta):
                         begins = has_text and not call.text
@@ -142,6 +146,31 @@ class ModelCalls:
             proposed = self._context.proposed
             yield from map(Proposed, proposed[self._shown :])
             self._shown = len(proposed)
+
+    def _shown_events(
+        self, number: int, call: _Call
+    ) -> Generator[TextDelta | Reasoning, None, None]:
+        """Yield text and reasoning of a call. Links to unknown hosts lose their addresses."""
+        exchange = self._exchange
+        links = LinkFilter(exchange.link_hosts, REMOVED[self._context.language])
+        problem: ModelError | None = None
+        with closing(self._stream(number, call)) as events:
+            try:
+                for event in events:
+                    if not isinstance(event, TextDelta):
+                        yield event
+                    elif text := links.add(event.text):
+                        self._shown_counter.add(text)
+                        yield TextDelta(text)
+            except ModelError as error:
+                problem = error
+        text = links.end()
+        self._shown_counter.add(text)
+        self._removed = max(0, self._text_counter.tokens - self._shown_counter.tokens)
+        if text:
+            yield TextDelta(text)
+        if problem is not None:
+            raise problem
 
     def _stream(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
         """Send the messages, and yield text and reasoning. ``call`` receives the tool calls."""

@@ -13,7 +13,7 @@ A crash between two steps leaves either nothing or a hold. The hold's job perfor
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -64,10 +64,11 @@ class Ending(NamedTuple):
 class Exchange:
     """An accepted message. Money is held for its answer, and both are stored.
 
-    ``max_output`` is the largest number of output tokens of one call to the model. ``number`` is
-    the answer's number in the dialog. ``idempotency_record`` is None for calls
-    without an idempotency key. ``returns_session`` is whether a repeated call receives the
-    session's token. ``sources`` are the pages that the facts come from, if the client shows them.
+    ``max_output`` is the largest number of output tokens of one call to the model. The answer may
+    link to ``link_hosts``. ``number`` is the answer's number in the dialog. ``idempotency_record``
+    is None for calls without an idempotency key. ``returns_session`` is whether a repeated call
+    receives the session's token. ``sources`` are the pages that the facts come from, if the client
+    shows them.
     """
 
     hold: Hold
@@ -76,6 +77,7 @@ class Exchange:
     tools: Sequence[Tool]
     tool_context: ToolContext
     max_output: int
+    link_hosts: Collection[str]
     workspace: WorkspaceRow
     dialog_id: str
     number: int

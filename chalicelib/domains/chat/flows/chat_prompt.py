@@ -15,13 +15,14 @@ from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows import chat_facts, chat_history, toolbox
 from chalicelib.domains.chat.flows.chat_history import Count, MessageTooLongError, Turn
 from chalicelib.domains.chat.flows.tools import Tool
-from chalicelib.domains.chat.rules import call_budget
+from chalicelib.domains.chat.rules import call_budget, links
 from chalicelib.domains.chat.rules.call_budget import RESULT_TOKENS, TOOL_PREAMBLE
 from chalicelib.domains.chat.store import messages, proposals
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.messages import ASSISTANT, USER
 from chalicelib.domains.chat.store.proposals import Actions
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.sites.store import sites
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import facts, frame, models
 from chalicelib.gateways.llm.facts import Facts, OfferedTimes, Passage, Proposal
@@ -49,7 +50,7 @@ class Prompt(NamedTuple):
 
     ``tools`` are those that the model may call. Their tokens are not in ``input_tokens``.
     ``actions`` are those of the dialog, and ``said`` are the visitor's messages that are sent.
-    ``sources`` are passages in the facts.
+    ``sources`` are passages in the facts. The answer may link to ``link_hosts``.
     """
 
     spec: ModelSpec
@@ -60,6 +61,7 @@ class Prompt(NamedTuple):
     actions: Actions
     said: list[str]
     sources: list[Passage]
+    link_hosts: set[str]
 
     @property
     def planned(self) -> TokenUsage:
@@ -91,14 +93,16 @@ def fit(
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
     turns: Iterator[Turn] = _turns(workspace.id, session)
     found, actions = Facts(), Actions()
+    site_urls: list[str] = []
     every = toolbox.of_bot(agent, can_confirm=can_confirm) if spec.takes_tools else []
     if problem is None:
         with deadline.side_by_side() as start:
             newest = start(lambda: list(islice(turns, 1)))
             known = start(partial(_find_actions, workspace.id, session, every))
+            urls = start(partial(sites.find_urls, workspace.id))
             found = chat_facts.find(workspace.id, agent.id, text)
         turns = chain(newest.result(), turns)
-        actions = known.result()
+        actions, site_urls = known.result(), urls.result()
         found = found._replace(dialog=_dialog_facts(actions))
     now = clock.now().astimezone(ZoneInfo(workspace.timezone))
     business = Business(workspace.name, now, workspace.timezone)
@@ -121,6 +125,8 @@ def fit(
         raise problem
     sent, input_tokens = chat_history.fit(before, turns, question, count, context - max_output)
     said = [facts.parse(each)[1] for each in sent if each.role == "user"]
+    passages = list(facts.parse(question)[0].passages)
+    quoted = [text for each in passages for text in (each.text, each.url or "")]
     return Prompt(
         spec,
         sent,
@@ -129,7 +135,8 @@ def fit(
         tools,
         actions,
         said,
-        list(facts.parse(question)[0].passages),
+        passages,
+        links.hosts_in([settings().public_url, agent.system_prompt, *site_urls, *quoted]),
     )
 
 

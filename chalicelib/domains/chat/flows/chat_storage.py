@@ -125,6 +125,7 @@ class CheckedMessage:
                 offered=self.prompt.actions.offered,
             ),
             max_output=self.prompt.max_output,
+            link_hosts=self.prompt.link_hosts,
             workspace=self.bot.workspace,
             dialog_id=dialog_id,
             number=number,

@@ -1,0 +1,353 @@
+"""Links in the answers of bots: only those to known hosts keep their addresses.
+
+A model can be made to print any link, by a text in what it reads. So an answer links only to hosts
+that the owner has named. The filter reads an answer in pieces. It holds back a possible link until
+its host is known, and everything else passes at once. The result does not depend on the pieces.
+
+A link is what browsers and Markdown renderers make one of: ``https:``, two slashes or ``www.``
+with a host, the address of a Markdown link, of a reference or in angle brackets. E-mail addresses,
+phone numbers and relative addresses are no links to another host.
+"""
+
+import html
+import re
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from chalicelib.lib.localized import Language
+
+MAX_LINK = 2_000
+"""Characters that are held back at most. A longer link is removed."""
+MAX_LABEL = 500
+"""Characters of a Markdown link's text that are held back at most."""
+REMOVED: dict[Language, str] = {"en": "[link removed]", "ru": "[ссылка удалена]"}
+
+_SPACE = "\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""White space of JavaScript, which ends links in browsers."""
+_MARKDOWN = re.compile(
+    r"""
+      (?P<label>!?\[)
+    | (?P<address>\]\()
+    | (?P<reference>\]:)
+    | (?P<angle><[a-z][a-z0-9+.-]{1,31}:)
+    | (?P<half>(?:[!\]]|<(?:[a-z][a-z0-9+.-]{0,31})?)\Z)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""The beginning of Markdown with an address, or a part of it at the end of the text."""
+_URL = re.compile(
+    r"""
+      (?P<web>(?<![^\W_])https?:)
+    | (?P<www>(?<![^\W_]|[@.-])www\.)
+    | (?P<slashes>:?[\\/]{2})
+    | (?P<half>
+        (?:(?<![^\W_])h(?:t(?:t(?:ps?)?)?)?|(?<![^\W_]|[@.-])w{1,3}|:[\\/]?|[\\/])\Z
+      )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""The beginning of an address, or a part of it at the end of the text."""
+_RUN = re.compile(f"[^{_SPACE}<>]*")
+_FOREIGN = re.compile(rf"(?:[^\\/\[]*[\\/]*\[[0-9a-f:.]*\])?[^{_SPACE}<>\"'`\]*|]*", re.IGNORECASE)
+"""The part of a run that is removed."""
+_WHOLE = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,4})?[/?#][\w.~%/?#&=+:@$-]*")
+"""An address that every client reads as one, even if it contains another one."""
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]*[^\W_])(?::[0-9]{1,5}(?![0-9]))?", re.IGNORECASE)
+_AFTER_HOST = re.compile("[.,;:!?\u2026)\\]}\"'`*_~\u00bb\u201d\u2019\u201c-]*(?:[\\[\\]|^].*)?")
+"""Punctuation after a host, or a character that ends a host in browsers."""
+_DOTTED = re.compile(r"\[|[\w%][.%\u3002\uff0e\uff61][\w%]")
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_TAIL = re.compile(
+    rf"""[{_SPACE}]*(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))?[{_SPACE}]*\)""",
+    re.DOTALL,
+)
+"""What follows the address of a Markdown link: a title and the closing parenthesis."""
+_HALF_TAIL = re.compile(rf"[{_SPACE}]*(?:[\"'(].*)?", re.DOTALL)
+_INDENT = re.compile(f"[{_SPACE}]*")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_WEB = frozenset({"http", "https"})
+_CONTACTS = frozenset({"mailto", "tel"})
+_NAMED_HOST = re.compile(
+    r"//(?:[^\s/?#@]*@)?(\[[0-9a-f:.]+\]|[\w.-]+)|(?<![@\w.-])((?:[\w-]+\.)+[^\W\d_][\w-]+)",
+    re.IGNORECASE,
+)
+
+
+def hosts_in(texts: Iterable[str]) -> set[str]:
+    """Return the hosts that texts name, with or without a scheme. Those of e-mails do not count."""
+    named = (found[1] or found[2] for text in texts for found in _NAMED_HOST.finditer(text))
+    return {host for host in map(normalize_host, named) if host}
+
+
+def normalize_host(host: str) -> str | None:
+    """Return a host in the form in which hosts are compared: punycode, without ``www.``."""
+    host = host.lower().strip("._-").removeprefix("www.")
+    if host.isascii():
+        return host or None
+    import idna  # noqa: PLC0415  its tables load only for hosts in other scripts
+
+    try:
+        return idna.encode(host, uts46=True).decode()
+    except idna.IDNAError:
+        return None
+
+
+class _Step(NamedTuple):
+    """What is shown of a part of the text, and where the next part begins.
+
+    ``skips`` is whether the rest of an overlong link follows.
+    """
+
+    shown: str
+    end: int
+    skips: bool = False
+
+
+class _Address(NamedTuple):
+    """The address of a Markdown link: whether it is kept, and where the link ends."""
+
+    kept: bool
+    end: int
+    skips: bool = False
+
+
+class LinkFilter:
+    """Removes the addresses of links to hosts that are not ``allowed`` from a text in pieces.
+
+    ``removed`` replaces an address that has no text of its own. Markdown is filtered first, because
+    the removal of its address can join two texts to a new address.
+    """
+
+    def __init__(self, allowed: Collection[str], removed: str) -> None:
+        self._markdown = _Markdown(allowed, removed)
+        self._urls = _Urls(allowed, removed)
+
+    def add(self, piece: str) -> str:
+        """Return what can be shown after another piece of the text."""
+        return self._urls.add(self._markdown.add(piece))
+
+    def end(self) -> str:
+        """Return the rest at the end of the text."""
+        return self._urls.add(self._markdown.end()) + self._urls.end()
+
+
+class _Scanner:
+    """A filter of a text in pieces. It decides on each match of a pattern."""
+
+    pattern: re.Pattern[str]
+
+    def __init__(self, allowed: Collection[str], removed: str) -> None:
+        self._allowed = frozenset(allowed)
+        self._removed = removed
+        self._before = ""  # The character before the text that is held.
+        self._held = ""
+        self._is_last = False
+        self._skips = False
+
+    def add(self, piece: str) -> str:
+        self._held += piece
+        return self._shown()
+
+    def end(self) -> str:
+        self._is_last = True
+        return self._shown()
+
+    def _decide(self, text: str, found: re.Match[str]) -> _Step | None:
+        """Return what becomes of a match, or None if that depends on what follows."""
+        raise NotImplementedError
+
+    def _shown(self) -> str:
+        text = self._before + self._held
+        at = len(self._before)
+        shown: list[str] = []
+        while at < len(text):
+            if self._skips:
+                at = _end(_RUN, text, at)
+                self._skips = at == len(text)
+                continue
+            found = self.pattern.search(text, at)
+            start = found.start() if found else len(text)
+            shown.append(text[at:start])
+            at = start
+            if found is None:
+                break
+            if found.lastgroup == "half":
+                step = _Step(text[at], at + 1) if self._is_last else None
+            else:
+                step = self._decide(text, found)
+            if step is None:
+                break
+            shown.append(step.shown)
+            at, self._skips = step.end, step.skips
+        self._before, self._held = text[max(0, at - 1) : at], text[at:]
+        return "".join(shown)
+
+    def _is_allowed(self, rest: str) -> bool:
+        """Whether the host at the beginning of an address is allowed, however it is parsed."""
+        authority, separator, _ = re.split(r"([/?#\\])", rest + "/", maxsplit=1)
+        host = _HOST.match(authority)
+        if host is None or "@" in authority or separator == "\\":
+            return False
+        if not _AFTER_HOST.fullmatch(authority, host.end()):
+            return False
+        return normalize_host(host[1]) in self._allowed
+
+    def _is_whole(self, text: str, start: int, length: int) -> bool:
+        """Whether nothing that arrives later can change what these characters are."""
+        return self._is_last or len(text) - start >= length
+
+
+class _Markdown(_Scanner):
+    """Removes the addresses of Markdown links, references and autolinks."""
+
+    pattern = _MARKDOWN
+
+    def _decide(self, text: str, found: re.Match[str]) -> _Step | None:
+        plain = _Step(found[0], found.end())
+        match found.lastgroup:
+            case "label":
+                return self._label(text, found, plain)
+            case "address":
+                address = self._address(text, found.end())
+                if address is None or address.kept:
+                    return address and plain
+                return _Step(_nothing(text, found), address.end, address.skips)
+            case "reference":
+                return self._reference(text, plain)
+        return self._angle(text, found)
+
+    def _label(self, text: str, found: re.Match[str], plain: _Step) -> _Step | None:
+        """Drop the bracket before the text of a link whose address is removed."""
+        depth, last = 1, min(len(text), plain.end + MAX_LABEL)
+        for at in range(plain.end, last):
+            depth += {"[": 1, "]": -1}.get(text[at], 0)
+            if not depth:
+                break
+        else:
+            return plain if self._is_whole(text, plain.end, MAX_LABEL) else None
+        if at + 1 == len(text) and not self._is_last:
+            return None
+        if text[at + 1 : at + 2] != "(":
+            return plain
+        address = self._address(text, at + 2)
+        return address and (plain if address.kept else _Step(_nothing(text, found), plain.end))
+
+    def _address(self, text: str, start: int) -> _Address | None:
+        """Check the address of a Markdown link, which begins after its parenthesis.
+
+        Text that is no link is kept.
+        """
+        window = text[start : start + MAX_LINK]
+        begin = _end(_INDENT, window, 0)
+        end = _address_end(window, begin)
+        if end == MAX_LINK:
+            return _Address(kept=False, end=start + end, skips=True)
+        tail = _TAIL.match(window, end)
+        if tail is not None:
+            return _Address(self._keeps(window[begin:end]), start + tail.end())
+        may_follow = end == len(window) or _HALF_TAIL.fullmatch(window, end)
+        if may_follow and not self._is_whole(text, start, MAX_LINK):
+            return None
+        return _Address(kept=True, end=start)
+
+    def _reference(self, text: str, plain: _Step) -> _Step | None:
+        """Check the address of a reference: ``[name]: address``."""
+        window = text[plain.end : plain.end + MAX_LINK]
+        begin = _end(_INDENT, window, 0)
+        end = _address_end(window, begin)
+        if end == len(window) < MAX_LINK and not self._is_last:
+            return None
+        if end < MAX_LINK and self._keeps(window[begin:end]):
+            return plain
+        space = " " if window[end - 1] == ">" else ""  # A parenthesis must not follow directly.
+        shown = f"{plain.shown} {self._removed}{space}"
+        return _Step(shown, plain.end + end, skips=end == MAX_LINK)
+
+    def _angle(self, text: str, found: re.Match[str]) -> _Step | None:
+        """Check the scheme of an address in angle brackets."""
+        plain, removed = _Step("<", found.start() + 1), f"<{self._removed}"
+        if found[0][1:-1].lower() in _WEB | _CONTACTS:
+            return plain
+        end = _end(_RUN, text, plain.end)
+        if end - plain.end > MAX_LINK:
+            return _Step(removed, end, skips=True)
+        if end == len(text) and not self._is_last:
+            return None
+        return _Step(removed, end) if text[end : end + 1] == ">" else plain
+
+    def _keeps(self, address: str) -> bool:
+        """Whether the address of a Markdown link is kept: a contact, or relative, or allowed."""
+        address = html.unescape(_ESCAPE.sub(r"\1", address))
+        address = re.sub(rf"^[\0- <{_SPACE}]+|[\0- >{_SPACE}]+$", "", address)
+        if re.search(r"[\0-\x1f]", address):  # Browsers drop some of these characters.
+            return False
+        scheme = _SCHEME.match(address)
+        if scheme is None:
+            is_relative = not re.match(r"[\\/]{2}|www\.", address, re.IGNORECASE)
+            return is_relative or self._is_allowed(address.lstrip("\\/"))
+        name = scheme[1].lower()
+        if name in _WEB:
+            return self._is_allowed(address[scheme.end() :].lstrip("\\/"))
+        return name in _CONTACTS
+
+
+class _Urls(_Scanner):
+    """Removes addresses that begin with a scheme, slashes or ``www.``."""
+
+    pattern = _URL
+
+    def _decide(self, text: str, found: re.Match[str]) -> _Step | None:
+        start, plain = found.start(), _Step(found[0], found.end())
+        end = _end(_RUN, text, start)
+        if end - start > MAX_LINK:
+            return _Step(self._removed, end, skips=True)
+        if end == len(text) and not self._is_last:
+            return None
+        at = start if found.lastgroup == "www" else found.end()
+        rest = text[at:end].lstrip("\\/")
+        authority = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
+        has_scheme = ":" in found[0]
+        if not (re.search(r"[\w%\[]", rest) if has_scheme else _DOTTED.search(authority)):
+            return plain
+        if self._is_allowed(rest):
+            after_word = re.match(r"\w", text[start - 1 : start]) if start else None
+            whole = None if after_word else _WHOLE.match(text, start)
+            host = _HOST.match(rest)
+            kept = end - len(rest) + (host.end() if host else 0)
+            kept = whole.end() if whole else kept
+            return _Step(text[start:kept], kept)
+        foreign = _FOREIGN.match(text, start, end)
+        address = (foreign[0] if foreign else text[start:end]).rstrip(".,;!?")
+        if "(" not in address:
+            address = address.split(")")[0]
+        return _Step(self._removed, start + max(len(address), len(found[0])))
+
+
+def _nothing(text: str, found: re.Match[str]) -> str:
+    """Return what replaces a bracket: a space where its removal would join two brackets."""
+    return " " if text[max(0, found.start() - 1) : found.start()] == "]" else ""
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Return the end of a pattern that may match nothing."""
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
+def _address_end(text: str, at: int) -> int:
+    """Return the end of a Markdown link's address, in which parentheses are balanced."""
+    if text.startswith("<", at):
+        end = re.compile(r"<[^<>\n]*>?").match(text, at)
+        if end is None or end[0].endswith(">") or end.end() == len(text):
+            return end.end() if end else at
+        at += 1
+    depth = 0
+    while at < len(text):
+        sign = text[at]
+        if sign <= " " or sign == "<" or (sign == ")" and not depth):
+            break
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        at += 2 if sign == "\\" and text[at + 1 : at + 2] > " " else 1
+        if sign == ">":
+            break
+    return min(at, len(text))

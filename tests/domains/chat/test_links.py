@@ -1,0 +1,206 @@
+"""Links in answers: which keep their addresses, and how they look without them."""
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chalicelib.domains.chat.rules import links
+from chalicelib.domains.chat.rules.links import LinkFilter
+
+ALLOWED = {"good.com", "xn--80aswg.xn--p1ai", "127.0.0.1", "[::1]"}
+GONE = "[link removed]"
+
+
+def shown(text: str) -> str:
+    return in_pieces([text])
+
+
+def in_pieces(pieces: Sequence[str]) -> str:
+    links_ = LinkFilter(ALLOWED, GONE)
+    return "".join(map(links_.add, pieces)) + links_.end()
+
+
+KEPT = [
+    "See https://good.com.",
+    "See https://good.com/a?b=c&d=%20#e, or call +7 495 123-45-67.",
+    "(https://good.com/a_(b)), «https://www.good.com»",
+    "HTTPS://GOOD.com:8443/x and http://127.0.0.1:8000/s/shop and http://[::1]/x",
+    "www.good.com/prices, //good.com/x",
+    "[Prices](https://good.com/prices 'All of them') and ![logo](<https://good.com/a b.png>)",
+    "[a](https://good.com/1)[b](https://good.com/2)|https://good.com|",
+    "**https://good.com** <https://good.com/x> <a href='https://good.com/'>x</a>",
+    "[сайт](https://сайт.рф/цены) https://xn--80aswg.xn--p1ai",
+    "https://good.com/login?next=https://other.com/x",
+    "[r]: https://good.com/x 'title'",
+    "Write to ann@evil.com or [Ann](mailto:ann@evil.com), [call](tel:+74951234567).",
+    "[below](#prices) [page](/prices) [note](see below) [x] (y) a[0] [1]: one",
+    "12:30, 50/60, and/or, https and www., https://, // x, a//b, C:\\dir, <b>bold</b>, a < b: c",
+    "evil.com is a host without a scheme.",
+    "He said: http: is old! [",
+]
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_text_and_links_to_allowed_hosts_are_not_changed(text: str) -> None:
+    assert shown(text) == text
+
+
+REMOVED = [
+    ("[here](http://evil.com)", "here"),
+    ("[here](http://evil.com 'Click'), please", "here, please"),
+    ("![pixel](https://evil.com/?q=(a)b)!", "pixel!"),
+    ("[![a](https://evil.com/a.png)](https://good.com)", "[a](https://good.com)"),
+    ("[https://evil.com](https://evil.com)", GONE),
+    ("See https://evil.com/x.", f"See {GONE}."),
+    ("(HTTPS://EVIL.COM/x), then", f"({GONE}), then"),
+    ("www.evil.com", GONE),
+    ("https://good.com@evil.com/x", GONE),
+    ("https://good.com:pw@evil.com", GONE),
+    ("https://good.com\\@evil.com", GONE),
+    ("https://good.com.evil.com", GONE),
+    ("https://good.com。evil.com", GONE),
+    ("https://good.com%2eevil.com", GONE),
+    ("https://good.com!.evil.com", GONE),
+    ("https://evil.good.com", GONE),
+    ("https:/evil.com http:evil.com https:\\\\evil.com", f"{GONE} {GONE} {GONE}"),
+    ("https://[2001:db8::1]:80/x", GONE),
+    ("https://2130706433/ https://0x7f.1", f"{GONE} {GONE}"),
+    ("https://еvil.com https://xn--vil-3cd.com", f"{GONE} {GONE}"),
+    ("[x](//evil.com) [y](\\/\\/evil.com) [z](www.evil.com)", "x y z"),
+    ("[x](https&#58;//evil.com) [y](<https://evil.com/a b>)", "x y"),
+    ("[x](\u00a0https://evil.com)", "x"),
+    ("[x](javascript:alert(1)) [y](data:text/html,hi) [z](ftp://evil.com)", "x y z"),
+    ("<javascript:alert(1)> <data:text/html,hi>", f"<{GONE}> <{GONE}>"),
+    ("<https://evil.com>", f"<{GONE}>"),
+    ("[r]: https://evil.com\n[s]: <//evil.com/x> (t)", f"[r]: {GONE}\n[s]: {GONE}  (t)"),
+    ("[https://good.com](http://evil.com).evil.com", GONE),
+    ("https://good.com[x](http://evil.com) w[ww.evil.com](http://evil.com)", f"{GONE} {GONE}"),
+    ("[a][(javascript:alert(1))](http://evil.com)", "[a] (javascript:alert(1))"),
+    ("[[a]](http://evil.com)(javascript:alert(1))", "[a] (javascript:alert(1))"),
+    ("www.good.com/https://evil.com", f"www.good.com/{GONE}"),
+    ("https:good.com/https://evil.com", f"https:good.com/{GONE}"),
+    ("https://good.com:./https://evil.com", f"https://good.com:./{GONE}"),
+    ("ftp://evil.com", f"ftp{GONE}"),
+    ("h\u200bttps://evil.com", f"h\u200bttps{GONE}"),
+    ("<img src=//evil.com/x>", f"<img src={GONE}>"),
+    ("https://good.com/a)[x](https://evil.com)", "https://good.com/a)x"),
+    ("https://good.com/'https://evil.com", f"https://good.com/'{GONE}"),
+    ("https://evil.com" + "x" * 3_000 + " end", f"{GONE} end"),
+    ("[x](data:" + "x" * 3_000 + ") end", "x end"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), REMOVED)
+def test_links_to_other_hosts_lose_their_addresses(text: str, expected: str) -> None:
+    assert shown(text) == expected
+
+
+@pytest.mark.parametrize("text", [*KEPT, *(text for text, _ in REMOVED)])
+def test_a_text_split_at_any_character_is_shown_the_same(text: str) -> None:
+    whole = shown(text)
+    assert in_pieces(text) == whole
+    for at in range(0, len(text), 1 + len(text) // 200):
+        assert in_pieces([text[:at], text[at:]]) == whole
+
+
+def test_text_that_cannot_become_a_link_flows_at_once() -> None:
+    links_ = LinkFilter(ALLOWED, GONE)
+    for piece in (
+        "Bread ",
+        "costs 120 rubles",
+        ". We ope",
+        "n at ei",
+        "ght",
+        ", Часы",
+        " a/b.\n\n",
+    ):
+        assert links_.add(piece) == piece
+
+
+def test_no_more_than_the_longest_link_is_held_back() -> None:
+    links_ = LinkFilter(ALLOWED, GONE)
+    assert links_.add("https://good.com/" + "x" * 1_900) == ""
+    assert links_.add("x" * 200) == GONE
+    assert links_.add("xxx") == ""
+    assert links_.add(" and more") == " and more"
+
+
+def test_hosts_in_a_text_are_those_of_urls_and_names_but_not_of_mail_addresses() -> None:
+    text = (
+        "Our site is Bakery.example, see http://user@shop.example:80/x. Mail: a@mail.example. 1.50"
+    )
+    assert links.hosts_in([text, "//cdn.example/x", "https://сайт.рф"]) == {
+        "bakery.example",
+        "shop.example",
+        "cdn.example",
+        "xn--80aswg.xn--p1ai",
+    }
+
+
+PARTS = [
+    *"ab. \n/\\:@()[]<>!\"'*_,;?#%&=|`wh",
+    *["http", "https:", "://", "www.", "good.com", "evil.com", "](", "]:", "![", "javascript:"],
+    *["https://good.com", "https://evil.com", "[x](", "<https:", "//evil.com", "\u200b", "。"],
+    *["\u00a0", "\x1f", "\ufeff", "mailto:", "data:", "&#58;", "[::1]", "я", "\t", "good.com/"],
+]
+TEXTS = st.lists(st.sampled_from(PARTS), max_size=14).map("".join)
+
+
+@given(TEXTS, st.data())
+def test_the_result_does_not_depend_on_the_pieces(text: str, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    assert in_pieces(pieces) == shown(text) == in_pieces(text)
+
+
+@given(TEXTS)
+@example("[[link removed](https://evil.com)")
+@example("https://evil.com(https://evil.com)")
+def test_no_other_host_remains_in_what_the_widget_makes_a_link_of(text: str) -> None:
+    for address in linked(shown(text)):
+        assert host_of(address) in {None, *ALLOWED, "www.good.com"}, address
+
+
+@given(TEXTS)
+def test_an_answer_that_was_filtered_keeps_its_links_when_it_is_filtered_again(text: str) -> None:
+    once = shown(text)
+    assert {host_of(each) for each in linked(shown(once))} == {host_of(e) for e in linked(once)}
+
+
+S = r"\s\ufeff"
+LINK = re.compile(
+    rf"!?\[[^[\]\n]{{1,500}}\]\([{S}]*<?([^{S}<>()]+(?:\([^{S}<>()]*\)[^{S}<>()]*)*)>?"
+    rf"(?:[{S}]+[\"'][^\"'\n]*[\"'])?[{S}]*\)"
+)
+ANGLE = re.compile(rf"<((?:https?:\/\/|mailto:)[^{S}<>]+)>")
+BARE = re.compile(rf"(?<!\w)https?://[^{S}<>\"'`\]*]+")
+GENEROUS = re.compile(rf"https?://[^{S}<>\"'`\]*]+", re.IGNORECASE)
+AUTOMATIC = re.compile(rf"(?<![\w@.:/?#&=+$%~-])(www\.[\w-]+\.[^{S}<>\]]+)", re.IGNORECASE)
+
+
+def linked(text: str) -> list[str]:
+    """Return every address that the widget, or a common linkifier, finds anywhere in a text."""
+    found = [match for pattern in (LINK, ANGLE) for match in pattern.findall(text)]
+    for match in [*BARE.finditer(text), *GENEROUS.finditer(text)]:
+        address = re.sub(r"[.,;:!?]+$", "", match[0])
+        found.append(address if "(" in address else address.split(")")[0])
+    return [*found, *("http://" + each for each in AUTOMATIC.findall(text))]
+
+
+def host_of(address: str) -> str | None:
+    """Return the host that a browser opens, or None if it opens none."""
+    address = address.strip("".join(map(chr, range(33))))
+    scheme = re.match(r"(https?):[\\/]*", address, re.IGNORECASE)
+    if scheme is None:
+        return None
+    rest = re.split(r"[/?#\\]", address[scheme.end() :], maxsplit=1)[0].rpartition("@")[2]
+    if rest.startswith("["):
+        return rest.partition("]")[0] + "]"
+    host = re.sub(r"[\u3002\uff0e\uff61]", ".", rest).lower().rstrip(".,;!?)\"'`*_:~-")
+    name, colon, port = host.partition(":")
+    if not re.search(r"\w", host) or re.search(r"[\x00-\x20<>^|%\[\]]", host):
+        return None
+    return name if not colon or port.isdigit() else None
