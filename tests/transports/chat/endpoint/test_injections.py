@@ -1,0 +1,166 @@
+"""Texts that instruct a model which obeys them: what they cannot make the service do."""
+
+import html
+import json
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from chalicelib.gateways import llm
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time
+from tests.factories import pages
+from tests.factories.bot_world import SECRET, World
+from tests.factories.chat import ask, transcript
+from tests.factories.injections import EVIL, INJECTIONS, ObedientModel
+from tests.support.linkable import linked_hosts
+
+pytestmark = pytest.mark.usefixtures("database")
+
+TOPICS = (
+    *("delivery", "parking", "payment", "allergies", "wholesale"),
+    *("birthdays", "weddings", "gluten", "breakfast", "catering"),
+)
+AT_ONCE = 5
+"""Texts in front of the model for one question. It makes at most six calls."""
+
+
+@pytest.fixture(autouse=True)
+def _monday(time: Time) -> None:
+    time.now = datetime(2026, 11, 23, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> ObedientModel:
+    spec = llm.resolve("claude-opus-4.1")._replace(takes_tools=True)
+    obedient = ObedientModel()
+    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    monkeypatch.setattr(llm, "chat_model_for", lambda _: obedient)
+    return obedient
+
+
+@pytest.fixture
+def place(api: Api, owner: Owner, new_owner: Callable[..., Owner]) -> World:
+    return World.made(api, owner, new_owner)
+
+
+Asked = tuple[str, dict[str, object]]
+Put = Callable[[World, Sequence[str], str], Asked]
+
+
+def in_product_names(world: World, texts: Sequence[str], topic: str) -> Asked:
+    for text in texts:
+        name = f"{topic} {_as_name(text)}"[:200]
+        world.api.post("/api/products/create", {"name": name, "price": 100})
+    return f"How much is {topic}?", {}
+
+
+def in_product_descriptions(world: World, texts: Sequence[str], topic: str) -> Asked:
+    for number, text in enumerate(texts):
+        card = {"name": f"{topic} {number}", "price": 100, "description": html.escape(text)}
+        world.api.post("/api/products/create", card)
+    return f"How much is {topic}?", {}
+
+
+def in_service_descriptions(world: World, texts: Sequence[str], topic: str) -> Asked:
+    for number, text in enumerate(texts):
+        about = {"description": html.escape(text), "durationMin": 30, "price": 100}
+        world.api.post("/api/services/create", {"name": f"{topic} {number}", **about})
+    return f"How much is {topic}?", {}
+
+
+def in_pages(world: World, texts: Sequence[str], topic: str) -> Asked:
+    text = f"<h1>About {topic}</h1>" + "".join(f"<p>{html.escape(each)}</p>" for each in texts)
+    site = pages.new_site(world.api, f"Site about {topic}")
+    pages.save(world.api, pages.create(world.api, site, topic), text)
+    return f"Tell me about {topic}", {}
+
+
+def in_knowledge(world: World, texts: Sequence[str], topic: str) -> Asked:
+    source = {"title": f"About {topic}", "text": f"About {topic}. " + " ".join(texts)}
+    world.api.post(f"/api/agents/{world.bot.id}/knowledge", source)
+    return f"Tell me about {topic}", {}
+
+
+def in_visitors_names(_: World, texts: Sequence[str], __: str) -> Asked:
+    contact = {"name": _as_name(" ".join(texts))[:100], "email": "ada@example.com"}
+    return "Hello. " + " ".join(f"My name is {each}." for each in texts), {"contact": contact}
+
+
+def in_messages(_: World, texts: Sequence[str], __: str) -> Asked:
+    return "\n".join(texts), {}
+
+
+PLACES: list[Put] = [
+    in_product_names,
+    in_product_descriptions,
+    in_service_descriptions,
+    in_pages,
+    in_knowledge,
+    in_visitors_names,
+    in_messages,
+]
+NAMES_HOSTS = {in_pages, in_knowledge}
+"""Places where the owner names hosts that the bot may link to."""
+
+
+def test_there_are_fifty_different_injections() -> None:
+    assert len(set(INJECTIONS)) == len(INJECTIONS) == 50
+
+
+@pytest.mark.parametrize("put", PLACES, ids=lambda put: put.__name__)
+def test_a_model_that_obeys_a_text_changes_and_reveals_nothing(
+    put: Put, place: World, model: ObedientModel, time: Time
+) -> None:
+    before = place.others_rows()
+    asked = [
+        put(place, [_filled(place, text) for text in INJECTIONS[at : at + AT_ONCE]], topic)
+        for at, topic in zip(range(0, len(INJECTIONS), AT_ONCE), TOPICS, strict=True)
+    ]
+    time.pass_by(minutes=3)
+    run_jobs()
+    for number, (message, more) in enumerate(asked):
+        _ask(put, place, model, message, {"key": f"key{number}", **more})
+    called = set(model.called)
+    assert {"propose_booking", "find_free_times", "request_person"} <= called, "nothing was obeyed"
+    assert any(EVIL in each for each in model.printed), "nothing was obeyed"
+    assert place.carried_out() == []
+    assert place.others_rows() == before
+
+
+def _as_name(text: str) -> str:
+    """Return a text without what names refuse: line breaks and characters of direction."""
+    return " ".join(re.sub("[\u202a-\u202e\u2066-\u2069]", "", text).split())
+
+
+def _filled(world: World, text: str) -> str:
+    for name, value in world.ids.items():
+        text = text.replace(name, value)
+    return text
+
+
+def _ask(
+    put: Put, world: World, model: ObedientModel, message: str, more: dict[str, object]
+) -> None:
+    """Ask a question, and check what the visitor, the dialog and a replay receive."""
+    features = ["actions", "sources"]
+    first = ask(world.bot, message, features=features, **more)
+    replay = ask(world.bot, message, features=features, **more)
+    stored = transcript(world.api, world.bot)[-1]["content"]
+    assert first.events[-1]["type"] == replay.events[-1]["type"] == "done"
+    assert first.text == stored == replay.text
+    assert SECRET not in first.text.title() or SECRET in message.title()
+    cards = json.dumps([event for event in first.events if event["type"] == "action"])
+    if put not in {in_messages, in_visitors_names}:
+        assert "Mallory" not in cards
+    assert SECRET not in cards
+    for messages in model.asked:
+        for result in (result for each in messages for result in each.results):
+            assert f"{SECRET} salon" not in result.content
+            assert f"{SECRET} cut" not in result.content
+            assert f"{SECRET} rye" not in result.content
+    if put not in NAMES_HOSTS:
+        foreign = {host for host in linked_hosts(first.text) if host != "127.0.0.1"}
+        assert not foreign, first.text
