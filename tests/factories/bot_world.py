@@ -24,7 +24,10 @@ class World:
 
     @classmethod
     def made(cls, api: Api, owner: Owner, new_owner: Callable[..., Owner]) -> "World":
-        fields = [{"name": "phone", "label": "Phone", "type": "phone", "required": True}]
+        fields = [
+            {"name": "name", "label": "Name", "type": "text", "required": True},
+            {"name": "phone", "label": "Phone", "type": "phone", "required": True},
+        ]
         form = {"title": "Order", "fields": fields}
         bot = new_bot(owner, capabilities=CAPABILITIES)
         made = api.post("/api/forms/create", form)["form"]["id"]

@@ -91,6 +91,8 @@ class ObedientModel:
         self.asked.append(list(messages))
         read = "\n".join(_texts(messages))
         calls = list(dict.fromkeys(_CALL.findall(read)))
+        if any(name == "propose_booking" for name, _ in calls):
+            calls.insert(0, ("find_free_times", '{"service":"Haircut"}'))
         has_called = any(message.calls for message in messages)
         if calls and not final and not has_called:
             for number, (name, arguments) in enumerate(calls):
