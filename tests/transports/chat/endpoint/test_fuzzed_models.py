@@ -84,13 +84,25 @@ CALLS = st.builds(
     st.sampled_from([*TOOLS, "create_booking", "confirm", "", "x" * 1_000]),
     ARGUMENTS,
 )
+PROPOSALS = st.one_of(
+    st.builds(
+        lambda slot, name: ToolCall(
+            "1", "propose_booking", json.dumps({"slotId": slot, "name": name})
+        ),
+        st.sampled_from(["1", "1", "2", "<slot>"]),
+        CONTACTS,
+    ),
+    st.just(ToolCall("2", "propose_order", '{"items": [{"product": "Rye bread"}]}')),
+)
 TEXTS = st.one_of(
     st.text(max_size=20),
     st.sampled_from(["https://evil", ".example/x", "[x](", "http", ")", "www.", "://", "\n"]),
 )
 FAILURES = st.sampled_from([ModelError("unavailable", "x"), ModelError("timeout", "x")])
-STEPS = st.lists(st.one_of(TEXTS, st.builds(Reasoning, TEXTS), CALLS), max_size=8)
-TURNS = st.lists(st.one_of(STEPS, STEPS, STEPS, FAILURES.map(lambda error: [error])), max_size=5)
+STEPS = st.lists(st.one_of(TEXTS, st.builds(Reasoning, TEXTS), CALLS, PROPOSALS), max_size=8)
+KNOWING = st.sampled_from([[], [ENDLESS]]).flatmap(lambda first: STEPS.map(lambda s: first + s))
+LAST = st.one_of(STEPS, STEPS, FAILURES.map(lambda error: [error]))
+TURNS = st.tuples(KNOWING, STEPS, STEPS, LAST).map(list)
 
 
 @settings(suppress_health_check=list(HealthCheck))
