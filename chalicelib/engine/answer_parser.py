@@ -8,7 +8,8 @@ import json
 import re
 from typing import Any
 
-from botocore.parsers import JSONParser, ResponseParserError, ResponseParserFactory
+from botocore.exceptions import BotoCoreError
+from botocore.parsers import JSONParser, ResponseParserFactory
 
 _PLAIN = frozenset(
     {
@@ -23,6 +24,12 @@ _PLAIN = frozenset(
 """Shapes whose values are numbers, texts, booleans, and items of those."""
 _BINARY = re.compile(rb'"BS?"\s*:')
 """A binary value. A text with this content also matches; its answer only takes longer."""
+
+
+class UnreadableAnswerError(BotoCoreError):  # type: ignore[misc]  # botocore has no types
+    """An answer of DynamoDB is not JSON. It may be cut, so a retry may help."""
+
+    fmt = "DynamoDB's answer is not JSON: {reason}"
 
 
 class AnswerParsers(ResponseParserFactory):  # type: ignore[misc]  # botocore has no types
@@ -43,6 +50,5 @@ class _AnswerParser(JSONParser):  # type: ignore[misc]  # botocore has no types
             answer = json.loads(raw_body)
         except ValueError as error:
             # botocore would return an empty answer, as if there were no such rows.
-            msg = f"DynamoDB's answer is not JSON: {error}"
-            raise ResponseParserError(msg) from error
+            raise UnreadableAnswerError(reason=error) from error
         return {name: value for name, value in answer.items() if value is not None}

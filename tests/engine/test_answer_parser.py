@@ -5,13 +5,15 @@ import json
 from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.model import OperationModel
-from botocore.parsers import JSONParser, ResponseParserError
+from botocore.parsers import JSONParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.engine.answer_parser import AnswerParsers
+from chalicelib.engine.answer_parser import AnswerParsers, UnreadableAnswerError
 from chalicelib.engine.connection import connection
+from tests.conftest import Api
 
 BLOB = st.binary(max_size=5).map(lambda data: base64.b64encode(data).decode())
 VALUES: st.SearchStrategy[dict[str, Any]] = st.recursive(
@@ -81,8 +83,31 @@ def test_a_time_is_parsed_by_its_shape() -> None:
 
 def test_an_answer_that_is_not_json_is_an_error() -> None:
     parser = AnswerParsers().create_parser("json")
-    with pytest.raises(ResponseParserError, match="not JSON"):
+    with pytest.raises(UnreadableAnswerError, match="not JSON"):
         parsed(parser, "Query", b'{"Items": [')
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, 200), (3, 503)])
+@pytest.mark.usefixtures("database")
+def test_a_cut_answer_is_read_again(times: int, status: int, api: Api) -> None:
+    product = api.post("/api/products/create", {"name": "Rye", "price": 1})["product"]["id"]
+    seen: list[str] = []
+
+    def cut(request: Any, **_: Any) -> AWSResponse | None:
+        seen.append(request.url)
+        if len(seen) > times:
+            return None
+        answer = AWSResponse(request.url, 200, {}, None)
+        answer._content = b'{"Item": {"pk"'
+        return answer
+
+    events = connection().client.meta.events
+    events.register("before-send.dynamodb.GetItem", cut)
+    try:
+        answer = api.call("GET", f"/api/products/{product}")
+    finally:
+        events.unregister("before-send.dynamodb.GetItem", cut)
+    assert (answer.status, len(seen) >= times) == (status, True)
 
 
 def test_the_connection_uses_the_parser() -> None:
