@@ -177,7 +177,7 @@ def _book(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionRe
     """Stage a proposed booking.
 
     Raises:
-        ChangedError: price or duration have changed.
+        ChangedError: price or duration have changed, or the booking has to be paid now.
         SlotUnavailableError: the time is taken. The proposal has then failed.
         ValidationError: a value of the card is missing or wrong.
     """
@@ -201,6 +201,8 @@ def _book(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionRe
     booking = made.row
     if (booking.price, booking.duration_min) != (arguments["price"], arguments["minutes"]):
         raise ChangedError("The price or the duration has changed. Ask the bot again.")
+    if booking.hold_expires_at is not None:
+        raise ChangedError("This booking now has to be paid in advance. Ask the bot again.")
     _note_contacts(ctx, proposal.dialog, [booking.client_phone, booking.client_email])
     language = row.card["language"]
     local = booking.starts_at.astimezone(ZoneInfo(booking.timezone))

@@ -218,7 +218,9 @@ class TestBookings:
         assert [each["state"] for each in actions(api, bot)] == ["failed"]
         assert len(bookings(api)) == 1
 
-    @pytest.mark.parametrize("change", [{"price": 1}, {"durationMin": 30}])
+    @pytest.mark.parametrize(
+        "change", [{"price": 1}, {"durationMin": 30}, {"requirePayment": True}]
+    )
     def test_a_changed_service_is_not_booked(
         self, change: dict[str, int], bot: Bot, api: Api, haircut: str, script: Script
     ) -> None:
