@@ -13,7 +13,7 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
@@ -182,17 +182,19 @@ def _book(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionRe
         ValidationError: a value of the card is missing or wrong.
     """
     row, arguments = proposal.row, proposal.row.arguments
-    request = parsing.parse(
-        PublicBookingCreate,
-        {
-            "serviceId": arguments["serviceId"],
-            "resourceId": arguments["resourceId"],
-            "startAt": clock.iso(clock.moment_at(arguments["start"])),
-            "client": _client(arguments, values),
-        },
-    )
     try:
+        request = parsing.parse(
+            PublicBookingCreate,
+            {
+                "serviceId": arguments["serviceId"],
+                "resourceId": arguments["resourceId"],
+                "startAt": clock.iso(clock.moment_at(arguments["start"])),
+                "client": _client(arguments, values),
+            },
+        )
         made = visitor_bookings.book(ctx, request, SOURCE)
+    except ValidationError as error:
+        raise _on_card(error) from None
     except SlotUnavailableError:
         unit = UnitOfWork(ctx.workspace_id)
         proposals.stage_decision(unit, row, "failed")
@@ -223,10 +225,26 @@ def _client(arguments: dict[str, Any], values: dict[str, str]) -> dict[str, str]
     client = {name: arguments[name] for name in cards.Person._fields if name in arguments}
     if cards.NAME not in client and cards.NAME in values:
         client[cards.NAME] = values[cards.NAME]
-    if cards.PHONE not in client and cards.EMAIL not in client and cards.CONTACT in values:
-        contact = values[cards.CONTACT]
+    if cards.PHONE not in client and cards.EMAIL not in client:
+        contact = values.get(cards.CONTACT, "")
         client[cards.EMAIL if "@" in contact else cards.PHONE] = contact
     return client
+
+
+_CARD_FIELDS = {
+    "client.name": cards.NAME,
+    "client.phone": cards.CONTACT,
+    "client.email": cards.CONTACT,
+}
+
+
+def _on_card(error: ValidationError) -> ValidationError:
+    """Return the error with the card's names of the fields."""
+    errors = [
+        each._replace(field=_CARD_FIELDS.get(each.field, each.field)) for each in error.errors
+    ]
+    message = "; ".join(f"{each.field}: {each.message}" for each in errors)
+    return ValidationError(message, errors=errors)
 
 
 def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionResult:

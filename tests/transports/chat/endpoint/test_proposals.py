@@ -169,6 +169,24 @@ class TestBookings:
         (made,) = bookings(api)
         assert (made["client"]["name"], made["client"]["email"]) == ("Ada", "ada@example.com")
 
+    @pytest.mark.parametrize(
+        ("values", "field"),
+        [
+            ({"name": "Ada", "contact": "nothing"}, "contact"),
+            ({"name": "Ada", "contact": "ada@"}, "contact"),
+            ({"name": "Ada"}, "contact"),
+            ({"name": "", "contact": "ada@example.com"}, "name"),
+            ({"contact": "ada@example.com"}, "name"),
+        ],
+    )
+    def test_an_error_names_the_field_of_the_card(
+        self, values: dict[str, str], field: str, bot: Bot, api: Api, haircut: str, script: Script
+    ) -> None:
+        reply = proposed(script, bot, FIND, book(), asked="A haircut, please.")
+        wrong = refused(api, reply, values=values)
+        assert [each["field"] for each in wrong.data["errors"]] == [field]
+        assert wrong.data["message"].startswith(f"{field}: ")
+
     def test_values_on_the_card_do_not_replace_what_it_shows(
         self, bot: Bot, api: Api, haircut: str, script: Script
     ) -> None:
