@@ -248,7 +248,7 @@ class ModelCalls:
                 result = tools.carry_out(each, self._exchange.tools, self._context)
             results.append(result)
             self.tool_calls.append(_as_stored(each, result))
-        if self._context.offered != offered:
+        if self._context.offered is not offered:
             self._keep_offered()
         self._messages += [request, Message("tool", "", results=tuple(results))]
         self._usage = self._usage._replace(input_tokens=count_input(self._messages, self._specs))

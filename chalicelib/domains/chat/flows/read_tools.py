@@ -142,7 +142,7 @@ def _range(search: FreeTimeSearch, zone: str) -> Query:
 
 
 def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[str, Any]:
-    """Return a slot for the model. The context keeps it, so that the bot can propose it."""
+    """Return a slot for the model. The context keeps it as the last one that the bot has named."""
     resource_id = next(iter(slot.seats))
     known = {(each.service_id, each.resource_id, each.start): each for each in context.offered}
     offered = known.get((search.service.id, resource_id, slot.start))
@@ -159,7 +159,8 @@ def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[
             f"{start} {local.weekday}",
             names[resource_id],
         )
-        context.offered = (*context.offered, offered)[-MAX_OFFERED:]
+    others = [each for each in context.offered if each.id != offered.id]
+    context.offered = (*others, offered)[-MAX_OFFERED:]
     return {
         "slotId": offered.id,
         "start": start,

@@ -297,6 +297,17 @@ class TestLifetime:
         ask(bot, "And now?", sessionId=first.session, features=FEATURES)
         assert "2026-11-27T10:00 fri" not in model.asked[1][-1].content
 
+    def test_a_time_that_is_named_again_can_be_proposed_for_another_hour(
+        self, bot: Bot, haircut: str, script: Script, time: Time
+    ) -> None:
+        session = proposed(script, bot, FIND).session
+        time.pass_by(minutes=50)
+        script(FIND, END, "The same times.", END)
+        ask(bot, "And now?", sessionId=session, features=FEATURES)
+        time.pass_by(minutes=50)
+        script(book(**ADA), END, "Please confirm.", END)
+        assert card(ask(bot, "At ten.", sessionId=session, features=FEATURES))
+
     def test_a_replay_repeats_the_open_card_to_the_sessions_holder(
         self, bot: Bot, api: Api, haircut: str, script: Script
     ) -> None:
