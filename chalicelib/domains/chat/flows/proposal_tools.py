@@ -1,8 +1,8 @@
 """Tools with which a bot proposes an action to the visitor, or calls a person.
 
 A proposal does nothing: it is stored and shown as a card, and the visitor confirms or declines it
-(``domains.chat.flows.decisions``). Names and contacts in it are the visitor's own words. What the
-model passes and the visitor has not written is left out, and the card asks for it.
+(``domains.chat.operations.actions``). Names and contacts in it are the visitor's own words. What
+the model passes and the visitor has not written is left out, and the card asks for it.
 """
 
 import re
@@ -15,6 +15,7 @@ from pydantic import Field
 
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import ConflictError
 from chalicelib.core.text import fold
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import Wire, optional
@@ -27,8 +28,9 @@ from chalicelib.domains.chat.flows import chat_facts
 from chalicelib.domains.chat.flows.tools import Tool, ToolContext, ToolError, one_named
 from chalicelib.domains.chat.rules import cards
 from chalicelib.domains.chat.rules.cards import Line, Person
-from chalicelib.domains.chat.store import proposals
+from chalicelib.domains.chat.store import messages, proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS
+from chalicelib.domains.chat.store.messages import MessageRow
 from chalicelib.domains.chat.store.proposals import Kind, ProposalId
 from chalicelib.domains.leads.rules.form_fields import FieldSpec
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
@@ -155,6 +157,7 @@ def request_person(context: ToolContext, args: PersonRequest) -> dict[str, Any]:
         raise ToolError("Ask the visitor for a phone number or an e-mail address first.")
 
     def stage(unit: UnitOfWork) -> dict[str, Any]:
+        _require_answer(unit, context)
         dialog = DIALOGS.require(unit.tenant, context.dialog_id)
         now = clock.now()
         if dialog.handover_at is not None and dialog.handover_at + HANDOVER_PAUSE > now:
@@ -185,6 +188,7 @@ def _propose(
     number = len(context.proposed) + 1
     place = ProposalId(context.agent.id, context.dialog_id, context.number, number)
     unit = UnitOfWork(context.workspace.id)
+    _require_answer(unit, context)
     row = proposals.stage_new(
         unit,
         place,
@@ -196,6 +200,13 @@ def _propose(
     unit.commit()
     context.proposed.append(row)
     return {"title": card["title"], "details": card["details"], "result": SHOWN}
+
+
+def _require_answer(unit: UnitOfWork, context: ToolContext) -> None:
+    """Require the answer. It is gone if the dialog has been erased in the meantime."""
+    place = messages.key(context.workspace.id, context.dialog_id, context.number)
+    erased = ConflictError("This dialog has ended.")
+    unit.require(MessageRow(place.pk, place.sk), on_conflict=erased)
 
 
 def _person(context: ToolContext, args: PersonArguments) -> Person:

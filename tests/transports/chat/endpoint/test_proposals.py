@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from threading import Event
 from typing import Any
 
 import pytest
@@ -11,7 +13,17 @@ from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.gateways.llm.messages import ToolCall
 from tests.conftest import Answer, Api, Time, all_rows, as_operator, run_concurrently
-from tests.factories.chat import Bot, ChatReply, ask, new_key, transcript
+from tests.factories.chat import (
+    Bot,
+    ChatReply,
+    answer_to,
+    ask,
+    new_key,
+    read_events,
+    transcript,
+)
+from tests.factories.examples import request_to
+from tests.support.patience import PATIENCE
 from tests.transports.chat.endpoint.conftest import Script
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "model_takes_tools")]
@@ -445,6 +457,24 @@ class TestAccess:
         as_operator("erase_client", workspaceId=bot.workspace_id, email="ada@example.com")
         assert "ada@example.com" not in json.dumps(all_rows(), default=str)
         assert "#ACTIONS" not in json.dumps([*all_rows()])
+
+    def test_nothing_is_kept_of_a_dialog_that_is_erased_during_an_answer(
+        self, bot: Bot, api: Api, haircut: str, script: Script
+    ) -> None:
+        held = Event()
+        person = call("request_person", reason="Ada wants a cake.")
+        model = script(FIND, END, held, book(**ADA), END, person, END, "Done.", END)
+        answer = answer_to(request_to(bot.id, ASKED, features=FEATURES))
+        with ThreadPoolExecutor(1) as executor:
+            read = executor.submit(answer.whole_body)
+            assert model.waiting.wait(PATIENCE)
+            as_operator("erase_client", workspaceId=bot.workspace_id, phone="+74951234567")
+            held.set()
+            events = [*read_events(read.result())]
+        assert all(each["type"] != "action" for each in events)
+        kept = json.dumps(all_rows(), default=str, ensure_ascii=False)
+        assert "Ada" not in kept
+        assert "4951234567" not in kept
 
 
 def test_a_card_speaks_the_visitors_language(
