@@ -6,7 +6,7 @@ the model passes and the visitor has not written is left out, and the card asks 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -32,6 +32,7 @@ from chalicelib.domains.chat.store import messages, proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.chat.store.messages import MessageRow
 from chalicelib.domains.chat.store.proposals import Kind, ProposalId
+from chalicelib.domains.leads.flows import cart
 from chalicelib.domains.leads.rules.form_fields import FieldSpec
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.engine.metrics import Increments
@@ -235,7 +236,8 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
     """Return the products of an order with their quantities.
 
     Raises:
-        ToolError: a name fits no product or several, or there are fewer pieces in stock.
+        ToolError: a name fits no product or several, there are fewer pieces in stock, or an order
+            may not have as many.
     """
     found: dict[str, tuple[ProductRow, int]] = {}
     for line in lines:
@@ -244,6 +246,9 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
         quantity = line.quantity + found.get(product.id, (product, 0))[1]
         if product.stock is not None and product.stock < quantity:
             msg = f"Only {int(product.stock)} of {product.name} are in stock."
+            raise ToolError(msg)
+        if quantity > cart.MAX_QUANTITY:
+            msg = f"An order may have {cart.MAX_QUANTITY} pieces of a product."
             raise ToolError(msg)
         found[product.id] = (product, quantity)
     return list(found.values())
@@ -263,7 +268,11 @@ class _Form(NamedTuple):
 
     @classmethod
     def of(cls, form: FormRow, person: Person) -> "_Form":
-        """Divide the required fields of a form, and those for the visitor's contacts."""
+        """Divide the required fields of a form, and those for the visitor's contacts.
+
+        Raises:
+            ToolError: a required field is hidden, so that a visitor cannot fill it in.
+        """
         values: dict[str, str] = {}
         known, fields, consents = [], [], []
         for spec, value in _with_contacts(form.specs, person):
@@ -274,6 +283,8 @@ class _Form(NamedTuple):
                 if spec.required:
                     consents.append(spec.label)
                     values[spec.name] = "on"
+            elif spec.required and spec.type == "hidden":
+                raise ToolError("The form for orders cannot be filled in in a chat.")
             elif spec.required:
                 fields.append(cards.Field(*spec))
         return cls(values, known, fields, " ".join(consents) or None)
@@ -282,18 +293,16 @@ class _Form(NamedTuple):
 def _with_contacts(
     specs: Iterable[FieldSpec], person: Person
 ) -> Iterable[tuple[FieldSpec, str | None]]:
-    """Yield each field with the part of the visitor's contacts that belongs into it."""
-    left: dict[str, Callable[[FieldSpec], bool]] = {
-        "phone": lambda spec: spec.type == "phone",
-        "email": lambda spec: spec.type == "email",
-        "name": lambda spec: spec.name == "name" or spec.type == "text",
-    }
-    values: Mapping[str, str | None] = person._asdict()
+    """Yield each field with the part of the visitor's contacts that belongs into it.
+
+    A name belongs only into a text of this name: the visitor cannot correct what is taken over.
+    """
+    left = {"phone": person.phone, "email": person.email}
     for spec in specs:
-        part = next((name for name, fits in left.items() if fits(spec)), None)
-        if part:
-            del left[part]
-        yield spec, values[part] if part else None
+        if spec.name == cards.NAME and spec.type in {"text", "textarea"}:
+            yield spec, person.name
+        else:
+            yield spec, left.pop(spec.type, None)
 
 
 TOOLS = (

@@ -270,7 +270,7 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
         values={**filled, **arguments["values"], "items": items},
         page=dialog.page_url,
     )
-    made = submissions.submit(ctx, submission, dialog.id)
+    made = submissions.submit(ctx, submission, dialog.id, str(proposal.row.id))
     given = contacts.contacts_in(filled.values(), proposal.workspace.country)
     _note_contacts(ctx, dialog, given)
     return ActionResult(

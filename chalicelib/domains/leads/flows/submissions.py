@@ -117,11 +117,17 @@ def _message(form: FormRow) -> str:
     return message
 
 
-def submit(ctx: Context, args: FormSubmission, dialog_id: str | None = None) -> SubmissionResult:
+def submit(
+    ctx: Context,
+    args: FormSubmission,
+    dialog_id: str | None = None,
+    proposal_id: str | None = None,
+) -> SubmissionResult:
     """Stage the lead of a visitor's submission.
 
     If a visitor submits the same values again within ten minutes, the first lead is returned.
-    ``dialog_id`` is the dialog with a bot in which the visitor ordered.
+    ``dialog_id`` is the dialog with a bot in which the visitor ordered, and ``proposal_id`` is what
+    the visitor confirmed there. Equal values of another proposal are another order.
 
     Raises:
         NotFoundError: the form does not exist, or its site is suspended.
@@ -132,11 +138,11 @@ def submit(ctx: Context, args: FormSubmission, dialog_id: str | None = None) -> 
     rows.read([key, workspaces.key(ctx.workspace_id)])
     form = FORMS.found_for_visitor(rows.find(FormRow, key))
     workspace = workspaces.get(ctx.workspace_id, rows)
-    submitted = _read_submission(ctx, form, workspace, args.values, rows)
+    submitted = _read_submission(ctx, form, workspace, args.values, rows, proposal_id)
     site = _open_site(ctx.workspace_id, form, rows)
     if submitted.errors:
         raise form_fields.rejection(form.specs, submitted.errors, form.language)
-    earlier = leads.submission(_submission_key(ctx, form, submitted.data), rows)
+    earlier = leads.submission(submitted.key, rows)
     if earlier.lead_id is not None:
         ctx.unit.undo()  # It has been counted as a new lead.
         return _submission_result(form, earlier.lead_id)
@@ -158,14 +164,21 @@ class _Submitted(NamedTuple):
     data: dict[str, Any]
     contact: Contact
     errors: list[FieldError]
+    key: Key
+    """Equal for equal submissions of one visitor."""
     rows: Rows
     """What was read for it."""
     over_quota: Callable[[], bool]
     """Waits for the quota. Returns whether the lead is beyond the number that the plan includes."""
 
 
-def _read_submission(
-    ctx: Context, form: FormRow, workspace: WorkspaceRow, values: Mapping[str, Any], rows: Rows
+def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
+    ctx: Context,
+    form: FormRow,
+    workspace: WorkspaceRow,
+    values: Mapping[str, Any],
+    rows: Rows,
+    proposal_id: str | None,
 ) -> _Submitted:
     """Clean the values, with the products of an order, and read what depends on them.
 
@@ -178,23 +191,31 @@ def _read_submission(
     items, cart_errors = cart.read(workspace_id, values.get(CART), form.language)
     data |= {CART: items} if items else {}
     errors = [*errors, *cart_errors]
+    key = _submission_key(ctx, form, data, proposal_id)
     keys = [SITES.key(workspace_id, form.project_id)] if form.project_id else []
     if errors:
         rows.read(keys)
-        return _Submitted(data, contact, errors, rows, lambda: False)
+        return _Submitted(data, contact, errors, key, rows, lambda: False)
     keys += contacts.holder_keys(workspace_id, contact)
-    keys.append(_submission_key(ctx, form, data))
+    keys.append(key)
     keys += [limits.key(limit, subject) for limit, subject in _daily_limits(ctx, form)]
     with deadline.side_by_side() as start:
         over_quota = start(partial(lead_quota.is_over_quota, ctx.unit, workspace))
         rows.read(keys)
-    return _Submitted(data, contact, errors, rows, over_quota.result)
+    return _Submitted(data, contact, errors, key, rows, over_quota.result)
 
 
-def _submission_key(ctx: Context, form: FormRow, data: dict[str, Any]) -> Key:
+def _submission_key(
+    ctx: Context, form: FormRow, data: dict[str, Any], proposal_id: str | None
+) -> Key:
     """Return a key that is equal for equal values from one visitor."""
     sorted_values = sorted((name, to_json(value)) for name, value in data.items())
-    parts = [form.id, ctx.principal.rate_limit_key, repr(sorted_values)]
+    parts = [
+        form.id,
+        ctx.principal.rate_limit_key,
+        repr(sorted_values),
+        *filter(None, [proposal_id]),
+    ]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return leads.submission_key(ctx.workspace_id, digest)
 

@@ -30,7 +30,7 @@ _DATES = (
     re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII),
     re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
 )
-_PHONE = re.compile(r"[\w\s+().,;:/#*–—-]+")  # noqa: RUF001  dashes on purpose
+_PHONE = re.compile(r"[\w\s+().,;:/#*=–—-]+")  # noqa: RUF001  dashes on purpose
 _LEAST_DIGITS, _MOST_DIGITS = 5, 40
 
 

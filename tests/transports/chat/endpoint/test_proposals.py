@@ -75,6 +75,11 @@ def order_form(api: Api, bot: Bot) -> str:
     return made
 
 
+def form_of_orders(api: Api, bot: Bot, *fields: dict[str, Any]) -> None:
+    made = api.post("/api/forms/create", {"title": "Order", "fields": [*fields]})["form"]["id"]
+    api.call("PUT", f"/api/agents/{bot.id}", {"orderFormId": made})
+
+
 def call(name: str, /, **arguments: Any) -> ToolCall:
     return ToolCall("1", name, json.dumps(arguments))
 
@@ -375,6 +380,77 @@ class TestOrders:
         api.post("/api/products/create", {"name": "Rye", "price": 12_000, "stock": 2})
         reply = proposed(script, bot, call("propose_order", items=[wrong], **ADA))
         assert all(event["type"] != "action" for event in reply.events)
+
+    def test_the_name_is_only_taken_over_into_a_text_with_this_name(
+        self, bot: Bot, api: Api, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        city = {"name": "city", "label": "City", "type": "text", "required": True}
+        choice = {"label": "Call me", "type": "select", "options": ["Sir"], "required": True}
+        for kind, asked in (({"type": "text"}, ["city"]), (choice, ["city", "name"])):
+            form_of_orders(api, bot, city, {"name": "name", **kind})
+            order = call("propose_order", items=[{"product": "rye"}], **ADA)
+            assert [each["name"] for each in card(proposed(script, bot, order))["fields"]] == asked
+
+    def test_a_phone_with_an_extension_is_taken_over(
+        self, bot: Bot, api: Api, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 0})
+        form_of_orders(api, bot, {"name": "phone", "type": "phone", "required": True})
+        phone = "+7 495 123-45-67 ext. 12"
+        order = call("propose_order", items=[{"product": "rye"}], phone=phone)
+        reply = proposed(script, bot, order, asked=f"My phone is {phone}.")
+        assert card(reply)["fields"] == []
+        lead = api.get(f"/api/forms/collection/{decide(api, reply)['orderId']}")["lead"]
+        assert lead["phone"] == "+74951234567;ext=12"
+
+    def test_every_field_that_a_visitor_can_see_is_on_the_card(
+        self, bot: Bot, api: Api, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        values = {"box": "on", "size": "S", "number": "3", "day": "2026-12-01", "more": "a\nb"}
+        kinds = ("checkbox", "select", "number", "date", "textarea")
+        fields = [
+            {"name": name, "type": kind, "required": True}
+            | ({"options": ["S", "M"]} if kind == "select" else {})
+            for name, kind in zip(values, kinds, strict=True)
+        ]
+        form_of_orders(api, bot, *fields, {"name": "campaign", "type": "hidden"})
+        order = call("propose_order", items=[{"product": "rye"}], **ADA)
+        reply = proposed(script, bot, order)
+        assert [each["type"] for each in card(reply)["fields"]] == [*kinds]
+        errors = refused(api, reply).data["errors"]
+        assert {each["field"] for each in errors} == {*values}
+        assert decide(api, reply, values=values)["state"] == "done"
+
+    def test_a_form_that_a_visitor_cannot_fill_in_is_not_proposed(
+        self, bot: Bot, api: Api, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        form_of_orders(api, bot, {"name": "campaign", "type": "hidden", "required": True})
+        reply = proposed(script, bot, call("propose_order", items=[{"product": "rye"}], **ADA))
+        assert all(event["type"] != "action" for event in reply.events)
+
+    def test_more_pieces_than_an_order_may_have_are_not_proposed(
+        self, bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        items = [{"product": "rye", "quantity": 1_000}] * 11
+        reply = proposed(script, bot, call("propose_order", items=items, **ADA))
+        assert all(event["type"] != "action" for event in reply.events)
+
+    def test_equal_orders_on_two_cards_are_two_orders(
+        self, bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        order = call("propose_order", items=[{"product": "rye"}], **ADA)
+        first = proposed(script, bot, order)
+        values = {"address": "Nevsky 1"}
+        made = [decide(api, first, values=values)["orderId"]]
+        again = ask(bot, "The same again!", sessionId=first.session, features=FEATURES)
+        body = {"sessionId": first.session, "decision": "confirm", "values": values}
+        made.append(api.post(path(again), body)["orderId"])
+        assert len({*made}) == 2
 
     def test_without_a_form_no_order_is_proposed(self, bot: Bot, api: Api, script: Script) -> None:
         api.post("/api/products/create", {"name": "Rye", "price": 12_000})
