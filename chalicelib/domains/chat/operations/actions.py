@@ -122,7 +122,11 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult:
         proposals.stage_decision(ctx.unit, row, "cancelled", result.model_dump(by_alias=True))
         return result
     carry_out = {"booking": _book, "order": _order}[row.kind]
-    result = carry_out(ctx, proposal, args.values or {})
+    try:
+        result = carry_out(ctx, proposal, args.values or {})
+    except NotFoundError:
+        msg = "What the bot has proposed is no longer offered. Ask the bot again."
+        raise ActionEndedError(msg) from None
     proposals.stage_decision(ctx.unit, row, "done", result.model_dump(mode="json", by_alias=True))
     _count(ctx, proposal)
     return result
@@ -178,6 +182,8 @@ def _book(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionRe
 
     Raises:
         ChangedError: price or duration have changed, or the booking has to be paid now.
+        NotFoundError: the service or the resource was deleted, or its site is suspended.
+        RateLimitedError: the visitor or the service has too many bookings.
         SlotUnavailableError: the time is taken. The proposal has then failed.
         ValidationError: a value of the card is missing or wrong.
     """
@@ -253,6 +259,7 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
     Raises:
         ChangedError: a price has changed, or a product is no longer sold.
         NotFoundError: the form was deleted, or its site is suspended.
+        RateLimitedError: the visitor or the form has too many submissions today.
         ValidationError: a value of the card is missing or wrong.
     """
     arguments, dialog = proposal.row.arguments, proposal.dialog

@@ -264,6 +264,16 @@ class TestBookings:
         assert refused(api, reply).data["code"] == "changed"
         assert bookings(api) == []
 
+    @pytest.mark.parametrize("noun", ["services", "resources"])
+    def test_what_was_deleted_meanwhile_ends_the_action(
+        self, noun: str, bot: Bot, api: Api, haircut: str, script: Script
+    ) -> None:
+        reply = proposed(script, bot, FIND, book(**ADA))
+        (gone,) = api.get(f"/api/{noun}/list")[noun]
+        api.post(f"/api/{noun}/delete", {"id": gone["id"], "force": True})
+        answer = refused(api, reply)
+        assert (answer.status, answer.data["code"]) == (409, "action_ended")
+
     def test_a_service_with_payment_is_not_proposed(
         self, bot: Bot, api: Api, haircut: str, script: Script
     ) -> None:
@@ -372,6 +382,15 @@ class TestOrders:
         api.post("/api/products/update", {"id": product["id"], "price": 13_000})
         assert refused(api, reply, values={"address": "x"}).data["code"] == "changed"
         assert api.get("/api/forms/collection-list")["total"] == 1, "only the lead of the contact"
+
+    def test_an_order_in_a_form_that_was_deleted_has_ended(
+        self, bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        reply = proposed(script, bot, call("propose_order", items=[{"product": "rye"}], **ADA))
+        api.post("/api/forms/delete", {"id": order_form})
+        answer = refused(api, reply, values={"address": "x"})
+        assert (answer.status, answer.data["code"]) == (409, "action_ended")
 
     @pytest.mark.parametrize("wrong", [{"product": "granite"}, {"product": "rye", "quantity": 3}])
     def test_what_is_not_sold_or_not_in_stock_is_not_proposed(
