@@ -1,6 +1,6 @@
 """Remove dialogs: a year after their last message, or when their visitor is erased."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from chalicelib.core import clock
@@ -47,10 +47,14 @@ def remove_expired(job: Job) -> None:
     run_unit(job.workspace_id, event, stage)
 
 
-def message_batches(workspace_id: str, dialog_id: str) -> list[list[ConversationRow]]:
-    """Return a dialog's messages and proposals in batches that fit one unit of work."""
-    rows = [*messages.keys(workspace_id, dialog_id), *proposals.keys(workspace_id, dialog_id)]
-    return in_batches(rows, MESSAGES_PER_UNIT)
+def message_batches(workspace_id: str, dialog_id: str) -> Iterator[Sequence[ConversationRow]]:
+    """Yield a dialog's messages, then its proposals, in batches that fit one unit of work.
+
+    Proposals are read when the messages have been removed, because no answer proposes anything
+    without its message.
+    """
+    yield from in_batches(messages.keys(workspace_id, dialog_id), MESSAGES_PER_UNIT)
+    yield from in_batches(proposals.keys(workspace_id, dialog_id), MESSAGES_PER_UNIT)
 
 
 def stage_removal(unit: UnitOfWork, batch: Sequence[ConversationRow]) -> None:

@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core import clock
+from chalicelib.domains.chat.flows import dialogs
+from chalicelib.domains.chat.store import chat_sessions, proposals
+from chalicelib.domains.chat.store.proposals import ProposalId
+from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.gateways.llm.messages import ToolCall
@@ -570,6 +575,24 @@ class TestAccess:
         kept = json.dumps(all_rows(), default=str, ensure_ascii=False)
         assert "Ada" not in kept
         assert "4951234567" not in kept
+
+    def test_an_erasure_removes_a_proposal_that_is_made_while_it_runs(
+        self, bot: Bot, script: Script
+    ) -> None:
+        script("Hello.", END)
+        session = ask(bot, "I am Ada.").session
+        dialog = chat_sessions.find(bot.workspace_id, bot.id, session)
+        assert dialog
+        batches = iter(dialogs.message_batches(bot.workspace_id, dialog.dialog_id))
+        removed = [*next(batches)]
+        unit = UnitOfWork(bot.workspace_id)
+        place = ProposalId(bot.id, dialog.dialog_id, 2, 1)
+        made = proposals.stage_new(
+            unit, place, "booking", arguments={}, card={}, ends_at=clock.now()
+        )
+        unit.commit()
+        removed += [row for batch in batches for row in batch]
+        assert (made.pk, made.sk) in {(row.pk, row.sk) for row in removed}
 
 
 def test_a_card_speaks_the_visitors_language(
