@@ -30,8 +30,6 @@ from chalicelib.gateways.llm.frame import Business
 from chalicelib.gateways.llm.messages import Message
 from chalicelib.gateways.llm.models import UNKNOWN_CONTEXT, ModelSpec
 
-MAX_PROPOSALS = 3
-"""Newest proposals of the dialog whose states the model receives."""
 _ABILITIES: Mapping[Capability, str] = {
     "booking": (
         "To book, find free times, then propose one of them with its slotId. The visitor sees a"
@@ -165,7 +163,7 @@ def _dialog_facts(actions: Actions) -> list[OfferedTimes | Proposal]:
     ]
     states = [
         Proposal(each.card["title"], proposals.state_of(each, actions.latest))
-        for each in actions.proposals[:MAX_PROPOSALS]
+        for each in actions.proposals
     ]
     return [*times, *states]
 

@@ -28,8 +28,8 @@ OFFERED_FOR = timedelta(hours=1)
 """Time for which a bot can propose a free time that it has named."""
 MAX_OFFERED = 50
 """Free times of a dialog that a bot can propose. Older ones have to be found again."""
-MAX_READ = 10
-"""Newest proposals of a dialog that an answer takes into account."""
+MAX_READ = 3
+"""Newest proposals of a dialog whose states the model receives. Only the first can be open."""
 
 _LATEST = "~"
 """Sort key of ``LatestRow``. It sorts after those of proposals, which begin with a digit."""
