@@ -57,7 +57,7 @@ class ChangedError(ConflictError):
 
 
 class ActionEndedError(ConflictError):
-    """The proposal was cancelled, has expired or was replaced. Ask the bot again."""
+    """The action was cancelled, has expired, was replaced or cannot be done any more. Ask again."""
 
     code = "action_ended"
 
