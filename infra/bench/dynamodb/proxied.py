@@ -199,13 +199,13 @@ def _count(proxy: CountingProxy, service: Service, call: Call) -> tuple[int, int
 def _calls(service: Service) -> dict[str, list[Call]]:
     """Return the calls by name. The first of each is not counted."""
 
-    def first(path: str, name: str) -> str:
-        found: str = service.get(path)[name][0]["id"]
+    def id_of(path: str, name: str, position: int = 0) -> str:
+        found: str = service.get(path)[name][position]["id"]
         return found
 
-    product = first("/api/products/list", "products")
-    form, agent = first("/api/forms/list", "forms"), first("/api/agents/list", "agents")
-    service_id = first("/api/services/list", "services")
+    product = id_of("/api/products/list", "products")
+    form, agent = id_of("/api/forms/list", "forms", -1), id_of("/api/agents/list", "agents")
+    service_id = id_of("/api/services/list", "services")
     day = date.today() + timedelta(days=3)  # noqa: DTZ011  any zone
     slots = service.get(
         f"/api/bookings/slots?serviceId={service_id}&from={day}&to={day + timedelta(days=20)}"
