@@ -1,4 +1,4 @@
-"""What clients make links of: the widget, Markdown renderers and common linkifiers."""
+"""Texts that clients make links of: the widget, Markdown renderers and common linkifiers."""
 
 import re
 

@@ -61,7 +61,7 @@ _TAIL = re.compile(
     rf"""[{_SPACE}]*(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))?[{_SPACE}]*\)""",
     re.DOTALL,
 )
-"""What follows the address of a Markdown link: a title and the closing parenthesis."""
+"""The end of a Markdown link after its address: a title and the closing parenthesis."""
 _HALF_TAIL = re.compile(rf"[{_SPACE}]*(?:[\"'(].*)?", re.DOTALL)
 _INDENT = re.compile(f"[{_SPACE}]*")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -93,7 +93,7 @@ def normalize_host(host: str) -> str | None:
 
 
 class _Step(NamedTuple):
-    """What is shown of a part of the text, and where the next part begins.
+    """The shown text of a part, and the place where the next part begins.
 
     ``skips`` is whether the rest of an overlong link follows.
     """

@@ -1,8 +1,8 @@
 """The receptionist: how the embedded model answers a visitor, with and without tools.
 
-Each call reads the dialog anew. A message with a plain purpose (``intents``) leads to the tools for
-it: free times and bookings, orders, or a person. The results of tools are in the messages of the
-next call, which continues from them. Any other message is answered with facts.
+Each call reads the whole dialog. A message with a plain purpose (``intents``) leads to the tools
+for it: free times and bookings, orders, or a person. The results of tools are in the messages of
+the next call, which continues from them. Any other message is answered with facts.
 """
 
 import json
@@ -50,7 +50,7 @@ def _quote(dialog: Dialog) -> str | ToolCall:
 def _act(dialog: Dialog) -> str | ToolCall | None:
     """Return the next step of what the visitor wants to be done, or None for a question."""
     if dialog.proposal == "open" and not dialog.calls and _only_agrees(dialog):
-        return dialog.say("press")
+        return dialog.sentence("press")
     match _purpose(dialog):
         case "book" | "times":
             return booking.answer(dialog)
@@ -59,7 +59,7 @@ def _act(dialog: Dialog) -> str | ToolCall | None:
         case "person":
             return _request_person(dialog)
         case "change":
-            return " ".join(dialog.say(key) for key in ("cannot_change", "person_can"))
+            return " ".join(dialog.sentence(key) for key in ("cannot_change", "person_can"))
     return None
 
 
@@ -111,9 +111,9 @@ def _request_person(dialog: Dialog) -> str | ToolCall | None:
     """Return the call that requests a person, or what came of it."""
     if result := dialog.result(PERSON):
         if result.is_error:
-            return wording.say_error(dialog.language, result.content)
+            return wording.error_sentence(dialog.language, result.content)
         was_before = "already" in result.content
-        return dialog.say("person_asked_before" if was_before else "person_asked")
+        return dialog.sentence("person_asked_before" if was_before else "person_asked")
     if not dialog.can_call(PERSON):
         return None
     wanted = (each for each in reversed(dialog.current) if each.intent in {"person", "change"})

@@ -11,7 +11,7 @@ from chalicelib.gateways.llm.facts import Offer
 from chalicelib.gateways.llm.messages import ToolCall
 from chalicelib.gateways.llm.reception import dates, intents, matching, wording
 from chalicelib.gateways.llm.reception.dates import Days, When
-from chalicelib.gateways.llm.reception.dialog import Dialog, Offered, Said
+from chalicelib.gateways.llm.reception.dialog import Dialog, Offered, VisitorMessage
 
 FIND, PROPOSE = "find_free_times", "propose_booking"
 MAX_NAMED = 3
@@ -53,14 +53,14 @@ def answer(dialog: Dialog) -> ToolCall | str | None:
     proposed, found = dialog.result(PROPOSE), dialog.result(FIND)
     if proposed and not proposed.is_error:
         title = json.loads(proposed.content)["title"]
-        return f"{title}. {dialog.say('check_booking')}"
+        return f"{title}. {dialog.sentence('check_booking')}"
     was_taken = proposed is not None and _TAKEN in proposed.content
     if proposed and not (was_taken and (found or dialog.can_call(FIND))):
-        return wording.say_error(dialog.language, proposed.content)
+        return wording.error_sentence(dialog.language, proposed.content)
     if found is None:
         return (None if proposed else _chosen(dialog)) or _search(dialog)
     if found.is_error:
-        return wording.say_error(dialog.language, found.content)
+        return wording.error_sentence(dialog.language, found.content)
     return _from_times(dialog, json.loads(found.content), was_taken=was_taken)
 
 
@@ -71,7 +71,7 @@ def _search(dialog: Dialog) -> ToolCall | str | None:
     services = _services(dialog)
     if len(services) > 1:
         key = "which_service" if services == dialog.services else "which_of"
-        return dialog.say(key, names=", ".join(services))
+        return dialog.sentence(key, names=", ".join(services))
     if not services:
         return None
     days = _when(dialog).days
@@ -108,8 +108,8 @@ def _staff(dialog: Dialog) -> str | None:
 def _when(dialog: Dialog) -> When:
     """Return the days and times that the visitor wants, as far as known.
 
-    What the question leaves out comes from the messages before it. If the question begins anew, by
-    naming its purpose and a day, only itself counts.
+    What the question leaves out comes from the messages before it. A question that names its
+    purpose and a day begins a new search, so only itself counts.
     """
     question = dialog.current[-1]
     when = question.when
@@ -166,13 +166,13 @@ def _chosen(dialog: Dialog) -> ToolCall | str | None:
     index = _choice(dialog)
     if index is None and _adds_only_person(question, dialog):
         if len(lines) > 1:
-            return "\n".join([dialog.say("which_time"), *(line[0] for line in lines)])
+            return "\n".join([dialog.sentence("which_time"), *(line[0] for line in lines)])
         index = 0
     chosen = None if index is None else _offered(dialog, lines[index])
     return _propose(dialog, chosen.id) if chosen else None
 
 
-def _adds_only_person(question: Said, dialog: Dialog) -> bool:
+def _adds_only_person(question: VisitorMessage, dialog: Dialog) -> bool:
     """Return whether a message names the visitor, and nothing about the booking."""
     return (
         any(question.person)
@@ -207,17 +207,19 @@ def _from_times(dialog: Dialog, data: dict[str, Any], *, was_taken: bool) -> Too
     if exact and can_propose and _wants_booking(dialog) and len(_days(exact)) == 1:
         return _propose(dialog, exact[0].id)
     if times and was_taken:
-        intro = dialog.say("taken") + " " + dialog.say("times")
+        intro = dialog.sentence("taken") + " " + dialog.sentence("times")
     elif fitting or not times:
-        intro = dialog.say("times") if times else ""
+        intro = dialog.sentence("times") if times else ""
     else:
         wanted = ", ".join(f"{each // 60}:{each % 60:02}" for each in when.at[:1])
         is_sure = wanted and not data.get("more")
-        intro = dialog.say("other_times", wanted=wanted) if is_sure else dialog.say("times")
+        intro = (
+            dialog.sentence("other_times", wanted=wanted) if is_sure else dialog.sentence("times")
+        )
     named = _spread(fitting) if fitting else _nearest(times, when)
     if not times:
         after = data.get("next")
-        intro = dialog.say("next_time" if after else "no_times")
+        intro = dialog.sentence("next_time" if after else "no_times")
         named = [_Time.of(after)] if after else []
     price = round(data["price_rub"] * 100)
     head = Offer("service", data["service"], price, data["minutes"])
@@ -284,6 +286,6 @@ def _closing(dialog: Dialog, count: int) -> str:
     if not count:
         return ""
     if PROPOSE not in dialog.tools:
-        return dialog.say("cannot_book") if _wants_booking(dialog) else ""
-    question = dialog.say("this_time" if count == 1 else "which_time")
-    return question if dialog.person.is_known else f"{question} {dialog.say('who')}"
+        return dialog.sentence("cannot_book") if _wants_booking(dialog) else ""
+    question = dialog.sentence("this_time" if count == 1 else "which_time")
+    return question if dialog.person.is_known else f"{question} {dialog.sentence('who')}"

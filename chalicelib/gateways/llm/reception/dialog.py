@@ -1,4 +1,4 @@
-"""What the embedded model reads from the messages of a dialog."""
+"""The messages of a dialog, as the embedded model reads them."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from chalicelib.gateways.llm.reception import contacts, dates, intents, wording
 from chalicelib.gateways.llm.reception.contacts import Person
 from chalicelib.gateways.llm.reception.dates import When
 from chalicelib.gateways.llm.reception.intents import Intent
-from chalicelib.gateways.llm.reception.wording import say
+from chalicelib.gateways.llm.reception.wording import sentence
 from chalicelib.lib.localized import Language
 
 MAX_MESSAGES = 8
@@ -28,7 +28,7 @@ _LISTED = re.compile(
 )
 
 
-class Said(NamedTuple):
+class VisitorMessage(NamedTuple):
     """A message of the visitor, and the bot's answer to it, if there is one.
 
     ``text`` is the message without name and contacts.
@@ -61,7 +61,7 @@ class Listing(NamedTuple):
 
     answer: str
     lines: list[re.Match[str]]
-    later: list[Said]
+    later: list[VisitorMessage]
 
     def is_of(self, services: Sequence[str]) -> bool:
         """Return whether the times are of one of the services, or no service is given."""
@@ -131,13 +131,15 @@ class Dialog:
     @cached_property
     def language(self) -> Language:
         """The language of the visitor's last message with letters."""
-        texts = (f"{each.text} {each.person.name or ''}" for each in reversed(self.said))
+        texts = (
+            f"{each.text} {each.person.name or ''}" for each in reversed(self.visitor_messages)
+        )
         worded = (text for text in texts if any(map(str.isalpha, text)))
         return wording.language_of(next(worded, ""))
 
-    def say(self, key: str, **values: object) -> str:
+    def sentence(self, key: str, **values: object) -> str:
         """Return a text in the visitor's language."""
-        return say(self.language, key, **values)
+        return sentence(self.language, key, **values)
 
     @cached_property
     def services(self) -> list[str]:
@@ -153,7 +155,7 @@ class Dialog:
         return [name for name in dict.fromkeys(names) if name]
 
     @cached_property
-    def said(self) -> list[Said]:
+    def visitor_messages(self) -> list[VisitorMessage]:
         """The visitor's newest messages, oldest first. The last one is the question."""
         texts: list[tuple[str, str]] = []
         for message in self.messages[: self._last]:
@@ -164,19 +166,21 @@ class Dialog:
         newest = [*texts, (self.question, "")][-MAX_MESSAGES:]
         return [self._read(text[:MAX_CHARACTERS], answer) for text, answer in newest]
 
-    def _read(self, text: str, answer: str) -> Said:
+    def _read(self, text: str, answer: str) -> VisitorMessage:
         person, rest = contacts.read(text)
         now = self.now
         when = dates.read(rest, now.date() if now else None)
         intent = intents.of_text(rest, when, self.services, self.products)
-        return Said(text, rest, person, when, intent, answer)
+        return VisitorMessage(text, rest, person, when, intent, answer)
 
     @cached_property
     def person(self) -> Person:
         """The visitor, from the newest messages that name something."""
 
         def newest(part: Callable[[Person], str | None]) -> str | None:
-            return next(filter(None, (part(each.person) for each in reversed(self.said))), None)
+            return next(
+                filter(None, (part(each.person) for each in reversed(self.visitor_messages))), None
+            )
 
         return Person(
             newest(lambda each: each.name),
@@ -191,21 +195,21 @@ class Dialog:
         return states[0] if states else None
 
     @cached_property
-    def current(self) -> list[Said]:
+    def current(self) -> list[VisitorMessage]:
         """The messages since an action was last carried out, oldest first."""
         if self.proposal != "done":
-            return self.said
+            return self.visitor_messages
         cards = [
-            say(language, key)
+            sentence(language, key)
             for language in wording.LANGUAGES
             for key in ("check_booking", "check_order")
         ]
         ended = [
             index
-            for index, each in enumerate(self.said)
+            for index, each in enumerate(self.visitor_messages)
             if any(card in each.answer for card in cards)
         ]
-        return self.said[ended[-1] + 1 :] if ended else self.said
+        return self.visitor_messages[ended[-1] + 1 :] if ended else self.visitor_messages
 
     @cached_property
     def offered(self) -> list[Offered]:

@@ -1,4 +1,4 @@
-"""What a visitor's message is for, by its words in English or Russian."""
+"""The purpose of a visitor's message, by its words in English or Russian."""
 
 # ruff: noqa: RUF001  Cyrillic letters are intended
 

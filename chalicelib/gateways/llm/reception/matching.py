@@ -53,7 +53,7 @@ class Item(NamedTuple):
 
 
 class Items(NamedTuple):
-    """The products in a text. ``unclear`` are those of which only one can be meant."""
+    """The products in a text. ``unclear`` are names between which the text does not decide."""
 
     items: Sequence[Item]
     unclear: Sequence[str] = ()
@@ -63,7 +63,7 @@ def best(text: str, names: Sequence[str]) -> list[str]:
     """Return the names that share the most telling words with a text: none, one, or several equal.
 
     A word counts for more if fewer names have it. Words match if one begins with the other's stem.
-    Of names that match equally, those win of which the text has all words.
+    Among names that match equally, those win whose words are all in the text.
     """
     stems = _stems(text)
     of_names = [_stems(name) for name in names]

@@ -21,15 +21,15 @@ def answer(dialog: Dialog) -> ToolCall | str | None:
     """Return the next step of an order, or None if there are no products."""
     if result := dialog.result(PROPOSE):
         if result.is_error:
-            return wording.say_error(dialog.language, result.content)
-        return f"{json.loads(result.content)['title']}. {dialog.say('check_order')}"
+            return wording.error_sentence(dialog.language, result.content)
+        return f"{json.loads(result.content)['title']}. {dialog.sentence('check_order')}"
     if not dialog.can_call(PROPOSE) or not dialog.products:
         return None
     wanted = _items(dialog)
     if wanted.unclear:
-        return dialog.say("which_of", names=", ".join(wanted.unclear[: facts.MAX_OFFERS]))
+        return dialog.sentence("which_of", names=", ".join(wanted.unclear[: facts.MAX_OFFERS]))
     if not wanted.items or not all(each.is_possible for each in wanted.items):
-        return dialog.say("too_many" if wanted.items else "which_product")
+        return dialog.sentence("too_many" if wanted.items else "which_product")
     items = [
         {"product": each.product[:MAX_PRODUCT], "quantity": each.quantity} for each in wanted.items
     ]

@@ -8,7 +8,7 @@ from chalicelib.gateways.llm import facts, frame, stated_facts
 from chalicelib.gateways.llm.facts import Facts, Offer
 from chalicelib.gateways.llm.messages import Message
 from chalicelib.gateways.llm.reception import wording
-from chalicelib.gateways.llm.reception.wording import say
+from chalicelib.gateways.llm.reception.wording import sentence
 from chalicelib.lib import extracts
 
 MAX_SENTENCES = 3
@@ -47,7 +47,9 @@ def answer(messages: Sequence[Message], found: Facts, question: str) -> str | No
     language = wording.language_of(question)
     in_russian = language == "ru"
     if requested := _offers_for_general_question(question, found.offers):
-        return "\n".join([say(language, "list"), *format_offers(requested, in_russian=in_russian)])
+        return "\n".join(
+            [sentence(language, "list"), *format_offers(requested, in_russian=in_russian)]
+        )
     prompts = [frame.owners_prompt(each.content) for each in messages if each.role == "system"]
     sentences = [fact for prompt in prompts for fact in stated_facts.factual_sentences(prompt)]
     sentences += [
@@ -74,8 +76,8 @@ def courtesy(question: str) -> str:
     stems = extracts.stems(question)
     language = wording.language_of(question)
     if (stems and stems <= _GREETINGS) or fold(question).strip(" !.") == "hi":
-        return say(language, "hello")
-    return say(language, "welcome" if stems and stems <= _THANKS else "unknown")
+        return sentence(language, "hello")
+    return sentence(language, "welcome" if stems and stems <= _THANKS else "unknown")
 
 
 def subject(question: str) -> str:

@@ -19,7 +19,7 @@ def language_of(text: str) -> Language:
     return "ru" if _CYRILLIC.search(text) else "en"
 
 
-def say(language: Language, key: str, **values: object) -> str:
+def sentence(language: Language, key: str, **values: object) -> str:
     """Return a text with values in its placeholders."""
     text = str(_catalogue(language).texts[key])
     return text.format(**values) if values else text
@@ -45,9 +45,9 @@ _ERRORS: tuple[tuple[re.Pattern[str], str], ...] = (
 """Errors of tools, which are written for models, with the texts for visitors."""
 
 
-def say_error(language: Language, error: str) -> str:
-    """Return what a visitor is told when a tool has returned an error."""
+def error_sentence(language: Language, error: str) -> str:
+    """Return the sentence for a visitor about the error of a tool."""
     for pattern, key in _ERRORS:
         if match := pattern.match(error):
-            return say(language, key, **match.groupdict())
-    return say(language, "failed")
+            return sentence(language, key, **match.groupdict())
+    return sentence(language, "failed")

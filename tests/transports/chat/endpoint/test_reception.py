@@ -66,7 +66,7 @@ class Visitor:
         self._options: dict[str, Any] = {"features": FEATURES if features is None else features}
         self.reply: ChatReply
 
-    def say(self, message: str) -> str:
+    def send(self, message: str) -> str:
         self.reply = ask(self._bot, message, **self._options)
         self._options["sessionId"] = self.reply.session
         return self.reply.text
@@ -102,7 +102,7 @@ class TestBookings:
     def test_a_visitor_asks_for_times_and_books_the_second_one(
         self, visitor: Visitor, api: Api, haircut: str
     ) -> None:
-        assert visitor.say("Is there time on Friday?").split("\n") == [
+        assert visitor.send("Is there time on Friday?").split("\n") == [
             "Haircut: 1,500\u00a0₽, 60\u00a0min.",
             "Free times:",
             "1. Friday, 27 November, 10:00 (Анна)",
@@ -111,36 +111,36 @@ class TestBookings:
             "Which time suits you? Please tell me your name and phone number, too.",
         ]
         assert visitor.called == ["find_free_times"]
-        said = visitor.say("the second one, I am Ada, +7 495 123-45-67")
+        said = visitor.send("the second one, I am Ada, +7 495 123-45-67")
         assert said.endswith("Until then nothing is booked.")
         assert visitor.called == ["propose_booking"]
         assert visitor.confirm()["state"] == "done"
         assert booking(api) == ("2026-11-27T08:00", "Ada", "+74951234567")
-        assert visitor.say("Thanks!") == "You are welcome!"
+        assert visitor.send("Thanks!") == "You are welcome!"
 
     def test_a_visitor_who_has_booked_begins_anew(self, visitor: Visitor, haircut: str) -> None:
-        visitor.say("Book me a haircut on Friday at eleven. I am Ada, +7 495 123-45-67")
+        visitor.send("Book me a haircut on Friday at eleven. I am Ada, +7 495 123-45-67")
         visitor.confirm()
-        visitor.say("My e-mail address is ada@example.com")
+        visitor.send("My e-mail address is ada@example.com")
         assert visitor.called == []
-        said = visitor.say("Is there time on Friday?")
+        said = visitor.send("Is there time on Friday?")
         assert said.endswith(
             "10:00 (Анна)\n2. Friday, 27 November, 12:00 (Анна)\nWhich time suits you?"
         )
-        visitor.say("the second")
+        visitor.send("the second")
         assert "12:00" in str(visitor.cards)
         assert visitor.cards[0]["fields"] == []
 
     def test_a_visitor_books_in_russian(self, visitor: Visitor, api: Api, anna: str) -> None:
         service(api, anna, "Стрижка")
-        said = visitor.say("Есть время в пятницу?")
+        said = visitor.send("Есть время в пятницу?")
         assert "2. пятница, 27 ноября, 11:00 (Анна)" in said
         assert said.endswith("Напишите также имя и телефон.")
-        assert visitor.say("второе, меня зовут Ада, +7 495 123-45-67").startswith(
+        assert visitor.send("второе, меня зовут Ада, +7 495 123-45-67").startswith(
             "Запись: Стрижка."
         )
-        assert "кнопкой" in visitor.say("да")
-        visitor.say("меня зовут Ада")
+        assert "кнопкой" in visitor.send("да")
+        visitor.send("меня зовут Ада")
         visitor.confirm()
         assert booking(api) == ("2026-11-27T08:00", "Ада", "+74951234567")
 
@@ -155,7 +155,7 @@ class TestBookings:
         self, name: str, message: str, visitor: Visitor, api: Api, anna: str
     ) -> None:
         service(api, anna, name)
-        visitor.say(message)
+        visitor.send(message)
         assert visitor.called == ["find_free_times", "propose_booking"]
         visitor.confirm(name="Ada", contact="+7 495 123-45-67")
         assert booking(api) == ("2026-11-27T07:00", "Ada", "+74951234567")
@@ -163,34 +163,34 @@ class TestBookings:
     def test_the_nearest_times_are_named_if_a_time_is_not_free(
         self, visitor: Visitor, haircut: str
     ) -> None:
-        said = visitor.say("Book me a haircut on Friday at 12:30")
+        said = visitor.send("Book me a haircut on Friday at 12:30")
         assert "12:30 is not free. The nearest free times:\n1. Friday, 27 November, 10" in said
-        assert visitor.say("Book me tomorrow at ten").split("\n")[1:3] == [
+        assert visitor.send("Book me tomorrow at ten").split("\n")[1:3] == [
             "There is no free time then. The next one:",
             "1. Friday, 27 November, 10:00 (Анна)",
         ]
         assert visitor.cards == []
-        visitor.say("yes, I am Ada")
+        visitor.send("yes, I am Ada")
         assert visitor.called == ["propose_booking"]
         visitor.confirm(contact="ada@example.com")
 
     def test_a_contact_after_named_times_continues_the_booking(
         self, visitor: Visitor, api: Api, haircut: str
     ) -> None:
-        visitor.say("When can I come on Friday?")
-        said = visitor.say("I am Ada Lovelace, +7 495 123-45-67")
+        visitor.send("When can I come on Friday?")
+        said = visitor.send("I am Ada Lovelace, +7 495 123-45-67")
         assert said.startswith("Which time suits you?\n1. Friday, 27 November, 10:00")
-        visitor.say("at 12")
+        visitor.send("at 12")
         visitor.confirm()
         assert booking(api) == ("2026-11-27T09:00", "Ada Lovelace", "+74951234567")
 
     def test_a_contact_after_the_card_makes_a_card_with_it(
         self, visitor: Visitor, api: Api, haircut: str
     ) -> None:
-        visitor.say("Is there time on Friday?")
-        visitor.say("the first")
+        visitor.send("Is there time on Friday?")
+        visitor.send("the first")
         assert [each["name"] for each in visitor.cards[0]["fields"]] == ["name", "contact"]
-        visitor.say("I am Ada, +7 495 123-45-67")
+        visitor.send("I am Ada, +7 495 123-45-67")
         visitor.confirm()
         assert booking(api) == ("2026-11-27T07:00", "Ada", "+74951234567")
 
@@ -198,19 +198,19 @@ class TestBookings:
         self, visitor: Visitor, api: Api, anna: str, haircut: str
     ) -> None:
         service(api, anna, "Manicure")
-        assert "Which service" in visitor.say("Book me on Friday at ten")
+        assert "Which service" in visitor.send("Book me on Friday at ten")
         assert visitor.called == []
-        visitor.say("a manicure")
+        visitor.send("a manicure")
         assert visitor.cards[0]["title"] == "Book: Manicure"
 
     def test_a_time_that_was_sold_meanwhile_is_replaced_by_others(
         self, visitor: Visitor, api: Api, haircut: str
     ) -> None:
-        visitor.say("Is there time on Friday?")
+        visitor.send("Is there time on Friday?")
         start = "2026-11-27T10:00:00+03:00"
         client = {"name": "Grace", "email": "grace@example.com"}
         api.post("/api/public/bookings", {"serviceId": haircut, "startAt": start, "client": client})
-        said = visitor.say("the first one")
+        said = visitor.send("the first one")
         assert visitor.called == ["propose_booking", "find_free_times"]
         assert "This time is no longer free." in said
         assert "1. Friday, 27 November, 11:00" in said
@@ -219,9 +219,9 @@ class TestBookings:
     def test_offered_times_that_have_expired_are_found_again(
         self, visitor: Visitor, haircut: str, time: Time
     ) -> None:
-        visitor.say("Is there time on Friday?")
+        visitor.send("Is there time on Friday?")
         time.pass_by(hours=2)
-        visitor.say("the third")
+        visitor.send("the third")
         assert visitor.called == ["find_free_times", "propose_booking"]
         assert "12:00" in str(visitor.cards)
 
@@ -229,7 +229,7 @@ class TestBookings:
         self, bot: Bot, api: Api, haircut: str
     ) -> None:
         visitor = Visitor(bot, api, features=[])
-        said = visitor.say("Book me a haircut on Friday at ten")
+        said = visitor.send("Book me a haircut on Friday at ten")
         assert said.endswith("1. Friday, 27 November, 10:00 (Анна)\nI cannot book it in this chat.")
         assert visitor.called == ["find_free_times"]
 
@@ -244,7 +244,7 @@ class TestBookings:
         self, change: dict[str, Any], answer: str, visitor: Visitor, api: Api, haircut: str
     ) -> None:
         api.post("/api/services/update", {"id": haircut, **change})
-        said = visitor.say("Book me a haircut at ten, 2026-11-27")
+        said = visitor.send("Book me a haircut at ten, 2026-11-27")
         assert visitor.cards == []
         assert said.startswith(answer)
 
@@ -252,7 +252,7 @@ class TestBookings:
 @pytest.mark.usefixtures("shop")
 class TestOrders:
     def test_a_visitor_orders(self, visitor: Visitor, api: Api) -> None:
-        said = visitor.say("2 rye breads please, I am Ada, +7 495 123-45-67")
+        said = visitor.send("2 rye breads please, I am Ada, +7 495 123-45-67")
         assert said.endswith("Until then nothing is ordered.")
         done = visitor.confirm()
         lead = api.get(f"/api/forms/collection/{done['orderId']}")["lead"]
@@ -262,14 +262,14 @@ class TestOrders:
         assert (lead["data"]["name"], lead["data"]["phone"]) == ("Ada", "+74951234567")
 
     def test_a_visitor_orders_in_russian_step_by_step(self, visitor: Visitor) -> None:
-        assert visitor.say("Хочу сделать заказ") == "Что бы вы хотели заказать?"
-        visitor.say("пшеничный хлеб")
-        visitor.say("три штуки")
-        visitor.say("и ещё rye bread")
+        assert visitor.send("Хочу сделать заказ") == "Что бы вы хотели заказать?"
+        visitor.send("пшеничный хлеб")
+        visitor.send("три штуки")
+        visitor.send("и ещё rye bread")
         values = [each["value"] for each in visitor.cards[0]["details"]]
         assert values[0].startswith("3 ×")
         assert values[1].startswith("1 ×")
-        visitor.say("меня зовут Ада, +7 495 123-45-67")
+        visitor.send("меня зовут Ада, +7 495 123-45-67")
         assert visitor.confirm()["state"] == "done"
 
     @pytest.mark.parametrize(
@@ -283,11 +283,11 @@ class TestOrders:
     def test_what_cannot_be_ordered_is_told_plainly(
         self, message: str, answer: str, visitor: Visitor
     ) -> None:
-        assert visitor.say(message) == answer
+        assert visitor.send(message) == answer
         assert visitor.cards == []
 
     def test_prices_are_answered_without_a_tool(self, visitor: Visitor) -> None:
-        assert "Хлеб пшеничный: 120\u00a0₽." in visitor.say("Сколько стоит пшеничный хлеб?")
+        assert "Хлеб пшеничный: 120\u00a0₽." in visitor.send("Сколько стоит пшеничный хлеб?")
         assert visitor.called == []
 
 
@@ -307,22 +307,22 @@ class TestPeople:
     def test_a_person_is_requested_after_a_contact(
         self, message: str, asks: str, done: str, visitor: Visitor, api: Api, bot: Bot
     ) -> None:
-        assert visitor.say(message).startswith(asks)
-        assert visitor.say("ada@example.com").startswith(done)
+        assert visitor.send(message).startswith(asks)
+        assert visitor.send("ada@example.com").startswith(done)
         (dialog,) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
         shown = api.get(f"/api/agents/dialog?id={dialog['id']}")["dialog"]
         assert shown["handoverReason"] == message
 
     def test_a_person_is_requested_at_once_if_the_contact_is_known(self, visitor: Visitor) -> None:
         said = "I am Ada, +7 495 123-45-67. Can I talk to a person?"
-        assert visitor.say(said) == "I have asked a person, who will contact you."
-        again = visitor.say("I want to talk to a person!")
+        assert visitor.send(said) == "I have asked a person, who will contact you."
+        again = visitor.send("I want to talk to a person!")
         assert again == "A person has been asked already and will contact you."
 
 
 def test_every_answer_costs_what_its_calls_count(visitor: Visitor, bot: Bot, haircut: str) -> None:
     before, _ = bot.money
-    visitor.say("Book me a haircut on Friday at ten")
+    visitor.send("Book me a haircut on Friday at ten")
     usage = visitor.reply.usage
     cost = -(-(usage["inputTokens"] * 10_000 + usage["outputTokens"] * 30_000) // 10**6)
     assert bot.money == (before - cost, 0)
