@@ -29,7 +29,7 @@ from chalicelib.domains.contacts.store import named_contacts
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine.metrics import Increments
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from chalicelib.lib import tokens
+from chalicelib.lib import extracts, tokens
 from chalicelib.lib.sources import without_query
 
 
@@ -267,6 +267,9 @@ class CheckedMessage:
 
 
 def _sources(prompt: Prompt) -> list[dict[str, str]]:
-    """Return the titles and URLs of the pages that the facts come from."""
-    urls = {each.url: each.title for each in prompt.sources if each.url}
-    return [{"title": title, "url": url} for url, title in urls.items()]
+    """Return titles and URLs of the pages among the facts that fit the question best."""
+    pages = [each for each in prompt.sources if each.url]
+    texts = [f"{each.title} {each.text}" for each in pages]
+    fitting = [pages[index] for index in extracts.most_relevant(prompt.said[-1], texts)]
+    urls = {each.url: each.title for each in fitting}
+    return [{"title": title, "url": url} for url, title in urls.items() if url]

@@ -110,6 +110,29 @@ class TestOffers:
         ask(bot, "When is bread delivered?")
         assert "weekdays" not in model.asked[1][-1].content
 
+    def test_a_client_may_receive_the_pages_that_fit_the_question(
+        self, bot: Bot, api: Api, time: Time
+    ) -> None:
+        site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+        for title, text in (
+            ("Delivery", "We deliver bread on weekdays from 9 to 18."),
+            ("History", "Our first bread was baked in 1998."),
+        ):
+            page = api.post("/api/pages/create", {"projectId": site, "title": title})["page"]["id"]
+            api.post("/api/pages/save-html", {"id": page, "html": f"<p>{text}</p>"})
+        time.pass_by(seconds=10)
+        run_jobs()
+        asked, shown = (
+            "On which weekdays is bread delivered?",
+            {"features": ["sources"], "key": "1"},
+        )
+        first, again = (ask(bot, asked, **shown).events[-1] for _ in range(2))
+        (source,) = first["sources"]
+        assert source["title"] == "Delivery"
+        assert source["url"].endswith("/s/bakery/"), "the first page is the home page"
+        assert again["sources"] == first["sources"]
+        assert "sources" not in ask(bot, asked).events[-1]
+
     def test_facts_that_do_not_fit_a_small_model_are_left_out(
         self, bot: Bot, api: Api, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
