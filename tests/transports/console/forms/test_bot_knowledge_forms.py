@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.ids import new_id
 from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.transports.console import bot_knowledge
 from chalicelib.transports.schedules import run_jobs
@@ -101,7 +100,7 @@ def test_a_file_is_found_by_its_name(world: World) -> None:
         ("url", "url", "input", "ftp://bakery.example"),
         ("url", "url", "input", ""),
         ("file", "fileId", "select", ""),
-        ("file", "fileId", "select", new_id()),
+        ("file", "fileId", "select", "0" * 26),
     ],
 )
 def test_a_wrong_field_is_reported_beside_it_and_the_rest_is_kept(
