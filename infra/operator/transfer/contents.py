@@ -19,7 +19,7 @@ from chalicelib.domains.bookings.store import bookings, calendar_days, resources
 from chalicelib.domains.bots.store import bot_keys, visits
 from chalicelib.domains.catalog.store import products
 from chalicelib.domains.chat.flows import dialogs
-from chalicelib.domains.chat.store import chat_sessions, messages, open_streams
+from chalicelib.domains.chat.store import chat_sessions, messages, open_streams, proposals
 from chalicelib.domains.chat.store.dialogs import TotalsRow
 from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.files.flows import rehosting
@@ -162,6 +162,8 @@ EXCLUDED: Mapping[type[Row], str] = {
     idempotency.IdempotencyRow: "answers for 24 hours, for principals of the stage",
     limits.RateLimitRow: "a rate limit's window",
     open_streams.OpenStreamsRow: "connections that are open now",
+    proposals.ProposalRow: "ends after 15 minutes; what came of it is a booking or a lead",
+    proposals.LatestRow: "free times that a bot has named within the hour",
     visitors.SaltRow: "a secret of the platform",
     cache.CacheRow: "belongs to the platform",
     ImportRow: "the mark of an import",
