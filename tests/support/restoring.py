@@ -48,12 +48,16 @@ class Snapshots:
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """Return the first result of ``make``, with its rows and files as they were then.
 
-        Other rows and files stay.
+        Other rows and files stay. A snapshot that is made again ends all that were made after it,
+        because they may hold changes of its rows.
         """
         if not self._works:
             return make()
         kept = self._kept.get(name)
         if kept is None or monotonic() - kept.since > SECONDS:
+            if kept is not None:
+                since = kept.since
+                self._kept = {n: each for n, each in self._kept.items() if each.since < since}
             rows, files = copy.deepcopy(_rows()), self._files()
             made = make()
             changed = {

@@ -141,7 +141,7 @@ class TestEraseClient:
         assert api.get(f"/api/forms/collection/{lead}")["lead"]["phone"] is None
         (entry,) = [e for e in audit.latest(workspace) if e.operation == "erase_client"][-1:]
         assert entry.actor == "operator"
-        assert "495" not in str(entry.attribute_values)
+        assert "4951234567" not in str(entry.attribute_values)
 
     def test_erase_client_requires_a_client(self, operator: Operator, workspace: str) -> None:
         assert "client" in operator.run_failing("erase-client", "--workspace", workspace)

@@ -81,7 +81,8 @@ class TestBooking:
         assert answer.status == 409
         assert answer.data["code"] == "slot_unavailable"
         assert len(answer.data["alternatives"]) == 5
-        assert "ada" not in answer.body.decode().lower()
+        assert "Ada" not in answer.body.decode()
+        assert "ada@" not in answer.body.decode()
 
     def test_of_many_concurrent_visitors_for_one_slot_one_gets_it(
         self, owner: Owner, salon: Salon
@@ -155,7 +156,7 @@ class TestClients:
             each: before[each] for each in unchanged
         }
         assert after["bookingsCount"] == 2
-        assert "Ada" not in str(made)
+        assert "Ada" not in str(made["booking"])
         stored = api.get(f"/api/bookings/{made['booking']['id']}")["booking"]
         assert stored["client"]["name"] == "Somebody Else"
         assert stored["client"]["id"] == after["id"]
