@@ -4,11 +4,12 @@ import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import monotonic
 from typing import Any, NamedTuple
 
 from chalicelib.core import deadline
-from chalicelib.core.errors import AppError
+from chalicelib.core.errors import AppError, UnavailableError
 from chalicelib.core.text import cut_bytes
 from chalicelib.domains.billing.rules.pricing import LEAST_OUTPUT, TokenUsage
 from chalicelib.domains.chat.flows import chat_history, tools
@@ -20,9 +21,10 @@ from chalicelib.domains.chat.rules.call_budget import (
     TOOL_PREAMBLE,
     CallBudget,
 )
-from chalicelib.domains.chat.rules.links import REMOVED, LinkFilter
+from chalicelib.domains.chat.rules.links import REMOVED, LinkFilter, hosts_in
 from chalicelib.domains.chat.store import proposals
 from chalicelib.domains.chat.store.proposals import ProposalRow
+from chalicelib.domains.sites.store import sites
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning, Stop, TextDelta
 from chalicelib.gateways.llm.cancellation import Cancellation
@@ -151,8 +153,7 @@ class ModelCalls:
         self, number: int, call: _Call
     ) -> Generator[TextDelta | Reasoning, None, None]:
         """Yield text and reasoning of a call. Links to unknown hosts lose their addresses."""
-        exchange = self._exchange
-        links = LinkFilter(exchange.link_hosts, REMOVED[self._context.language])
+        links = LinkFilter(self._may_link, REMOVED[self._context.language])
         problem: ModelError | None = None
         with closing(self._stream(number, call)) as events:
             try:
@@ -171,6 +172,21 @@ class ModelCalls:
             yield TextDelta(text)
         if problem is not None:
             raise problem
+
+    def _may_link(self, host: str) -> bool:
+        """Whether the answer may link to a host. Few answers have a link that needs the sites."""
+        return host in self._exchange.link_hosts or host in self._site_hosts
+
+    @cached_property
+    def _site_hosts(self) -> set[str]:
+        """The hosts of the workspace's sites; none if they cannot be read."""
+        try:
+            return hosts_in(sites.find_urls(self._context.workspace.id))
+        except UnavailableError:
+            log.warning(
+                "links to sites were removed, because the sites were not read", exc_info=True
+            )
+            return set()
 
     def _stream(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
         """Send the messages, and yield text and reasoning. ``call`` receives the tool calls."""

@@ -65,10 +65,10 @@ class Exchange:
     """An accepted message. Money is held for its answer, and both are stored.
 
     ``max_output`` is the largest number of output tokens of one call to the model. The answer may
-    link to ``link_hosts``. ``number`` is the answer's number in the dialog. ``idempotency_record``
-    is None for calls without an idempotency key. ``returns_session`` is whether a repeated call
-    receives the session's token. ``sources`` are the pages that the facts come from, if the client
-    shows them.
+    link to ``link_hosts`` and to sites. ``number`` is the answer's number in the dialog.
+    ``idempotency_record`` is None for calls without an idempotency key. ``returns_session`` is
+    whether a repeated call receives the session's token. ``sources`` are the pages that the facts
+    come from, if the client shows them.
     """
 
     hold: Hold

@@ -22,7 +22,6 @@ from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.messages import ASSISTANT, USER
 from chalicelib.domains.chat.store.proposals import Actions
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.sites.store import sites
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import facts, frame, models
 from chalicelib.gateways.llm.facts import Facts, OfferedTimes, Passage, Proposal
@@ -48,7 +47,7 @@ class Prompt(NamedTuple):
 
     ``tools`` are those that the model may call. Their tokens are not in ``input_tokens``.
     ``actions`` are those of the dialog, and ``said`` are the visitor's messages that are sent.
-    ``sources`` are passages in the facts. The answer may link to ``link_hosts``.
+    ``sources`` are passages in the facts. ``link_hosts`` are named in them or in the bot's prompt.
     """
 
     spec: ModelSpec
@@ -91,16 +90,14 @@ def fit(
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
     turns: Iterator[Turn] = _turns(workspace.id, session)
     found, actions = Facts(), Actions()
-    site_urls: list[str] = []
     every = toolbox.of_bot(agent, can_confirm=can_confirm) if spec.takes_tools else []
     if problem is None:
         with deadline.side_by_side() as start:
             newest = start(lambda: list(islice(turns, 1)))
             known = start(partial(_find_actions, workspace.id, session, every))
-            urls = start(partial(sites.find_urls, workspace.id))
             found = chat_facts.find(workspace.id, agent.id, text)
         turns = chain(newest.result(), turns)
-        actions, site_urls = known.result(), urls.result()
+        actions = known.result()
         found = found._replace(dialog=_dialog_facts(actions))
     now = clock.now().astimezone(ZoneInfo(workspace.timezone))
     business = Business(workspace.name, now, workspace.timezone)
@@ -122,9 +119,9 @@ def fit(
     if problem is not None:
         raise problem
     sent, input_tokens = chat_history.fit(before, turns, question, count, context - max_output)
-    said = [facts.parse(each)[1] for each in sent if each.role == "user"]
+    said = [*(each.content for each in sent[:-1] if each.role == "user"), text]
     passages = list(facts.parse(question)[0].passages)
-    quoted = [text for each in passages for text in (each.text, each.url or "")]
+    quoted = [part for each in passages for part in (each.text, each.url or "")]
     return Prompt(
         spec,
         sent,
@@ -134,7 +131,7 @@ def fit(
         actions,
         said,
         passages,
-        links.hosts_in([settings().public_url, agent.system_prompt, *site_urls, *quoted]),
+        links.hosts_in([settings().public_url, agent.system_prompt, *quoted]),
     )
 
 

@@ -11,7 +11,8 @@ phone numbers and relative addresses are no links to another host.
 
 import html
 import re
-from collections.abc import Collection, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from chalicelib.lib.localized import Language
@@ -112,15 +113,16 @@ class _Address(NamedTuple):
 
 
 class LinkFilter:
-    """Removes the addresses of links to hosts that are not ``allowed`` from a text in pieces.
+    """Removes the addresses of links to hosts that are not allowed from a text in pieces.
 
+    ``is_allowed`` decides on a host in the form of ``normalize_host``, once a link needs it.
     ``removed`` replaces an address that has no text of its own. Markdown is filtered first, because
     the removal of its address can join two texts to a new address.
     """
 
-    def __init__(self, allowed: Collection[str], removed: str) -> None:
-        self._markdown = _Markdown(allowed, removed)
-        self._urls = _Urls(allowed, removed)
+    def __init__(self, is_allowed: Callable[[str], bool], removed: str) -> None:
+        self._markdown = _Markdown(is_allowed, removed)
+        self._urls = _Urls(is_allowed, removed)
 
     def add(self, piece: str) -> str:
         """Return what can be shown after another piece of the text."""
@@ -131,13 +133,13 @@ class LinkFilter:
         return self._urls.add(self._markdown.end()) + self._urls.end()
 
 
-class _Scanner:
+class _Scanner(ABC):
     """A filter of a text in pieces. It decides on each match of a pattern."""
 
     pattern: re.Pattern[str]
 
-    def __init__(self, allowed: Collection[str], removed: str) -> None:
-        self._allowed = frozenset(allowed)
+    def __init__(self, is_allowed: Callable[[str], bool], removed: str) -> None:
+        self._is_host_allowed = is_allowed
         self._removed = removed
         self._before = ""  # The character before the text that is held.
         self._held = ""
@@ -152,9 +154,9 @@ class _Scanner:
         self._is_last = True
         return self._shown()
 
+    @abstractmethod
     def _decide(self, text: str, found: re.Match[str]) -> _Step | None:
         """Return what becomes of a match, or None if that depends on what follows."""
-        raise NotImplementedError
 
     def _shown(self) -> str:
         text = self._before + self._held
@@ -190,7 +192,8 @@ class _Scanner:
             return False
         if not _AFTER_HOST.fullmatch(authority, host.end()):
             return False
-        return normalize_host(host[1]) in self._allowed
+        name = normalize_host(host[1])
+        return name is not None and self._is_host_allowed(name)
 
     def _is_whole(self, text: str, start: int, length: int) -> bool:
         """Whether nothing that arrives later can change what these characters are."""

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core.errors import UnavailableError
 from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage, cost
+from chalicelib.domains.sites.store import sites
 from chalicelib.domains.sites.store.sites import SERVED, SITES, domain_request
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
@@ -84,6 +86,17 @@ def test_links_to_the_hosts_of_prompt_passages_sites_and_service_are_kept(
     script(f"{said} https://x.example", END)
     assert ask(bot, "Delivery of bread?").text == f"{said} [link removed]"
     assert "delivery.example" not in ask(bot, "Hello").text
+
+
+def test_an_answer_goes_on_without_links_to_sites_that_cannot_be_read(
+    bot: Bot, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_workspace_id: str) -> list[str]:
+        raise UnavailableError
+
+    monkeypatch.setattr(sites, "find_urls", fail)
+    script(f"See https://rye.example or {settings().public_url}.", END)
+    assert ask(bot, "Prices?").text == f"See [link removed] or {settings().public_url}."
 
 
 def test_text_before_a_possible_link_is_sent_while_the_model_still_writes(
