@@ -19,6 +19,14 @@ def language_of(text: str) -> Language:
     return "ru" if len(_CYRILLIC.findall(text)) > len(_LATIN.findall(text)) else "en"
 
 
+def language_of_message(text: str) -> Language:
+    """Return Russian for a message with a Cyrillic letter.
+
+    Russian messages often have more Latin letters than Cyrillic ones, in the names of products.
+    """
+    return "ru" if _CYRILLIC.search(text) else "en"
+
+
 def money(language: Language, kopecks: int) -> str:
     """Format an amount in rubles, such as ``1 234,50 ₽``."""
     from decimal import Decimal  # noqa: PLC0415  as above

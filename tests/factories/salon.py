@@ -14,6 +14,7 @@ from tests.conftest import Answer, Api
 
 ALL_DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAILY = [{"weekdays": ALL_DAYS, "start": "09:00", "end": "18:00"}]
+FRIDAYS = [{"weekday": "fri", "start": "10:00", "end": "13:00"}]
 CREATE, STATUS = "/api/bookings/create", "/api/bookings/set-status"
 SLOTS, LIST = "/api/bookings/slots", "/api/bookings/list"
 

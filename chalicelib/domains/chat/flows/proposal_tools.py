@@ -183,11 +183,11 @@ def _propose(
     last: datetime | None = None,
 ) -> dict[str, Any]:
     """Store a proposal that ends after ``OPEN_FOR``, or at ``last`` if that is earlier."""
-    if len(context.proposed) >= MAX_PROPOSALS:
+    if context.attempted >= MAX_PROPOSALS:
         raise ToolError("Propose no more in this answer.")
+    context.attempted += 1  # A proposal whose answer was lost may have been stored.
     ends_at = clock.now() + OPEN_FOR
-    number = len(context.proposed) + 1
-    place = ProposalId(context.agent.id, context.dialog_id, context.number, number)
+    place = ProposalId(context.agent.id, context.dialog_id, context.number, context.attempted)
     unit = UnitOfWork(context.workspace.id)
     _require_answer(unit, context)
     row = proposals.stage_new(

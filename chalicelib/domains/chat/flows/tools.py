@@ -40,7 +40,8 @@ class ToolContext:
 
     ``said`` are the visitor's own messages, and ``contacts`` the e-mail addresses and phone numbers
     that the visitor has named in the dialog, in normal form. ``offered`` are the free times that
-    the bot has named, and ``proposed`` are the proposals made in this answer.
+    the bot has named, and ``proposed`` are the proposals made in this answer. ``attempted`` is the
+    number of proposals that were begun.
     """
 
     workspace: WorkspaceRow
@@ -51,12 +52,13 @@ class ToolContext:
     contacts: Collection[str] = ()
     offered: tuple[OfferedSlot, ...] = ()
     proposed: list[ProposalRow] = field(default_factory=list)
+    attempted: int = 0
 
     @property
     def language(self) -> Language:
         """The language of the visitor's last message with letters."""
         with_letters = (text for text in reversed(self.said) if any(map(str.isalpha, text)))
-        return localized.language_of(next(with_letters, ""))
+        return localized.language_of_message(next(with_letters, ""))
 
 
 class ToolError(Exception):

@@ -168,27 +168,22 @@ def latest_key(workspace_id: str, dialog_id: str) -> Key:
 
 
 def keep_offered(workspace_id: str, dialog_id: str, offered: tuple[OfferedSlot, ...]) -> None:
-    """Store the free times that a bot has named.
+    """Store the free times that a bot has named, with a new expiry time.
 
     Raises:
         UnavailableError: the database is unavailable.
     """
-    unit = UnitOfWork(workspace_id)
-    stage_offered(unit, dialog_id, offered)
-    unit.commit()
-
-
-def stage_offered(unit: UnitOfWork, dialog_id: str, offered: tuple[OfferedSlot, ...]) -> None:
-    """Stage the free times that a bot has named, with a new expiry time."""
+    now, unit = clock.now(), UnitOfWork(workspace_id)
     unit.update(
-        LatestRow(_partition(unit.tenant, dialog_id), _LATEST),
+        LatestRow(_partition(workspace_id, dialog_id), _LATEST),
         [
             LatestRow.offered.set([list(each) for each in offered]),
-            LatestRow.offered_at.set(clock.now()),
-            LatestRow.expires.set(clock.now() + RETENTION),
+            LatestRow.offered_at.set(now),
+            LatestRow.expires.set(now + RETENTION),
         ],
         _UPSERT,
     )
+    unit.commit()
 
 
 def stage_new(  # noqa: PLR0913  the fields of a proposal

@@ -210,12 +210,7 @@ def _submission_key(
 ) -> Key:
     """Return a key that is equal for equal values from one visitor."""
     sorted_values = sorted((name, to_json(value)) for name, value in data.items())
-    parts = [
-        form.id,
-        ctx.principal.rate_limit_key,
-        repr(sorted_values),
-        *filter(None, [proposal_id]),
-    ]
+    parts = [form.id, ctx.principal.rate_limit_key, repr(sorted_values), proposal_id or ""]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return leads.submission_key(ctx.workspace_id, digest)
 

@@ -16,6 +16,7 @@ from chalicelib.gateways.llm.reception.contacts import Person
 from chalicelib.gateways.llm.reception.dates import When
 from chalicelib.gateways.llm.reception.intents import Intent
 from chalicelib.gateways.llm.reception.wording import sentence
+from chalicelib.lib import localized
 from chalicelib.lib.localized import Language
 
 MAX_MESSAGES = 8
@@ -135,7 +136,7 @@ class Dialog:
             f"{each.text} {each.person.name or ''}" for each in reversed(self.visitor_messages)
         )
         worded = (text for text in texts if any(map(str.isalpha, text)))
-        return wording.language_of(next(worded, ""))
+        return localized.language_of_message(next(worded, ""))
 
     def sentence(self, key: str, **values: object) -> str:
         """Return a text in the visitor's language."""

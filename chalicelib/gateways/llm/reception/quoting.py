@@ -7,9 +7,8 @@ from chalicelib.core.text import fold
 from chalicelib.gateways.llm import facts, frame, stated_facts
 from chalicelib.gateways.llm.facts import Facts, Offer
 from chalicelib.gateways.llm.messages import Message
-from chalicelib.gateways.llm.reception import wording
 from chalicelib.gateways.llm.reception.wording import sentence
-from chalicelib.lib import extracts
+from chalicelib.lib import extracts, localized
 
 MAX_SENTENCES = 3
 MAX_LIST_ITEMS = 10
@@ -44,7 +43,7 @@ def answer(messages: Sequence[Message], found: Facts, question: str) -> str | No
     A general question about the offers is answered with a list. Any other answer quotes matching
     facts, then hours, then matching offers.
     """
-    language = wording.language_of(question)
+    language = localized.language_of_message(question)
     in_russian = language == "ru"
     if requested := _offers_for_general_question(question, found.offers):
         return "\n".join(
@@ -74,7 +73,7 @@ def format_offers(offers: Sequence[Offer], *, in_russian: bool) -> list[str]:
 def courtesy(question: str) -> str:
     """Return the answer to a question that no fact answers: a greeting, or that it is not known."""
     stems = extracts.stems(question)
-    language = wording.language_of(question)
+    language = localized.language_of_message(question)
     if (stems and stems <= _GREETINGS) or fold(question).strip(" !.") == "hi":
         return sentence(language, "hello")
     return sentence(language, "welcome" if stems and stems <= _THANKS else "unknown")

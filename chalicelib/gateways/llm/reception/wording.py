@@ -11,13 +11,6 @@ LOCALE = Path(__file__).parent / "locale"
 """Folder of the PO files, with one folder per language."""
 LANGUAGES: tuple[Language, ...] = ("en", "ru")
 
-_CYRILLIC = re.compile("[\u0430-\u044f\u0451]", re.IGNORECASE)
-
-
-def language_of(text: str) -> Language:
-    """Return Russian for a text with a Cyrillic letter."""
-    return "ru" if _CYRILLIC.search(text) else "en"
-
 
 def sentence(language: Language, key: str, **values: object) -> str:
     """Return a text with values in its placeholders."""

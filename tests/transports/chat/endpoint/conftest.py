@@ -1,18 +1,21 @@
 """Fixtures for tests of the chat endpoint: a bot, prices and scripted models."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.gateways import llm
-from tests.conftest import Owner
+from tests.conftest import Api, Owner, Time
 from tests.factories.chat import (
     Bot,
     ScriptedModel,
     new_bot,
 )
+from tests.factories.salon import FRIDAYS, Salon
 
 Script = Callable[..., ScriptedModel]
 
@@ -31,6 +34,31 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = llm.resolve("claude-opus-4.1")
     assert (spec.input_price, spec.output_price) == (IN, OUT)
     monkeypatch.setattr(llm, "resolve", lambda _: spec)
+
+
+@pytest.fixture
+def model_takes_tools(priced: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every model a price and tools."""
+    spec = llm.resolve("x")._replace(takes_tools=True)
+    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+
+
+@pytest.fixture
+def able(bot: Bot) -> None:
+    """Let the bot do everything."""
+    bot.change(capabilities=list(CAPABILITIES))
+
+
+@pytest.fixture
+def monday(time: Time) -> None:
+    """Set the clock to a Monday at noon in Moscow."""
+    time.now = datetime(2026, 11, 23, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def haircut(api: Api) -> str:
+    """A haircut of an hour with Anna, who works on Fridays from 10 to 13 in Moscow."""
+    return Salon.opened(api, [{"name": "Anna"}], FRIDAYS, price=150_050).service
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,31 +11,19 @@ from hypothesis import strategies as st
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage, cost
 from chalicelib.domains.chat.flows import toolbox
 from chalicelib.domains.chat.rules import call_budget
-from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning
 from chalicelib.gateways.llm.messages import ToolCall
-from tests.conftest import Api, Owner, Time
+from tests.conftest import Api, Owner
 from tests.factories.bot_world import SECRET, World
 from tests.factories.chat import ask, transcript
 from tests.support.linkable import linked_hosts
 from tests.transports.chat.endpoint.conftest import IN, OUT, Script
 
-pytestmark = pytest.mark.usefixtures("database", "model_takes_tools")
+pytestmark = pytest.mark.usefixtures("database", "model_takes_tools", "monday")
 
 MEGABYTE = 2**20
 TOOLS = [each.name for each in toolbox.TOOLS]
 ENDLESS = ToolCall("1", "find_free_times", '{"service": "haircut"}')
-
-
-@pytest.fixture
-def model_takes_tools(priced: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = llm.resolve("x")._replace(takes_tools=True)
-    monkeypatch.setattr(llm, "resolve", lambda _: spec)
-
-
-@pytest.fixture(autouse=True)
-def _monday(time: Time) -> None:
-    time.now = datetime(2026, 11, 23, 9, tzinfo=UTC)
 
 
 @pytest.fixture

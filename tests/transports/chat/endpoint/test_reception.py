@@ -1,36 +1,23 @@
 """Dialogs with the embedded model that has tools, from the first question to the confirmed card."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from tests.conftest import Api, Time
 from tests.factories.chat import Bot, ChatReply, ask, transcript
+from tests.factories.salon import FRIDAYS, Salon
 
-pytestmark = pytest.mark.usefixtures("database")
+pytestmark = pytest.mark.usefixtures("database", "able", "monday")
 
 FEATURES = ["actions"]
 
 
 @pytest.fixture(autouse=True)
-def _monday(time: Time) -> None:
-    time.now = datetime(2026, 11, 23, 9, tzinfo=UTC)
-
-
-@pytest.fixture
-def bot(bot: Bot) -> Bot:
-    bot.change(capabilities=["catalog", "slots", "booking", "order", "handover"])
-    return bot
-
-
-@pytest.fixture(autouse=True)
 def anna(api: Api) -> str:
     """Anna works on Fridays from 10 to 13 in Moscow. Her services take an hour."""
-    body = {"name": "Анна", "type": "master"}
-    made: str = api.post("/api/resources/create", body)["resource"]["id"]
-    rules = [{"weekday": "fri", "start": "10:00", "end": "13:00"}]
-    api.post("/api/resources/set-availability", {"resourceId": made, "rules": rules})
+    made: str = api.post("/api/resources/create", {"name": "Анна"})["resource"]["id"]
+    Salon.set_hours(api, made, FRIDAYS)
     return made
 
 

@@ -23,12 +23,6 @@ pytestmark = pytest.mark.usefixtures("database", "priced", "model_takes_tools")
 READ_TOOLS = ["find_products", "find_services", "opening_hours"]
 
 
-@pytest.fixture
-def model_takes_tools(priced: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = llm.resolve("x")._replace(takes_tools=True)
-    monkeypatch.setattr(llm, "resolve", lambda _: spec)
-
-
 def find(query: str, call_id: str = "1") -> ToolCall:
     return ToolCall(call_id, "find_products", json.dumps({"query": query}))
 

@@ -1,0 +1,176 @@
+"""Orders that a bot proposes in a chat, and the form that takes them."""
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Api
+from tests.factories.chat import (
+    Bot,
+    ask,
+)
+from tests.factories.proposals import (
+    ADA,
+    FEATURES,
+    call,
+    card,
+    decide,
+    path,
+    proposed,
+    refused,
+)
+from tests.transports.chat.endpoint.conftest import Script
+
+pytestmark = [
+    pytest.mark.store,
+    pytest.mark.usefixtures("database", "model_takes_tools", "able", "monday"),
+]
+
+
+@pytest.fixture
+def order_form(api: Api, bot: Bot) -> str:
+    fields = [
+        {"name": "name", "label": "Your name", "type": "text", "required": True},
+        {"name": "phone", "label": "Phone", "type": "phone", "required": True},
+        {"name": "address", "label": "Address", "type": "textarea", "required": True},
+        {"name": "note", "label": "Note", "type": "text"},
+        {"name": "agree", "label": "I agree to the terms.", "type": "consent", "required": True},
+    ]
+    made: str = api.post("/api/forms/create", {"title": "Order", "fields": fields})["form"]["id"]
+    api.call("PUT", f"/api/agents/{bot.id}", {"orderFormId": made})
+    return made
+
+
+def form_of_orders(api: Api, bot: Bot, *fields: dict[str, Any]) -> None:
+    made = api.post("/api/forms/create", {"title": "Order", "fields": [*fields]})["form"]["id"]
+    api.call("PUT", f"/api/agents/{bot.id}", {"orderFormId": made})
+
+
+class TestOrders:
+    def test_a_visitor_confirms_an_order(
+        self, bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        for name, price in (("Rye bread", 12_000), ("Wheat rolls", 4_000)):
+            api.post("/api/products/create", {"name": name, "price": price})
+        items = [{"product": "rye", "quantity": 2}, {"product": "Wheat rolls"}]
+        reply = proposed(script, bot, call("propose_order", items=items, **ADA))
+        shown = card(reply)
+        assert [each["label"] for each in shown["details"]] == [
+            *("Rye bread", "Wheat rolls", "Total", "Your name", "Phone"),
+        ]
+        assert "280.00" in shown["details"][2]["value"]
+        assert [each["name"] for each in shown["fields"]] == ["address"]
+        assert shown["consent"]["text"] == "I agree to the terms."
+        assert refused(api, reply).status == 400
+        done = decide(api, reply, values={"address": "Nevsky 1", "note": "ignored"})
+        lead = api.get(f"/api/forms/collection/{done['orderId']}")["lead"]
+        assert [(each["name"], each["quantity"]) for each in lead["data"]["items"]] == [
+            ("Rye bread", 2),
+            ("Wheat rolls", 1),
+        ]
+        assert lead["data"]["address"] == "Nevsky 1"
+        assert lead["data"]["agree"]["label"] == "I agree to the terms."
+        assert "note" not in lead["data"]
+        assert decide(api, reply) == done
+
+    def test_a_changed_price_is_not_ordered(
+        self, bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        product = api.post("/api/products/create", {"name": "Rye", "price": 12_000})["product"]
+        reply = proposed(script, bot, call("propose_order", items=[{"product": "rye"}], **ADA))
+        api.post("/api/products/update", {"id": product["id"], "price": 13_000})
+        assert refused(api, reply, values={"address": "x"}).data["code"] == "changed"
+        assert api.get("/api/forms/collection-list")["total"] == 1, "only the lead of the contact"
+
+    def test_an_order_in_a_form_that_was_deleted_has_ended(
+        self, bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        reply = proposed(script, bot, call("propose_order", items=[{"product": "rye"}], **ADA))
+        api.post("/api/forms/delete", {"id": order_form})
+        answer = refused(api, reply, values={"address": "x"})
+        assert (answer.status, answer.data["code"]) == (409, "action_ended")
+
+    @pytest.mark.parametrize("wrong", [{"product": "granite"}, {"product": "rye", "quantity": 3}])
+    def test_what_is_not_sold_or_not_in_stock_is_not_proposed(
+        self, wrong: dict[str, Any], bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000, "stock": 2})
+        reply = proposed(script, bot, call("propose_order", items=[wrong], **ADA))
+        assert all(event["type"] != "action" for event in reply.events)
+
+    def test_the_name_is_only_taken_over_into_a_text_with_this_name(
+        self, bot: Bot, api: Api, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        city = {"name": "city", "label": "City", "type": "text", "required": True}
+        choice = {"label": "Call me", "type": "select", "options": ["Sir"], "required": True}
+        for kind, asked in (({"type": "text"}, ["city"]), (choice, ["city", "name"])):
+            form_of_orders(api, bot, city, {"name": "name", **kind})
+            order = call("propose_order", items=[{"product": "rye"}], **ADA)
+            assert [each["name"] for each in card(proposed(script, bot, order))["fields"]] == asked
+
+    def test_a_phone_with_an_extension_is_taken_over(
+        self, bot: Bot, api: Api, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 0})
+        form_of_orders(api, bot, {"name": "phone", "type": "phone", "required": True})
+        phone = "+7 495 123-45-67 ext. 12"
+        order = call("propose_order", items=[{"product": "rye"}], phone=phone)
+        reply = proposed(script, bot, order, asked=f"My phone is {phone}.")
+        assert card(reply)["fields"] == []
+        lead = api.get(f"/api/forms/collection/{decide(api, reply)['orderId']}")["lead"]
+        assert lead["phone"] == "+74951234567;ext=12"
+
+    def test_every_field_that_a_visitor_can_see_is_on_the_card(
+        self, bot: Bot, api: Api, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        values = {"box": "on", "size": "S", "number": "3", "day": "2026-12-01", "more": "a\nb"}
+        kinds = ("checkbox", "select", "number", "date", "textarea")
+        fields = [
+            {"name": name, "type": kind, "required": True}
+            | ({"options": ["S", "M"]} if kind == "select" else {})
+            for name, kind in zip(values, kinds, strict=True)
+        ]
+        form_of_orders(api, bot, *fields, {"name": "campaign", "type": "hidden"})
+        order = call("propose_order", items=[{"product": "rye"}], **ADA)
+        reply = proposed(script, bot, order)
+        assert [each["type"] for each in card(reply)["fields"]] == [*kinds]
+        errors = refused(api, reply).data["errors"]
+        assert {each["field"] for each in errors} == {*values}
+        assert decide(api, reply, values=values)["state"] == "done"
+
+    def test_a_form_that_a_visitor_cannot_fill_in_is_not_proposed(
+        self, bot: Bot, api: Api, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        form_of_orders(api, bot, {"name": "campaign", "type": "hidden", "required": True})
+        reply = proposed(script, bot, call("propose_order", items=[{"product": "rye"}], **ADA))
+        assert all(event["type"] != "action" for event in reply.events)
+
+    def test_more_pieces_than_an_order_may_have_are_not_proposed(
+        self, bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        items = [{"product": "rye", "quantity": 1_000}] * 11
+        reply = proposed(script, bot, call("propose_order", items=items, **ADA))
+        assert all(event["type"] != "action" for event in reply.events)
+
+    def test_equal_orders_on_two_cards_are_two_orders(
+        self, bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        order = call("propose_order", items=[{"product": "rye"}], **ADA)
+        first = proposed(script, bot, order)
+        values = {"address": "Nevsky 1"}
+        made = [decide(api, first, values=values)["orderId"]]
+        again = ask(bot, "The same again!", sessionId=first.session, features=FEATURES)
+        body = {"sessionId": first.session, "decision": "confirm", "values": values}
+        made.append(api.post(path(again), body)["orderId"])
+        assert len({*made}) == 2
+
+    def test_without_a_form_no_order_is_proposed(self, bot: Bot, api: Api, script: Script) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        reply = proposed(script, bot, call("propose_order", items=[{"product": "rye"}]))
+        assert all(event["type"] != "action" for event in reply.events)
