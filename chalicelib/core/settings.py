@@ -80,6 +80,8 @@ class Settings:
     edge, another function than that of the API serves the chat."""
     demo_word_seconds: float = 0.0
     """Seconds that the embedded model takes for each word of a chat."""
+    webhooks_to_loopback: bool = False
+    """Whether webhooks may be sent by http to this machine. Only the local stack allows it."""
     llm_unknown_output: int = UNKNOWN_OUTPUT
     """Maximum output tokens of a model outside the catalogue. The money reserved depends on it."""
 
@@ -169,6 +171,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         edge_secret=env("EDGE_SECRET", "").strip(),
         edge_secret_previous=env("EDGE_SECRET_PREVIOUS", "").strip(),
         chat_url=env("CHAT_URL", "").rstrip("/"),
+        webhooks_to_loopback=_webhooks_to_loopback(environment),
         llm_unknown_output=_positive("LLM_UNKNOWN_OUTPUT", env("LLM_UNKNOWN_OUTPUT"))
         or UNKNOWN_OUTPUT,
     )
@@ -203,6 +206,32 @@ def _site_hosts(text: str) -> str:
         )
         raise ValueError(msg)
     return text
+
+
+def _webhooks_to_loopback(environment: Mapping[str, str]) -> bool:
+    """Return whether ``WEBHOOKS_TO_LOOPBACK`` is 1.
+
+    Raises:
+        ValueError: it is 1, and the process is not one of the local stack, which has a database of
+            its own and a folder of objects; or it has another value.
+    """
+    env = environment.get
+    value = env("WEBHOOKS_TO_LOOPBACK", "").strip()
+    if value not in {"", "0", "1"}:
+        msg = f"WEBHOOKS_TO_LOOPBACK: expected 1 or 0, received {value!r}. Correct or unset it."
+        raise ValueError(msg)
+    local = (
+        not env("AWS_LAMBDA_FUNCTION_NAME")
+        and env("AWS_ENDPOINT_URL_DYNAMODB")
+        and env("OBJECT_STORE", "").startswith("file://")
+    )
+    if value == "1" and not local:
+        msg = (
+            "WEBHOOKS_TO_LOOPBACK: expected 1 under make dev only, because users could send "
+            "requests to the machine that serves them. Unset it."
+        )
+        raise ValueError(msg)
+    return value == "1"
 
 
 def _positive(name: str, text: str | None) -> int | None:

@@ -8,20 +8,16 @@ import json
 import re
 from collections.abc import Container, Mapping
 from concurrent.futures import Future
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from threading import Thread
 from urllib.parse import urlsplit
 
 from chalicelib import USER_AGENT
-from chalicelib.core import clock
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
+from chalicelib.gateways.retry_after import retry_after_seconds
 
 MAX_BYTES = 2**20
 """Largest answer in bytes. Real ones take less than a tenth."""
-LONGEST_WAIT = 86_400
-"""Upper limit for the seconds in a ``Retry-After`` header. Larger values are reduced to it."""
 MAX_URL = 2048
 
 _CHUNK = 2**16
@@ -147,25 +143,10 @@ def _get(
 
 
 def _status_error(service: str, status: int, retry_after: str | None) -> JsonApiError:
-    wait = _seconds(retry_after)
+    wait = retry_after_seconds(retry_after)
     if status == _TOO_MANY_REQUESTS:
         return JsonApiError(service, "takes no more requests from here for now", wait)
     return JsonApiError(service, f"answered with status {status}", wait)
-
-
-def _seconds(retry_after: str | None) -> int | None:
-    """Parse a ``Retry-After`` header, which is in seconds or a date (RFC 9110, 10.2.3)."""
-    text = (retry_after or "").strip()
-    if re.fullmatch(r"[0-9]{1,18}", text):
-        wait = int(text)
-    else:
-        try:
-            moment = parsedate_to_datetime(text)
-        except ValueError:
-            return None
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        wait = round((moment - clock.now()).total_seconds())
-    return min(max(wait, 1), LONGEST_WAIT)
 
 
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")

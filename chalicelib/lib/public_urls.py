@@ -7,9 +7,13 @@ from urllib.parse import quote
 
 MAX_LENGTH = 4096
 """Characters of a URL. Signed URLs of files reach about 2500."""
+MAX_PORT: Final = 65_535
 PORTS: Final = {"http": 80, "https": 443}
 
 _URL = re.compile(r"(?is)([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?")
+_LOOPBACK_URL = re.compile(
+    r"(?is)http://(?:localhost|127\.0\.0\.1)(?::([0-9]{1,5}))?(/[^?#]*)?(\?[^#]*)?(?:#.*)?"
+)
 _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*)(?::([0-9]{0,5}))?", re.ASCII)
 _HOST = re.compile(r"(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]{1,63}")
 _IPV4_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -114,6 +118,21 @@ def parse(url: str, *, allow_http: bool = False) -> PublicUrl:
         raise ValueError(msg)
     host, port = _host_and_port(authority, PORTS[scheme])
     return PublicUrl(scheme, host, port, quote((path or "/") + query, safe=_SAFE_IN_TARGET))
+
+
+def parse_loopback(url: str) -> PublicUrl | None:
+    """Return the parts of an http URL of this machine, on any port. Return None for other URLs.
+
+    Only for development: no such URL is public.
+    """
+    url = url.strip(" \t\r\n")
+    match = _LOOPBACK_URL.fullmatch(url)
+    if match is None or len(url) > MAX_LENGTH or _FORBIDDEN.search(url):
+        return None
+    port, target = int(match[1] or PORTS["http"]), (match[2] or "/") + (match[3] or "")
+    if not 1 <= port <= MAX_PORT:
+        return None
+    return PublicUrl("http", "127.0.0.1", port, quote(target, safe=_SAFE_IN_TARGET))
 
 
 def _host_and_port(authority: str, default_port: int) -> tuple[str, int]:

@@ -94,6 +94,7 @@ class LocalStack:
             "RATE_LIMIT_SCALE": os.environ.get("RATE_LIMIT_SCALE") or "1",
             "SITE_HOSTS": "local",
             "STAGE": "dev",
+            "WEBHOOKS_TO_LOOPBACK": os.environ.get("WEBHOOKS_TO_LOOPBACK") or "1",
             "no_proxy": f"{direct},{HOST}" if direct else HOST,
         }
 

@@ -8,6 +8,7 @@ from chalicelib.core import deadline
 from chalicelib.core.deadline import Deadline
 from chalicelib.gateways import fetch
 from chalicelib.gateways.json_api import JsonApiError, get_json
+from chalicelib.gateways.public_http import UpstreamError
 from tests.support.patience import PATIENCE
 
 
@@ -26,7 +27,7 @@ def test_a_deadline_ends_after_its_own_seconds_or_with_the_request(
 
 def test_no_external_call_starts_after_the_request_has_ended() -> None:
     with deadline.within(0):
-        with pytest.raises(fetch.UpstreamError):
+        with pytest.raises(UpstreamError):
             fetch.fetch("https://example.com/a.png")
         with pytest.raises(JsonApiError, match="was not asked because the time was up"):
             get_json("a service", "https://example.com", {}, deadline=Deadline(3))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.core.settings import settings
+from chalicelib.core.settings import read, settings
 
 
 def test_a_function_without_a_stage_refuses_to_start(
@@ -81,3 +81,37 @@ def test_production_without_a_model_does_not_use_the_demo_model(
         monkeypatch.setenv(name, value)
     reload_settings()
     assert settings().llm_provider == provider
+
+
+LOCAL = {
+    "WEBHOOKS_TO_LOOPBACK": "1",
+    "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:8001",
+    "OBJECT_STORE": "file:///data/objects",
+}
+
+
+def test_webhooks_reach_loopback_in_the_local_stack_alone() -> None:
+    assert read(LOCAL).webhooks_to_loopback
+    assert not read({**LOCAL, "WEBHOOKS_TO_LOOPBACK": "0"}).webhooks_to_loopback
+    assert not read({}).webhooks_to_loopback
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev", "STAGE": "dev"},
+        {"AWS_ENDPOINT_URL_DYNAMODB": ""},
+        {"OBJECT_STORE": "s3://bucket"},
+        {"OBJECT_STORE": ""},
+    ],
+)
+def test_a_process_outside_the_local_stack_does_not_start_with_webhooks_to_loopback(
+    elsewhere: dict[str, str],
+) -> None:
+    with pytest.raises(ValueError, match="expected 1 under make dev only"):
+        read({**LOCAL, **elsewhere})
+
+
+def test_another_value_of_webhooks_to_loopback_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected 1 or 0, received 'yes'"):
+        read({**LOCAL, "WEBHOOKS_TO_LOOPBACK": "yes"})

@@ -1,6 +1,7 @@
 """A fake internet: names, addresses and servers on loopback."""
 
 import itertools
+import re
 import socket
 import ssl
 import struct
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import trustme
 
-from chalicelib.gateways import dns, fetch
+from chalicelib.gateways import dns, public_http
 
 Answer = Callable[[socket.socket], None]
 
@@ -57,6 +58,10 @@ class Server:
                     if not piece:
                         return
                     asked += piece
+                if length := re.search(rb"\r\nContent-Length: (\d+)\r\n", asked):
+                    end = asked.index(b"\r\n\r\n") + 4 + int(length[1])
+                    while len(asked) < end:
+                        asked += sock.recv(65536)
                 self.requests.append(asked.decode())
                 self.pages.get(asked.decode().split(" ")[1], answer)(sock)
         except OSError:
@@ -96,7 +101,7 @@ class Internet:
         return self.names.get(host, [])
 
     def connect(self, place: tuple[str, int], timeout: float) -> socket.socket:
-        assert 0 < timeout <= fetch.STEP_SECONDS
+        assert 0 < timeout <= public_http.STEP_SECONDS
         self.connections.append(place)
         if place not in self._servers:
             raise ConnectionRefusedError
@@ -125,8 +130,8 @@ def net(
 ) -> Iterator[Internet]:
     """An empty internet with a trusted certificate authority."""
     made = Internet(authority)
-    monkeypatch.setattr(fetch, "_tls", lambda: trusting)
-    monkeypatch.setattr(fetch, "connect", made.connect)
+    monkeypatch.setattr(public_http, "_tls", lambda: trusting)
+    monkeypatch.setattr(public_http, "connect", made.connect)
     monkeypatch.setattr(dns, "lookup_addresses", made.lookup)
     yield made
     made.close()

@@ -10,8 +10,8 @@ import pytest
 
 from chalicelib import VERSION
 from chalicelib.core import deadline
-from chalicelib.gateways import dns, fetch
-from chalicelib.gateways.fetch import (
+from chalicelib.gateways import dns, fetch, public_http
+from chalicelib.gateways.public_http import (
     FetchError,
     RefusedUrlError,
     TooLargeError,
@@ -110,16 +110,16 @@ class TestResolving:
             given.append(timeout)
             raise ConnectionRefusedError
 
-        monkeypatch.setattr(fetch, "connect", refuse)
+        monkeypatch.setattr(public_http, "connect", refuse)
         net.names["files.example.com"] = [f"8.8.8.{n}" for n in range(200)]
         with pytest.raises(UpstreamError, match="does not accept the connection"):
             fetch.fetch(HTTPS)
         assert len(given) == 3
-        assert sum(given) == pytest.approx(fetch.STEP_SECONDS)
+        assert sum(given) == pytest.approx(public_http.STEP_SECONDS)
 
     def test_a_dead_host_is_tried_once_for_all_fetches_of_one_task(self, net: Internet) -> None:
         net.names["dead.example.com"] = [PUBLIC]
-        hosts = fetch.Hosts()
+        hosts = public_http.Hosts()
 
         def reason(number: int) -> str:
             with pytest.raises(UpstreamError) as failure:
@@ -156,7 +156,7 @@ class TestResolving:
 
     def test_only_the_given_address_is_connected_to(self) -> None:
         server = Server(http_response())
-        with fetch.connect(("127.0.0.1", server.port), 1.0) as sock:
+        with public_http.connect(("127.0.0.1", server.port), 1.0) as sock:
             assert sock.getpeername() == ("127.0.0.1", server.port)
         server.close()
 
@@ -222,7 +222,7 @@ class TestRequest:
     ) -> None:
         monkeypatch.undo()
         server = net.serve(HTTPS, http_response())
-        monkeypatch.setattr(fetch, "connect", net.connect)
+        monkeypatch.setattr(public_http, "connect", net.connect)
         monkeypatch.setattr(dns, "lookup_addresses", net.lookup)
         with pytest.raises(UpstreamError, match="no valid certificate"):
             fetch.fetch(HTTPS)
@@ -234,7 +234,7 @@ class TestRequest:
         ours, theirs = socket.socketpair()
         theirs.sendall(b"HTTP/1.1 200 OK\r\n\r\nhello")
         net.names["files.example.com"] = [PUBLIC]
-        monkeypatch.setattr(fetch, "connect", lambda _place, _timeout: ours)
+        monkeypatch.setattr(public_http, "connect", lambda _place, _timeout: ours)
         with theirs:
             with pytest.raises(UpstreamError, match="does not speak https as expected"):
                 fetch.fetch(HTTPS)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.core import deadline
-from chalicelib.gateways import dns, fetch
-from chalicelib.gateways.fetch import (
+from chalicelib.gateways import dns, fetch, public_http
+from chalicelib.gateways.public_http import (
     FetchError,
     TooLargeError,
     UpstreamError,
@@ -201,7 +201,7 @@ class TestAnswer:
 
         peers: list[socket.socket] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fetch, "connect", connect)
+            patch.setattr(public_http, "connect", connect)
             try:
                 fetch.fetch(f"http://{PUBLIC}/", allow_http=True, within=FOR_EVER)
             except FetchError as failure:
@@ -330,7 +330,7 @@ class TestTime:
         dripping = threading.Thread(target=serve)
         dripping.start()
         net.names["files.example.com"] = [PUBLIC]
-        monkeypatch.setattr(fetch, "connect", lambda _place, _timeout: ours)
+        monkeypatch.setattr(public_http, "connect", lambda _place, _timeout: ours)
         with pytest.raises(UpstreamError, match="too slow"):
             fetch.fetch(HTTPS, within=0.5)
         dripping.join(PATIENCE)
@@ -383,6 +383,6 @@ class TestTime:
             raise TimeoutError
 
         net.names["files.example.com"] = [PUBLIC]
-        monkeypatch.setattr(fetch, "connect", never)
+        monkeypatch.setattr(public_http, "connect", never)
         with pytest.raises(UpstreamError, match="too slow"):
             fetch.fetch(HTTPS)

@@ -35,6 +35,7 @@ from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import fetch
 from chalicelib.gateways.object_store import object_store
+from chalicelib.gateways.public_http import FetchError, Hosts
 
 SECONDS = 20.0  # For all fetches of a call. API Gateway ends a request after 29 seconds.
 PARALLEL_FETCHES = 8
@@ -318,7 +319,7 @@ def _store_all(
 
     The hosts alternate, so that a slow host does not delay the images of the others.
     """
-    deadline, hosts, seen_per_host = Deadline(seconds), fetch.Hosts(), Counter[str]()
+    deadline, hosts, seen_per_host = Deadline(seconds), Hosts(), Counter[str]()
 
     def position_in_host(url: str) -> int:
         host = url.partition("://")[2].partition("/")[0]
@@ -335,7 +336,7 @@ def _store_all(
 
 
 def _store_one(
-    workspace_id: str, url: str, deadline: Deadline, hosts: fetch.Hosts, *, allow_http: bool
+    workspace_id: str, url: str, deadline: Deadline, hosts: Hosts, *, allow_http: bool
 ) -> StoredObject | RejectedImage:
     late = RejectedImage(url, "the time for all images was over", late=True)
     try:
@@ -353,7 +354,7 @@ def _store_one(
                 return late
             clean = images.sanitize(fetched.body)
         return _put(workspace_id, clean.body, clean.mime_type, _file_name(fetched.url), clean=clean)
-    except (fetch.FetchError, images.ImageError) as error:
+    except (FetchError, images.ImageError) as error:
         return RejectedImage(url, error.reason)
     except UnavailableError:
         return RejectedImage(url, "it could not be stored; try again later")

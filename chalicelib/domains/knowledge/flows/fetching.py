@@ -25,8 +25,8 @@ from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
 from chalicelib.engine import jobs, limits, locks
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import fetch, isolation
-from chalicelib.gateways.fetch import FetchError
 from chalicelib.gateways.object_store import object_store
+from chalicelib.gateways.public_http import FetchError
 from chalicelib.gateways.validators import Validators
 
 FETCH = "knowledge-fetch"

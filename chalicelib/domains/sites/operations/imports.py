@@ -59,6 +59,7 @@ from chalicelib.domains.sites.rules import html_import
 from chalicelib.domains.sites.rules.html_import import ImportedHtml
 from chalicelib.domains.sites.store.pages import PageRow, VersionConflictError
 from chalicelib.gateways import fetch
+from chalicelib.gateways.public_http import FetchError, RefusedUrlError, TooLargeError
 from chalicelib.lib.markup.markup_urls import is_web, resolve
 
 MAX_IMAGES = 50
@@ -223,12 +224,12 @@ def _fetch_page(url: str) -> fetch.Fetched:
     """Fetch a public web page."""
     try:
         fetched = fetch.fetch(url, allow_http=True, max_bytes=MAX_HTML_BYTES, accept="text/html")
-    except fetch.RefusedUrlError as error:
+    except RefusedUrlError as error:
         raise ValidationError.of("url", error.reason) from None
-    except fetch.TooLargeError as error:
+    except TooLargeError as error:
         msg = f"The page is too large: {error.reason}."
         raise PayloadTooLargeError(msg) from None
-    except fetch.FetchError as error:
+    except FetchError as error:
         msg = f"The page could not be fetched: {error.reason}."
         raise UpstreamFailedError(msg) from None
     if not fetched.body.strip(b"\xef\xbb\xbf \t\n\f\r"):

@@ -1,0 +1,120 @@
+"""POST requests to URLs that users provide, protected against server-side request forgery.
+
+The connection is one that ``gateways.public_http`` has checked. Redirects are not followed, and any
+status is a reply. With the setting ``WEBHOOKS_TO_LOOPBACK``, a developer's receiver on this machine
+can be reached too.
+"""
+
+import http.client
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from chalicelib.core import deadline
+from chalicelib.core.settings import settings
+from chalicelib.gateways.public_http import (
+    BoundedSocket,
+    FetchError,
+    RefusedUrlError,
+    StrictDeadline,
+    clear_errors,
+    open_connection,
+    open_socket,
+    requested,
+)
+from chalicelib.gateways.retry_after import retry_after_seconds
+from chalicelib.lib import public_urls
+from chalicelib.lib.public_urls import PublicUrl
+
+TOTAL_SECONDS = 15.0
+"""Time from the call to the last byte of the reply."""
+MAX_READ = 2**16
+"""Bytes of a reply that are read, with its headers."""
+MAX_KEPT = 2**10
+"""Bytes of the body that a reply keeps."""
+
+_CHUNK = 2**13
+
+
+class PostReply(NamedTuple):
+    """The answer of a server. ``body`` is the begin of its body, at most ``MAX_KEPT`` bytes.
+
+    ``retry_after`` is the wait in seconds that the server requested, at most 24 hours.
+    ``milliseconds`` is the duration of the call.
+    """
+
+    status: int
+    body: bytes
+    retry_after: int | None
+    milliseconds: int
+
+
+def post(
+    url: str, body: bytes, headers: Mapping[str, str], *, within: float = TOTAL_SECONDS
+) -> PostReply:
+    """POST a body to a URL that a user provided.
+
+    Neither cookies nor credentials are sent. Proxies of the environment are not used. The function
+    is thread-safe. There are no retries, but if a connection fails, the next address of the host is
+    tried.
+
+    The reply depends on the status line and the headers alone. If the body is too long, too slow or
+    broken, the reply has as much of it as was received.
+
+    Args:
+        url: a URL that ``parse_url`` accepts.
+        body: the body, which is sent with its length.
+        headers: names and values in ASCII without line breaks. Include the Content-Type.
+        within: seconds for everything, from the DNS look-up to the last byte.
+
+    Raises:
+        RefusedUrlError: malformed, or not on the public internet.
+        TooLargeError: the headers of the answer are longer than ``MAX_READ``.
+        UpstreamError: no status and headers in time, or no valid ones.
+    """
+    begun, limit = deadline.monotonic(), StrictDeadline(within)
+    parsed = parse_url(url)
+    sent = {"Accept-Encoding": "identity", **headers, "Content-Length": str(len(body))}
+    with (
+        clear_errors(parsed.host, within, within),
+        _connect(parsed, limit) as sock,
+        requested(
+            "POST", parsed, sent, BoundedSocket(sock, limit, MAX_READ, step=within), body
+        ) as response,
+    ):
+        return PostReply(
+            status=response.status,
+            body=_begin_of_body(response),
+            retry_after=retry_after_seconds(response.headers.get("Retry-After")),
+            milliseconds=round((deadline.monotonic() - begun) * 1000),
+        )
+
+
+def parse_url(url: str) -> PublicUrl:
+    """Return the parts of a URL that ``post`` accepts. Its addresses are checked at each request.
+
+    Raises:
+        RefusedUrlError: the URL is malformed, is not https, or is of a host that is not public.
+    """
+    if settings().webhooks_to_loopback and (local := public_urls.parse_loopback(url)):
+        return local
+    try:
+        return public_urls.parse(url)
+    except ValueError as error:
+        raise RefusedUrlError(str(error)) from None
+
+
+def _connect(parsed: PublicUrl, limit: StrictDeadline) -> socket.socket:
+    if parsed.scheme == "http":  # ``parse_url`` allows http to this machine alone.
+        return open_socket([parsed.host], parsed.port, limit)
+    return open_connection(parsed, limit)
+
+
+def _begin_of_body(response: http.client.HTTPResponse) -> bytes:
+    """Read the body up to ``MAX_READ``, so that the server can finish, and return its begin."""
+    begin = b""
+    with suppress(FetchError, OSError, http.client.HTTPException, ValueError):
+        while chunk := response.read1(_CHUNK):
+            begin += chunk[: MAX_KEPT - len(begin)]
+    return begin

@@ -1,0 +1,282 @@
+"""Connections to hosts on the public internet, protected against server-side request forgery.
+
+A host is resolved once. All of its IP addresses must be public, and the connection uses one of the
+checked addresses, so a second DNS answer cannot redirect it to an internal host.
+Tests replace ``connect`` and ``_tls``, and the resolver in ``gateways.dns``.
+"""
+
+import gzip
+import http.client
+import io
+import socket
+import ssl
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from math import inf
+from threading import Lock
+from typing import TYPE_CHECKING, Literal
+
+from chalicelib import USER_AGENT
+from chalicelib.core.deadline import Deadline
+from chalicelib.core.settings import settings
+from chalicelib.gateways import dns
+from chalicelib.lib import public_urls
+from chalicelib.lib.public_urls import PublicUrl
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+STEP_SECONDS = 5.0
+"""Time to connect (all addresses together) and for the TLS handshake."""
+MAX_ADDRESSES = 3
+"""IP addresses of a host that are tried."""
+
+
+class FetchError(Exception):
+    """A request for a URL that a user provided has failed.
+
+    ``reason`` is a clause for the user who provided the URL: what was expected and what was
+    received. It never contains an IP address that a host resolved to.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class RefusedUrlError(FetchError):
+    """The URL, or one that it redirects to, may not be requested. An error of the caller (400)."""
+
+
+class TooLargeError(FetchError):
+    """The answer is larger than allowed (413)."""
+
+
+class UpstreamError(FetchError):
+    """The server cannot be reached, is too slow, or does not answer as expected (502)."""
+
+
+connect: Callable[[tuple[str, int], float], socket.socket] = socket.create_connection
+"""Open a connection to a checked IP address and port within some seconds. Raises OSError."""
+
+
+class Hosts:
+    """Results of connecting to hosts, shared by the threads of one import or batch.
+
+    If a host does not exist or accepts no connection, only one thread tries to connect. The others
+    wait for it and raise the same error. HTTP errors of a host do not count as failures here.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._states: defaultdict[tuple[str, int], _HostState] = defaultdict(_HostState)
+
+    def connect(self, parsed: PublicUrl, deadline: "StrictDeadline") -> socket.socket:
+        """Return a connection to a checked address, with TLS if the URL is https."""
+        with self._lock:
+            state = self._states[parsed.host, parsed.port]
+        with state.lock:
+            if state.failure is not None:
+                raise state.failure
+            if not state.reachable:
+                try:
+                    connection = open_connection(parsed, deadline)
+                except Exception as failure:
+                    state.failure = failure
+                    raise
+                state.reachable = True
+                return connection
+        return open_connection(parsed, deadline)
+
+
+class _HostState:
+    """Whether a host accepts connections on a port, and the error if it does not."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.reachable = False
+        self.failure: Exception | None = None
+
+
+class StrictDeadline(Deadline):
+    """A deadline that raises TimeoutError once it has passed."""
+
+    def left(self, at_most: float = inf) -> float:
+        """Return the remaining seconds, at most ``at_most``.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+        """
+        if not (left := super().left(at_most)):
+            raise TimeoutError
+        return left
+
+
+class BoundedSocket(io.RawIOBase):
+    """A socket that limits the time and the number of bytes received.
+
+    Both limits apply below http.client, which has none of its own. It reads headers in any number
+    of pieces, skips any number of interim answers and trailers, and accepts a negative length.
+
+    ``overhead`` are bytes allowed in addition to ``max_bytes``, which errors name. ``step`` is the
+    time limit in seconds of each read and of sending the request.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        deadline: StrictDeadline,
+        max_bytes: int,
+        *,
+        overhead: int = 0,
+        step: float,
+    ) -> None:
+        self._sock = sock
+        self._deadline = deadline
+        self._max_bytes = max_bytes
+        self._left = max_bytes + overhead
+        self._step = step
+
+    def readable(self) -> Literal[True]:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Receive bytes into a buffer and return their number."""
+        self._sock.settimeout(self._deadline.left(self._step))
+        count = self._sock.recv_into(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise too_large(self._max_bytes)
+        return count
+
+    def send(self, data: bytes) -> None:
+        """Send all bytes."""
+        self._sock.settimeout(self._deadline.left(self._step))
+        self._sock.sendall(data)
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """Return the file object that ``http.client.HTTPResponse`` requires of a socket."""
+        return io.BufferedReader(self)
+
+
+@contextmanager
+def clear_errors(host: str, within: float, step: float) -> Iterator[None]:
+    """Turn errors of libraries into an ``UpstreamError`` with a clear reason.
+
+    ``within`` and ``step`` are the time limits in seconds for the whole and for each read.
+    """
+    try:
+        yield
+    except dns.DnsUnavailableError:
+        msg = f"no name server could say where {host} is; try again later"
+        raise UpstreamError(msg) from None
+    except TimeoutError:
+        msg = (
+            f"{host} was too slow: expected an answer within {step:g} seconds "
+            f"and all of it within {within:g}"
+        )
+        raise UpstreamError(msg) from None
+    except ssl.SSLCertVerificationError:
+        msg = f"{host} has no valid certificate: it is expired, self-signed or for another host"
+        raise UpstreamError(msg) from None
+    except ssl.SSLError:
+        msg = f"{host} does not speak https as expected (TLS 1.2 or newer)"
+        raise UpstreamError(msg) from None
+    except (http.client.HTTPException, gzip.BadGzipFile, zlib.error, EOFError, ValueError):
+        msg = f"{host} sent a broken or incomplete answer; expected HTTP"
+        raise UpstreamError(msg) from None
+    except OSError:
+        msg = f"{host} does not accept the connection or broke it"
+        raise UpstreamError(msg) from None
+
+
+def _addresses(parsed: PublicUrl, deadline: StrictDeadline) -> list[str]:
+    """Resolve the host once and return its addresses.
+
+    Raises:
+        RefusedUrlError: at least one address is not public.
+        UpstreamError: the host does not exist.
+    """
+    if parsed.is_ip_address:
+        found = [parsed.host]
+    else:
+        found = dns.lookup_addresses(parsed.host, deadline.left(dns.TIMEOUT_SECONDS))
+    if not found:
+        msg = f"no host is called {parsed.host}; check the spelling"
+        raise UpstreamError(msg)
+    if not all(map(public_urls.is_public, found)):
+        msg = f"expected an address on the public internet; {parsed.host} is not"
+        raise RefusedUrlError(msg)
+    return found[:MAX_ADDRESSES]
+
+
+def open_socket(addresses: Sequence[str], port: int, deadline: StrictDeadline) -> socket.socket:
+    """Return a connection to the first address that accepts one."""
+    *others, last = addresses
+    share = STEP_SECONDS / (len(others) + 1)
+    for address in others:
+        try:
+            return connect((address, port), deadline.left(share))
+        except OSError:
+            continue
+    return connect((last, port), deadline.left(share))
+
+
+def open_connection(parsed: PublicUrl, deadline: StrictDeadline) -> socket.socket:
+    """Return a connection to a checked address. With TLS, the certificate must match the URL."""
+    sock = open_socket(_addresses(parsed, deadline), parsed.port, deadline)
+    if parsed.scheme == "http":
+        return sock
+    try:
+        sock.settimeout(deadline.left(STEP_SECONDS))  # for the handshake as a whole
+        return _tls().wrap_socket(sock, server_hostname=parsed.host)
+    except BaseException:
+        sock.close()
+        raise
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    import certifi  # noqa: PLC0415  reading the certificates takes 40 ms
+
+    return ssl.create_default_context(cafile=certifi.where())
+
+
+@contextmanager
+def requested(
+    method: str,
+    parsed: PublicUrl,
+    headers: Mapping[str, str],
+    sock: BoundedSocket,
+    body: bytes = b"",
+) -> Iterator[http.client.HTTPResponse]:
+    """Send a request, yield the response with its headers read, and always close it.
+
+    Names and values of ``headers`` must be ASCII without line breaks.
+
+    Without the explicit close, the garbage collector may finalise the response after its socket.
+    The response then fails to flush, which Python 3.13 reports as an error.
+    """
+    # public_urls.parse guarantees that host and target are ASCII without spaces and line breaks.
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    request = (
+        f"{method} {parsed.target} HTTP/1.1\r\n"
+        f"Host: {parsed.authority}\r\n"
+        f"User-Agent: {USER_AGENT} (+{settings().public_url})\r\n"
+        f"{lines}"
+        "Connection: close\r\n"
+        "\r\n"
+    )
+    sock.send(request.encode("ascii") + body)
+    with http.client.HTTPResponse(sock) as response:  # type: ignore[arg-type] # uses makefile only
+        response.begin()
+        yield response
+
+
+def too_large(max_bytes: int) -> TooLargeError:
+    """Return the error for an answer of more than ``max_bytes``."""
+    return TooLargeError(f"expected at most {max_bytes / 2**20:g} MB; there is more")
