@@ -33,9 +33,8 @@ from chalicelib.domains.files.store.images import is_image
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.gateways import fetch
+from chalicelib.gateways import fetch, public_http
 from chalicelib.gateways.object_store import object_store
-from chalicelib.gateways.public_http import FetchError, Hosts
 
 SECONDS = 20.0  # For all fetches of a call. API Gateway ends a request after 29 seconds.
 PARALLEL_FETCHES = 8
@@ -319,7 +318,7 @@ def _store_all(
 
     The hosts alternate, so that a slow host does not delay the images of the others.
     """
-    deadline, hosts, seen_per_host = Deadline(seconds), Hosts(), Counter[str]()
+    deadline, hosts, seen_per_host = Deadline(seconds), public_http.Hosts(), Counter[str]()
 
     def position_in_host(url: str) -> int:
         host = url.partition("://")[2].partition("/")[0]
@@ -336,7 +335,7 @@ def _store_all(
 
 
 def _store_one(
-    workspace_id: str, url: str, deadline: Deadline, hosts: Hosts, *, allow_http: bool
+    workspace_id: str, url: str, deadline: Deadline, hosts: public_http.Hosts, *, allow_http: bool
 ) -> StoredObject | RejectedImage:
     late = RejectedImage(url, "the time for all images was over", late=True)
     try:
@@ -354,7 +353,7 @@ def _store_one(
                 return late
             clean = images.sanitize(fetched.body)
         return _put(workspace_id, clean.body, clean.mime_type, _file_name(fetched.url), clean=clean)
-    except (FetchError, images.ImageError) as error:
+    except (public_http.FetchError, images.ImageError) as error:
         return RejectedImage(url, error.reason)
     except UnavailableError:
         return RejectedImage(url, "it could not be stored; try again later")

@@ -1,0 +1,1 @@
+"""Webhooks: signed requests that report events to other systems."""

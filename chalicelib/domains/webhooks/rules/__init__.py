@@ -1,0 +1,1 @@
+"""Rules for webhooks, without I/O."""

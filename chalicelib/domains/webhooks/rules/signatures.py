@@ -1,0 +1,38 @@
+"""Signatures of webhooks by the specification Standard Webhooks.
+
+Specification: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+"""
+
+import base64
+import hmac
+from collections.abc import Sequence
+from datetime import datetime
+
+from chalicelib.domains.webhooks.rules.endpoint_secrets import PREFIX
+
+
+def signed_headers(
+    secrets: Sequence[str], webhook_id: str, at: datetime, body: bytes
+) -> dict[str, str]:
+    """Return the headers that identify and sign a webhook.
+
+    Args:
+        secrets: current secrets of the endpoint, newest first, each as ``whsec_`` and base64.
+            While a secret is rotated, the old one is among them, so that receivers with either
+            secret accept the webhook.
+        webhook_id: the same at every attempt to deliver an event. Contains no full stop.
+        at: the time of this attempt, with its time zone. Receivers refuse old times.
+        body: the exact bytes of the request.
+    """
+    timestamp = str(int(at.timestamp()))
+    signed = f"{webhook_id}.{timestamp}.".encode() + body
+    return {
+        "webhook-id": webhook_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": " ".join(_signature(secret, signed) for secret in secrets),
+    }
+
+
+def _signature(secret: str, signed: bytes) -> str:
+    key = base64.b64decode(secret.removeprefix(PREFIX))
+    return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
