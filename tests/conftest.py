@@ -39,6 +39,9 @@ for name in (
     "LLM_BASE_URL",
     "LLM_API_KEY",
     "LLM_API_KEY_SECRET",
+    "MASTER_KEY",
+    "MASTER_KEY_SECRET",
+    "WEBHOOKS_TO_LOOPBACK",
 ):
     os.environ.pop(name, None)
 
@@ -58,7 +61,7 @@ from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import metrics, tables, visitors
 from chalicelib.engine.connection import connection
-from chalicelib.gateways import dns, llm
+from chalicelib.gateways import dns, llm, master_key
 from chalicelib.gateways.object_store import object_store
 from infra.operator import admin
 from tests.factories.examples import Things
@@ -131,7 +134,7 @@ def reload_settings() -> Iterator[Callable[[], None]]:
     before = dict(os.environ)
 
     def forget() -> None:
-        for read in (settings, object_store, llm._provider):
+        for read in (settings, object_store, llm._provider, master_key._source):
             read.cache_clear()
 
     yield forget

@@ -9,6 +9,8 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 Provider = Literal["bedrock", "openai", "demo"]
+MIN_MASTER_KEY = 32
+"""Characters of a master key."""
 UNKNOWN_OUTPUT = 2_048
 """Output tokens for a model outside the catalogue, unless the operator sets another number."""
 
@@ -67,6 +69,10 @@ class Settings:
     demo_balance: int
     """Kopecks that a new workspace adds to its owner's balance, for development."""
     llm_api_key_secret: str = ""
+    """The ARN of the secret with that key, which is read at run time. The key takes precedence."""
+    master_key: str = field(default="", repr=False)
+    """The key from which secrets of webhooks are computed, for local use."""
+    master_key_secret: str = ""
     """The ARN of the secret with that key, which is read at run time. The key takes precedence."""
     bedrock_profile: str = ""
     """The inference profile of calls to Bedrock, such as ``eu``."""
@@ -162,6 +168,8 @@ def read(environment: Mapping[str, str]) -> Settings:
         llm_base_url=env("LLM_BASE_URL") or "https://api.openai.com/v1",
         llm_api_key=env("LLM_API_KEY", "").strip(),
         llm_api_key_secret=env("LLM_API_KEY_SECRET", "").strip(),
+        master_key=_master_key(env("MASTER_KEY", "").strip()),
+        master_key_secret=env("MASTER_KEY_SECRET", "").strip(),
         llm_model=env("LLM_MODEL", "").strip(),
         ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY") or "100"),
         demo_balance=int(env("DEMO_BALANCE") or "0"),
@@ -203,6 +211,21 @@ def _site_hosts(text: str) -> str:
         msg = (
             "SITE_HOSTS: expected local or cloudfront:<distribution>/<connection group>/<routing "
             f"endpoint>, received {text!r}. Correct or unset it."
+        )
+        raise ValueError(msg)
+    return text
+
+
+def _master_key(text: str) -> str:
+    """Return a valid value of ``MASTER_KEY``. The error does not contain the received one.
+
+    Raises:
+        ValueError: the text is too short to be secret.
+    """
+    if text and len(text) < MIN_MASTER_KEY:
+        msg = (
+            f"MASTER_KEY: expected at least {MIN_MASTER_KEY} random characters, received "
+            f"{len(text)}. Correct or unset it."
         )
         raise ValueError(msg)
     return text

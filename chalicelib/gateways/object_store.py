@@ -7,11 +7,10 @@ stored durably when ``put`` returns.
 import base64
 import hmac
 import os
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.settings import settings
+from chalicelib.gateways.local_secret import local_secret
 
 UPLOAD_PATH = "files/uploads/"
 """Path of the local server that accepts signed uploads."""
@@ -131,19 +131,8 @@ class FolderStore:
 
     def _secret(self) -> bytes:
         """Return the signing secret of uploads, which is created on first use."""
-        path = self._root / ".upload-secret"
         with _unavailable_on(OSError):
-            try:
-                return path.read_bytes()
-            except FileNotFoundError:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-                draft.touch(mode=0o600)
-                draft.write_bytes(secrets.token_bytes(32))
-                with suppress(FileExistsError):
-                    path.hardlink_to(draft)
-                draft.unlink()
-                return path.read_bytes()
+            return local_secret(self._root / ".upload-secret")
 
     def get(self, key: str) -> bytes | None:
         """Return an object."""

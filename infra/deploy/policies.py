@@ -34,7 +34,7 @@ class Access:
     ``indexes`` are the indexes of ``content`` that it queries. ``models`` allows it to call
     Bedrock, and to read the secret with the key of another provider. ``hosts`` allows it to serve
     customers' domains: to write claims on domains, and to change distribution tenants of CloudFront
-    that have the stage's tag.
+    that have the stage's tag. ``master_key`` allows it to read the secret with the master key.
 
     The rights are measured: ``tests/support/policy_check.py`` reports each right that is missing or
     not needed. A write in a transaction needs the right to that write, and a condition check needs
@@ -50,6 +50,7 @@ class Access:
     objects: Mapping[str, Actions] = field(default_factory=dict)
     models: bool = False
     hosts: bool = False
+    master_key: bool = False
 
 
 _EVERY = (
@@ -84,6 +85,7 @@ FUNCTIONS: Mapping[str, Access] = {
             KNOWLEDGE: ("DeleteObject", "PutObject"),
         },
         models=True,
+        master_key=True,
     ),
     "run-jobs": Access(
         tables={
@@ -103,6 +105,7 @@ FUNCTIONS: Mapping[str, Access] = {
             KNOWLEDGE: ("DeleteObject", "GetObject", "PutObject"),
         },
         hosts=True,
+        master_key=True,
     ),
     "chat-stream": Access(
         tables={
@@ -198,6 +201,9 @@ def policy(config: dict[str, Any], stage: str, function: str, target: Target) ->
     if access.models and settings.llm_api_key_secret:
         secret = settings.llm_api_key_secret
         statements.append(_allow("ModelKey", "secretsmanager", ["GetSecretValue"], [secret]))
+    if access.master_key and settings.master_key_secret:
+        secret = settings.master_key_secret
+        statements.append(_allow("MasterKey", "secretsmanager", ["GetSecretValue"], [secret]))
     if access.hosts:
         statements += _hosts(stage, tables["identity"], target)
     return {"Version": "2012-10-17", "Statement": statements}

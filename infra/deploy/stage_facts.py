@@ -37,7 +37,10 @@ def read(
         sites_domain=choices["SitesDomain"],
         table_prefix=choices["TablesInUse"],
         reserved=reservations(account, stage),
-        variables={"LLM_API_KEY_SECRET": data["LlmKeySecretArn"]},
+        variables={
+            "LLM_API_KEY_SECRET": data["LlmKeySecretArn"],
+            "MASTER_KEY_SECRET": data["MasterKeySecretArn"],
+        },
     )
     return replace(facts, **_addresses(account, stage, data, choices))
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from botocore import handlers
 
 from chalicelib.engine import jobs
-from chalicelib.gateways import cloudfront_hosts, object_store, site_hosts
+from chalicelib.gateways import cloudfront_hosts, master_key, object_store, site_hosts
 from chalicelib.gateways.llm import api_key, demo
 from chalicelib.transports import chalice_app
 from chalicelib.transports.chat import chat_stream
@@ -30,6 +30,8 @@ PLACE = policies.Target("eu-central-1", "123456789012")
 BUCKET = "objects"
 MODELS = "models"
 MODEL_KEY = f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:llm-api-key-AbCdEf"
+KEYS = "master-key"
+MASTER_KEY = f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:master-key-AbCdEf"
 HOSTS = "hosts"
 KIND = "jobs"
 """Gateway name of the job handlers. The rights are complete once every kind of job has run."""
@@ -80,6 +82,8 @@ def install() -> None:
         _enter(f"objects.{method}", object_store.S3Store, method)
     _record_gateway_use(MODELS, demo.DemoModel, "stream")
     _enter(MODELS, api_key.SecretKey, "__call__")
+    _record_gateway_use(KEYS, master_key.LocalKey, "__call__")
+    _enter(KEYS, master_key.StoredKey, "__call__")
     for method in ("serve", "release"):
         _record_gateway_use(HOSTS, site_hosts.LocalHosts, method)
         _enter(HOSTS, cloudfront_hosts.CloudFrontHosts, method)

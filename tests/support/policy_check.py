@@ -32,8 +32,11 @@ Statements = list[dict[str, Any]]
 
 def generated() -> dict[str, Statements]:
     """Return the statements of each function's policy, in a stage with the suite's names."""
-    key = {"LLM_API_KEY_SECRET": aws_calls.MODEL_KEY}
-    facts = stage_config.StageFacts(bucket=aws_calls.BUCKET, variables=key)
+    keys = {
+        "LLM_API_KEY_SECRET": aws_calls.MODEL_KEY,
+        "MASTER_KEY_SECRET": aws_calls.MASTER_KEY,
+    }
+    facts = stage_config.StageFacts(bucket=aws_calls.BUCKET, variables=keys)
     config = stage_config.generate({**stage_config.load(), "stages": {"test": {}}}, "test", facts)
     return {
         function: policies.policy(config, "test", function, aws_calls.PLACE)["Statement"]

@@ -67,11 +67,18 @@ def template() -> dict[str, Any]:
                 Name=_sub("workspace-api/${Stage}/llm-api-key"),
                 Description="The model provider's key (LLM_API_KEY); empty where it needs none.",
             ),
+            "MasterKeySecret": _retained(
+                "AWS::SecretsManager::Secret",
+                Name=_sub("workspace-api/${Stage}/master-key"),
+                Description="The key that secrets of webhooks are computed from. Never lose it.",
+                GenerateSecretString={"PasswordLength": 48, "ExcludePunctuation": True},
+            ),
         },
         "Outputs": {
             "BucketName": {"Value": {"Ref": "Bucket"}},
             "EdgeSecretArn": {"Value": {"Ref": "EdgeSecret"}},
             "LlmKeySecretArn": {"Value": {"Ref": "LlmKeySecret"}},
+            "MasterKeySecretArn": {"Value": {"Ref": "MasterKeySecret"}},
             # CloudFormation stores parameters only together with a change, such as of an output.
             "Choices": {"Value": {"Fn::Join": [";", [{"Ref": name} for name in CHOICES]]}},
         },

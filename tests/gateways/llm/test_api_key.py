@@ -10,7 +10,7 @@ import pytest
 from chalicelib.core import clock
 from chalicelib.domains.chat.flows import chat_answer
 from chalicelib.gateways.llm import ChatModel, drafting_model
-from chalicelib.gateways.llm.api_key import KEPT
+from chalicelib.gateways.secrets_manager import KEPT
 from tests.conftest import Owner
 from tests.factories.chat import RICH, ask, new_bot
 from tests.factories.llm import KEY, fail, speak

@@ -34,10 +34,9 @@ class Deployments:
     """The variables of a function after the first deployment."""
     checkout: Path
 
-    @property
-    def key_arn(self) -> str:
+    def arn(self, secret: str) -> str:
         client = self.aws.client("secretsmanager")
-        return str(client.describe_secret(SecretId="workspace-api/dev/llm-api-key")["ARN"])
+        return str(client.describe_secret(SecretId=f"workspace-api/dev/{secret}")["ARN"])
 
     @property
     def store(self) -> Store:
@@ -127,15 +126,19 @@ def test_functions_have_the_variables_of_their_stage(
         "EDGE_SECRET": deployments.secret("edge-secret"),
         "LLM_PROVIDER": "bedrock",
         "LLM_MODEL": "nova-lite",
-        "LLM_API_KEY_SECRET": deployments.key_arn,
+        "LLM_API_KEY_SECRET": deployments.arn("llm-api-key"),
+        "MASTER_KEY_SECRET": deployments.arn("master-key"),
         "PYDANTIC_DISABLE_PLUGINS": "__all__",
         **(wrapper if function == CHAT else {}),
     }
 
 
-@pytest.mark.parametrize("function", [API, JOBS, CHAT])
-def test_functions_that_call_models_may_read_the_models_key_and_no_other_secret(
-    deployments: Deployments, function: str
+@pytest.mark.parametrize(
+    ("function", "secrets"),
+    [(API, ["llm-api-key", "master-key"]), (JOBS, ["master-key"]), (CHAT, ["llm-api-key"])],
+)
+def test_functions_may_read_the_secrets_that_they_need_and_no_others(
+    deployments: Deployments, function: str, secrets: list[str]
 ) -> None:
     role = f"{API}-api_handler" if function == API else function
     answer = deployments.aws.client("iam").get_role_policy(RoleName=role, PolicyName=role)
@@ -144,8 +147,8 @@ def test_functions_that_call_models_may_read_the_models_key_and_no_other_secret(
         for each in answer["PolicyDocument"]["Statement"]
         if "secretsmanager" in json.dumps(each)
     ]
-    read = (["secretsmanager:GetSecretValue"], [deployments.key_arn])
-    assert grants == ([] if function == JOBS else [read])
+    read = ["secretsmanager:GetSecretValue"]
+    assert grants == [(read, [deployments.arn(secret)]) for secret in secrets]
 
 
 def test_no_function_has_the_models_key_in_its_variables(deployments: Deployments) -> None:

@@ -1,0 +1,26 @@
+"""Secrets of a local stack: files with random bytes, which survive restarts."""
+
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+
+def local_secret(path: Path) -> bytes:
+    """Return the 32 random bytes in a file, which is created on first use.
+
+    Processes that create it at the same time return the same bytes.
+
+    Raises:
+        OSError: the file can be neither read nor created.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        draft.touch(mode=0o600)
+        draft.write_bytes(secrets.token_bytes(32))
+        with suppress(FileExistsError):
+            path.hardlink_to(draft)
+        draft.unlink()
+        return path.read_bytes()

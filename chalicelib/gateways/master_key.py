@@ -1,0 +1,87 @@
+"""The master key, from which the service computes secrets that it does not store.
+
+On AWS, it is in a secret of Secrets Manager. Locally, it is a setting or a file beside the objects
+of the local stack. Another key changes every secret that is computed from it.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from chalicelib.core.errors import NotConfiguredError, UnavailableError
+from chalicelib.core.settings import settings
+from chalicelib.gateways.local_secret import local_secret
+from chalicelib.gateways.secrets_manager import SecretValue, UnreadableSecretError
+
+log = logging.getLogger(__name__)
+
+
+def master_key() -> bytes:
+    """Return the master key.
+
+    Raises:
+        NotConfiguredError: the service runs on AWS without a secret, or the secret has no value.
+        UnavailableError: the key cannot be read.
+    """
+    return _source()()
+
+
+@cache
+def _source() -> Callable[[], bytes]:
+    """Return the source of the key. The setting takes precedence over the secret."""
+    current = settings()
+    if current.master_key or not current.master_key_secret:
+        return LocalKey()
+    return StoredKey(current.master_key_secret)
+
+
+class LocalKey:
+    """The key in the setting ``MASTER_KEY``, or in a file beside the objects of a local stack."""
+
+    def __call__(self) -> bytes:
+        """Return the key.
+
+        Raises:
+            NotConfiguredError: there is neither the setting nor a folder of objects.
+            UnavailableError: the file can be neither read nor created.
+        """
+        current = settings()
+        if current.master_key:
+            return current.master_key.encode()
+        kind, _, folder = current.object_store.partition("://")
+        if kind != "file":
+            raise _missing("MASTER_KEY_SECRET: expected the ARN of a secret. Deploy the stage.")
+        try:
+            return local_secret(Path(folder) / ".master-key")
+        except OSError as error:
+            raise UnavailableError from error
+
+
+class StoredKey:
+    """The key in a secret of Secrets Manager."""
+
+    def __init__(self, arn: str) -> None:
+        self._secret = SecretValue(arn)
+
+    def __call__(self) -> bytes:
+        """Return the key.
+
+        Raises:
+            NotConfiguredError: the secret does not exist or has no value.
+            UnavailableError: the secret cannot be read.
+        """
+        try:
+            value = self._secret()
+        except UnreadableSecretError as error:
+            log.error("the master key cannot be read", extra={"cause": str(error)})  # noqa: TRY400  the cause says all
+            raise UnavailableError from None
+        if not value:
+            raise _missing("The secret in MASTER_KEY_SECRET has no value. Restore its value.")
+        return value.encode()
+
+
+def _missing(cause: str) -> NotConfiguredError:
+    """Log the failure as an error, which raises the alarm. Return the error for the caller."""
+    log.error("the master key is missing", extra={"cause": cause})
+    return NotConfiguredError("This deployment has no master key, which its operator must restore.")
