@@ -39,7 +39,8 @@ def read(
         reserved=reservations(account, stage),
         variables={
             "LLM_API_KEY_SECRET": data["LlmKeySecretArn"],
-            "MASTER_KEY_SECRET": data["MasterKeySecretArn"],
+            # The data stack of an older deployment has none until the next complete deployment.
+            "MASTER_KEY_SECRET": data.get("MasterKeySecretArn", ""),
         },
     )
     return replace(facts, **_addresses(account, stage, data, choices))

@@ -1,0 +1,48 @@
+"""The master key of a stage that was deployed before there was one."""
+
+from typing import Any
+
+import pytest
+
+from infra.deploy.stacks import build, data
+from tests.infra.conftest import Aws
+from tests.infra.deploy.deployment.helpers import API, Deploy
+
+pytestmark = pytest.mark.slow
+
+
+def former_template() -> dict[str, Any]:
+    """Return the data stack's template without the master key."""
+    template = data.template()
+    del template["Resources"]["MasterKeySecret"]
+    del template["Outputs"]["MasterKeySecretArn"]
+    return template
+
+
+def variables(aws: Aws) -> dict[str, str]:
+    about = aws.client("lambda").get_function_configuration(FunctionName=API)
+    found: dict[str, str] = about["Environment"]["Variables"]
+    return found
+
+
+def secrets(aws: Aws) -> dict[str, str]:
+    found = aws.client("secretsmanager").list_secrets()["SecretList"]
+    return {each["Name"]: each["ARN"] for each in found}
+
+
+def test_the_next_deployment_gives_an_existing_stage_a_master_key_and_keeps_its_other_secrets(
+    aws: Aws, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(build._MADE, "data", former_template)
+        deploy()
+    assert "MASTER_KEY_SECRET" not in variables(aws)
+    before, tables = secrets(aws), aws.client("dynamodb").list_tables()["TableNames"]
+    deploy()
+    after = secrets(aws)
+    key = after.pop("workspace-api/dev/master-key")
+    assert after == before
+    assert aws.client("dynamodb").list_tables()["TableNames"] == tables
+    assert variables(aws)["MASTER_KEY_SECRET"] == key
+    deploy()
+    assert variables(aws)["MASTER_KEY_SECRET"] == key
