@@ -61,6 +61,7 @@ from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import metrics, tables, visitors
 from chalicelib.engine.connection import connection
+from chalicelib.engine.events import subscriptions
 from chalicelib.gateways import dns, llm, master_key
 from chalicelib.gateways.object_store import object_store
 from infra.operator import admin
@@ -184,6 +185,7 @@ def database(_server: Callable[[], None]) -> Iterator[None]:
     yield
     _server()
     metrics.clear_value_cache()
+    subscriptions.forget()
     visitors.forget()
     for entry in OBJECTS.iterdir():
         if entry.is_dir():

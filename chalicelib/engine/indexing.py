@@ -57,7 +57,7 @@ class Indexer:
         Sets the record's times, revision and index keys, and counts it. Rows that are not records
         of a noun are left unchanged.
         """
-        if (listing := self._listing(row)) and isinstance(row, Record):
+        if (listing := self.listing_of(row)) and isinstance(row, Record):
             row.updated_at = clock.now()
             row.created_at = row.created_at or row.updated_at
             row.revision = int(row.version or 0) + 1
@@ -67,13 +67,13 @@ class Indexer:
 
     def subtract(self, row: Row) -> None:
         """Subtract a record from the counters that counted it when it was read."""
-        if (listing := self._listing(row)) and isinstance(row, Record):
+        if (listing := self.listing_of(row)) and isinstance(row, Record):
             self._counts[listing.noun].subtract(listing.counters(row.facets_read))
 
     def remove(self, row: Row) -> None:
         """Stage the removal of the rows that depend on a record that was read."""
         self.subtract(row)
-        if (listing := self._listing(row)) and isinstance(row, Record):
+        if (listing := self.listing_of(row)) and isinstance(row, Record):
             self._sync_side_rows(listing, row.as_read or row, None, NOTHING)
 
     def stage(self) -> list[JobRow]:
@@ -150,7 +150,7 @@ class Indexer:
         self.transaction.puts.append((put_stage(job, Row.pk.does_not_exist()), None))
         return job
 
-    def _listing(self, row: Row) -> Listing[Any] | None:
+    def listing_of(self, row: Row) -> Listing[Any] | None:
         """Return the listing of a live record.
 
         Returns None for other rows and for records in the trash.

@@ -1,7 +1,8 @@
 """Scheduled jobs: work for a later time, or work that must finish even if its request fails.
 
-All kinds share one queue: a partition per shard, sorted by due time. One query per shard reads the
-jobs that are due, so no scan is needed. A job's row is written in the transaction that it belongs
+Most kinds share one queue: a partition per shard, sorted by due time. Jobs that wait for servers of
+others have a queue of their own (``core.jobs.Queue``). One query per shard reads the jobs that are
+due, so no scan is needed. A job's row is written in the transaction that it belongs
 to, and deleted in the transaction that does the work, so that neither exists without the other.
 
 The key of a row never changes. A runner first takes a lease, by a conditional update of the row
@@ -16,6 +17,7 @@ import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from threading import Lock
 from time import monotonic
 from typing import Any, Self, TypeVar
@@ -31,6 +33,7 @@ from pynamodb.exceptions import DeleteError, UpdateError
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import Queue, queue_of
 from chalicelib.engine.connection import (
     CONDITION_FAILED,
     CONFLICTS,
@@ -128,7 +131,7 @@ def ref(kind: str, due_at: datetime, job_id: str) -> JobRow:
     The deletion also succeeds if the job is finished or was never scheduled.
     """
     place = f"{_timestamp(due_at)}#{kind}#{job_id}"
-    return JobRow(_partition(zlib.crc32(place.encode()) % SHARDS), place)
+    return JobRow(_partition(zlib.crc32(place.encode()) % SHARDS, queue_of(kind)), place)
 
 
 def for_changes(kind: str, workspace_id: str) -> JobRow:
@@ -154,10 +157,10 @@ def of_workspace(workspace_id: str) -> Iterator[JobRow]:
 
     It reads the whole queue, so only the operator may use it.
     """
-    for shard in range(SHARDS):
+    for queue, shard in product(Queue, range(SHARDS)):
         with reaching():
             yield from JobRow.query(
-                _partition(shard),
+                _partition(shard, queue),
                 filter_condition=JobRow.workspace_id == workspace_id,
                 consistent_read=True,
             )
@@ -190,23 +193,29 @@ def attempt(job: JobRow, work: Work) -> bool:
 
 
 def run(
-    handlers: Mapping[str, Work], stop: Callable[[], bool] = lambda: False, *, threads: int = 1
+    handlers: Mapping[str, Work],
+    stop: Callable[[], bool] = lambda: False,
+    *,
+    threads: int = 1,
+    queue: Queue = Queue.MAIN,
 ) -> dict[str, int]:
-    """Run jobs that are due until ``stop`` returns True. Returns the number finished by kind.
+    """Run the jobs of a queue that are due until ``stop`` returns True.
+
+    Returns the number finished by kind.
 
     Runs may overlap, and up to ``threads`` jobs of a run are done at the same time. The next job is
     of the kind with the fewest jobs being done and, among these, of the kind that has taken the
     least time so far. So neither a long backlog nor a slow kind delays the other kinds. The jobs of
     a kind run shard by shard, from a random one, and the oldest of a shard first.
     """
-    runner = _Runner(handlers, stop)
+    runner = _Runner(handlers, stop, queue)
     while not stop() and runner.round(threads):
         pass
     return runner.finished
 
 
-def oldest_due() -> datetime | None:
-    """Return the due time of the oldest job, including jobs that pause after a failure.
+def oldest_due(queue: Queue = Queue.MAIN) -> datetime | None:
+    """Return the due time of the oldest job of a queue, including jobs that pause after a failure.
 
     Pauses grow with each failure, so an old due time points to a fault. Returns None if no job is
     due.
@@ -216,7 +225,7 @@ def oldest_due() -> datetime | None:
     def oldest(shard: int) -> list[str]:
         with reaching():
             # Plain rows, because malformed jobs count, too.
-            return [row.sk for row in ControlRow.query(_partition(shard), due, limit=1)]
+            return [row.sk for row in ControlRow.query(_partition(shard, queue), due, limit=1)]
 
     found = [sk for each in _of_every_shard(oldest) for sk in each]
     return _due_at(min(found)) if found else None
@@ -232,16 +241,18 @@ def _of_every_shard(read: Callable[[int], T]) -> list[T]:
 class _Runner:
     """The state of one run, which its threads share."""
 
-    def __init__(self, handlers: Mapping[str, Work], stop: Callable[[], bool]) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Work], stop: Callable[[], bool], queue: Queue
+    ) -> None:
         self.finished = dict.fromkeys(handlers, 0)
-        self._handlers, self._stop = handlers, stop
+        self._handlers, self._stop, self._queue = handlers, stop, queue
         self._spent = defaultdict[str, float](float)
         self._running = Counter[str]()
         self._lock = Lock()
 
     def round(self, threads: int) -> bool:
         """Run some of the jobs that are due. Returns whether there may be more."""
-        jobs, self._more = _due(clock.now())
+        jobs, self._more = _due(self._queue, clock.now())
         self._queues: defaultdict[str, deque[JobRow]] = defaultdict(deque)
         self._lost = Counter[str]()  # leases in a row, by shard
         for job in jobs:
@@ -306,20 +317,20 @@ class _Runner:
             return None
 
 
-def _due(now: datetime) -> tuple[list[JobRow], bool]:
+def _due(queue: Queue, now: datetime) -> tuple[list[JobRow], bool]:
     """Return jobs that are due and free, by shard and age, and whether a kind has more of them.
 
     The read may be eventually consistent: a job that is missed runs a minute later, and no lease
     can be taken on a deleted one.
     """
-    shards = _of_every_shard(lambda shard: list(_rows(shard, now)))
+    shards = _of_every_shard(lambda shard: list(_rows(queue, shard, now)))
     more = any(
         max(Counter(job.kind for job in jobs).values(), default=0) >= BATCH for jobs in shards
     )
     return [job for jobs in shards for job in jobs], more
 
 
-def _rows(shard: int, now: datetime) -> Iterator[JobRow]:
+def _rows(queue: Queue, shard: int, now: datetime) -> Iterator[JobRow]:
     """Yield the jobs that are due in a shard, oldest first, at most ``BATCH`` of each kind.
 
     DynamoDB filters out the rest. A ``not_before`` beyond the longest pause is malformed, so its
@@ -332,7 +343,7 @@ def _rows(shard: int, now: datetime) -> Iterator[JobRow]:
         if full := [kind for kind, count in found.items() if kind and count >= BATCH]:
             wanted &= ~JobRow.kind.is_in(*full)
         rows = JobRow.query(
-            _partition(shard),
+            _partition(shard, queue),
             JobRow.sk < _timestamp(now + INSTANT),
             filter_condition=wanted,
             last_evaluated_key=start,
@@ -386,8 +397,8 @@ def _pause(failures: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * doubled)
 
 
-def _partition(shard: int) -> str:
-    return f"JOBS#{shard}"
+def _partition(shard: int, queue: Queue = Queue.MAIN) -> str:
+    return f"{queue}#{shard}"
 
 
 def _timestamp(moment: datetime) -> str:

@@ -1,18 +1,24 @@
-"""Runs scheduled jobs: in a scheduled Lambda on AWS, in a thread under ``chalice local``."""
+"""Runs scheduled jobs: in scheduled Lambdas on AWS, in threads under ``chalice local``."""
 
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from chalicelib.core import clock
-from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.core.jobs import JOB_HANDLERS, Queue
 from chalicelib.engine import jobs
+from chalicelib.engine.events import wake
 
 PERIOD_SECONDS = 60
 TIME_LIMIT_SECONDS = 240
 """Well below the function's timeout of five minutes. Remaining jobs wait for the next run."""
 THREADS = 4
 """Jobs of a run that are done at the same time. A job mostly waits for the database."""
+EVENT_THREADS = 16
+"""Jobs of events that are done at the same time. They mostly wait for servers of others."""
+EVENT_PERIOD_SECONDS = 2
+"""How often a developer's runner looks for jobs of events that are due, such as repetitions."""
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +35,35 @@ def run_jobs() -> dict[str, int]:
     return done
 
 
-def run_in_background() -> None:
-    """Start a thread that runs due jobs every minute until the process ends."""
+def run_event_jobs() -> dict[str, int]:
+    """Run the jobs of events that are due, and return the number of jobs done of each kind."""
+    end = time.monotonic() + TIME_LIMIT_SECONDS
+    done = jobs.run(
+        JOB_HANDLERS,
+        stop=lambda: time.monotonic() > end,
+        threads=EVENT_THREADS,
+        queue=Queue.EVENTS,
+    )
+    oldest = jobs.oldest_due(Queue.EVENTS)
+    if any(done.values()) or oldest:
+        waited = (clock.now() - oldest).total_seconds() if oldest else 0
+        log.info("jobs of events", extra={"done": done, "oldestSeconds": round(waited)})
+    return done
 
+
+def run_in_background() -> None:
+    """Start the threads that run due jobs until the process ends."""
+    _run_forever("scheduled-jobs", run_jobs, lambda: time.sleep(PERIOD_SECONDS))
+    _run_forever("event-jobs", run_event_jobs, lambda: wake.wait(EVENT_PERIOD_SECONDS))
+
+
+def _run_forever(name: str, run: Callable[[], object], wait: Callable[[], None]) -> None:
     def forever() -> None:
         while True:
             try:
-                run_jobs()
+                run()
             except Exception:
-                log.exception("the runner of scheduled jobs failed")
-            time.sleep(PERIOD_SECONDS)
+                log.exception("a runner of jobs failed", extra={"runner": name})
+            wait()
 
-    threading.Thread(target=forever, daemon=True, name="scheduled-jobs").start()
+    threading.Thread(target=forever, daemon=True, name=name).start()

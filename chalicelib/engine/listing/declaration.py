@@ -5,7 +5,7 @@ write them (``engine.indexing``), and ``engine.listing.queries`` reads pages wit
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from operator import and_
@@ -17,6 +17,7 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.core.text import cut_bytes, search_fold
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing import counters, lookups
+from chalicelib.engine.listing.events import EventRules
 from chalicelib.engine.listing.index_entries import (
     ENTRY_ATTRIBUTES,
     INLINE_TEXT_BYTES,
@@ -88,6 +89,7 @@ class Declaration(Generic[R]):
         files: the files that a record shows.
         complete: reads data that the texts of records need beyond their rows.
         inline_bytes: bytes of search text in an index entry. A longer text takes one more row.
+        events: the events of the noun, each with the rule by which a change is one.
         followed_by: the kind of job that follows each change of a record. The changes of a
             workspace within some seconds share the job (``engine.jobs.for_changes``).
 
@@ -118,6 +120,7 @@ class Declaration(Generic[R]):
     files: ShownFiles[Any] | None = None
     complete: Callable[[str, list[R]], list[R]] | None = None
     inline_bytes: int = INLINE_TEXT_BYTES
+    events: EventRules = field(default_factory=dict)
     followed_by: str | None = None
 
     def __post_init__(self) -> None:

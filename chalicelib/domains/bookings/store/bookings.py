@@ -19,6 +19,7 @@ from chalicelib.domains.contacts.store.named_contacts import NAMED
 from chalicelib.engine.claims import name_hash
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex
+from chalicelib.engine.listing.events import changes, is_new
 from chalicelib.engine.listing.index_entries import BY_ROW, group, partition_of
 from chalicelib.engine.listing.index_ranges import IndexRange, key_bounds
 from chalicelib.engine.listing.listing import Listing
@@ -95,6 +96,16 @@ class BookingRow(Record):
         )
 
 
+def _hold_expired(before: BookingRow | None, after: BookingRow) -> bool:
+    """Whether an unpaid booking is cancelled at the end of its hold."""
+    return (
+        before is not None
+        and (before.status, after.status) == ("pending_payment", "cancelled")
+        and before.hold_expires_at is not None
+        and before.hold_expires_at <= clock.now()
+    )
+
+
 BOOKINGS = register_listing(
     Listing(
         row=BookingRow,
@@ -125,6 +136,12 @@ BOOKINGS = register_listing(
             Lookup("phone", lambda booking: booking.client_phone),
             Lookup(NAMED, lambda booking: booking.named_contacts),
         ),
+        events={
+            "booking.created": is_new,
+            "booking.moved": changes("starts_at", "resource_id"),
+            "booking.status_changed": changes("status"),
+            "booking.hold_expired": _hold_expired,
+        },
     )
 )
 

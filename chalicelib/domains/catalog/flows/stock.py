@@ -5,6 +5,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.domains.catalog.store import products
 from chalicelib.domains.catalog.store.products import InsufficientStockError, ProductRow
+from chalicelib.engine.events.outbox import Event
 
 MAX_STOCK = 10**9
 MAX_EXACT_ATTEMPTS = 8
@@ -39,5 +40,23 @@ def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
     if len(attempts) > MAX_EXACT_ATTEMPTS:
         min_stock, max_stock = max(0, -delta), min(MAX_STOCK, MAX_STOCK - delta)
         ctx.warn("Other calls are changing this stock. Get the product to read its current stock.")
-    products.add_stock(ctx.unit, product, delta, min_stock=min_stock, max_stock=max_stock)
+    bounds = _bounds_of_event(stock, delta)
+    products.add_stock(
+        ctx.unit,
+        product,
+        delta,
+        min_stock=max(min_stock, bounds.start),
+        max_stock=min(max_stock, bounds.stop - 1),
+    )
+    if products.runs_low(stock, stock + delta):
+        ctx.unit.emit(Event(products.LOW_STOCK_EVENT, product.id))
     product.stock, product.updated_at = stock + delta, clock.now()
+
+
+def _bounds_of_event(stock: int, delta: int) -> range:
+    """Return the stocks for which the change makes the stock low, or does not, as for this one."""
+    low = products.LOW_STOCK + 1
+    high = max(low, low - delta)  # From here on, the stock remains above the mark.
+    if stock < low:
+        return range(low)
+    return range(low, high) if stock < high else range(high, MAX_STOCK + 1)

@@ -78,6 +78,16 @@ class ProductRow(Record):
         return UNTRACKED if self.stock is None else int(self.stock)
 
 
+LOW_STOCK = 5
+"""Pieces. An event tells when the stock of a product falls to this number or below."""
+LOW_STOCK_EVENT = "product.low_stock"
+
+
+def runs_low(before: int | None, after: int | None) -> bool:
+    """Whether a change of the stock makes it low."""
+    return before is not None and after is not None and after <= LOW_STOCK < before
+
+
 PRODUCTS = register_listing(
     Listing(
         row=ProductRow,
@@ -89,6 +99,11 @@ PRODUCTS = register_listing(
         counted=("category_id",),
         partitioned=("category_id",),
         numbers=("price", "sort_order", "available"),
+        events={
+            LOW_STOCK_EVENT: lambda before, after: (
+                before is not None and runs_low(before.stock, after.stock)
+            )
+        },
         sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
         indexes=(
             IN_ORDER,

@@ -17,6 +17,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core.text import cut_bytes
 from chalicelib.domains.contacts.store.named_contacts import NAMED
+from chalicelib.engine.listing.events import is_new
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
@@ -78,6 +79,14 @@ DIALOGS = register_listing(
         partitioned=("agent_id",),
         presence=("lead_id",),
         numbers=("last_message_at",),
+        events={
+            "dialog.started": is_new,
+            "dialog.handover_requested": lambda before, after: (
+                before is not None
+                and after.handover_at is not None
+                and after.handover_at != before.handover_at
+            ),
+        },
         lookups=(Lookup(NAMED, lambda dialog: dialog.named_contacts),),
     )
 )

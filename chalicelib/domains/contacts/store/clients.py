@@ -16,6 +16,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.contacts.store.named_contacts import NAMED
 from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.events import changes
 from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
@@ -45,6 +46,13 @@ class ClientRow(Record):
     bookings_count = NumberAttribute(default=0)
     last_activity = UTCDateTimeAttribute()
 
+    @property
+    def is_nobody(self) -> bool:
+        """Whether nobody can be recognized, as after an erasure."""
+        return not (self.name or self.email or self.phone)
+
+
+_CHANGES = changes("name", "email", "phone", "tags", "notes")
 
 CLIENTS = register_listing(
     Listing(
@@ -61,6 +69,12 @@ CLIENTS = register_listing(
             Lookup(PHONE, lambda client: client.phone, unique=True),
             Lookup(NAMED, lambda client: client.named_contacts),
         ),
+        events={
+            "client.updated": lambda before, after: _CHANGES(before, after) and not after.is_nobody,
+            "client.erased": lambda before, after: (
+                before is not None and after.is_nobody and not before.is_nobody
+            ),
+        },
         inline_bytes=1400,  # a name in any script, an e-mail address and a phone number
     )
 )

@@ -16,6 +16,7 @@ from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.domains.contacts.store.named_contacts import NAMED
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.events import changes, changes_others, is_new
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
@@ -134,6 +135,12 @@ LEADS = register_listing(
             Lookup("phone", lambda lead: lead.phone if phones.is_number(lead.phone) else None),
             Lookup(NAMED, lambda lead: lead.named_contacts),
         ),
+        events={
+            "lead.created": is_new,
+            "order.created": lambda before, after: before is None and bool(after.is_order),
+            "lead.status_changed": changes("status"),
+            "lead.updated": changes_others("status"),
+        },
         inline_bytes=1024,  # contacts and some sentences
         complete=lambda workspace_id, read: with_data(workspace_id, read),  # noqa: PLW0108  it is below
     )

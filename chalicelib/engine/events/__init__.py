@@ -1,0 +1,1 @@
+"""Events: what changes tell owners, visitors and other systems (ADR 60)."""
