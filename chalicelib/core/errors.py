@@ -165,7 +165,8 @@ class IdempotencyMismatchError(ConflictError):
 class AlreadyCreatedError(ConflictError):
     """The idempotency key was already used to create a secret, which is shown only once.
 
-    ``keyId`` is the id of the created key, and ``scopes`` are its scopes.
+    ``keyId`` is the id of the created key, and ``scopes`` are its scopes. ``webhookId`` is the id
+    of the created webhook.
     """
 
     code = "already_created"

@@ -80,6 +80,11 @@ class PublicUrl(NamedTuple):
         return _is_ip(self.host)
 
     @property
+    def is_private_address(self) -> bool:
+        """Whether the host is an IP address that is not on the public internet."""
+        return self.is_ip_address and not is_public(self.host)
+
+    @property
     def authority(self) -> str:
         """The value of the Host header: the host, and the port unless it is the default one."""
         host = f"[{self.host}]" if ":" in self.host else self.host

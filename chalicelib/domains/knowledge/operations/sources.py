@@ -46,7 +46,7 @@ def _public_url(url: str) -> str:
         parsed = public_urls.parse(url, allow_http=True)
     except ValueError as error:
         raise PydanticCustomError("public_url", "{reason}", {"reason": str(error)}) from None
-    if parsed.is_ip_address and not public_urls.is_public(parsed.host):
+    if parsed.is_private_address:
         raise PydanticCustomError("public_url", "expected an address on the public internet")
     return str(parsed)
 

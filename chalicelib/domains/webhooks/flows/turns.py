@@ -1,0 +1,158 @@
+"""Turns of webhooks: one worker at a time sends what is due to a webhook."""
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from chalicelib.core import clock, deadline
+from chalicelib.core.deadline import Deadline
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.webhooks.flows import fan_out
+from chalicelib.domains.webhooks.flows.subscriptions import stage_wanted_types
+from chalicelib.domains.webhooks.rules import retries
+from chalicelib.domains.webhooks.store import deliveries, turns
+from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
+from chalicelib.domains.webhooks.store.turns import TurnRow
+from chalicelib.domains.webhooks.store.webhooks import (
+    FAILING,
+    GONE,
+    LOCK,
+    OFF,
+    WEBHOOKS,
+    WebhookRow,
+)
+from chalicelib.engine import locks
+from chalicelib.engine.unit import UnitOfWork, run_unit
+
+TURN_SECONDS = 60.0
+"""Time to send to one webhook. Others wait no longer for the worker."""
+TURN = timedelta(seconds=TURN_SECONDS + 30)
+"""For how long a turn is taken: the last attempts of a turn may end later than it."""
+BATCH = 20
+"""Deliveries that are read at once."""
+PARALLEL_REQUESTS = 4
+"""Requests to a webhook at the same time."""
+REST_AFTER_FAILURE = timedelta(seconds=10)
+LONGEST_REST = timedelta(minutes=5)
+"""Rest of a webhook after failures: ten seconds for each in a row, up to five minutes."""
+GONE_STATUS = 410
+
+log = logging.getLogger(__name__)
+
+
+class Attempt(NamedTuple):
+    """What came of an attempt. Without an answer, ``error`` tells why."""
+
+    status: int | None
+    milliseconds: int
+    reply: str = ""
+    error: str | None = None
+    retry_after: timedelta | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the receiver has accepted the event."""
+        return self.status is not None and 200 <= self.status <= 299  # noqa: PLR2004  the statuses of success
+
+
+Send = Callable[[WebhookRow, DeliveryRow], Attempt]
+"""Sends a delivery to its webhook."""
+
+
+def take(workspace_id: str, webhook_id: str, send: Send) -> None:
+    """Send what is due to a webhook, for at most ``TURN_SECONDS``, and schedule the next turn.
+
+    If another worker has the turn, it finds what is due now when its turn ends.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    webhook = WEBHOOKS.find(workspace_id, webhook_id)
+    if webhook is None or webhook.status == OFF:
+        return
+    state = turns.take(workspace_id, webhook_id, TURN)
+    if state is None:
+        if until := turns.find(workspace_id, webhook_id).until:
+            fan_out.schedule(workspace_id, webhook_id, until)
+        return
+    rest = _send_due(workspace_id, webhook, state, send)
+    turns.release(state)
+    if rest is not None and (due := deliveries.next_due(workspace_id, webhook_id)):
+        fan_out.schedule(workspace_id, webhook_id, max(due, clock.now() + rest))
+
+
+def _send_due(
+    workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
+) -> timedelta | None:
+    """Send what is due. Returns the rest before the next turn, or None if it is switched off."""
+    end = Deadline(TURN_SECONDS)
+    while not end.passed and (due := deliveries.due(workspace_id, webhook.id, BATCH)):
+        for start in range(0, len(due), PARALLEL_REQUESTS):
+            group = due[start : start + PARALLEL_REQUESTS]
+            attempts = _send_group(webhook, group, send)
+            if all(attempt.is_ok for attempt in attempts):
+                if state.failures:
+                    turns.note_success(state)
+                continue
+            failed = [attempt for attempt in attempts if not attempt.is_ok]
+            if any(attempt.status == GONE_STATUS for attempt in failed):
+                switch_off(workspace_id, webhook.id, GONE)
+                return None
+            if len(failed) < len(attempts):
+                turns.note_success(state)
+                continue
+            turns.note_failures(state, len(failed))
+            failures, since = int(state.failures), state.failing_since
+            if retries.is_to_be_switched_off(failures, since, clock.now()):
+                switch_off(workspace_id, webhook.id, FAILING)
+                return None
+            wished = [attempt.retry_after for attempt in failed if attempt.retry_after]
+            return max(min(REST_AFTER_FAILURE * failures, LONGEST_REST), *wished, timedelta(0))
+    return timedelta(0)
+
+
+def _send_group(webhook: WebhookRow, group: Sequence[DeliveryRow], send: Send) -> list[Attempt]:
+    def attempt(delivery: DeliveryRow) -> Attempt:
+        made = send(webhook, delivery)
+        _store(delivery, made)
+        return made
+
+    return deadline.map_in_threads(attempt, group, PARALLEL_REQUESTS)
+
+
+def _store(delivery: DeliveryRow, attempt: Attempt) -> None:
+    """Store what came of an attempt, and when the next one is due."""
+    number, now = int(delivery.attempts) + 1, clock.now()
+    again = None if attempt.is_ok else retries.next_attempt(number, now, attempt.retry_after)
+    deliveries.note_attempt(
+        delivery,
+        number,
+        again,
+        is_ok=attempt.is_ok,
+        status=attempt.status,
+        milliseconds=attempt.milliseconds,
+        reply=attempt.reply or None,
+        error=attempt.error,
+    )
+
+
+def switch_off(workspace_id: str, webhook_id: str, reason: str) -> None:
+    """Switch a webhook off, because the receiver is gone or has failed for days.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+
+    def stage(unit: UnitOfWork) -> None:
+        lock = locks.lock_row(workspace_id, LOCK)
+        webhook = WEBHOOKS.find(workspace_id, webhook_id)
+        if webhook is None or webhook.status == OFF:
+            return
+        webhook.switch_off(reason)
+        unit.save(lock)
+        unit.save(webhook)
+        stage_wanted_types(unit, changed=webhook)
+
+    run_unit(workspace_id, AuditEvent.by_job("switch_off_webhook"), stage)
+    log.info("a webhook was switched off", extra={"webhookId": webhook_id, "reason": reason})

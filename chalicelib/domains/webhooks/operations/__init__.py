@@ -1,0 +1,1 @@
+"""Wire models and handlers: one module per noun or verb."""

@@ -1,0 +1,162 @@
+"""Deliveries of events to webhooks: the jobs that send them, and their list."""
+
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.events import EVENT_TYPES, TEST_EVENT
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import DELIVER_WEBHOOK, Job, job_handler
+from chalicelib.core.operations import REGISTRY, operation
+from chalicelib.core.principals import Audience, OperatorPrincipal
+from chalicelib.core.wire import parsing
+from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.domains.webhooks.flows import fan_out, sending, turns
+from chalicelib.domains.webhooks.store import deliveries
+from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
+from chalicelib.domains.webhooks.store.webhooks import ACTIVE, WEBHOOKS, WebhookRow
+from chalicelib.engine.events import wake
+from chalicelib.engine.events.outbox import Event
+from chalicelib.engine.unit import UnitOfWork
+
+MANAGED = (Audience.SESSION, Audience.OPERATOR)
+LISTED = 50
+"""Deliveries that are listed."""
+
+
+class WebhookRef(Wire):
+    """Id of a webhook."""
+
+    webhook_id: Id = Field(description="Webhook id.")
+
+
+class DeliveryRef(WebhookRef):
+    """Ids of a webhook and of an event."""
+
+    event_id: str = Field(max_length=100, description="Event id.")
+
+
+class DeliveryOut(Wire):
+    """A delivery of an event, with the outcome of its latest attempt."""
+
+    event_id: str = Field(description="Event id, which the receiver gets as webhook-id.")
+    type: str = Field(description="Type of the event.")
+    record_id: str = Field(description="Id of the record that changed.")
+    occurred_at: Timestamp = Field(description="When it happened.")
+    state: str = Field(description="waiting, delivered, or failed: it is not sent again.")
+    attempts: int = Field(description="Number of attempts.")
+    attempted_at: Timestamp | None = Field(description="Time of the latest attempt, or null.")
+    next_attempt_at: Timestamp | None = Field(description="Time of the next attempt, or null.")
+    status: int | None = Field(description="HTTP status of the receiver, or null.")
+    milliseconds: int | None = Field(description="Duration of the latest attempt, or null.")
+    reply: str | None = Field(description="Beginning of the receiver's answer, or null.")
+    error: str | None = Field(description="Why there was no answer, or null.")
+
+
+class DeliveryList(Wire):
+    """The latest deliveries of a webhook."""
+
+    deliveries: list[DeliveryOut] = Field(description="Newest first.")
+
+
+class DeliveryQueued(Wire):
+    """An event that is sent soon."""
+
+    event_id: str = Field(description="Event id.")
+
+
+def _workspace(args: WebhookRef) -> str:
+    return WEBHOOKS.found(WEBHOOKS.workspace_of(args.webhook_id))
+
+
+@operation(title="List deliveries", audience=MANAGED, resolve=_workspace, reads=True)
+def list_webhook_deliveries(ctx: Context, args: WebhookRef) -> DeliveryList:
+    """List the latest 50 deliveries of a webhook, newest first. They are kept for 30 days."""
+    webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
+    found = deliveries.latest(ctx.workspace_id, webhook.id, LISTED)
+    return DeliveryList(deliveries=[_shown(each) for each in found])
+
+
+@operation(
+    title="Send an event again", audience=MANAGED, resolve=_workspace, errors=(ConflictError,)
+)
+def resend_webhook_delivery(ctx: Context, args: DeliveryRef) -> DeliveryQueued:
+    """Send an event to a webhook again, whatever came of it before."""
+    webhook = _active(ctx, args.webhook_id)
+    delivery = deliveries.find(ctx.workspace_id, webhook.id, args.event_id)
+    if delivery is None:
+        msg = "The webhook has no event with this id. Events are kept for 30 days."
+        raise NotFoundError(msg)
+    ctx.unit.mention(f"webhook:{webhook.id}")
+    ctx.unit.update(*deliveries.to_send_again(delivery))
+    _send_soon(ctx, webhook)
+    return DeliveryQueued(event_id=delivery.event_id)
+
+
+@operation(title="Send a test event", audience=MANAGED, resolve=_workspace, errors=(ConflictError,))
+def send_test_event(ctx: Context, args: WebhookRef) -> DeliveryQueued:
+    """Send an event of the type webhook.test to a webhook, whatever types it receives."""
+    webhook = _active(ctx, args.webhook_id)
+    event_id = ctx.unit.run_side_effect_once("event id", lambda: f"evt_{new_id()}")
+    event = Event(TEST_EVENT, webhook.id)
+    place = (ctx.workspace_id, webhook.id, event_id)
+    actor = ctx.principal.audit_actor
+    ctx.unit.mention(f"webhook:{webhook.id}")
+    ctx.unit.create(fan_out.new_delivery(*place, event, actor=actor, at=clock.now()))
+    _send_soon(ctx, webhook)
+    return DeliveryQueued(event_id=event_id)
+
+
+def _active(ctx: Context, webhook_id: str) -> WebhookRow:
+    webhook = WEBHOOKS.require(ctx.workspace_id, webhook_id)
+    if webhook.status != ACTIVE:
+        msg = "The webhook is off, so nothing is sent. Switch it on first."
+        raise ConflictError(msg)
+    return webhook
+
+
+def _send_soon(ctx: Context, webhook: WebhookRow) -> None:
+    ctx.unit.save(fan_out.turn(ctx.workspace_id, webhook.id, clock.now()))
+    ctx.unit.after_commit(wake.wake)
+
+
+def _shown(delivery: DeliveryRow) -> DeliveryOut:
+    return DeliveryOut.from_row(
+        delivery.attribute_values, event_id=delivery.event_id, next_attempt_at=delivery.due_at
+    )
+
+
+@job_handler(DELIVER_WEBHOOK)
+def deliver(job: Job) -> None:
+    """Take a turn of a webhook: send what is due."""
+    turns.take(job.workspace_id, job.payload["webhookId"], partial(_send, job.workspace_id))
+
+
+def _send(workspace_id: str, webhook: WebhookRow, delivery: DeliveryRow) -> turns.Attempt:
+    record = read_record(workspace_id, delivery.type, delivery.record_id)
+    return sending.send(workspace_id, webhook, delivery, record)
+
+
+def read_record(workspace_id: str, event_type: str, record_id: str) -> dict[str, Any] | None:
+    """Return the record of an event as the API returns it now, or None if it is deleted.
+
+    Raises:
+        AppError: it could not be read.
+    """
+    declared = EVENT_TYPES.get(event_type)
+    if declared is None:
+        return None
+    read = REGISTRY[declared.read_by]
+    principal = OperatorPrincipal(workspace_id=workspace_id)
+    ctx = Context(principal, UnitOfWork(workspace_id), str(uuid4()))
+    try:
+        result = read.handler(ctx, parsing.parse(read.input, {"id": record_id}))
+    except NotFoundError:
+        return None
+    found: dict[str, Any] = result.model_dump(mode="json", by_alias=True)[declared.record]
+    return found

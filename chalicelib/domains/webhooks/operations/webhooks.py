@@ -1,0 +1,248 @@
+"""List, add, change and delete the webhooks of a workspace."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.events import EVENT_TYPES
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.settings import settings
+from chalicelib.core.wire.schema import DeletedResult, Id, Patch, Timestamp, Wire, optional
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.webhooks.flows import fan_out
+from chalicelib.domains.webhooks.flows.fan_out import MAX_WEBHOOKS
+from chalicelib.domains.webhooks.flows.subscriptions import stage_wanted_types
+from chalicelib.domains.webhooks.rules.endpoint_secrets import endpoint_secret
+from chalicelib.domains.webhooks.store import deliveries
+from chalicelib.domains.webhooks.store.webhooks import ACTIVE, LOCK, OFF, WEBHOOKS, WebhookRow
+from chalicelib.engine import locks
+from chalicelib.engine.events import wake
+from chalicelib.gateways import post
+from chalicelib.gateways.master_key import master_key
+from chalicelib.gateways.public_http import RefusedUrlError
+from chalicelib.lib import public_urls
+
+MANAGED = (Audience.SESSION, Audience.OPERATOR)
+
+
+def _receiver(url: str) -> str:
+    try:
+        parsed = post.parse_url(url)
+    except RefusedUrlError as error:
+        raise PydanticCustomError("receiver", "{reason}", {"reason": error.reason}) from None
+    if parsed.is_private_address and not settings().webhooks_to_loopback:
+        raise PydanticCustomError("receiver", "expected an address on the public internet")
+    return str(parsed)
+
+
+def _event_type(name: str) -> str:
+    if name in EVENT_TYPES:
+        return name
+    known = ", ".join(sorted(EVENT_TYPES))
+    raise PydanticCustomError("event_type", "expected one of {known}", {"known": known})
+
+
+Receiver = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=public_urls.MAX_LENGTH),
+    AfterValidator(_receiver),
+]
+EventTypeName = Annotated[str, AfterValidator(_event_type)]
+EventTypes = Annotated[list[EventTypeName], Field(max_length=len(EVENT_TYPES))]
+
+
+class WebhookCreate(Wire):
+    """A new webhook."""
+
+    workspace_id: Id | None = optional("Workspace id.")
+    url: Receiver = Field(description="Public https URL that receives the events.")
+    types: EventTypes | None = optional("Types of events; all of them if omitted.")
+
+
+class WebhookCreated(Wire):
+    """A new webhook with its secret. The secret is returned only once."""
+
+    webhook_id: Id = Field(description="Webhook id.")
+    secret: str | None = Field(description="Secret of the signatures. It cannot be shown again.")
+
+
+class WebhookRef(Wire):
+    """Id of a webhook."""
+
+    webhook_id: Id = Field(description="Webhook id.")
+
+
+class WebhookPatch(Patch):
+    """Changes to a webhook."""
+
+    CONDITIONS = frozenset({"webhook_id", "send_waiting"})
+
+    webhook_id: Id = Field(description="Webhook id.")
+    url: Receiver | None = optional("Public https URL that receives the events.")
+    types: EventTypes | None = optional("Types of events; an empty list means all.")
+    status: Literal["active", "off"] | None = optional("active, or off: nothing is sent.")
+    send_waiting: bool = Field(
+        default=True,
+        description="Whether events that waited are sent when it is switched on again.",
+    )
+
+
+class WebhookListQuery(Wire):
+    """Workspace whose webhooks to list."""
+
+    workspace_id: Id | None = optional("Workspace id.")
+
+
+class WebhookOut(Wire):
+    """A webhook. Its secret is not stored."""
+
+    id: Id = Field(description="Webhook id.")
+    url: str = Field(description="URL that receives the events.")
+    types: list[str] = Field(description="Types of events. An empty list means all.")
+    status: str = Field(description="active, or off: nothing is sent.")
+    off_because: str | None = Field(
+        description="gone: the receiver answered 410. failing: it failed for 72 hours. null: a "
+        "person switched it off, or it is active."
+    )
+    created_at: Timestamp = Field(description="When it was created.")
+
+
+class WebhookResult(Wire):
+    """One webhook."""
+
+    webhook: WebhookOut = Field(description="The webhook.")
+
+
+class WebhookList(Wire):
+    """All webhooks of a workspace."""
+
+    webhooks: list[WebhookOut] = Field(description="Newest first.")
+    most: int = Field(description="Maximum number of webhooks of a workspace.")
+
+
+@operation(
+    title="List webhooks",
+    audience=MANAGED,
+    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
+    reads=True,
+)
+def list_webhooks(ctx: Context, args: WebhookListQuery) -> WebhookList:  # noqa: ARG001  a handler
+    """List the webhooks of a workspace, newest first."""
+    found = WEBHOOKS.latest(ctx.workspace_id, MAX_WEBHOOKS)
+    return WebhookList(webhooks=[_shown(each) for each in found], most=MAX_WEBHOOKS)
+
+
+@operation(
+    title="Add a webhook",
+    audience=MANAGED,
+    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
+    secret="secret",  # noqa: S106  the name of the field
+    errors=(ConflictError,),
+)
+def create_webhook(ctx: Context, args: WebhookCreate) -> WebhookCreated:
+    """Add a URL that receives events as signed requests (Standard Webhooks).
+
+    The secret, with which the receiver verifies them, is shown only once.
+    """
+    lock = locks.lock_row(ctx.workspace_id, LOCK)
+    if len(WEBHOOKS.latest(ctx.workspace_id, MAX_WEBHOOKS)) >= MAX_WEBHOOKS:
+        msg = f"The workspace has {MAX_WEBHOOKS} webhooks, the most it can have. Delete one first."
+        raise ConflictError(msg)
+    webhook = WebhookRow(
+        WEBHOOKS.partition(ctx.workspace_id),
+        ctx.unit.run_side_effect_once("webhook id", new_id),
+        url=args.url,
+        types=sorted(set(args.types or ())),
+        status=ACTIVE,
+    )
+    ctx.unit.save(lock)
+    ctx.unit.create(webhook)
+    stage_wanted_types(ctx.unit, changed=webhook)
+    return WebhookCreated(webhook_id=webhook.id, secret=_secret(ctx, webhook))
+
+
+@operation(
+    title="Change a webhook",
+    audience=MANAGED,
+    resolve=lambda args: WEBHOOKS.found(WEBHOOKS.workspace_of(args.webhook_id)),
+)
+def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
+    """Change a webhook's URL or types, or switch it off or on.
+
+    Events that happen while it is off are not sent later. Events that waited when it was switched
+    off are sent when it is on again, unless ``sendWaiting`` is false.
+    """
+    lock = locks.lock_row(ctx.workspace_id, LOCK)
+    webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
+    if args.url is not None:
+        webhook.url = args.url
+    if args.types is not None:
+        webhook.types = sorted(set(args.types))
+    if args.status is not None and args.status != webhook.status:
+        if args.status == OFF:
+            webhook.switch_off(None)
+        else:
+            webhook.switch_on()
+            _resume(ctx, webhook.id, send_waiting=args.send_waiting)
+    ctx.unit.save(lock)
+    ctx.unit.save(webhook)
+    stage_wanted_types(ctx.unit, changed=webhook)
+    return WebhookResult(webhook=_shown(webhook))
+
+
+def _resume(ctx: Context, webhook_id: str, *, send_waiting: bool) -> None:
+    """Send what waited, or give it up, after the commit."""
+    if not send_waiting:
+        for event_id in deliveries.waiting(ctx.workspace_id, webhook_id):
+            deliveries.stop(ctx.workspace_id, webhook_id, event_id)
+    ctx.unit.save(fan_out.turn(ctx.workspace_id, webhook_id, clock.now()))
+    ctx.unit.after_commit(wake.wake)
+
+
+@operation(
+    title="Replace a webhook's secret",
+    audience=MANAGED,
+    resolve=lambda args: WEBHOOKS.found(WEBHOOKS.workspace_of(args.webhook_id)),
+    secret="secret",  # noqa: S106  the name of the field
+)
+def rotate_webhook_secret(ctx: Context, args: WebhookRef) -> WebhookCreated:
+    """Replace the secret of a webhook. The new one is shown only once.
+
+    For 24 hours, requests are signed with both secrets.
+    """
+    webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
+    webhook.secret_version, webhook.rotated_at = int(webhook.secret_version) + 1, clock.now()
+    ctx.unit.save(webhook)
+    return WebhookCreated(webhook_id=webhook.id, secret=_secret(ctx, webhook))
+
+
+@operation(
+    title="Delete a webhook",
+    audience=MANAGED,
+    resolve=lambda args: WEBHOOKS.found(WEBHOOKS.workspace_of(args.webhook_id)),
+    destructive=True,
+    idempotent=True,
+)
+def delete_webhook(ctx: Context, args: WebhookRef) -> DeletedResult:
+    """Delete a webhook. What waits for it is not sent."""
+    lock = locks.lock_row(ctx.workspace_id, LOCK)
+    webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
+    ctx.unit.save(lock)
+    ctx.unit.delete(webhook)
+    stage_wanted_types(ctx.unit, deleted=webhook)
+    return DeletedResult(id=webhook.id, deleted=True)
+
+
+def _secret(ctx: Context, webhook: WebhookRow) -> str:
+    version = int(webhook.secret_version)
+    return endpoint_secret(master_key(), ctx.workspace_id, webhook.id, version)
+
+
+def _shown(webhook: WebhookRow) -> WebhookOut:
+    return WebhookOut.from_row(webhook.values)

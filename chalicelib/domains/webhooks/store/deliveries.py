@@ -1,0 +1,183 @@
+"""Deliveries: one for each event and each webhook that receives it, kept for 30 days.
+
+A delivery that is not finished has the time of its next attempt as the key of an index, so that one
+query finds what is due. A delivery has no body: each attempt reads the live record.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.exceptions import PutError, UpdateError
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.core.clock import iso
+from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
+from chalicelib.engine.tables import ContentRow
+
+KEPT_FOR = timedelta(days=30)
+WAITING, DELIVERED, FAILED = "waiting", "delivered", "failed"
+"""States of a delivery. One that failed is not sent again, unless a person asks for it."""
+
+
+class DeliveryRow(ContentRow):
+    """A delivery. Its sort key is the event's id.
+
+    ``o1`` is the time of the next attempt while it is waiting. ``status``, ``milliseconds``,
+    ``reply`` (the beginning of the answer) and ``error`` are those of the latest attempt.
+    """
+
+    type = UnicodeAttribute()
+    record_id = UnicodeAttribute()
+    record_revision = NumberAttribute(null=True)
+    previous_status = UnicodeAttribute(null=True)
+    actor = UnicodeAttribute(null=True)
+    occurred_at = UTCDateTimeAttribute()
+    state = UnicodeAttribute()
+    attempts = NumberAttribute(default=0)
+    attempted_at = UTCDateTimeAttribute(null=True)
+    status = NumberAttribute(null=True)
+    milliseconds = NumberAttribute(null=True)
+    reply = UnicodeAttribute(null=True)
+    error = UnicodeAttribute(null=True)
+
+    @property
+    def event_id(self) -> str:
+        """Id of the event, which is the same for each webhook and attempt."""
+        return self.sk
+
+    @property
+    def due_at(self) -> datetime | None:
+        """When it is sent next, or None if it is finished."""
+        return datetime.fromisoformat(self.o1) if self.o1 else None
+
+
+def row(workspace_id: str, webhook_id: str, event_id: str, **values: Any) -> DeliveryRow:  # noqa: ANN401  the row's attributes
+    """Return a new delivery, which is due at once."""
+    return DeliveryRow(
+        _partition(workspace_id, webhook_id),
+        event_id,
+        state=WAITING,
+        o1=iso(clock.now()),
+        expires=clock.now() + KEPT_FOR,
+        **values,
+    )
+
+
+def add(delivery: DeliveryRow) -> None:
+    """Write a new delivery, unless it exists.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    try:
+        delivery.save(condition=DeliveryRow.pk.does_not_exist())
+    except PutError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise_failure(error)
+
+
+def find(workspace_id: str, webhook_id: str, event_id: str) -> DeliveryRow | None:
+    """Return a delivery, or None."""
+    return DeliveryRow.find(_partition(workspace_id, webhook_id), event_id)
+
+
+def due(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
+    """Return deliveries that are due, those that are due longest first."""
+    now = iso(clock.now())
+    pk = _partition(workspace_id, webhook_id)
+    with reaching():
+        keys = [
+            (pk, found.sk)
+            for found in DeliveryRow.by_o1.query(
+                pk, ContentRow.o1 <= now, limit=limit, consistent_read=True
+            )
+        ]
+        found = {each.sk: each for each in DeliveryRow.batch_get(keys, consistent_read=True)}
+    return [found[sk] for _, sk in keys if sk in found]
+
+
+def next_due(workspace_id: str, webhook_id: str) -> datetime | None:
+    """Return when the next delivery is due, or None if none waits."""
+    with reaching():
+        for found in DeliveryRow.by_o1.query(
+            _partition(workspace_id, webhook_id), limit=1, consistent_read=True
+        ):
+            return datetime.fromisoformat(found.o1)
+    return None
+
+
+def latest(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
+    """Return the latest deliveries, newest first."""
+    with reaching():
+        return list(
+            DeliveryRow.query(
+                _partition(workspace_id, webhook_id),
+                scan_index_forward=False,
+                limit=limit,
+                consistent_read=True,
+            )
+        )
+
+
+def waiting(workspace_id: str, webhook_id: str) -> Iterable[str]:
+    """Yield the event ids of all deliveries that wait."""
+    with reaching():
+        for found in DeliveryRow.by_o1.query(_partition(workspace_id, webhook_id)):
+            yield found.sk
+
+
+def note_attempt(
+    delivery: DeliveryRow,
+    number: int,
+    again: datetime | None,
+    *,
+    is_ok: bool,
+    **outcome: Any,  # noqa: ANN401  the row's attributes
+) -> None:
+    """Store what came of an attempt: its ``number``, and the time of the next one, if any.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    state = DELIVERED if is_ok else WAITING if again else FAILED
+    values = {"attempts": number, "attempted_at": clock.now(), "state": state, **outcome}
+    actions = [_set(name, value) for name, value in values.items()]
+    actions.append(DeliveryRow.o1.set(iso(again)) if again else DeliveryRow.o1.remove())
+    _change(delivery, actions)
+
+
+def stop(workspace_id: str, webhook_id: str, event_id: str) -> None:
+    """Give up a delivery that waits."""
+    delivery = DeliveryRow(_partition(workspace_id, webhook_id), event_id)
+    _change(delivery, [DeliveryRow.state.set(FAILED), DeliveryRow.o1.remove()])
+
+
+def to_send_again(delivery: DeliveryRow) -> tuple[DeliveryRow, list[Action]]:
+    """Return the update that makes a delivery due now, with all its attempts before it."""
+    return delivery, [
+        DeliveryRow.state.set(WAITING),
+        DeliveryRow.attempts.set(0),
+        DeliveryRow.o1.set(iso(clock.now())),
+    ]
+
+
+def _set(name: str, value: Any) -> Action:  # noqa: ANN401  an attribute's value
+    attribute: Any = getattr(DeliveryRow, name)
+    action: Action = attribute.remove() if value is None else attribute.set(value)
+    return action
+
+
+def _change(delivery: DeliveryRow, actions: list[Action]) -> None:
+    """Update a delivery that still exists."""
+    try:
+        delivery.update(actions, condition=DeliveryRow.pk.exists())
+    except UpdateError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise_failure(error)
+
+
+def _partition(workspace_id: str, webhook_id: str) -> str:
+    return f"W#{workspace_id}#DELIVERY#{webhook_id}"

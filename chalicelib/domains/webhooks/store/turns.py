@@ -1,0 +1,92 @@
+"""Turns: at any time, one worker sends to a webhook. Its state is what the attempts came to."""
+
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.exceptions import UpdateError
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
+from chalicelib.engine.tables import ControlRow
+
+SORT_KEY = "-"
+
+
+class TurnRow(ControlRow):
+    """The state of sending to a webhook.
+
+    ``turn`` is a random value by which a worker recognizes its own turn, even if an answer was
+    lost. ``failures`` counts the failed attempts since the latest success, and ``failing_since`` is
+    the time of the first of them.
+    """
+
+    turn = UnicodeAttribute(null=True)
+    until = UTCDateTimeAttribute(null=True)
+    failures = NumberAttribute(default=0)
+    failing_since = UTCDateTimeAttribute(null=True)
+    succeeded_at = UTCDateTimeAttribute(null=True)
+
+
+def find(workspace_id: str, webhook_id: str) -> TurnRow:
+    """Return the state of sending to a webhook."""
+    pk = _place(workspace_id, webhook_id)
+    return TurnRow.find(pk, SORT_KEY) or TurnRow(pk, SORT_KEY)
+
+
+def take(workspace_id: str, webhook_id: str, length: timedelta) -> TurnRow | None:
+    """Take the turn for a while. Returns None if another worker has it.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    state, turn, now = (
+        TurnRow(_place(workspace_id, webhook_id), SORT_KEY),
+        str(uuid4()),
+        clock.now(),
+    )
+    free = TurnRow.until.does_not_exist() | (TurnRow.until <= now) | (TurnRow.turn == turn)
+    try:
+        state.update([TurnRow.turn.set(turn), TurnRow.until.set(now + length)], condition=free)
+    except UpdateError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise_failure(error)
+        return None
+    return state
+
+
+def release(state: TurnRow) -> None:
+    """End the turn, if this worker still has it."""
+    _change(state, [TurnRow.until.remove()])
+
+
+def note_success(state: TurnRow) -> None:
+    """Record a success, which ends a series of failures."""
+    _change(
+        state,
+        [
+            TurnRow.failures.set(0),
+            TurnRow.failing_since.remove(),
+            TurnRow.succeeded_at.set(clock.now()),
+        ],
+    )
+
+
+def note_failures(state: TurnRow, count: int) -> None:
+    """Record failed attempts."""
+    since: datetime = state.failing_since or clock.now()
+    _change(state, [TurnRow.failures.add(count), TurnRow.failing_since.set(since)])
+
+
+def _change(state: TurnRow, actions: list[Action]) -> None:
+    """Update the state during this worker's turn."""
+    try:
+        state.update(actions, condition=TurnRow.turn == state.turn)
+    except UpdateError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise_failure(error)
+
+
+def _place(workspace_id: str, webhook_id: str) -> str:
+    return f"W#{workspace_id}#WEBHOOK-TURN#{webhook_id}"

@@ -1,0 +1,50 @@
+"""Fixtures for tests of webhooks: a receiver, and webhooks that send to it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.gateways import post
+from chalicelib.transports.schedules import run_event_jobs
+from tests.conftest import Owner, as_operator
+from tests.fakes.receiver import Receiver
+
+URL = "https://receiver.example/events"
+AddWebhook = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Receiver:
+    """A receiver of all webhooks."""
+    fake = Receiver()
+    monkeypatch.setattr(post, "post", fake.post)
+    return fake
+
+
+@pytest.fixture
+def add_webhook(owner: Owner, receiver: Receiver) -> AddWebhook:
+    """Add a webhook of the workspace, and return its id and secret."""
+
+    def add(*types: str, url: str = URL) -> dict[str, Any]:
+        chosen = {"types": list(types)} if types else {}
+        made: dict[str, Any] = as_operator(
+            "create_webhook", workspaceId=owner.workspace.id, url=url, **chosen
+        )
+        return made
+
+    return add
+
+
+def run_until_idle() -> None:
+    """Run jobs of events until none is due."""
+    while any(run_event_jobs().values()):
+        pass
+
+
+def deliveries(webhook: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the deliveries of a webhook, newest first."""
+    found: list[dict[str, Any]] = as_operator(
+        "list_webhook_deliveries", webhookId=webhook["webhookId"]
+    )["deliveries"]
+    return found
