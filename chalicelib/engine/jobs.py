@@ -1,9 +1,8 @@
 """Scheduled jobs: work for a later time, or work that must finish even if its request fails.
 
-Most kinds share one queue: a partition per shard, sorted by due time. Jobs that wait for servers of
-others have a queue of their own (``core.jobs.Queue``). One query per shard reads the jobs that are
-due, so no scan is needed. A job's row is written in the transaction that it belongs
-to, and deleted in the transaction that does the work, so that neither exists without the other.
+A queue (``core.jobs.Queue``) is a partition per shard, sorted by due time. A query per shard reads
+the jobs that are due, so no scan is needed. A job's row is written in the transaction that it
+belongs to, and deleted in the one that does the work, so that neither exists without the other.
 
 The key of a row never changes. A runner first takes a lease, by a conditional update of the row
 that it read. Several runners therefore share the work, and a deleted row never comes back. Each
@@ -23,11 +22,7 @@ from time import monotonic
 from typing import Any, Self, TypeVar
 from uuid import uuid4
 
-from pynamodb.attributes import (
-    NumberAttribute,
-    UnicodeAttribute,
-    UTCDateTimeAttribute,
-)
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
 from pynamodb.exceptions import DeleteError, UpdateError
 
 from chalicelib.core import clock, deadline
@@ -65,6 +60,7 @@ INSTANT = timedelta(microseconds=1)
 _STAMP = "%Y%m%dT%H%M%S.%f"
 
 Work = Callable[["JobRow"], None]
+Stop = Callable[[], bool]
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -194,14 +190,12 @@ def attempt(job: JobRow, work: Work) -> bool:
 
 def run(
     handlers: Mapping[str, Work],
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
     *,
     threads: int = 1,
     queue: Queue = Queue.MAIN,
 ) -> dict[str, int]:
-    """Run the jobs of a queue that are due until ``stop`` returns True.
-
-    Returns the number finished by kind.
+    """Run jobs that are due until ``stop`` returns True. Returns the number finished by kind.
 
     Runs may overlap, and up to ``threads`` jobs of a run are done at the same time. The next job is
     of the kind with the fewest jobs being done and, among these, of the kind that has taken the
@@ -241,9 +235,7 @@ def _of_every_shard(read: Callable[[int], T]) -> list[T]:
 class _Runner:
     """The state of one run, which its threads share."""
 
-    def __init__(
-        self, handlers: Mapping[str, Work], stop: Callable[[], bool], queue: Queue
-    ) -> None:
+    def __init__(self, handlers: Mapping[str, Work], stop: Stop, queue: Queue) -> None:
         self.finished = dict.fromkeys(handlers, 0)
         self._handlers, self._stop, self._queue = handlers, stop, queue
         self._spent = defaultdict[str, float](float)
@@ -393,8 +385,7 @@ def _hold(job: JobRow, length: timedelta, tries: int) -> bool:
 
 
 def _pause(failures: int) -> timedelta:
-    doubled: int = 2 ** min(failures, 16)
-    return min(LONGEST_PAUSE, FIRST_PAUSE * doubled)
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, 16))
 
 
 def _partition(shard: int, queue: Queue = Queue.MAIN) -> str:

@@ -20,22 +20,14 @@ from chalicelib.core.jobs import JOB_HANDLERS, Job, job_handler
 from chalicelib.core.retry import DEFAULT_RETRY_POLICY, RetryPolicy, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.engine import audit, file_uses, idempotency, jobs
-from chalicelib.engine.events import outbox, wake
-from chalicelib.engine.events.outbox import Event
+from chalicelib.engine.events.outbox import Outbox, wake
 from chalicelib.engine.file_uses import RAISE
 from chalicelib.engine.indexing import LATE_ENTRIES, LATE_FILE_USES, NOTHING, Indexer, Taken
-from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.index_entries import EntryRow
 from chalicelib.engine.listing.registry import LISTINGS, NOUNS, listing_of
 from chalicelib.engine.tables import Record, Row
-from chalicelib.engine.transactions import (
-    MAX_ITEMS,
-    OutcomeUnknownError,
-    Stage,
-    Transaction,
-    put_stage,
-)
+from chalicelib.engine.transactions import MAX_ITEMS, OutcomeUnknownError, Stage, Transaction
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
@@ -63,13 +55,16 @@ class UnitOfWork:
     _after_commit: list[Callable[[], object]] = field(default_factory=list)
     _on_failure: list[Callable[[], object]] = field(default_factory=list)
     _effects: dict[str, Any] = field(default_factory=dict)
-    _changed: dict[tuple[str, str], Record] = field(default_factory=dict)
-    _emitted: list[Event] = field(default_factory=list)
 
     @cached_property
     def _indexer(self) -> Indexer:
         """The stager of dependent rows. A unit without writes needs none."""
         return Indexer(self.tenant, self._transaction)
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        """The events of the unit."""
+        return Outbox(self.tenant)
 
     @property
     def workspace_id(self) -> str:
@@ -85,11 +80,10 @@ class UnitOfWork:
         """
         self._event, self._record = event, record
         self._transaction = Transaction()
-        vars(self).pop("_indexer", None)
+        for cached in ("_indexer", "outbox"):
+            vars(self).pop(cached, None)
         self._after_commit.clear()
         self._resources.clear()
-        self._changed.clear()
-        self._emitted.clear()
 
     def create(
         self,
@@ -102,7 +96,7 @@ class UnitOfWork:
         self._indexer.add(row, taken)
         self._indexer.file_uses.note_creation(row)
         self._note_record(row)
-        self._note_change(row)
+        self.outbox.note(self._indexer.listing_of(row), row)
         stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
         self._transaction.puts.append((stage, on_conflict))
 
@@ -114,7 +108,7 @@ class UnitOfWork:
         self._indexer.subtract(row)
         self._indexer.add(row, taken)
         self._note_record(row)
-        self._note_change(row)
+        self.outbox.note(self._indexer.listing_of(row), row)
         if isinstance(row, Record) and row.stored:
             self._transaction.updates.append((lambda t: t.update(row, row.changes()), None))
         else:
@@ -237,10 +231,6 @@ class UnitOfWork:
         """The ids of the files that the unit creates."""
         return self._indexer.file_uses.created
 
-    def emit(self, event: Event) -> None:
-        """Add an event that does not follow from the change of a record."""
-        self._emitted.append(event)
-
     def mention(self, resource: str) -> None:
         """Add a resource that is not a written record, such as ``key:<id>``, to the audit event."""
         self._resources[resource] = None
@@ -274,10 +264,9 @@ class UnitOfWork:
             UnavailableError: DynamoDB failed.
         """
         transaction = self._transaction
-        job = self._events_job(event)
-        if job is not None:
-            transaction.puts.append((put_stage(job, Row.pk.does_not_exist()), None))
-            self.after_commit(wake.wake)
+        if job := self.outbox.job(event.actor if event else ""):
+            self.create(job)
+            self.after_commit(wake)
         for late in self._indexer.stage():
             self.after_commit(partial(jobs.attempt, late, JOB_HANDLERS[late.kind]))
         if transaction.staged:
@@ -302,22 +291,6 @@ class UnitOfWork:
         """Add a written record to the resources of the audit event."""
         if (noun := row.pk.removeprefix(f"W#{self.tenant}#")) in NOUNS:
             self._resources[f"{noun.lower()}:{row.sk}"] = None
-
-    def _note_change(self, row: Row) -> None:
-        """Remember a written record of a noun with events."""
-        if (
-            isinstance(row, Record)
-            and (listing := self._indexer.listing_of(row))
-            and listing.events
-        ):
-            self._changed[listing.noun, row.id] = row
-
-    def _events_job(self, event: AuditEvent | None) -> JobRow | None:
-        """Return the job for the events of this unit that the workspace wants, or None."""
-        events = list(self._emitted)
-        for (noun, _), record in self._changed.items():
-            events += outbox.derive(listing_of(noun), record)
-        return outbox.job(self.tenant, events, event.actor if event else "") if events else None
 
     @staticmethod
     def _run(actions: list[Callable[[], object]]) -> None:

@@ -66,7 +66,7 @@ def kept() -> set[str]:
     """Return the keys of all objects in the store."""
     root = Path(settings().object_store.removeprefix("file://"))
     found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-    return found - {".upload-secret"}
+    return found - {".upload-secret", ".master-key"}
 
 
 def used(owner: Owner) -> int:

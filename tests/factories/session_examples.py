@@ -23,6 +23,8 @@ class WorkspaceIds:
     key: str
     bot_key: str
     session: str
+    webhook: str
+    event: str
 
     @classmethod
     def in_workspace(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
@@ -32,6 +34,9 @@ class WorkspaceIds:
         scopes = ["crm:read"]
         key = as_operator("create_key", workspaceId=workspace_id, name="Laptop", scopes=scopes)
         bot_key = as_operator("create_bot_key", agentId=things.agent, name="Site")
+        url = "https://receiver.example/"
+        webhook = as_operator("create_webhook", workspaceId=workspace_id, url=url)
+        event = as_operator("send_test_event", webhookId=webhook["webhookId"])
         Owner(workspace).start_session()
         sessions = in_console(workspace_id, "list_sessions", account_id=owner.id)["sessions"]
         return cls(
@@ -42,6 +47,8 @@ class WorkspaceIds:
             key=key["keyId"],
             bot_key=bot_key["keyId"],
             session=sessions[0]["id"],
+            webhook=webhook["webhookId"],
+            event=event["eventId"],
         )
 
     @classmethod
@@ -55,6 +62,8 @@ class WorkspaceIds:
             key=new_id(),
             bot_key=new_id(),
             session=new_id(),
+            webhook=new_id(),
+            event=f"evt_{new_id()}",
         )
 
     @property
@@ -68,7 +77,9 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "change_password": lambda _: {"current": PASSWORD, "password": "battery staple"},
     "create_bot_key": lambda h: {"agentId": h.things.agent, "name": "App"},
     "create_key": lambda _: {"name": "Laptop", "scopes": ["*:read"]},
+    "create_webhook": lambda _: {"url": "https://receiver.example/", "types": ["lead.created"]},
     "delete_bot_key": lambda h: {"agentId": h.things.agent, "keyId": h.bot_key},
+    "delete_webhook": lambda h: {"webhookId": h.webhook},
     "end_session": lambda h: {"id": h.session},
     "get_account": lambda _: {},
     "get_balance": lambda h: {"account": h.email},
@@ -83,9 +94,15 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "list_members": lambda _: {},
     "list_my_workspaces": lambda _: {},
     "list_sessions": lambda _: {},
+    "list_webhook_deliveries": lambda h: {"webhookId": h.webhook},
+    "list_webhooks": lambda _: {},
+    "resend_webhook_delivery": lambda h: {"webhookId": h.webhook, "eventId": h.event},
     "revoke_key": lambda h: {"id": h.key},
+    "rotate_webhook_secret": lambda h: {"webhookId": h.webhook},
+    "send_test_event": lambda h: {"webhookId": h.webhook},
     "set_bot_limits": lambda h: {"agentId": h.things.agent, "daily": 500},
     "sign_out_everywhere": lambda _: {},
+    "update_webhook": lambda h: {"webhookId": h.webhook, "types": ["lead.created"]},
 }
 """Examples of operations that are not for keys, too."""
 

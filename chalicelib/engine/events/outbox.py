@@ -11,9 +11,12 @@ from chalicelib.core.clock import iso
 from chalicelib.core.jobs import WEBHOOK_EVENTS
 from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
+from chalicelib.engine.events.wake import wake
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.tables import Record
+from chalicelib.engine.tables import Record, Row
+
+__all__ = ["Event", "Outbox", "wake"]
 
 
 class Event(NamedTuple):
@@ -29,7 +32,39 @@ class Event(NamedTuple):
     previous_status: str | None = None
 
 
-def derive(listing: Listing[Any], record: Record) -> Iterable[Event]:
+class Outbox:
+    """The events of one unit of work, whose writes belong to ``workspace_id``."""
+
+    def __init__(self, workspace_id: str) -> None:
+        self._workspace_id = workspace_id
+        self._changed: dict[str, tuple[Listing[Any], Record]] = {}
+        self._emitted: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        """Add an event that does not follow from the change of a record."""
+        self._emitted.append(event)
+
+    def note(self, listing: Listing[Any] | None, row: Row) -> None:
+        """Remember a row that is written, if it is a record of a noun with events."""
+        if listing and listing.events and isinstance(row, Record):
+            self._changed[row.id] = (listing, row)
+
+    def job(self, actor: str) -> JobRow | None:
+        """Return the job for those of the events that the workspace wants, or None."""
+        events = [*self._emitted]
+        for listing, record in self._changed.values():
+            events += _derive(listing, record)
+        if not events:
+            return None
+        wanted = subscriptions.wanted(self._workspace_id, {event.type for event in events})
+        chosen = [list(event) for event in events if event.type in wanted]
+        if not chosen:
+            return None
+        payload = {"events": chosen, "actor": actor, "at": iso(clock.now())}
+        return jobs.row(WEBHOOK_EVENTS, self._workspace_id, payload)
+
+
+def _derive(listing: Listing[Any], record: Record) -> Iterable[Event]:
     """Yield the events of a record that was read or created, and is about to be written."""
     before = record.as_read
     former = getattr(before, listing.status) if before and listing.status else None
@@ -38,13 +73,3 @@ def derive(listing: Listing[Any], record: Record) -> Iterable[Event]:
     for name, rule in listing.events.items():
         if rule(before, record):
             yield Event(name, record.id, record.revision, former)
-
-
-def job(workspace_id: str, events: list[Event], actor: str) -> JobRow | None:
-    """Return the job for those of the events that the workspace wants, or None."""
-    wanted = subscriptions.wanted(workspace_id, {event.type for event in events})
-    chosen = [list(event) for event in events if event.type in wanted]
-    if not chosen:
-        return None
-    payload = {"events": chosen, "actor": actor, "at": iso(clock.now())}
-    return jobs.row(WEBHOOK_EVENTS, workspace_id, payload)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.application import invoke, refolding
-from chalicelib.core.jobs import KNOWLEDGE_STALE
+from chalicelib.core.jobs import DELIVER_WEBHOOK, KNOWLEDGE_STALE, WEBHOOK_EVENTS
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
@@ -32,6 +32,7 @@ from chalicelib.domains.leads.store import leads
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
 from chalicelib.domains.sites.store import pages, site_visits
+from chalicelib.domains.webhooks.store import deliveries, turns, webhooks
 from chalicelib.engine import (
     audit,
     cache,
@@ -44,6 +45,7 @@ from chalicelib.engine import (
     metrics,
     visitors,
 )
+from chalicelib.engine.events import subscriptions
 from chalicelib.engine.listing import counters, index_entries, lookups
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import NOUNS
@@ -165,6 +167,9 @@ EXCLUDED: Mapping[type[Row], str] = {
     proposals.ProposalRow: "ends after 15 minutes; what came of it is a booking or a lead",
     proposals.LatestRow: "free times that a bot has named within the hour",
     visitors.SaltRow: "a secret of the platform",
+    webhooks.WebhookRow: "its secret belongs to the stage, and a copy must not report events",
+    deliveries.DeliveryRow: "as its webhook",
+    turns.TurnRow: "as its webhook",
     cache.CacheRow: "belongs to the platform",
     ImportRow: "the mark of an import",
 }
@@ -175,8 +180,9 @@ VIEWS: tuple[type[Row], ...] = (
     pages.PageCountRow,
     products.StockRow,
     TotalsRow,
+    subscriptions.SubscriptionsRow,
 )
-"""Other models of exported records."""
+"""Other models of exported rows."""
 
 EXCLUDED_JOBS: Mapping[str, str] = {
     booking.LAPSE: "made again from the booking",
@@ -192,6 +198,8 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     covers.UNUSED: "the blog is the platform's own",
     domain_binding.CHECK: "a call checks a domain again",
     domain_binding.RELEASE: "hosts belong to the stage",
+    WEBHOOK_EVENTS: "webhooks are not exported",
+    DELIVER_WEBHOOK: "as above",
     refolding.REFOLD: "an import folds all texts itself",
 }
 """Scheduled jobs that are not exported. All others are: they finish deletions in progress."""

@@ -162,7 +162,7 @@ class _Export:
                 "exportedAt": iso(clock.now()),
             }
         )
-        left = {"pk", "owner_id", "version"}
+        left = {"pk", "owner_id", "version", "webhook_events"}
         row = {k: v for k, v in workspace.serialize().items() if k not in left}
         line = {
             "workspace": row,

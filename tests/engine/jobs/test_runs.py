@@ -2,12 +2,13 @@
 
 from collections import Counter
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from threading import Barrier, Event, Thread
 from typing import Any
 
 import pytest
 
+from chalicelib.core.jobs import Queue
 from chalicelib.engine import jobs
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import Time, run_concurrently
@@ -88,9 +89,9 @@ class TestOverlappingRuns:
         for number in range(60):
             stage(f"{number}")
         due = jobs._due
-        outdated = due(jobs.clock.now())
+        outdated = due(Queue.MAIN, jobs.clock.now())
         assert jobs.run({"tidy": worker}) == {"tidy": 60}
-        monkeypatch.setattr(jobs, "_due", lambda _: outdated)
+        monkeypatch.setattr(jobs, "_due", lambda *_: outdated)
         with metering() as usage:
             assert jobs.run({"tidy": worker}) == {"tidy": 0}
         assert usage.calls == ["UpdateItem"] * jobs.SHARDS * jobs.LOST_LEASES
@@ -101,8 +102,8 @@ class TestOverlappingRuns:
         waiting = [stage(f"{number}") for number in range(60)]
         reads, due = list[Any](), jobs._due
 
-        def finish_some_elsewhere(now: datetime) -> Any:
-            reads.append(due(now))
+        def finish_some_elsewhere(*place: Any) -> Any:
+            reads.append(due(*place))
             for shard in range(1, jobs.SHARDS) if len(reads) == 1 else ():
                 there = [job for job in waiting if job.pk == jobs._partition(shard)]
                 for job in sorted(there, key=lambda job: job.sk)[: jobs.LOST_LEASES]:
@@ -150,8 +151,8 @@ class TestOverlappingRuns:
         read, due = Barrier(5), jobs._due
         worker.fails = lambda _: True
 
-        def wait(now: datetime) -> Any:
-            found = due(now)
+        def wait(*place: Any) -> Any:
+            found = due(*place)
             read.wait(PATIENCE)
             return found
 

@@ -49,7 +49,7 @@ def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
         max_stock=min(max_stock, bounds.stop - 1),
     )
     if products.runs_low(stock, stock + delta):
-        ctx.unit.emit(Event(products.LOW_STOCK_EVENT, product.id))
+        ctx.unit.outbox.emit(Event(products.LOW_STOCK_EVENT, product.id))
     product.stock, product.updated_at = stock + delta, clock.now()
 
 

@@ -1,25 +1,32 @@
 """Workspaces and their members."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute, VersionAttribute
+from pynamodb.attributes import (
+    ListAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+    VersionAttribute,
+)
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.connection import reaching
+from chalicelib.engine.events import subscriptions
 from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import IdentityRow
 
 SLUG_CLAIM = "workspace-slug"
-SORT_KEY = "workspace"
+SORT_KEY = subscriptions.SORT_KEY
 
 
 class WorkspaceRow(IdentityRow):
     """A workspace. Its owner pays for its bots.
 
     ``timezone`` is an IANA name. ``country`` (ISO 3166-1 alpha-2) is the default for phone numbers.
+    ``webhook_events`` are the types of events that its webhooks receive.
     """
 
     version = VersionAttribute()
@@ -31,6 +38,14 @@ class WorkspaceRow(IdentityRow):
     timezone = UnicodeAttribute()
     country = UnicodeAttribute(default="RU")
     created_at = UTCDateTimeAttribute()
+    webhook_events: ListAttribute[Any] = ListAttribute(null=True)
+
+    @classmethod
+    def from_raw_data(cls, data: dict[str, Any]) -> Self:
+        """Return the workspace. The process then knows the events that it wants."""
+        row = super().from_raw_data(data)
+        subscriptions.learn(row.id, row.webhook_events or ())
+        return row
 
     @property
     def id(self) -> str:

@@ -84,9 +84,9 @@ class WebhookPatch(Patch):
     CONDITIONS = frozenset({"webhook_id", "send_waiting"})
 
     webhook_id: Id = Field(description="Webhook id.")
-    url: Receiver | None = optional("Public https URL that receives the events.")
-    types: EventTypes | None = optional("Types of events; an empty list means all.")
-    status: Literal["active", "off"] | None = optional("active, or off: nothing is sent.")
+    url: Receiver = optional("Public https URL that receives the events.")
+    types: EventTypes = optional("Types of events; an empty list means all.")
+    status: Literal["active", "off"] = optional("active, or off: nothing is sent.")
     send_waiting: bool = Field(
         default=True,
         description="Whether events that waited are sent when it is switched on again.",
@@ -180,12 +180,11 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
     """
     lock = locks.lock_row(ctx.workspace_id, LOCK)
     webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
-    if args.url is not None:
-        webhook.url = args.url
-    if args.types is not None:
-        webhook.types = sorted(set(args.types))
-    if args.status is not None and args.status != webhook.status:
-        if args.status == OFF:
+    changes = args.changes
+    webhook.url = changes.get("url", webhook.url)
+    webhook.types = sorted(set(changes.get("types", webhook.types)))
+    if (status := changes.get("status", webhook.status)) != webhook.status:
+        if status == OFF:
             webhook.switch_off(None)
         else:
             webhook.switch_on()
