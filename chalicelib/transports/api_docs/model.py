@@ -156,6 +156,10 @@ class Reference:
         """All operations, area by area."""
         return tuple(operation for area in self.areas for operation in area.operations)
 
+    def operation(self, name: str) -> OperationDoc:
+        """Return the operation of this name."""
+        return next(each for each in self.operations if each.name == name)
+
     @cached_property
     def chat_url(self) -> str:
         """The URL of the bot chat, which may have a server of its own."""

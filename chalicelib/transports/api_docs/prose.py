@@ -45,6 +45,7 @@ GUIDES = (
     Guide("errors", "Envelope and errors", "What every answer looks like; all codes."),
     Guide("conventions", "Conventions", "Units, null, lists, idempotency, dry runs, versions."),
     Guide("limits", "Limits", "Rates, sizes, and what counts them."),
+    Guide("events", "Events", "What webhooks receive, and when."),
     Guide("tool-server", "Tool server", "The same operations for AI clients, by MCP."),
 )
 """Guides in the order of the navigation, after the start page."""
@@ -77,12 +78,13 @@ def has_guide(name: str) -> bool:
 
 @cache
 def _guides() -> "Environment":
+    from chalicelib.core import events  # noqa: PLC0415  for pages only
     from chalicelib.domains.catalog.flows import barcodes  # noqa: PLC0415  for pages only
     from chalicelib.domains.files.flows import photos  # noqa: PLC0415  for pages only
 
     environment = templates.environment(GUIDES_FOLDER, autoescape=False)
     environment.filters["thousands"] = "{:,}".format
-    environment.globals |= {"barcodes": barcodes, "photos": photos}
+    environment.globals |= {"barcodes": barcodes, "events": events, "photos": photos}
     return environment
 
 
