@@ -39,7 +39,12 @@ WORKSPACE = Area(
     "Operations that every key can call, whatever its scopes.",
     scoped=False,
     example="/api/workspaces/list",
-    logged={"identity": "identity", "billing": "billing", "overview": "overview"},
+    logged={
+        "identity": "identity",
+        "billing": "billing",
+        "overview": "overview",
+        "webhooks": "webhooks",
+    },
 )
 CHAT = Area(
     "chat",
