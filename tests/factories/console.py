@@ -7,13 +7,15 @@ without TLS.
 import json
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from chalicelib.application.invoke import invoke
+from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.leads.store.forms import FORMS
+from chalicelib.domains.webhooks.store import deliveries
 from chalicelib.engine.unit import run_unit
 from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import BOT
@@ -95,14 +97,17 @@ ZONE = "Asia/Vladivostok"
 """This zone is ten hours ahead of UTC all year."""
 
 
+EVENT = "evt_1"
+"""The event that a workspace's webhook has failed to deliver."""
 PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight every morning."
 
 
 @dataclass(frozen=True)
 class Place:
-    """A workspace with an API key, and a private bot with a key and a source.
+    """A workspace with an API key, a private bot with a key and a source, and a webhook.
 
-    All of them have hostile names. A form and a file do, too.
+    All of them have hostile names. A form and a file do, too. The webhook has an event to which its
+    receiver gave a hostile reply.
     """
 
     workspace_id: str
@@ -113,6 +118,7 @@ class Place:
     bot_key: str
     bot_token: str
     source: str
+    webhook: str
 
     @property
     def path(self) -> str:
@@ -122,7 +128,13 @@ class Place:
     def path_of(self, route: str) -> str:
         """Return the path of one of the workspace's pages."""
         shown = self.bot if route.startswith(BOT) else self.key
-        return route.format(workspace=self.slug, id=shown, key=self.bot_key, source=self.source)
+        return route.format(
+            workspace=self.slug,
+            id=shown,
+            key=self.bot_key,
+            source=self.source,
+            webhook=self.webhook,
+        )
 
     @classmethod
     def made_by(cls, email: str, name: str = HOSTILE) -> "Place":
@@ -139,6 +151,22 @@ class Place:
         bot = call("create_agent", **agent, isPrivate=True)["agent"]["id"]
         bot_key = call("create_bot_key", agentId=bot, name=name)
         source = call("add_knowledge", id=bot, title=name, text=PROMPT)["source"]["id"]
+        url = f"https://bakery.example/events?name={quote(name)}"
+        webhook = call("create_webhook", url=url, types=["client.erased"])["webhookId"]
+        delivery = deliveries.row(
+            home,
+            webhook,
+            EVENT,
+            type="lead.created",
+            record_id=source,
+            occurred_at=clock.now(),
+            attempts=2,
+            status=500,
+            milliseconds=1_234,
+            reply=name,
+        )
+        delivery.state, delivery.o1 = deliveries.FAILED, None
+        run_unit(home, None, lambda unit: unit.create(delivery))
         phone = {"name": "phone", "label": name, "type": "phone", "required": True}
         form = FORMS.new(home, title=name, fields=[phone])
         run_unit(home, None, lambda unit: unit.create(form))
@@ -155,6 +183,7 @@ class Place:
             bot_key=bot_key["keyId"],
             bot_token=bot_key["token"],
             source=source,
+            webhook=webhook,
         )
 
 

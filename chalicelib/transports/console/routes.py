@@ -13,6 +13,7 @@ View = Lazy[["ConsoleRequest"], HttpResponse]
 PREFIX = "/console"
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
+WEBHOOK = f"{WORKSPACE}/webhooks/{{webhook}}"
 MAX_FORM_BYTES = 64_000
 MAX_TEXT_FORM_BYTES = 640_000
 """Size limit of a form with a long text. A form has up to three bytes for each byte of the text."""
@@ -78,6 +79,20 @@ ROUTES = {
     ),
     f"{BOT}/chat": Page(get=_view("bots:chat")),
     f"{BOT}/embed": Page(get=_view("bots:embed")),
+    f"{WORKSPACE}/webhooks": Page(get=_view("webhooks:index"), post=_view("webhooks:create")),
+    f"{WORKSPACE}/webhooks/new": Page(get=_view("webhooks:new_webhook_page"), for_managers=True),
+    WEBHOOK: Page(get=_view("webhooks:show"), post=_view("webhooks:save")),
+    f"{WEBHOOK}/status": Page(post=_view("webhooks:set_status")),
+    f"{WEBHOOK}/test": Page(post=_view("webhooks:send_test")),
+    f"{WEBHOOK}/deliveries": Page(post=_view("webhooks:send_again")),
+    f"{WEBHOOK}/secret": Page(
+        get=_view("webhooks:confirm_replace_secret"),
+        post=_view("webhooks:replace_secret"),
+        for_managers=True,
+    ),
+    f"{WEBHOOK}/delete": Page(
+        get=_view("webhooks:confirm_delete"), post=_view("webhooks:delete"), for_managers=True
+    ),
     f"{WORKSPACE}/balance": Page(get=_view("balance:show")),
     f"{WORKSPACE}/audit": Page(get=_view("audit:show")),
 }

@@ -10,9 +10,9 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import console_sessions
 from chalicelib.lib import tokens
 from chalicelib.transports.console import access
-from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
+from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WEBHOOK, WORKSPACE
 from tests.conftest import PASSWORD, Answer, all_rows, as_operator, run_concurrently
-from tests.factories.console import Person, World, begun, cookies
+from tests.factories.console import EVENT, Person, World, begun, cookies
 from tests.transports.conftest import LocalServer
 
 FORMS: dict[str, dict[str, str]] = {
@@ -29,6 +29,13 @@ FORMS: dict[str, dict[str, str]] = {
     f"{BOT}/capabilities": {"capabilities": "booking", "orderFormId": "", "privacyUrl": ""},
     f"{BOT}/knowledge": {"kind": "text", "title": "Delivery", "text": "On weekdays.", "once": "1"},
     f"{BOT}/knowledge/{{source}}": {},
+    f"{WORKSPACE}/webhooks": {"url": "https://bakery.example", "events": "all", "once": "1"},
+    WEBHOOK: {"url": "https://bakery.example", "events": "chosen", "types": "lead.created"},
+    f"{WEBHOOK}/status": {"status": "off"},
+    f"{WEBHOOK}/test": {"once": "1"},
+    f"{WEBHOOK}/deliveries": {"eventId": EVENT},
+    f"{WEBHOOK}/secret": {"once": "1"},
+    f"{WEBHOOK}/delete": {},
 }
 """A valid form for each page that accepts one."""
 READ = [route for route, page in ROUTES.items() if page.get]

@@ -159,26 +159,27 @@ class TestAccess:
         if not route.startswith(WORKSPACE):
             return
         boss, before = world.person("boss"), stored()
-        theirs = world.there.path_of(route)
-        pairs = [(theirs, theirs.replace(world.there.slug, "never"), 404)]
+        foreign = world.there.path_of(route)
+        pairs = [(foreign, foreign.replace(world.there.slug, "never"), 404)]
         if "{id}" in route:
-            mixed = theirs.replace(world.there.slug, world.here.slug)
+            mixed = foreign.replace(world.there.slug, world.here.slug)
             never = route.format(
                 workspace=world.here.slug, id=new_id(), key=new_id(), source=new_id()
             )
             pairs.append((mixed, never, 404))
-        if "{key}" in route or "{source}" in route:
+        if {"{key}", "{source}", "{webhook}"} & set(route.split("/")):
             here = {"workspace": world.here.slug, "id": world.here.bot}
-            own = route.format(**here, key=world.there.bot_key, source=world.there.source)
-            never = route.format(**here, key=new_id(), source=new_id())
+            theirs = {"key": world.there.bot_key, "source": world.there.source}
+            own = route.format(**here, **theirs, webhook=world.there.webhook)
+            never = route.format(**here, key=new_id(), source=new_id(), webhook=new_id())
             pairs.append((own, never, 303))  # The same answer as for a deleted workspace.
-        for foreign, never, status in pairs:
+        for path, never, status in pairs:
             for method in ("get", "post"):
                 if not getattr(ROUTES[route], method):
                     continue
                 arguments = [FORMS[route]] if method == "post" else []
                 existing, unknown = (
-                    getattr(boss, method)(path, *arguments) for path in (foreign, never)
+                    getattr(boss, method)(each, *arguments) for each in (path, never)
                 )
                 assert (existing.status, unknown.status) == (status, status)
                 assert existing.body == unknown.body

@@ -1,0 +1,319 @@
+"""Webhooks in the console, over HTTP."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from chalicelib.core.events import EVENT_TYPES
+from chalicelib.domains.webhooks.flows import fan_out
+from chalicelib.domains.webhooks.flows.turns import switch_off
+from chalicelib.domains.webhooks.store.webhooks import FAILING, GONE
+from chalicelib.gateways import post
+from chalicelib.transports.schedules import run_event_jobs
+from chalicelib.transports.web import texts
+from tests.conftest import Answer, Time, all_rows, in_console
+from tests.factories.console import EVENT, HOSTILE, World
+from tests.fakes.receiver import Receiver, status
+from tests.transports.conftest import Records
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+URL = "https://bakery.example/events"
+FORM = {"url": URL, "events": "all", "once": "form-1"}
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Receiver:
+    """A receiver of all webhooks."""
+    fake = Receiver()
+    monkeypatch.setattr(post, "post", fake.post)
+    return fake
+
+
+def path_of(world: World) -> str:
+    return f"{world.here.path}/webhooks"
+
+
+def page_of(world: World) -> str:
+    """Return the path of the webhook that is there from the start."""
+    return f"{path_of(world)}/{world.here.webhook}"
+
+
+def listed(world: World) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_webhooks")["webhooks"]
+    return found
+
+
+def the_webhook(world: World) -> dict[str, Any]:
+    (found,) = (each for each in listed(world) if each["id"] == world.here.webhook)
+    return found
+
+
+def deliveries(world: World) -> list[dict[str, Any]]:
+    arguments = {"webhookId": world.here.webhook}
+    found: list[dict[str, Any]] = in_console(
+        world.here.workspace_id, "list_webhook_deliveries", **arguments
+    )["deliveries"]
+    return found
+
+
+def run_until_idle() -> None:
+    while any(run_event_jobs().values()):
+        pass
+
+
+def secret_of(answer: Answer) -> str:
+    shown = re.search(r'id="secret"><code>(whsec_[^<]+)</code>', answer.body.decode())
+    assert shown
+    return shown[1]
+
+
+def ticked(answer: Answer) -> set[str]:
+    """Return the types of events whose boxes are ticked."""
+    return set(re.findall(r'name="types" value="([^"]*)" checked', answer.body.decode()))
+
+
+class TestAdding:
+    def test_a_secret_is_shown_once_and_never_again(self, world: World, logged: Records) -> None:
+        boss, path = world.person("boss"), path_of(world)
+        made = boss.post(path, FORM)
+        assert made.status == 200
+        secret = secret_of(made)
+        again = boss.post(path, FORM)
+        assert again.status == 409
+        assert "The form was sent twice" in text(again)
+        (webhook,) = (each for each in listed(world) if each["url"] == URL)
+        shown = f"{path}/{webhook['id']}"
+        assert f'href="{shown}/secret"' in text(again)
+        pages = [again, *map(boss.get, (
+            path, shown, f"{shown}/secret", f"{shown}/delete", f"{world.here.path}/audit",
+        ))]  # fmt: skip
+        kept = [*(page.body.decode() for page in pages), *logged.lines]
+        kept.append(json.dumps(all_rows(), default=str))
+        assert not [each for each in kept if secret.removeprefix("whsec_") in each]
+
+    def test_all_events_are_chosen_unless_some_are_ticked(self, world: World) -> None:
+        boss, path = world.person("boss"), path_of(world)
+        page = boss.get(f"{path}/new")
+        assert set(re.findall(r'name="types" value="([^"]*)"', text(page))) == set(EVENT_TYPES)
+        assert 'value="all" aria-describedby="all-about" checked' in text(page)
+        types = [("types", "lead.created"), ("types", "booking.moved")]
+        boss.post(path, [("url", URL), ("events", "all"), *types])
+        boss.post(path, [("url", URL), ("events", "chosen"), *types])
+        chosen, everything, _ = listed(world)
+        assert everything["types"] == []
+        assert chosen["types"] == ["booking.moved", "lead.created"]
+        page = boss.get(path)
+        assert "2 event types" in text(page)
+        assert "3 of at most 10 webhooks" in text(page)
+
+    def test_choosing_no_event_is_refused_and_the_url_is_kept(self, world: World) -> None:
+        boss = world.person("boss")
+        answer = boss.post(path_of(world), {"url": URL, "events": "chosen"})
+        assert answer.status == 400
+        assert '<a href="#types">Tick at least one event' in text(answer)
+        assert value_of(answer, "url") == URL
+        assert 'value="chosen" checked' in text(answer)
+        assert len(listed(world)) == 1
+
+    @pytest.mark.parametrize(
+        "url", ["", "bakery", "http://bakery.example", "https://127.0.0.1/", HOSTILE]
+    )
+    def test_a_wrong_url_is_reported_beside_it_and_the_choice_is_kept(
+        self, url: str, world: World
+    ) -> None:
+        form = {"url": url, "events": "chosen", "types": "lead.created"}
+        for path in (path_of(world), page_of(world)):
+            answer = world.person("boss").post(path, form)
+            assert answer.status == 400
+            assert "public https URL" in error_beside(answer, "url")
+            assert value_of(answer, "url") == url
+            assert ticked(answer) == {"lead.created"}
+
+    def test_an_unknown_type_is_refused(self, world: World) -> None:
+        form = {"url": URL, "events": "chosen", "types": HOSTILE}
+        for path in (path_of(world), page_of(world)):
+            answer = world.person("boss").post(path, form)
+            assert answer.status == 400
+            assert b"<img" not in answer.body
+
+    def test_a_full_workspace_takes_no_more(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        boss, path = world.person("boss"), path_of(world)
+        for _ in range(fan_out.MAX_WEBHOOKS - 1):
+            boss.post(path, {"url": URL, "events": "all"})
+        page = text(boss.get(path))
+        assert "which is the limit" in page
+        assert f"{path}/new" not in page
+        assert boss.get(f"{path}/new").headers["Location"] == path
+        answer = boss.post(path, {"url": URL, "events": "all"})
+        assert answer.status == 409
+        assert "The workspace has 10 webhooks" in text(answer)
+        assert value_of(answer, "url") == URL
+
+
+class TestSettings:
+    def test_the_url_and_the_events_are_changed(self, world: World) -> None:
+        boss, path = world.person("boss"), page_of(world)
+        assert ticked(boss.get(path)) == {"client.erased"}
+        form = {"url": URL, "events": "chosen", "types": "lead.created"}
+        answer = boss.post(path, form)
+        assert answer.headers["Location"] == f"{path}?done=webhook_saved"
+        page = boss.get(answer.headers["Location"])
+        assert "Webhook saved." in text(page)
+        assert ticked(page) == {"lead.created"}
+        assert value_of(page, "url") == URL
+        boss.post(path, {"url": URL, "events": "all"})
+        assert the_webhook(world)["types"] == []
+
+    @pytest.mark.parametrize("sends", [True, False])
+    def test_what_waited_is_sent_by_choice_when_it_is_switched_on(
+        self, sends: bool, world: World, receiver: Receiver
+    ) -> None:
+        boss, path = world.person("boss"), page_of(world)
+        boss.post(f"{path}/deliveries", {"eventId": EVENT})
+        boss.post(f"{path}/status", {"status": "off"})
+        page = text(boss.get(path))
+        assert "A person switched this webhook off." in page
+        assert "Send test event" not in page
+        run_until_idle()
+        assert receiver.requests == []
+        form = {"status": "active"} | ({"sendWaiting": "yes"} if sends else {})
+        answer = boss.post(f"{path}/status", form)
+        assert "The webhook is on." in text(boss.get(answer.headers["Location"]))
+        run_until_idle()
+        assert receiver.types == (["lead.created"] if sends else [])
+
+    @pytest.mark.parametrize(
+        ("reason", "words"), [(GONE, "The receiver answered 410 Gone"), (FAILING, "72 hours")]
+    )
+    def test_a_webhook_that_the_service_switched_off_says_why(
+        self, reason: str, words: str, world: World
+    ) -> None:
+        switch_off(world.here.workspace_id, world.here.webhook, reason)
+        boss = world.person("boss")
+        for path in (path_of(world), page_of(world)):
+            assert words in text(boss.get(path))
+
+    def test_a_replaced_secret_is_shown_once(self, world: World, receiver: Receiver) -> None:
+        boss, path = world.person("boss"), page_of(world)
+        assert "For 24 hours" in text(boss.get(f"{path}/secret"))
+        answer = boss.post(f"{path}/secret", {"once": "1"})
+        secret = secret_of(answer)
+        again = boss.post(f"{path}/secret", {"once": "1"})
+        assert again.status == 409
+        assert secret not in text(again)
+        boss.post(f"{path}/test")
+        run_until_idle()
+        (request,) = receiver.requests
+        request.verify(secret)
+
+    def test_a_webhook_is_deleted_after_a_confirmation(self, world: World) -> None:
+        boss, path = world.person("boss"), page_of(world)
+        page = text(boss.get(f"{path}/delete"))
+        assert "Delete this webhook?" in page
+        assert the_webhook(world)["url"] in page
+        done = f"{path_of(world)}?done=webhook_deleted"
+        assert boss.post(f"{path}/delete").headers["Location"] == done
+        assert listed(world) == []
+        assert "The webhook is deleted." in text(boss.get(done))
+
+    def test_a_webhook_deleted_meanwhile_leads_to_the_list(self, world: World) -> None:
+        boss, path = world.person("boss"), page_of(world)
+        boss.post(f"{path}/delete")
+        answers = [boss.get(f"{path}{page}") for page in ("", "/secret", "/delete")]
+        forms = ("", "/status", "/test", "/deliveries", "/secret", "/delete")
+        answers += [boss.post(f"{path}{form}", FORM | {"eventId": EVENT}) for form in forms]
+        for answer in answers:
+            assert answer.headers["Location"] == f"{path_of(world)}?done=webhook_deleted"
+
+
+class TestDeliveries:
+    def test_a_failed_delivery_shows_its_last_attempt(self, world: World) -> None:
+        page = world.person("boss").get(page_of(world))
+        shown = text(page)
+        for words in ("lead.created", "2 attempts", "HTTP 500", "1,234 ms", "Beginning of the"):
+            assert words in shown
+        assert HOSTILE in shown
+        assert b"&lt;img src=x" in page.body
+        russian = text(world.person("boss").get(page_of(world), accept_language="ru"))
+        for words in ("2 попытки", "1\xa0234 мс", "Начало ответа"):
+            assert words in russian
+
+    def test_an_event_is_sent_again(self, world: World, receiver: Receiver) -> None:
+        boss, path = world.person("boss"), page_of(world)
+        for _ in "12":
+            answer = boss.post(f"{path}/deliveries", {"eventId": EVENT, "once": "1"})
+            assert answer.headers["Location"] == f"{path}?done=sent_again"
+        assert "sent again within seconds" in text(boss.get(answer.headers["Location"]))
+        run_until_idle()
+        (delivery,) = deliveries(world)
+        assert (delivery["state"], len(receiver.requests)) == ("delivered", 1)
+        assert ">delivered</span>" in text(boss.get(path))
+
+    def test_an_event_that_is_gone_is_reported(self, world: World) -> None:
+        answer = world.person("boss").post(f"{page_of(world)}/deliveries", {"eventId": "evt_none"})
+        assert answer.status == 404
+        assert "events are kept for 30 days" in text(answer)
+
+    def test_a_test_event_is_sent_once(self, world: World, receiver: Receiver) -> None:
+        boss, path = world.person("boss"), page_of(world)
+        for _ in "12":
+            answer = boss.post(f"{path}/test", {"once": "1"})
+            assert answer.headers["Location"] == f"{path}?done=test_sent"
+        assert ">waiting</span>" in text(boss.get(path))
+        run_until_idle()
+        assert receiver.types.count("webhook.test") == 1
+
+    def test_a_failed_attempt_shows_the_next_one_and_its_reason(
+        self, world: World, receiver: Receiver, time: Time
+    ) -> None:
+        boss, path = world.person("boss"), page_of(world)
+        receiver.answer = lambda _: status(503)
+        boss.post(f"{path}/test")
+        run_until_idle()
+        page = text(boss.get(path))
+        for words in ("1 attempt", "HTTP 503", "failed, sent again later", "Next attempt:"):
+            assert words in page
+
+    @pytest.mark.parametrize("page", ["test", "deliveries"])
+    def test_a_webhook_that_is_off_sends_nothing(self, page: str, world: World) -> None:
+        boss, path = world.person("boss"), page_of(world)
+        boss.post(f"{path}/status", {"status": "off"})
+        answer = boss.post(f"{path}/{page}", {"eventId": EVENT})
+        assert answer.status == 409
+        assert "Switch it on first" in text(answer)
+
+
+def test_an_empty_list_shows_how_to_begin(world: World) -> None:
+    boss, path = world.person("boss"), path_of(world)
+    boss.post(f"{page_of(world)}/delete")
+    page = text(boss.get(path))
+    assert "No webhooks yet" in page
+    assert f'href="{path}/new"' in page
+    assert 'href="/api/docs"' in page
+    member = text(world.person("member").get(path))
+    assert "No webhooks yet" in member
+    assert f'href="{path}/new"' not in member
+    assert "Вебхуков пока нет" in text(boss.get(path, accept_language="ru"))
+
+
+def test_a_member_sees_a_webhook_but_no_way_to_change_it(world: World) -> None:
+    member, path = world.person("member"), page_of(world)
+    assert "1 event type" in text(member.get(path_of(world)))
+    page = text(member.get(path))
+    assert "client.erased" in page
+    assert "HTTP 500" in page
+    for words in ('<input type="radio', "Send again", f'href="{path}/', f'action="{path}'):
+        assert words not in page
+    for form in ("new", f"{world.here.webhook}/secret", f"{world.here.webhook}/delete"):
+        assert member.get(f"{path_of(world)}/{form}").status == 403
+
+
+@pytest.mark.parametrize("language", texts.LANGUAGES)
+def test_every_type_of_event_has_a_text(language: texts.Language) -> None:
+    for name in EVENT_TYPES:
+        assert texts.has(language, f"event_{name.replace('.', '_')}")
+        assert texts.has(language, f"events_of_{name.partition('.')[0]}")
