@@ -1,6 +1,7 @@
 """Browser tests: the whole service on loopback, and pages of another origin."""
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,11 +13,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Response, expect, sync_playwright
 from turbohtml import parse
 
 import app as application
 from infra.local import devserver
+from tests.conftest import PASSWORD, Api, as_operator
+from tests.factories.console import Place
+from tests.factories.examples import Things
 from tests.factories.widget import AGENT, GREETING, NAME, Opened, document, tag
 from tests.fakes.chat_server import (
     FakeChat,
@@ -40,6 +45,14 @@ FLAGS = [
     "--no-first-run",
     f"--host-resolver-rules={HOSTS}",
 ]
+
+SCREENS = {
+    "phone": {"viewport": {"width": 360, "height": 740}, "locale": "ru-RU"},
+    "desktop": {"viewport": {"width": 1440, "height": 900}, "locale": "en-US"},
+}
+STILL = {"reduced_motion": "reduce"}
+"""Animated colours have no contrast that could be measured."""
+EMAIL, COMPANY = "anna@example.com", "Пекарня «Колосок»"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -178,3 +191,76 @@ def open_page(chat: FakeChat, site: Site, open_url: Opened) -> Callable[..., Any
             yield page
 
     return open_with_widget
+
+
+@dataclass
+class ConsoleTab:
+    """A browser tab with the console, and the errors that occurred in it."""
+
+    page: Page
+    base: str
+    errors: list[str] = field(default_factory=list)
+    responses: list[Response] = field(default_factory=list)
+
+    def open(self, path: str) -> Response:
+        """Open a page of the console, and record requests and errors from here."""
+        self.responses.clear()
+        response = self.page.goto(self.base + path)
+        assert response
+        return response
+
+    def start_session(self, email: str = EMAIL) -> None:
+        """Sign in on the page that is open."""
+        self.open("/console")
+        self.page.get_by_label(re.compile("E-mail|Эл. почта")).fill(email)
+        self.page.get_by_label(re.compile("Password|Пароль")).fill(PASSWORD)
+        self.page.keyboard.press("Enter")
+        expect(self.page.locator("header nav, .rows, h1").first).to_be_visible()
+        assert "/sign-in" not in self.page.url
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.page.url).path
+
+
+OpenConsole = Callable[..., "contextmanager[ConsoleTab]"]
+
+
+@pytest.fixture
+def open_console(service: str, browser: Browser) -> OpenConsole:
+    """Open the console in a new browser context. Any error fails the test."""
+
+    @contextmanager
+    def open_tab(**options: object) -> Iterator[ConsoleTab]:
+        context = browser.new_context(**STILL, **{**SCREENS["desktop"], **options})
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE * 1_000)
+        tab = ConsoleTab(page, service)
+        page.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: tab.errors.append(str(error)))
+        page.on("response", lambda each: tab.responses.append(each))  # noqa: PLW0108  Playwright requires a function
+        page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
+        yield tab
+        context.close()
+        assert tab.errors == []
+
+    return open_tab
+
+
+@pytest.fixture
+def workspace(service: str) -> Place:
+    """A workspace with records of every type."""
+    as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
+    made = Place.made_by(EMAIL, COMPANY)
+    token = as_operator(
+        "create_key", workspaceId=made.workspace_id, name="Things", scopes=["*:read", "*:write"]
+    )["token"]
+    Things.made_with(Api(token))
+    return made
+
+
+def findings(page: Page, *rules: str) -> list[str]:
+    """Return the findings of axe-core, with all its rules or only these."""
+    options = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+    found = Axe().run(page, options=options).response["violations"]
+    return [f"{each['id']}: {at['html'][:160]}" for each in found for at in each["nodes"]]

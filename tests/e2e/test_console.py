@@ -2,31 +2,28 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Response, expect
+from playwright.sync_api import expect
 
 from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.transports.console.routes import BOT, ROUTES
 from tests.conftest import PASSWORD, Api, as_operator, in_console
-from tests.e2e.conftest import markup_errors, save_screenshot
+from tests.e2e.conftest import (
+    COMPANY,
+    EMAIL,
+    SCREENS,
+    ConsoleTab,
+    OpenConsole,
+    findings,
+    markup_errors,
+    save_screenshot,
+)
 from tests.factories.console import Place
-from tests.factories.examples import Things, top_up
-from tests.support.patience import PATIENCE
+from tests.factories.examples import top_up
 
-SCREENS = {
-    "phone": {"viewport": {"width": 360, "height": 740}, "locale": "ru-RU"},
-    "desktop": {"viewport": {"width": 1440, "height": 900}, "locale": "en-US"},
-}
-STILL = {"reduced_motion": "reduce"}
-"""Animated colours have no contrast that could be measured."""
-EMAIL, NAME = "anna@example.com", "Пекарня «Колосок»"
 LONG = "Пекарня " + "Донаудампфшиффартсгезельшафт" * 10
 MOST_REQUESTS, MOST_BYTES = 6, 60_000
 OVERFLOW = """() => {
@@ -45,81 +42,8 @@ UNCUT = """() => [...document.querySelectorAll('.name, .cut')].filter((node) => 
 """Names that take more than two lines, or whose full text is not available."""
 
 
-@dataclass
-class ConsoleTab:
-    """A browser tab with the console, and the errors that occurred in it."""
-
-    page: Page
-    base: str
-    errors: list[str] = field(default_factory=list)
-    responses: list[Response] = field(default_factory=list)
-
-    def open(self, path: str) -> Response:
-        """Open a page of the console, and record requests and errors from here."""
-        self.responses.clear()
-        response = self.page.goto(self.base + path)
-        assert response
-        return response
-
-    def start_session(self, email: str = EMAIL) -> None:
-        """Sign in on the page that is open."""
-        self.open("/console")
-        self.page.get_by_label(re.compile("E-mail|Эл. почта")).fill(email)
-        self.page.get_by_label(re.compile("Password|Пароль")).fill(PASSWORD)
-        self.page.keyboard.press("Enter")
-        expect(self.page.locator("header nav, .rows, h1").first).to_be_visible()
-        assert "/sign-in" not in self.page.url
-
-    @property
-    def path(self) -> str:
-        return urlsplit(self.page.url).path
-
-
-OpenConsole = Callable[..., "contextmanager[ConsoleTab]"]
-
-
-@pytest.fixture
-def open_console(service: str, browser: Browser) -> OpenConsole:
-    """Open the console in a new browser context. Any error fails the test."""
-
-    @contextmanager
-    def open_tab(**options: object) -> Iterator[ConsoleTab]:
-        context = browser.new_context(**STILL, **{**SCREENS["desktop"], **options})
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE * 1_000)
-        tab = ConsoleTab(page, service)
-        page.on("console", lambda m: tab.errors.append(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda error: tab.errors.append(str(error)))
-        page.on("response", lambda each: tab.responses.append(each))  # noqa: PLW0108  Playwright requires a function
-        page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
-        yield tab
-        context.close()
-        assert tab.errors == []
-
-    return open_tab
-
-
-@pytest.fixture
-def workspace(service: str) -> Place:
-    """A workspace with records of every type."""
-    as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
-    made = Place.made_by(EMAIL, NAME)
-    token = as_operator(
-        "create_key", workspaceId=made.workspace_id, name="Things", scopes=["*:read", "*:write"]
-    )["token"]
-    Things.made_with(Api(token))
-    return made
-
-
 def live_keys(workspace: Place, name: str) -> int:
     return sum(key.name == name for key in api_keys.live(workspace.workspace_id))
-
-
-def findings(page: Page, *rules: str) -> list[str]:
-    """Return the findings of axe-core, with all its rules or only these."""
-    options = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
-    found = Axe().run(page, options=options).response["violations"]
-    return [f"{each['id']}: {at['html'][:160]}" for each in found for at in each["nodes"]]
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -379,7 +303,7 @@ def test_an_owner_lets_a_bot_take_orders(workspace: Place, open_console: OpenCon
         tab.start_session()
         tab.open(workspace.path_of(f"{BOT}/capabilities"))
         page.get_by_label("Предлагать заказ").check()
-        page.get_by_label("Форма для заказов").select_option(NAME)
+        page.get_by_label("Форма для заказов").select_option(COMPANY)
         page.get_by_label("Ссылка на политику").fill("http://bakery.example")
         page.get_by_role("button", name="Сохранить возможности").click()
         expect(page.locator("#privacyUrl-error")).to_be_visible()
@@ -486,7 +410,7 @@ def test_long_names_and_empty_lists_fit_the_page(
                 save_screenshot(tab.page, f"{name}-long-{screen}-light")
     with open_console(**SCREENS[screen]) as tab:
         tab.start_session(email)
-        for part in ("", "/keys", "/bots", "/balance", "/audit"):
+        for part in ("", "/keys", "/bots", "/webhooks", "/balance", "/audit"):
             tab.open(f"/console/w/{empty}{part}")
             found = tab.page.evaluate(OVERFLOW) + findings(tab.page)
             if found:
