@@ -81,6 +81,9 @@ class Settings:
     the visitor's address and the host are those that the edge sends."""
     edge_secret_previous: str = field(default="", repr=False)
     """The edge's former secret, which is accepted as well while the edge changes to the new one."""
+    events_queue_url: str = ""
+    """The queue of SQS whose messages wake the runner of event jobs. Empty: a process of its own
+    wakes it, or it waits for its schedule."""
     chat_url: str = ""
     """The base URL of the chat, without a trailing slash, if it is not ``public_url``: behind no
     edge, another function than that of the API serves the chat."""
@@ -178,6 +181,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         demo_word_seconds=float(env("DEMO_WORD_SECONDS") or "0"),
         edge_secret=env("EDGE_SECRET", "").strip(),
         edge_secret_previous=env("EDGE_SECRET_PREVIOUS", "").strip(),
+        events_queue_url=env("EVENTS_QUEUE_URL", "").strip(),
         chat_url=env("CHAT_URL", "").rstrip("/"),
         webhooks_to_loopback=_webhooks_to_loopback(environment),
         llm_unknown_output=_positive("LLM_UNKNOWN_OUTPUT", env("LLM_UNKNOWN_OUTPUT"))

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from chalicelib.core import clock
@@ -36,19 +37,28 @@ def run_jobs() -> dict[str, int]:
 
 
 def run_event_jobs() -> dict[str, int]:
-    """Run the jobs of events that are due, and return the number of jobs done of each kind."""
+    """Run the jobs of events that are due, and return the number of jobs done of each kind.
+
+    The jobs that they make are run as well, so that an event is sent in the run that reads it.
+    """
     end = time.monotonic() + TIME_LIMIT_SECONDS
-    done = jobs.run(
-        JOB_HANDLERS,
-        stop=lambda: time.monotonic() > end,
-        threads=EVENT_THREADS,
-        queue=Queue.EVENTS,
-    )
+    done = Counter[str]()
+    while made := +Counter(_run_due_event_jobs(end)):
+        done += made
     oldest = jobs.oldest_due(Queue.EVENTS)
     if any(done.values()) or oldest:
         waited = (clock.now() - oldest).total_seconds() if oldest else 0
         log.info("jobs of events", extra={"done": done, "oldestSeconds": round(waited)})
     return done
+
+
+def _run_due_event_jobs(end: float) -> dict[str, int]:
+    return jobs.run(
+        JOB_HANDLERS,
+        stop=lambda: time.monotonic() > end,
+        threads=EVENT_THREADS,
+        queue=Queue.EVENTS,
+    )
 
 
 def run_in_background() -> None:

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from botocore import handlers
 
+from chalicelib.core.jobs import Queue
 from chalicelib.engine import jobs
+from chalicelib.engine.events import wake
 from chalicelib.gateways import cloudfront_hosts, master_key, object_store, site_hosts
 from chalicelib.gateways.llm import api_key, demo
 from chalicelib.transports import chalice_app
@@ -24,7 +26,7 @@ from chalicelib.transports.chat import chat_stream
 from infra.deploy import policies
 from infra.operator import admin
 
-API, JOBS, CHAT = "api_handler", "run-jobs", "chat-stream"
+API, JOBS, EVENTS, CHAT = "api_handler", "run-jobs", "run-events", "chat-stream"
 """The functions, by their names in .chalice/config.json."""
 PLACE = policies.Target("eu-central-1", "123456789012")
 BUCKET = "objects"
@@ -33,6 +35,10 @@ MODEL_KEY = f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:llm-a
 KEYS = "master-key"
 MASTER_KEY = f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:master-key-AbCdEf"
 HOSTS = "hosts"
+RUNNERS = {Queue.MAIN: JOBS, Queue.EVENTS: EVENTS}
+"""The functions that run the jobs of each queue."""
+WAKES = "wakes"
+"""Gateway name of the messages that wake the runner of events."""
 KIND = "jobs"
 """Gateway name of the job handlers. The rights are complete once every kind of job has run."""
 OBJECT = "{object}"
@@ -71,7 +77,7 @@ def install() -> None:
     """Record from now on in this process, before any AWS client is created."""
     handlers.BUILTIN_HANDLERS.append(("provide-client-params", _note))
     _enter(API, chalice_app.App, "__call__")
-    _enter(JOBS, jobs, "run")
+    _enter_runners()
     _record_gateway_use(KIND, jobs, "attempt", lambda job, *_: job.kind)
     _enter(CHAT, chat_stream, "handle")
     _enter(CHAT, chat_stream.EventStream, "__next__")
@@ -87,6 +93,8 @@ def install() -> None:
     for method in ("serve", "release"):
         _record_gateway_use(HOSTS, site_hosts.LocalHosts, method)
         _enter(HOSTS, cloudfront_hosts.CloudFrontHosts, method)
+    _record_gateway_use(WAKES, wake, "wake")
+    _enter(WAKES, wake.WakeQueue, "send_message")
     _follow_threads()
 
 
@@ -103,6 +111,18 @@ def entered(who: str | None) -> Iterator[None]:
 def _enter(who: str | None, owner: Any, name: str) -> None:
     """Make a callable the entry point of a function or a gateway."""
     _wrap(owner, name, lambda _: entered(who))
+
+
+def _enter_runners() -> None:
+    """Make the runs of jobs the entry points of the functions that run each queue."""
+    run = jobs.run
+
+    @wraps(run)
+    def entering(*args: Any, queue: Queue = Queue.MAIN, **options: Any) -> dict[str, int]:
+        with entered(RUNNERS[queue]):
+            return run(*args, queue=queue, **options)
+
+    jobs.run = entering
 
 
 def _record_gateway_use(
@@ -188,6 +208,9 @@ def rights(service: str, operation: str, params: dict[str, Any]) -> Iterator[Rig
             yield Right(f"s3:{action}", f"arn:aws:s3:::{resource}")
     elif (service, operation) == ("secretsmanager", "GetSecretValue"):
         yield Right("secretsmanager:GetSecretValue", params["SecretId"])
+    elif (service, operation) == ("sqs", "SendMessage"):
+        name = params["QueueUrl"].rpartition("/")[2]
+        yield Right("sqs:SendMessage", f"arn:aws:sqs:{PLACE.region}:{PLACE.account}:{name}")
     elif service == "cloudfront":
         yield from _CLOUDFRONT[operation]
     else:

@@ -1,16 +1,80 @@
-"""Wakes the runner of event jobs, so that events do not wait for its next scheduled run."""
+"""Wakes the runner of event jobs, so that events do not wait for its next scheduled run.
 
-from threading import Event
+On AWS, a message in a queue of SQS wakes it (ADR 60). Messages have no content: the jobs are rows.
+If a message is lost, the jobs wait for the schedule, which runs each minute.
+"""
 
+import logging
+from datetime import datetime, timedelta
+from functools import cache
+from threading import Event, Lock
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from chalicelib.core import clock
+from chalicelib.core.settings import settings
+from chalicelib.engine.connection import connection
+
+SHARED = timedelta(milliseconds=500)
+"""How long a message is shared. The queue delivers it a second after it was sent, so it also wakes
+the runner for the jobs that this process writes in the meantime."""
+_CONFIG = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
+
+log = logging.getLogger(__name__)
 _awake = Event()
 
 
 def wake() -> None:
-    """Wake the runner."""
+    """Wake the runner. A failure is only logged, because the runner also runs on schedule."""
     _awake.set()
+    if url := settings().events_queue_url:
+        _queue(url).send()
 
 
 def wait(seconds: float) -> None:
-    """Wait until the runner is woken, at most for some seconds."""
+    """Wait until the runner is woken in this process, at most for some seconds."""
     _awake.wait(seconds)
     _awake.clear()
+
+
+class WakeQueue:
+    """The queue whose messages wake the runner."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._client: Any = None
+        self._sent_at: datetime | None = None
+        self._lock = Lock()
+
+    def send(self) -> None:
+        """Send a message, unless this process has sent one within ``SHARED``."""
+        with self._lock:
+            # Lambda stops a process between requests, and its monotonic clock may stop as well.
+            now = clock.now()
+            if self._sent_at and timedelta(0) <= now - self._sent_at < SHARED:
+                return
+            self._sent_at = now
+        try:
+            self.send_message()
+        except (BotoCoreError, ClientError) as error:
+            log.warning("the runner of events was not woken", extra={"cause": str(error)})
+
+    def send_message(self) -> None:
+        """Send a message.
+
+        Raises:
+            BotoCoreError: the queue does not answer.
+            ClientError: the queue refuses the message.
+        """
+        with self._lock:
+            if self._client is None:
+                # A session of its own would take a tenth of a second.
+                self._client = connection().session.create_client("sqs", config=_CONFIG)
+        self._client.send_message(QueueUrl=self._url, MessageBody="wake")
+
+
+@cache
+def _queue(url: str) -> WakeQueue:
+    return WakeQueue(url)

@@ -1,0 +1,126 @@
+"""Messages that wake the runner of events: sent after a commit, shared, and never in its way."""
+
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from chalicelib.engine.events import subscriptions, wake
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from tests.conftest import Api, Owner, Time
+from tests.support.aws_calls import PLACE
+
+QUEUE = "workspace-api-test-events"
+URL = f"https://sqs.{PLACE.region}.amazonaws.com/{PLACE.account}/{QUEUE}"
+
+
+@pytest.fixture(autouse=True)
+def _queue_url(
+    monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
+) -> Iterator[None]:
+    monkeypatch.setenv("EVENTS_QUEUE_URL", URL)
+    reload_settings()
+    wake._queue.cache_clear()
+    subscriptions.forget()
+    yield
+    wake._queue.cache_clear()
+    subscriptions.forget()
+
+
+@pytest.fixture
+def received() -> Iterator[Callable[[], list[str]]]:
+    """A queue of moto's. Call it for the messages that have arrived since the last call."""
+    with mock_aws():
+        client: Any = boto3.client("sqs", PLACE.region)
+        client.create_queue(QueueName=QUEUE)
+
+        def messages() -> list[str]:
+            found = client.receive_message(QueueUrl=URL, MaxNumberOfMessages=10)
+            return [each["Body"] for each in found.get("Messages", ())]
+
+        yield messages
+        client.delete_queue(QueueUrl=URL)
+
+
+def want(owner: Owner, *types: str) -> None:
+    def stage(unit: UnitOfWork) -> None:
+        unit.update(*subscriptions.change_of_webhooks(owner.workspace.id, types))
+
+    run_unit(owner.workspace.id, None, stage)
+    subscriptions.forget()
+
+
+def new_booking(api: Api) -> dict[str, Any]:
+    """Return a booking to make, of a new service."""
+    service = api.post("/api/services/create", {"name": "Cut", "durationMin": 30})["service"]["id"]
+    api.post("/api/resources/create", {"name": "Anna", "serviceIds": [service]})
+    client = {"name": "Ada", "email": "ada@example.com"}
+    booking = {"serviceId": service, "startAt": "2027-02-01T12:00", "client": client}
+    return booking | {"ignoreSchedule": True}
+
+
+def test_a_wake_sends_a_message_without_content(received: Callable[[], list[str]]) -> None:
+    wake.wake()
+    assert received() == ["wake"]
+
+
+def test_wakes_share_a_message_while_the_queue_delays_it(
+    received: Callable[[], list[str]], time: Time
+) -> None:
+    for _ in range(100):
+        wake.wake()
+    time.pass_by(milliseconds=499)
+    wake.wake()
+    assert received() == ["wake"]
+    time.pass_by(milliseconds=1)
+    wake.wake()
+    assert received() == ["wake"]
+
+
+def test_a_clock_that_was_set_back_stops_no_message(
+    received: Callable[[], list[str]], time: Time
+) -> None:
+    wake.wake()
+    time.pass_by(hours=-1)
+    wake.wake()
+    assert received() == ["wake", "wake"]
+
+
+@pytest.mark.usefixtures("database")
+class TestWrites:
+    def test_a_write_with_an_event_sends_a_message_once_it_is_committed(
+        self, api: Api, owner: Owner, received: Callable[[], list[str]]
+    ) -> None:
+        booking = new_booking(api)
+        assert received() == []
+        want(owner, "booking.created")
+        api.post("/api/bookings/create", booking)
+        assert received() == ["wake"]
+
+    @pytest.mark.parametrize("dead", ["refuses", "silent", "missing"])
+    def test_a_write_succeeds_although_the_queue_does_not_work(
+        self,
+        dead: str,
+        api: Api,
+        owner: Owner,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        booking = new_booking(api)
+        want(owner, "booking.created")
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", 0))
+            if dead == "silent":
+                server.listen()
+            if dead != "missing":
+                monkeypatch.setenv(
+                    "AWS_ENDPOINT_URL_SQS", f"http://127.0.0.1:{server.getsockname()[1]}"
+                )
+            with mock_aws(), caplog.at_level(logging.WARNING, wake.log.name):
+                api.post("/api/bookings/create", booking)
+        (logged,) = [each for each in caplog.records if "was not woken" in each.message]
+        assert logged.levelno == logging.WARNING
