@@ -1,4 +1,4 @@
-"""The Chalice application: the routes of the registry, the scheduled function and the chat."""
+"""The Chalice application: the routes of the registry, the scheduled functions and the chat."""
 
 import gc
 import os
@@ -24,6 +24,17 @@ def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's e
     from chalicelib.transports import schedules  # noqa: PLC0415  the other function has no use for it
 
     return schedules.run_jobs()
+
+
+def run_events(event: Any, context: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Lambda's
+    """Send events. The schedule calls this each minute, and messages of the queue at once."""
+    from chalicelib.transports import schedules  # noqa: PLC0415  as above
+
+    return schedules.run_event_jobs()
+
+
+# Lambda calls the function itself. Chalice's wrapper accepts only the events of a schedule.
+app.schedule(Rate(1, unit=Rate.MINUTES), name="run-events")(run_events)
 
 
 @app.lambda_function(name="chat-stream")

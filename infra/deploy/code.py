@@ -88,7 +88,8 @@ def put(  # noqa: PLR0913  what Chalice deploys, and where
                 progress.note(line)
         resources = chalice_state.read(project, stage)
         _verify(account, resources, project)
-        functions.discard_late_runs(account.client("lambda"), stage)
+        deployed = {each["name"] for each in resources}
+        functions.discard_late_runs(account.client("lambda"), stage, deployed)
     with progress.step("Answers and throttle of API Gateway"):
         api = chalice_state.value(resources, "rest_api", "rest_api_id")
         gateway.apply(account.client("apigateway"), api, stage, release.id)

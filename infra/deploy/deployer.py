@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from infra.deploy.names import APP
-from infra.deploy.policies import Target
+from infra.deploy.policies import QUEUE, Target
 from infra.deploy.stacks.build import GLOBAL_REGION
 from infra.deploy.stage_config import StageFacts
 
@@ -105,6 +105,10 @@ CLOUDFORMATION: Mapping[str, Mapping[str, str]] = {
         "ListAttachedRolePolicies ListRolePolicies TagRole UpdateAssumeRolePolicy UpdateRole "
         "UpdateRoleDescription"
     },
+    "AWS::Lambda::EventSourceMapping": {
+        "lambda": "CreateEventSourceMapping DeleteEventSourceMapping GetEventSourceMapping "
+        "ListTags TagResource UpdateEventSourceMapping"
+    },
     "AWS::Lambda::Permission": {"lambda": "AddPermission GetPolicy RemovePermission"},
     "AWS::Lambda::Url": {
         "lambda": "CreateFunctionUrlConfig DeleteFunctionUrlConfig GetFunctionUrlConfig "
@@ -142,6 +146,10 @@ CLOUDFORMATION: Mapping[str, Mapping[str, str]] = {
         "Unsubscribe"
     },
     "AWS::SNS::TopicPolicy": {"sns": "SetTopicAttributes"},
+    "AWS::SQS::Queue": {
+        "sqs": "CreateQueue DeleteQueue GetQueueAttributes GetQueueUrl ListQueueTags "
+        "SetQueueAttributes TagQueue"
+    },
     "AWS::SecretsManager::Secret": {
         "secretsmanager": "CreateSecret DeleteSecret DescribeSecret GetRandomPassword "
         "GetSecretValue TagResource UntagResource UpdateSecret"
@@ -170,6 +178,7 @@ UNSCOPED = frozenset(
         "cloudfront:ListDistributions",
         "iam:GetRole",
         "iam:SimulatePrincipalPolicy",
+        "lambda:CreateEventSourceMapping",
         "lambda:GetAccountSettings",
         "lambda:ListFunctions",
         "logs:DescribeIndexPolicies",
@@ -203,8 +212,8 @@ CONDITIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 def resources(stage: str, target: Target) -> dict[str, list[str]]:
     """Return the ARNs that limit each service's actions to a stage.
 
-    AWS chooses the names of APIs, distributions, certificates, plans and zones, so their actions
-    are limited to the account. ``*`` matches a slash as well.
+    AWS chooses the names of APIs, distributions, certificates, plans, zones and event source
+    mappings, so their actions are limited to the account. ``*`` matches a slash as well.
     """
     region, account, name = target.region, target.account, f"{APP}-{stage}"
     bucket = f"arn:aws:s3:::{StageFacts().table_prefix}-{stage}-{account}-{region}"
@@ -230,11 +239,15 @@ def resources(stage: str, target: Target) -> dict[str, list[str]]:
             arn("iam", "role/aws-service-role/backup.amazonaws.com/*", ""),
         ],
         "kms": [arn("kms", "key/*", "*")],
-        "lambda": [arn("lambda", f"function:{name}{rest}") for rest in ("", "-*")],
+        "lambda": [
+            *(arn("lambda", f"function:{name}{rest}") for rest in ("", "-*")),
+            arn("lambda", "event-source-mapping:*"),
+        ],
         "logs": [arn("logs", f"log-group:/aws/lambda/{name}{rest}") for rest in ("", ":*", "-*")],
         "route53": ["arn:aws:route53:::hostedzone/*"],
         "s3": [bucket, f"{bucket}/*"],
         "secretsmanager": [arn("secretsmanager", f"secret:{APP}/{stage}/*")],
+        "sqs": [arn("sqs", f"{name}-{QUEUE}")],
         "sns": [arn("sns", f"{name}-alarms")],
         "ssm": [arn("ssm", f"parameter/{APP}/{stage}{rest}") for rest in ("", "/*")],
         "wafv2": [

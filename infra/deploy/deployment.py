@@ -237,10 +237,10 @@ class Deployment:
                 f"Kept from running, and left so: {', '.join(facts.stopped)}. "
                 "aws lambda delete-function-concurrency lets them run again."
             )
-        if not {stage_config.JOBS, stage_config.CHAT} <= facts.reserved.keys():
+        if not facts.reserved.keys() >= stage_facts.RESERVING:
             self.progress.note(
-                "The account's quota is too small to reserve executions for both the jobs and the "
-                "chat (python -m infra doctor)."
+                "The account's quota is too small to reserve executions for the jobs, the events "
+                "and the chat (python -m infra doctor)."
             )
         return facts
 
@@ -298,11 +298,12 @@ class Deployment:
         facts: StageFacts,
         resources: list[chalice_state.Resource],
     ) -> tuple[StageFacts, dict[str, str]]:
-        """Create the chat's URL, the edge and the alarms, and set the addresses of the functions.
+        """Create what calls the functions and the alarms, and set the functions' addresses.
 
         Returns the facts with the final addresses, and the outputs of the edge.
         """
         chat_url = self._apply("chat", {})["ChatFunctionUrl"]
+        self._apply("events", {})
         if choices["Edge"] == "true":
             if not facts.edge_secret:  # The stage had no edge until now.
                 secret, version = stage_facts.secret(self.account, data["EdgeSecretArn"])

@@ -25,7 +25,7 @@ from infra.deploy.package import build as package
 from infra.deploy.package.check import GLIBC
 from infra.deploy.policies import Target
 from infra.deploy.releases import Source
-from infra.deploy.stage_config import CHAT, JOBS
+from infra.deploy.stage_config import CHAT, EVENTS, JOBS
 
 BOOTSTRAP = Path("vendor", "stream_bootstrap")
 TAKEN = {"403", "AccessDenied"}
@@ -197,19 +197,20 @@ def _bucket(account: Account, stage: str) -> tuple[bool, str]:
 
 
 def _concurrency(account: Account, stage: str) -> tuple[bool | None, str]:
-    """Whether the account's quota allows the reservations for the jobs and the chat."""
+    """Whether the account's quota allows the reservations for the jobs, the events and the chat."""
     free = stage_facts.unreserved(account)
     reserved = stage_facts.reservations(account, stage)
-    if {JOBS, CHAT} <= reserved.keys():
+    if reserved.keys() >= stage_facts.RESERVING:
         return True, (
             f"{free:,} executions are unreserved; reserved of the quota: "
-            f"{reserved[CHAT]:,} for chats, {reserved[JOBS]:,} for jobs"
+            f"{reserved[CHAT]:,} for chats, {reserved[JOBS]:,} for jobs, "
+            f"{reserved[EVENTS]:,} for events"
         )
     short = []
     if CHAT not in reserved:
         short.append("slow chats can take the executions that the API needs")
-    if JOBS not in reserved:
-        short.append("jobs may overlap, which does no harm")
+    if JOBS not in reserved or EVENTS not in reserved:
+        short.append("runs of jobs and events may overlap, which does no harm")
     return None, (
         f"Only {free:,} executions are unreserved, too few to reserve all: {'; '.join(short)}. "
         "Request more in Service Quotas (Lambda, Concurrent executions): 1,000 is AWS's default, "

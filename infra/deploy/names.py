@@ -1,6 +1,6 @@
 """Names of a stage's AWS resources that several modules use."""
 
-from infra.deploy.policies import API
+from infra.deploy.policies import API, QUEUE
 
 APP = "workspace-api"
 """``app_name`` of .chalice/config.json; also the name of the REST API."""
@@ -9,3 +9,8 @@ APP = "workspace-api"
 def function_name(stage: str, function: str) -> str:
     """Return Chalice's name of a function: the stage's name, followed by the function's own."""
     return f"{APP}-{stage}" + ("" if function == API else f"-{function}")
+
+
+def queue_url(stage: str, region: str, account: str) -> str:
+    """Return the URL of the queue that wakes the runner of events (SQS developer guide)."""
+    return f"https://sqs.{region}.amazonaws.com/{account}/{APP}-{stage}-{QUEUE}"

@@ -16,6 +16,9 @@ from chalicelib.gateways.cloudfront_hosts import STAGE_TAG
 API = "api_handler"
 """Chalice's name of the function behind all routes."""
 
+QUEUE = "events"
+"""The end of the name of the queue whose messages wake the runner of events."""
+
 FILES, HTML, UPLOADS, ANSWERS = "files/*", "*/sites/*", "*/uploads/*", "*/answers/*"
 KNOWLEDGE = "*/knowledge/*"
 """Keys of objects: public files, pages, uploads in progress, long answers, and what bots know.
@@ -35,6 +38,8 @@ class Access:
     Bedrock, and to read the secret with the key of another provider. ``hosts`` allows it to serve
     customers' domains: to write claims on domains, and to change distribution tenants of CloudFront
     that have the stage's tag. ``master_key`` allows it to read the secret with the master key.
+    ``wakes`` allows it to send messages to the queue that wakes the runner of events, and ``woken``
+    lets Lambda run it for these messages.
 
     The rights are measured: ``tests/support/policy_check.py`` reports each right that is missing or
     not needed. A write in a transaction needs the right to that write, and a condition check needs
@@ -51,6 +56,8 @@ class Access:
     models: bool = False
     hosts: bool = False
     master_key: bool = False
+    wakes: bool = False
+    woken: bool = False
 
 
 _EVERY = (
@@ -85,6 +92,7 @@ FUNCTIONS: Mapping[str, Access] = {
             KNOWLEDGE: ("DeleteObject", "PutObject"),
         },
         models=True,
+        wakes=True,
         master_key=True,
     ),
     "run-jobs": Access(
@@ -105,7 +113,20 @@ FUNCTIONS: Mapping[str, Access] = {
             KNOWLEDGE: ("DeleteObject", "GetObject", "PutObject"),
         },
         hosts=True,
+        wakes=True,
         master_key=True,
+    ),
+    "run-events": Access(
+        tables={
+            # The records of events, as the API shows them at each attempt.
+            "content": ("BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+            "conversations": ("BatchGetItem", "GetItem", "Query"),
+            "control": ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+            "audit": ("PutItem",),
+        },
+        indexes=("by_o1", "by_o2"),
+        master_key=True,
+        woken=True,
     ),
     "chat-stream": Access(
         tables={
@@ -122,6 +143,7 @@ FUNCTIONS: Mapping[str, Access] = {
         indexes=("by_o4", "by_row"),
         objects={KNOWLEDGE: ("GetObject",)},
         models=True,
+        wakes=True,
     ),
 }
 """Rights by function name in .chalice/config.json. Chalice packages no function without a policy.
@@ -154,8 +176,7 @@ def write(folder: Path, stage: str, target: Target) -> list[Path]:
 
 def replace_table_prefix(project: Path, stage: str, before: str, now: str) -> None:
     """Replace the table prefix in the policies of a copy of the project."""
-    for function in FUNCTIONS:
-        file = project / ".chalice" / file_name(function)
+    for file in (project / ".chalice").glob(file_name("*")):
         text = file.read_text().replace(f":table/{before}-{stage}-", f":table/{now}-{stage}-")
         file.write_text(text)
 
@@ -204,6 +225,13 @@ def policy(config: dict[str, Any], stage: str, function: str, target: Target) ->
     if access.master_key and settings.master_key_secret:
         secret = settings.master_key_secret
         statements.append(_allow("MasterKey", "secretsmanager", ["GetSecretValue"], [secret]))
+    queue = f"arn:aws:sqs:{target.region}:{target.account}:{config['app_name']}-{stage}-{QUEUE}"
+    if access.wakes:
+        statements.append(_allow("Wakes", "sqs", ["SendMessage"], [queue]))
+    if access.woken:
+        # Lambda polls the queue in the name of the function.
+        polls = ["DeleteMessage", "GetQueueAttributes", "ReceiveMessage"]
+        statements.append(_allow("Messages", "sqs", polls, [queue]))
     if access.hosts:
         statements += _hosts(stage, tables["identity"], target)
     return {"Version": "2012-10-17", "Statement": statements}

@@ -34,6 +34,10 @@ JOBS = "run-jobs"
 """The function that runs scheduled jobs."""
 JOB_RUNS = 4
 """Runs of the jobs at the same time. One starts each minute and takes at most four minutes."""
+EVENTS = "run-events"
+"""The function that sends events to webhooks."""
+EVENT_RUNS = 6
+"""Runs of it at the same time: those of the schedule, as above, and two woken by messages."""
 CHAT = "chat-stream"
 """The function that streams chats."""
 
@@ -114,9 +118,9 @@ def generate(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dict[s
         name: {**settings, "iam_policy_file": policies.file_name(name)}
         for name, settings in config["lambda_functions"].items()
     }
-    for name, runs in facts.reserved.items():
+    for name in functions.keys() & facts.reserved.keys():  # An earlier release may lack a function.
         # Chalice removes a reservation that is not in its config.
-        functions[name]["reserved_concurrency"] = runs
+        functions[name]["reserved_concurrency"] = facts.reserved[name]
     shared = {name: value for name, value in config.items() if name not in own}
     return {**shared, "stages": {stage: own}}
 

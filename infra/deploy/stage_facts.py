@@ -10,15 +10,18 @@ from infra.deploy import published_settings
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Stack
 from infra.deploy.aws.errors import code
-from infra.deploy.names import function_name
+from infra.deploy.names import function_name, queue_url
 from infra.deploy.policies import FUNCTIONS
 from infra.deploy.progress import Progress
-from infra.deploy.stage_config import CHAT, JOB_RUNS, JOBS, StageFacts
+from infra.deploy.stage_config import CHAT, EVENT_RUNS, EVENTS, JOB_RUNS, JOBS, StageFacts
 
 MINIMUM_UNRESERVED = 100
 """Concurrency that must stay unreserved (Lambda developer guide, Reserved concurrency)."""
 MINIMUM_CHAT = 50
 """The smallest reservation for the chat. A smaller one would limit chats more than it protects."""
+
+RESERVING = frozenset({JOBS, EVENTS, CHAT})
+"""The functions that reserve concurrency."""
 
 
 def read(
@@ -41,6 +44,8 @@ def read(
             "LLM_API_KEY_SECRET": data["LlmKeySecretArn"],
             # The data stack of an older deployment has none until the next complete deployment.
             "MASTER_KEY_SECRET": data.get("MasterKeySecretArn", ""),
+            # The queue is created after the functions.
+            "EVENTS_QUEUE_URL": queue_url(stage, account.region, account.id),
         },
     )
     return replace(facts, **_addresses(account, stage, data, choices))
@@ -82,14 +87,16 @@ def reservations(account: Account, stage: str) -> dict[str, int]:
     """Return the concurrency to reserve by function; 0 for functions that were stopped.
 
     A reservation is also an upper limit. The jobs reserve ``JOB_RUNS``, which share the work
-    (ADR 13). The chat reserves half of the rest, so that slow chats leave as many
-    runs to the API. The stage's own reservations count as available, so that a deployment finds the
-    same values again.
+    (ADR 13), and the runner of events ``EVENT_RUNS``. The chat reserves half of the rest, so that
+    slow chats leave as many runs to the API. The stage's own reservations count as available, so
+    that a deployment finds the same values again.
     """
     held = {name: _reserved(account, stage, name) for name in FUNCTIONS}
     free = unreserved(account) + sum(filter(None, held.values())) - MINIMUM_UNRESERVED
     wanted = {JOBS: JOB_RUNS} if free >= JOB_RUNS else {}
-    if (half := (free - JOB_RUNS) // 2) >= MINIMUM_CHAT:
+    if free >= JOB_RUNS + EVENT_RUNS:
+        wanted[EVENTS] = EVENT_RUNS
+    if (half := (free - JOB_RUNS - EVENT_RUNS) // 2) >= MINIMUM_CHAT:
         wanted[CHAT] = half
     return wanted | {name: 0 for name, runs in held.items() if runs == 0}
 

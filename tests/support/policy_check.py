@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.core.jobs import JOB_HANDLERS, queue_of
 from chalicelib.gateways.cloudfront_hosts import STAGE_TAG
 from infra.deploy import policies, stage_config
 from tests.support import aws_calls
 from tests.support.aws_calls import OBJECT, Gateway, Right, Use
 
-NOT_OURS = {"Logs", "Traces"}
+NOT_OURS = {"Logs", "Messages", "Traces"}
 """Ids of statements for actions that Lambda itself performs for a function."""
 KEY = "aws_calls"
 CONDITIONS = (
@@ -60,8 +60,11 @@ def faults(
                     f"not allow. It was first needed in {test}."
                 )
         if whole:
-            for kind in JOB_HANDLERS if function == aws_calls.JOBS else ():
-                if Use(function, Gateway(aws_calls.KIND, kind)) not in uses:
+            for kind in JOB_HANDLERS:
+                if (
+                    aws_calls.RUNNERS[queue_of(kind)] == function
+                    and Use(function, Gateway(aws_calls.KIND, kind)) not in uses
+                ):
                     yield f"{function} did no job of the kind {kind}. Test what it needs for that."
             for action, resource in _grants(statements, besides=NOT_OURS):
                 if not any(_allows(action, resource, right) for right in needed):

@@ -12,7 +12,7 @@ from chalicelib.engine.transactions import PARTITION_SIZE
 from infra.deploy.names import APP, function_name
 from infra.deploy.policies import API, FUNCTIONS
 from infra.deploy.stacks.backups import vault_name
-from infra.deploy.stage_config import CHAT, JOBS
+from infra.deploy.stage_config import CHAT, EVENTS, JOBS
 
 Resource = dict[str, Any]
 Metric = dict[str, Any]
@@ -33,6 +33,11 @@ LINES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "OldestJobSeconds": (
         '$.message = "scheduled jobs" && $.oldestSeconds >= 0',
         (JOBS,),
+        "$.oldestSeconds",
+    ),
+    "OldestEventJobSeconds": (
+        '$.message = "jobs of events" && $.oldestSeconds >= 0',
+        (EVENTS,),
         "$.oldestSeconds",
     ),
     "KnowledgeNotLoaded": (f'$.message = "{NOT_LOADED}"', (CHAT,), "1"),
@@ -81,7 +86,7 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
     An alarm is raised when the sum of its metrics reaches the limit.
     """
     functions = [_function(each) for each in FUNCTIONS]
-    jobs, chat = _function(JOBS), _function(CHAT)
+    jobs, events, chat = _function(JOBS), _function(EVENTS), _function(CHAT)
     api = _dimensions(ApiName=_ref("ApiName"), Stage=_ref("ApiStage"))
     tables = [_dimensions(TableName=_sub("${TablePrefix}-${Stage}-" + each)) for each in TABLES]
     yield (
@@ -94,8 +99,12 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         "FunctionThrottles",
         "Lambda refused to run a function: all that may run at once do.",
         1,
-        # Throttling of the jobs is normal: no more than four run at once.
-        [_metric("AWS/Lambda", "Throttles", each) for each in functions if each != jobs],
+        # Throttling of scheduled functions is normal: only some of their runs overlap.
+        [
+            _metric("AWS/Lambda", "Throttles", each)
+            for each in functions
+            if each not in (jobs, events)
+        ],
     )
     yield (
         "ChatDuration",
@@ -177,6 +186,12 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         3_600,
         [_metric(NAMESPACE, "OldestJobSeconds", statistic="Maximum")],
     )
+    yield (
+        "EventBacklog",
+        "A job of events has been due for a quarter of an hour.",
+        900,
+        [_metric(NAMESPACE, "OldestEventJobSeconds", statistic="Maximum")],
+    )
     for name, gigabytes in {"LargePartition": 5, "AlmostFullPartition": 8}.items():
         yield (
             name,
@@ -189,6 +204,13 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         "For ten minutes nothing has looked for jobs that are due.",
         None,
         [_metric("AWS/Lambda", "Invocations", jobs)],
+        2,
+    )
+    yield (
+        "EventSchedule",
+        "For ten minutes nothing has looked for events to send.",
+        None,
+        [_metric("AWS/Lambda", "Invocations", events)],
         2,
     )
 

@@ -22,6 +22,9 @@ stack and region        parameters and outputs
 ``chat``                Parameters: Stage.
                         Outputs: ChatFunctionUrl, the URL of the chat's function. With an edge, it
                         answers 403 without the secret.
+``events``              Parameters: Stage.
+                        Outputs: QueueUrl, the queue whose messages wake the function that sends
+                        events. ``EVENTS_QUEUE_URL`` has it before the stack exists.
 ``edge-global``         Parameters: Stage; optional: Domain, HostedZoneId, SitesDomain,
 (always us-east-1)      SitesHostedZoneId. Without a hosted zone, the domain's owner must
                         create the DNS record that the stack's events name. The stack waits
@@ -57,7 +60,7 @@ from infra.deploy.stacks import alarms as alarms_stack
 from infra.deploy.stacks import backups as backups_stack
 from infra.deploy.stacks import data as data_stack
 
-STACKS = ("data", "backups", "chat", "edge-global", "edge", "alarms")
+STACKS = ("data", "backups", "chat", "events", "edge-global", "edge", "alarms")
 """In the order of deployment. They are deleted in reverse order."""
 GLOBAL_REGION = "us-east-1"
 """CloudFront requires this region for certificates and WAF rules (ACM and WAF developer guides)."""

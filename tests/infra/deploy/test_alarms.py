@@ -11,6 +11,7 @@ import pytest
 
 from chalicelib.core import errors, logs
 from chalicelib.core.errors import AppError
+from chalicelib.core.jobs import WEBHOOK_EVENTS
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
@@ -165,6 +166,17 @@ class TestLines:
         schedules.run_jobs()
         assert counted("OldestJobSeconds") == [7200]
 
+    def test_the_age_of_the_oldest_job_of_events_is_measured_apart(
+        self, counted: Counted, database: None, time: Time
+    ) -> None:
+        broken = jobs.row(WEBHOOK_EVENTS, "ws", {"at": "never"})
+        jobs.schedule(broken)
+        time.pass_by(minutes=20)
+        schedules.run_jobs()
+        schedules.run_event_jobs()
+        assert counted("OldestEventJobSeconds") == [1200]
+        assert counted("OldestJobSeconds") == []
+
     def test_the_size_of_a_partition_is_measured_in_gigabytes(self, counted: Counted) -> None:
         key = {"pk": {"S": "W#ws#LEAD"}}
         size = {"ItemCollectionKey": key, "SizeEstimateRangeGB": [4.5, 5.5]}
@@ -216,7 +228,7 @@ def dimensions(alarm: str, name: str) -> set[str]:
     [("FunctionErrors", FUNCTIONS), ("FunctionThrottles", {API, "chat-stream"})],
 )
 def test_every_function_has_alarms(alarm: str, functions: Iterable[str]) -> None:
-    """At most four runs of jobs overlap, so a waiting run is no reason for an alarm."""
+    """Few runs of the scheduled functions overlap, so a waiting run is no reason for an alarm."""
     assert dimensions(alarm, "FunctionName") == {
         function_name("${Stage}", each) for each in functions
     }
@@ -235,14 +247,18 @@ def test_every_table_has_alarms(alarm: str) -> None:
     assert dimensions(alarm, "TableName") == {f"${{TablePrefix}}-${{Stage}}-{t}" for t in TABLES}
 
 
-def test_missing_data_of_the_schedule_is_an_alarm() -> None:
-    alarm = ALARMS["Schedule"]
+@pytest.mark.parametrize(
+    ("name", "function"), [("Schedule", "run-jobs"), ("EventSchedule", "run-events")]
+)
+def test_missing_data_of_a_schedule_is_an_alarm(name: str, function: str) -> None:
+    alarm = ALARMS[name]
+    assert dimensions(name, "FunctionName") == {function_name("${Stage}", function)}
     assert alarm["TreatMissingData"] == "breaching"
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
     assert alarm["EvaluationPeriods"] * alarms_stack.PERIOD == 600
 
 
-@pytest.mark.parametrize("alarm", ALARMS.keys() - {"Schedule"})
+@pytest.mark.parametrize("alarm", ALARMS.keys() - {"Schedule", "EventSchedule"})
 def test_missing_data_of_other_metrics_is_no_alarm(alarm: str) -> None:
     assert ALARMS[alarm]["TreatMissingData"] == "notBreaching"
 

@@ -38,6 +38,7 @@ LEFT_OUT = (
     r"dynamodb:(\w*Replica|\w*Import\w*|(En|Dis)able\w*|\w*Item|Query|Scan)",
     r"dynamodb:((Put|Delete)ResourcePolicy|Update(ContributorInsights|Kinesis\w+))",
     r"AWS::DynamoDB::Table (iam|kinesis|kms|logs|s3):.*",
+    "AWS::Lambda::EventSourceMapping kms:.*",
     r"AWS::(Backup::BackupPlan|Events::Rule|S3::Bucket|SNS::\w+) iam:.*",
     r"iam:(Put|Delete)RolePolicy|iam:\w+PermissionsBoundary",
     r"logs:(Associate|Disassociate)KmsKey|logs:CreateLogDelivery|logs:Put(?!Retention)\w+",
@@ -114,6 +115,7 @@ class TestPolicies:
             "arn:aws:logs:eu-central-1:123456789012:log-group:/aws/lambda/workspace-api-dev2",
             "arn:aws:s3:::workspace-prod-123456789012-eu-central-1/state/choices.json",
             "arn:aws:secretsmanager:eu-central-1:123456789012:secret:workspace-api/dev2/x",
+            "arn:aws:sqs:eu-central-1:123456789012:workspace-api-dev2-events",
             "arn:aws:ssm:eu-central-1:123456789012:parameter/workspace-api/dev2/PUBLIC_URL",
             "arn:aws:backup:eu-central-1:123456789012:backup-vault:workspace-api-dev2",
         ]

@@ -141,6 +141,10 @@ class Client:
         return call
 
 
+RUNNERS = {"run-jobs": 4, "run-events": 6}
+"""Reservations of the functions that run jobs."""
+
+
 def concurrency(free: int, held: Mapping[str, int] | None = None) -> Client:
     """Lambda with unreserved executions, and functions that hold reservations by their names."""
     runs = {function_name("dev", name): count for name, count in (held or {}).items()}
@@ -278,11 +282,15 @@ class TestAccount:
             (103, {"run-jobs": 1}, {"run-jobs": 4}),
             (100, {"run-jobs": 4}, {"run-jobs": 4}),
             (104, {}, {"run-jobs": 4}),
-            (203, {}, {"run-jobs": 4}),
-            (204, {}, {"run-jobs": 4, "chat-stream": 50}),
-            (1000, {}, {"run-jobs": 4, "chat-stream": 448}),
-            (548, {"run-jobs": 4, "chat-stream": 448}, {"run-jobs": 4, "chat-stream": 448}),
-            (1000, {"api_handler": 0}, {"run-jobs": 4, "chat-stream": 448, "api_handler": 0}),
+            (109, {}, {"run-jobs": 4}),
+            (110, {}, RUNNERS),
+            (209, {}, RUNNERS),
+            (210, {}, {**RUNNERS, "chat-stream": 50}),
+            (1000, {}, {**RUNNERS, "chat-stream": 445}),
+            (545, {**RUNNERS, "chat-stream": 445}, {**RUNNERS, "chat-stream": 445}),
+            # A stage that an earlier version has deployed.
+            (548, {"run-jobs": 4, "chat-stream": 448}, {**RUNNERS, "chat-stream": 445}),
+            (1000, {"api_handler": 0}, {**RUNNERS, "chat-stream": 445, "api_handler": 0}),
         ],
     )
     def test_reservations_leave_what_lambda_requires_and_half_of_the_rest_to_the_api(
@@ -295,7 +303,10 @@ class TestAccount:
     @pytest.mark.parametrize(
         ("free", "says"),
         [
-            (10, "slow chats can take the executions that the API needs; jobs may overlap"),
+            (
+                10,
+                "needs; runs of jobs and events may overlap, which does no harm. Request",
+            ),
             (150, "slow chats can take the executions that the API needs. Request"),
         ],
     )

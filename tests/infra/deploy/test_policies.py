@@ -157,6 +157,15 @@ def test_only_functions_that_call_models_may_call_bedrock(stage: str) -> None:
     assert asking == {policies.API, "chat-stream"}
 
 
+def test_functions_with_events_may_wake_their_runner_for_which_lambda_polls(stage: str) -> None:
+    queue = f"arn:aws:sqs:eu-central-1:123456789012:workspace-api-{stage}-events"
+    polls = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
+    for function in FUNCTIONS:
+        found = {each for each in allowed(stage, function) if each[0].startswith("sqs:")}
+        expected = polls if function == "run-events" else {"sqs:SendMessage"}
+        assert found == {(action, queue) for action in expected}
+
+
 def test_chat_function_only_reads_objects_of_what_bots_know(stage: str) -> None:
     rights = {(a, r) for a, r in allowed(stage, "chat-stream") if a.startswith("s3:")}
     assert {action for action, _ in rights} == {"s3:GetObject", "s3:ListBucket"}

@@ -12,7 +12,7 @@ from chalicelib.transports import schedules
 from tests.conftest import Api, Owner, as_operator
 from tests.factories.chat import ask, new_bot
 from tests.support import aws_calls
-from tests.support.aws_calls import API, CHAT, JOBS, Gateway, Right, Use, entered, rights
+from tests.support.aws_calls import API, CHAT, EVENTS, JOBS, Gateway, Right, Use, entered, rights
 from tests.support.policy_check import PolicyCheck, faults, generated, is_whole
 
 TABLES = "arn:aws:dynamodb:eu-central-1:123456789012:table/"
@@ -52,6 +52,12 @@ class TestRecording:
     ) -> None:
         schedules.run_jobs()
         assert functions_in(recorded) == {JOBS}
+
+    def test_jobs_of_events_are_recorded_for_their_own_function(
+        self, owner: Owner, recorded: dict[Use, str]
+    ) -> None:
+        schedules.run_event_jobs()
+        assert functions_in(recorded) == {EVENTS}
 
     def test_chat_is_recorded_for_its_function_to_the_last_event(
         self, owner: Owner, recorded: dict[Use, str]
@@ -114,6 +120,11 @@ class TestRights:
             ("dynamodb:BatchGetItem", TABLES + "a"),
             ("dynamodb:BatchGetItem", TABLES + "b"),
         ]
+
+    def test_rights_of_a_message_are_on_its_queue(self) -> None:
+        url = "https://sqs.eu-central-1.amazonaws.com/123456789012/workspace-api-test-events"
+        queue = "arn:aws:sqs:eu-central-1:123456789012:workspace-api-test-events"
+        assert [*rights("sqs", "SendMessage", {"QueueUrl": url})] == [("sqs:SendMessage", queue)]
 
     def test_rights_of_an_inference_profile_include_its_model(self) -> None:
         found = rights("bedrock-runtime", "ConverseStream", {"modelId": "eu.amazon.nova"})
@@ -178,7 +189,7 @@ class TestFaults:
 
     def test_policies_of_all_functions_are_checked(self) -> None:
         needless = {fault.split()[0] for fault in faults(generated(), {}, whole=True)}
-        assert needless == {API, JOBS, CHAT}
+        assert needless == {API, JOBS, EVENTS, CHAT}
 
 
 def config(**options: Any) -> Any:

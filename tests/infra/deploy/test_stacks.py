@@ -82,6 +82,7 @@ def test_function_names_match_chalices() -> None:
     assert [function_name("dev", each) for each in FUNCTIONS] == [
         "workspace-api-dev",
         "workspace-api-dev-run-jobs",
+        "workspace-api-dev-run-events",
         "workspace-api-dev-chat-stream",
     ]
 

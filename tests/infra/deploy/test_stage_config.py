@@ -8,7 +8,9 @@ import pytest
 from chalice.config import Config
 
 from chalicelib.domains.chat.flows import chat_answer
+from chalicelib.domains.webhooks.flows import turns
 from chalicelib.engine import jobs
+from chalicelib.gateways import post
 from chalicelib.transports import schedules
 from infra.deploy import policies, stage_config
 from infra.deploy.stage_config import StageFacts
@@ -68,6 +70,9 @@ def test_each_function_has_a_suitable_timeout(stage: str) -> None:
     assert limits["api_handler"] == 29, "as long as API Gateway waits"
     # Work that begins just in time ends, and before another runner may take it (ADR 13).
     assert schedules.TIME_LIMIT_SECONDS < limits["run-jobs"] < jobs.LEASE.total_seconds()
+    # A turn that begins just in time ends, too, with its last requests.
+    last = schedules.TIME_LIMIT_SECONDS + turns.TURN_SECONDS + post.TOTAL_SECONDS
+    assert last < limits["run-events"] < jobs.LEASE.total_seconds()
     # What was said is settled and the chat ends, however long the model takes.
     assert limits["chat-stream"] >= chat_answer.MODEL_SECONDS + 60
 
@@ -95,17 +100,28 @@ def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str)
     assert (read.api_gateway_stage, read.api_gateway_endpoint_type) == (stage, "REGIONAL")
 
 
-@pytest.mark.parametrize("reserved", [{}, {"run-jobs": 4}, {"run-jobs": 4, "chat-stream": 448}])
+@pytest.mark.parametrize(
+    "reserved", [{}, {"run-jobs": 4}, {"run-jobs": 4, "run-events": 6, "chat-stream": 445}]
+)
 def test_functions_reserve_what_the_facts_of_the_stage_allow(reserved: dict[str, int]) -> None:
     facts = StageFacts(reserved=reserved)
     found = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
     assert found == dict.fromkeys(FUNCTIONS) | reserved
 
 
+def test_release_without_one_of_the_functions_is_configured_without_it() -> None:
+    functions = {name: {} for name in FUNCTIONS if name != "run-events"}
+    facts = StageFacts(reserved={"run-jobs": 4, "run-events": 6})
+    config = stage_config.generate({**CHECKOUT, "lambda_functions": functions}, "dev", facts)
+    found = config["stages"]["dev"]["lambda_functions"]
+    assert found.keys() == functions.keys()
+    assert found["run-jobs"]["reserved_concurrency"] == 4
+
+
 def test_functions_that_an_operator_has_stopped_stay_stopped() -> None:
     facts = StageFacts(reserved={"api_handler": 0, "run-jobs": 0, "chat-stream": 5})
-    found = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in FUNCTIONS}
-    assert found == {"api_handler": 0, "run-jobs": 0, "chat-stream": 5}
+    found = {f: as_chalice_reads("dev", f, facts).reserved_concurrency for f in facts.reserved}
+    assert found == facts.reserved
     assert facts.stopped == ["api_handler", "run-jobs"]
 
 

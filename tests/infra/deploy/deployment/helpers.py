@@ -16,11 +16,11 @@ Deploy = Callable[..., dict[str, Any]]
 
 
 def is_whole(aws: Aws, store: Store, result: dict[str, Any]) -> bool:
-    """Whether one API, three functions and the release are there, and the lock is not."""
+    """Whether one API, four functions and the release are there, and the lock is not."""
     functions = aws.client("lambda").list_functions()["Functions"]
     return (
         aws.apis() == [result["apiId"]]
-        and len(functions) == 3
+        and len(functions) == 4
         and releases.listed(store)[0].id == result["release"]
         and store.get("state/lock.json") is None
     )

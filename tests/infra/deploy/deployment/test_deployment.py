@@ -254,26 +254,26 @@ class TestDestroy:
 def test_stopped_functions_stay_stopped(aws: Aws, deploy: Deploy, checkout: Path) -> None:
     assert deploy()["stopped"] == []
     functions = aws.client("lambda")
-    every = (API, CHAT, "workspace-api-dev-run-jobs")
+    every = (API, CHAT, "workspace-api-dev-run-jobs", "workspace-api-dev-run-events")
 
     def runs() -> list[int | None]:
         found = [functions.get_function_concurrency(FunctionName=name) for name in every]
         return [each.get("ReservedConcurrentExecutions") for each in found]
 
-    assert runs() == [None, 448, 4]
+    assert runs() == [None, 445, 4, 6]
     assert deploy()["stopped"] == []
-    assert runs() == [None, 448, 4], "the stage's own reservations count as available"
+    assert runs() == [None, 445, 4, 6], "the stage's own reservations count as available"
     for name in every:
         functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
-    assert deploy()["stopped"] == ["api_handler", "chat-stream", "run-jobs"]
-    assert runs() == [0, 0, 0]
+    assert deploy()["stopped"] == ["api_handler", "chat-stream", "run-events", "run-jobs"]
+    assert runs() == [0, 0, 0, 0]
     assert any("Kept from running" in line for line in aws.said)
     aws.deployment(checkout).rollback(None, break_lock=False, python=None)
-    assert runs() == [0, 0, 0]
+    assert runs() == [0, 0, 0, 0]
     for name in every:
         functions.delete_function_concurrency(FunctionName=name)
     assert deploy()["stopped"] == []
-    assert runs() == [None, 448, 4]
+    assert runs() == [None, 445, 4, 6]
 
 
 def test_backups_cover_the_tables_in_use_and_go_to_the_region_that_was_chosen(

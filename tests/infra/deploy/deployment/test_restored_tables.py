@@ -85,7 +85,7 @@ class TestRestoredTables:
         dynamodb, functions = aws.client("dynamodb"), aws.client("lambda")
         key = {"pk": {"S": "W#1"}, "sk": {"S": "kept"}}
         dynamodb.put_item(TableName="workspace-dev-ledger", Item=key)
-        names = (API, CHAT, "workspace-api-dev-run-jobs")
+        names = (API, CHAT, "workspace-api-dev-run-jobs", "workspace-api-dev-run-events")
         for name in names:
             functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
         restore(aws)
