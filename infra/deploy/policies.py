@@ -100,7 +100,7 @@ FUNCTIONS: Mapping[str, Access] = {
             "identity": ("GetItem",),
             "content": _EVERY,
             "conversations": ("BatchGetItem", "DeleteItem", "GetItem", "Query", "UpdateItem"),
-            "control": ("DeleteItem", "PutItem", "Query", "UpdateItem"),
+            "control": ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             "ledger": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
             "audit": ("PutItem",),
         },

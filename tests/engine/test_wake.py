@@ -11,7 +11,9 @@ from moto import mock_aws
 
 from chalicelib.engine.events import subscriptions, wake
 from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time
+from tests.factories.salon import Salon
 from tests.support.aws_calls import PLACE
 
 QUEUE = "workspace-api-test-events"
@@ -99,6 +101,16 @@ class TestWrites:
         assert received() == []
         want(owner, "booking.created")
         api.post("/api/bookings/create", booking)
+        assert received() == ["wake"]
+
+    def test_a_scheduled_job_with_an_event_sends_a_message(
+        self, api: Api, owner: Owner, received: Callable[[], list[str]], time: Time
+    ) -> None:
+        salon = Salon.opened(api, requirePayment=True)
+        salon.book("2027-01-18T10:00")
+        want(owner, "booking.hold_expired")
+        time.pass_by(hours=1)
+        assert run_jobs()["lapse-of-hold"] == 1
         assert received() == ["wake"]
 
     @pytest.mark.parametrize("dead", ["refuses", "silent", "missing"])
