@@ -37,6 +37,8 @@ REST_AFTER_FAILURE = timedelta(seconds=10)
 LONGEST_REST = timedelta(minutes=5)
 """Rest of a webhook after failures: ten seconds for each in a row, up to five minutes."""
 GONE_STATUS = 410
+UNPREPARED = "the service could not prepare the event; it tries again"
+"""The error of an attempt that sent no request."""
 
 log = logging.getLogger(__name__)
 
@@ -89,8 +91,12 @@ def _send_due(
     end = Deadline(TURN_SECONDS)
     while not end.passed and (due := deliveries.due(workspace_id, webhook.id, BATCH)):
         for start in range(0, len(due), PARALLEL_REQUESTS):
+            if end.passed:  # A slow receiver takes longer for a batch than a turn lasts.
+                break
             group = due[start : start + PARALLEL_REQUESTS]
             attempts = _send_group(webhook, group, send)
+            if not attempts:
+                continue
             if all(attempt.is_ok for attempt in attempts):
                 if state.failures:
                     turns.note_success(state)
@@ -113,12 +119,24 @@ def _send_due(
 
 
 def _send_group(webhook: WebhookRow, group: Sequence[DeliveryRow], send: Send) -> list[Attempt]:
-    def attempt(delivery: DeliveryRow) -> Attempt:
-        made = send(webhook, delivery)
+    """Send deliveries side by side. Returns the attempts that reached for the receiver.
+
+    A delivery that this service cannot prepare is tried again later, so that it does not hold back
+    the others. It is not a failure of the receiver.
+    """
+
+    def attempt(delivery: DeliveryRow) -> Attempt | None:
+        try:
+            made = send(webhook, delivery)
+        except Exception:
+            log.exception("an event could not be prepared", extra={"event": delivery.event_id})
+            _store(delivery, Attempt(None, 0, error=UNPREPARED))
+            return None
         _store(delivery, made)
         return made
 
-    return deadline.map_in_threads(attempt, group, PARALLEL_REQUESTS)
+    made = deadline.map_in_threads(attempt, group, PARALLEL_REQUESTS)
+    return [each for each in made if each is not None]
 
 
 def _store(delivery: DeliveryRow, attempt: Attempt) -> None:

@@ -1,0 +1,82 @@
+"""Turns of webhooks when something fails: records, receivers, workers and switching."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.core import deadline
+from chalicelib.domains.webhooks.flows import fan_out, turns
+from chalicelib.domains.webhooks.operations import deliveries as operations
+from chalicelib.gateways.post import PostReply
+from tests.conftest import Owner, Time, as_operator
+from tests.domains.webhooks.conftest import AddWebhook, run_until_idle
+from tests.factories.examples import Things, submit
+from tests.fakes.receiver import OK, Receiver, Request
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.fixture
+def webhook(add_webhook: AddWebhook, things: Things, time: Time) -> dict[str, Any]:
+    """A webhook that receives all events."""
+    return add_webhook()
+
+
+def send_test(webhook: dict[str, Any]) -> str:
+    """Send a test event, and return its id."""
+    sent: str = as_operator("send_test_event", webhookId=webhook["webhookId"])["eventId"]
+    return sent
+
+
+def change(webhook: dict[str, Any], **values: Any) -> None:
+    """Change the webhook."""
+    as_operator("update_webhook", webhookId=webhook["webhookId"], **values)
+
+
+def test_a_record_that_cannot_be_read_does_not_hold_back_other_events(
+    webhook: dict[str, Any],
+    receiver: Receiver,
+    things: Things,
+    time: Time,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = operations.read_record
+    broken = submit(things.form, name="Ada", email="ada@example.com")
+
+    def fail(workspace_id: str, event_type: str, record_id: str) -> Any:
+        if record_id == broken:
+            raise RuntimeError
+        return read(workspace_id, event_type, record_id)
+
+    monkeypatch.setattr(operations, "read_record", fail)
+    run_until_idle()
+    time.pass_by(minutes=2)
+    for _ in range(30):
+        send_test(webhook)
+    run_until_idle()
+    assert receiver.types == ["webhook.test"] * 30
+
+
+def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
+    webhook: dict[str, Any],
+    receiver: Receiver,
+    owner: Owner,
+    time: Time,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started = time.now
+    monkeypatch.setattr(deadline, "monotonic", lambda: time.now.timestamp())  # noqa: PLW0108  it moves
+    monkeypatch.setattr(turns, "PARALLEL_REQUESTS", 1)
+    sent: list[timedelta] = []
+
+    def answer(_request: Request) -> PostReply:
+        sent.append(time.now - started)
+        time.pass_by(seconds=14)
+        return OK
+
+    receiver.answer = answer
+    for _ in range(20):
+        send_test(webhook)
+    operations.deliver(fan_out.turn(owner.workspace.id, webhook["webhookId"], time.now))
+    assert max(sent) + timedelta(seconds=15) <= turns.TURN
