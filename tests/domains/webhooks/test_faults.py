@@ -9,10 +9,10 @@ from chalicelib.core import deadline
 from chalicelib.domains.webhooks.flows import fan_out, turns
 from chalicelib.domains.webhooks.operations import deliveries as operations
 from chalicelib.gateways.post import PostReply
-from tests.conftest import Owner, Time, as_operator
+from tests.conftest import Owner, Time, all_rows, as_operator, in_console
 from tests.domains.webhooks.conftest import AddWebhook, run_until_idle
 from tests.factories.examples import Things, submit
-from tests.fakes.receiver import OK, Receiver, Request
+from tests.fakes.receiver import OK, Receiver, Request, status
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -58,6 +58,24 @@ def test_a_record_that_cannot_be_read_does_not_hold_back_other_events(
     assert receiver.types == ["webhook.test"] * 30
 
 
+def test_a_webhook_that_is_switched_on_again_has_three_days_again(
+    webhook: dict[str, Any], receiver: Receiver, owner: Owner, time: Time
+) -> None:
+    receiver.answer = lambda _: status(500)
+    for _ in range(72):
+        send_test(webhook)
+        run_until_idle()
+        time.pass_by(hours=1)
+    time.pass_by(hours=1)
+    run_until_idle()
+    (found,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    assert found["offBecause"] == "failing"
+    change(webhook, status="active")
+    run_until_idle()
+    (found,) = in_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    assert found["status"] == "active"
+
+
 def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
     webhook: dict[str, Any],
     receiver: Receiver,
@@ -80,3 +98,13 @@ def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
         send_test(webhook)
     operations.deliver(fan_out.turn(owner.workspace.id, webhook["webhookId"], time.now))
     assert max(sent) + timedelta(seconds=15) <= turns.TURN
+
+
+def test_the_state_of_a_deleted_webhook_is_removed(
+    webhook: dict[str, Any], receiver: Receiver
+) -> None:
+    send_test(webhook)
+    run_until_idle()
+    as_operator("delete_webhook", webhookId=webhook["webhookId"])
+    left = [row for row in all_rows().values() if "WEBHOOK-TURN" in row["pk"]["S"]]
+    assert all("expires" in row for row in left)

@@ -19,7 +19,7 @@ from chalicelib.domains.webhooks.flows import fan_out
 from chalicelib.domains.webhooks.flows.fan_out import MAX_WEBHOOKS
 from chalicelib.domains.webhooks.flows.subscriptions import stage_wanted_types
 from chalicelib.domains.webhooks.rules.endpoint_secrets import endpoint_secret
-from chalicelib.domains.webhooks.store import deliveries
+from chalicelib.domains.webhooks.store import deliveries, turns
 from chalicelib.domains.webhooks.store.webhooks import ACTIVE, LOCK, OFF, WEBHOOKS, WebhookRow
 from chalicelib.engine import locks
 from chalicelib.engine.events import wake
@@ -189,6 +189,7 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
         else:
             webhook.switch_on()
             _resume(ctx, webhook.id, send_waiting=args.send_waiting)
+            ctx.unit.update(*turns.forgotten_failures(ctx.workspace_id, webhook.id))
     ctx.unit.save(lock)
     ctx.unit.save(webhook)
     stage_wanted_types(ctx.unit, changed=webhook)

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
 from pynamodb.exceptions import UpdateError
+from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
@@ -12,6 +13,8 @@ from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_fai
 from chalicelib.engine.tables import ControlRow
 
 SORT_KEY = "-"
+KEPT_FOR = timedelta(days=31)
+"""Time after the latest turn. No delivery waits longer, so the state has no use after it."""
 
 
 class TurnRow(ControlRow):
@@ -27,6 +30,10 @@ class TurnRow(ControlRow):
     failures = NumberAttribute(default=0)
     failing_since = UTCDateTimeAttribute(null=True)
     succeeded_at = UTCDateTimeAttribute(null=True)
+
+
+Change = tuple[TurnRow, list[Action], Condition]
+"""The arguments of ``UnitOfWork.update``."""
 
 
 def find(workspace_id: str, webhook_id: str) -> TurnRow:
@@ -47,8 +54,13 @@ def take(workspace_id: str, webhook_id: str, length: timedelta) -> TurnRow | Non
         clock.now(),
     )
     free = TurnRow.until.does_not_exist() | (TurnRow.until <= now) | (TurnRow.turn == turn)
+    actions: list[Action] = [
+        TurnRow.turn.set(turn),
+        TurnRow.until.set(now + length),
+        TurnRow.expires.set(now + KEPT_FOR),
+    ]
     try:
-        state.update([TurnRow.turn.set(turn), TurnRow.until.set(now + length)], condition=free)
+        state.update(actions, condition=free)
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:
             raise_failure(error)
@@ -70,6 +82,21 @@ def note_success(state: TurnRow) -> None:
             TurnRow.failing_since.remove(),
             TurnRow.succeeded_at.set(clock.now()),
         ],
+    )
+
+
+def forgotten_failures(workspace_id: str, webhook_id: str) -> Change:
+    """Return the update that forgets failures, for a webhook that a person switches on again."""
+    place = TurnRow(_place(workspace_id, webhook_id), SORT_KEY)
+    always = TurnRow.pk.exists() | TurnRow.pk.does_not_exist()
+    return (
+        place,
+        [
+            TurnRow.failures.set(0),
+            TurnRow.failing_since.remove(),
+            TurnRow.expires.set(clock.now() + KEPT_FOR),
+        ],
+        always,
     )
 
 
