@@ -9,6 +9,7 @@ from chalicelib.core import deadline
 from chalicelib.domains.webhooks.flows import fan_out, turns
 from chalicelib.domains.webhooks.operations import deliveries as operations
 from chalicelib.gateways.post import PostReply
+from chalicelib.transports.schedules import run_event_jobs
 from tests.conftest import Owner, Time, all_rows, as_operator, in_console
 from tests.domains.webhooks.conftest import AddWebhook, run_until_idle
 from tests.factories.examples import Things, submit
@@ -32,6 +33,14 @@ def send_test(webhook: dict[str, Any]) -> str:
 def change(webhook: dict[str, Any], **values: Any) -> None:
     """Change the webhook."""
     as_operator("update_webhook", webhookId=webhook["webhookId"], **values)
+
+
+def test_one_run_sends_the_events_that_it_finds(
+    webhook: dict[str, Any], receiver: Receiver, things: Things
+) -> None:
+    submit(things.form, name="Ada", email="ada@example.com")
+    run_event_jobs()
+    assert receiver.types == ["lead.created"]
 
 
 def test_a_record_that_cannot_be_read_does_not_hold_back_other_events(
