@@ -11,7 +11,7 @@ from chalicelib.domains.webhooks.operations import deliveries as operations
 from chalicelib.gateways.post import PostReply
 from chalicelib.transports.schedules import run_event_jobs
 from tests.conftest import Owner, Time, all_rows, as_operator, in_console
-from tests.domains.webhooks.conftest import AddWebhook, run_until_idle
+from tests.domains.webhooks.conftest import AddWebhook, deliveries, run_until_idle
 from tests.factories.examples import Things, submit
 from tests.fakes.receiver import OK, Receiver, Request, status
 
@@ -109,6 +109,21 @@ def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
     assert max(sent) + timedelta(seconds=15) <= turns.TURN
 
 
+def test_a_turn_stops_when_the_webhook_is_switched_off(
+    webhook: dict[str, Any], receiver: Receiver
+) -> None:
+    def answer(_request: Request) -> PostReply:
+        if len(receiver.requests) == 1:
+            change(webhook, status="off")
+        return OK
+
+    receiver.answer = answer
+    for _ in range(60):
+        send_test(webhook)
+    run_until_idle()
+    assert len(receiver.requests) <= turns.BATCH
+
+
 def test_the_state_of_a_deleted_webhook_is_removed(
     webhook: dict[str, Any], receiver: Receiver
 ) -> None:
@@ -117,3 +132,17 @@ def test_the_state_of_a_deleted_webhook_is_removed(
     as_operator("delete_webhook", webhookId=webhook["webhookId"])
     left = [row for row in all_rows().values() if "WEBHOOK-TURN" in row["pk"]["S"]]
     assert all("expires" in row for row in left)
+
+
+def test_an_event_that_is_given_up_during_an_attempt_is_not_tried_again(
+    webhook: dict[str, Any], receiver: Receiver, time: Time
+) -> None:
+    def answer(_request: Request) -> PostReply:
+        change(webhook, status="off")
+        change(webhook, status="active", sendWaiting=False)
+        return status(500)
+
+    receiver.answer = answer
+    send_test(webhook)
+    run_event_jobs()
+    assert deliveries(webhook)[0]["state"] == "failed"

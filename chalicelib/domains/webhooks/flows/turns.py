@@ -90,15 +90,17 @@ def _send_due(
     """Send what is due. Returns the rest before the next turn, or None if it is switched off."""
     end = Deadline(TURN_SECONDS)
     while not end.passed and (due := deliveries.due(workspace_id, webhook.id, BATCH)):
+        current = WEBHOOKS.find(workspace_id, webhook.id)
+        if current is None or current.status == OFF:
+            return None
+        webhook = current  # A person may have changed its URL or its secret.
         for start in range(0, len(due), PARALLEL_REQUESTS):
             if end.passed:  # A slow receiver takes longer for a batch than a turn lasts.
                 break
             group = due[start : start + PARALLEL_REQUESTS]
             attempts = _send_group(webhook, group, send)
-            if not attempts:
-                continue
             if all(attempt.is_ok for attempt in attempts):
-                if state.failures:
+                if attempts and state.failures:
                     turns.note_success(state)
                 continue
             failed = [attempt for attempt in attempts if not attempt.is_ok]

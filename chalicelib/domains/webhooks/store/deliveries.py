@@ -10,6 +10,7 @@ from typing import Any
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
 from pynamodb.exceptions import PutError, UpdateError
+from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
@@ -146,7 +147,8 @@ def note_attempt(
     values = {"attempts": number, "attempted_at": clock.now(), "state": state, **outcome}
     actions = [_set(name, value) for name, value in values.items()]
     actions.append(DeliveryRow.o1.set(iso(again)) if again else DeliveryRow.o1.remove())
-    _change(delivery, actions)
+    # It may have been given up, or may be wanted again, since it was read.
+    _change(delivery, actions, DeliveryRow.o1 == delivery.o1)
 
 
 def stop(workspace_id: str, webhook_id: str, event_id: str) -> None:
@@ -170,10 +172,13 @@ def _set(name: str, value: Any) -> Action:  # noqa: ANN401  an attribute's value
     return action
 
 
-def _change(delivery: DeliveryRow, actions: list[Action]) -> None:
-    """Update a delivery that still exists."""
+def _change(
+    delivery: DeliveryRow, actions: list[Action], condition: Condition | None = None
+) -> None:
+    """Update a delivery that still exists, or meets a condition."""
+    demand = DeliveryRow.pk.exists() if condition is None else condition
     try:
-        delivery.update(actions, condition=DeliveryRow.pk.exists())
+        delivery.update(actions, condition=demand)
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:
             raise_failure(error)
