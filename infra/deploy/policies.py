@@ -118,6 +118,7 @@ FUNCTIONS: Mapping[str, Access] = {
     ),
     "run-events": Access(
         tables={
+            "identity": ("GetItem", "UpdateItem"),
             # The records of events, as the API shows them at each attempt.
             "content": ("BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             "conversations": ("BatchGetItem", "GetItem", "Query"),

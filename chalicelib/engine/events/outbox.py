@@ -50,7 +50,10 @@ class Outbox:
             self._changed[row.id] = (listing, row)
 
     def job(self, actor: str) -> JobRow | None:
-        """Return the job for those of the events that the workspace wants, or None."""
+        """Return the job for those of the events that the workspace wants, or None.
+
+        ``actor`` is that of the audit log. Visitors are not told apart: their hash stays here.
+        """
         events = [*self._emitted]
         for listing, record in self._changed.values():
             events += _derive(listing, record)
@@ -60,7 +63,8 @@ class Outbox:
         chosen = [list(event) for event in events if event.type in wanted]
         if not chosen:
             return None
-        payload = {"events": chosen, "actor": actor, "at": iso(clock.now())}
+        who = "visitor" if actor.startswith("visitor:") else actor
+        payload = {"events": chosen, "actor": who, "at": iso(clock.now())}
         return jobs.row(WEBHOOK_EVENTS, self._workspace_id, payload)
 
 

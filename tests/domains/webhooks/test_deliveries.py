@@ -14,6 +14,7 @@ from chalicelib.gateways.public_http import UpstreamError
 from chalicelib.transports.schedules import run_event_jobs
 from tests.conftest import Api, Owner, Time, as_operator, in_console, run_concurrently
 from tests.domains.webhooks.conftest import URL, AddWebhook, deliveries, run_until_idle
+from tests.factories.chat import Bot, ask
 from tests.factories.examples import Things, submit
 from tests.fakes.receiver import OK, Receiver, Request, status
 
@@ -54,6 +55,15 @@ class TestEvents:
         assert event["data"]["object"] == shown
         assert event["data"]["id"] == shown["id"]
         assert event["data"]["revision"] >= 1
+
+    def test_a_chat_is_an_event_with_its_dialog(
+        self, webhook: dict[str, Any], receiver: Receiver, things: Things, owner: Owner
+    ) -> None:
+        ask(Bot(owner.workspace.id, things.agent), "Hello")
+        run_until_idle()
+        (event,) = receiver.events
+        assert event["type"] == "dialog.started"
+        assert event["data"]["object"]["agentId"] == things.agent
 
     def test_a_status_change_names_the_former_status(
         self, webhook: dict[str, Any], receiver: Receiver, things: Things, api: Api

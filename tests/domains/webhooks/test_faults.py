@@ -1,18 +1,23 @@
 """Turns of webhooks when something fails: records, receivers, workers and switching."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from standardwebhooks.webhooks import Webhook
 
 from chalicelib.core import deadline
+from chalicelib.core.errors import UnavailableError
+from chalicelib.core.jobs import DELIVER_WEBHOOK
 from chalicelib.domains.webhooks.flows import fan_out, turns
 from chalicelib.domains.webhooks.operations import deliveries as operations
+from chalicelib.engine import jobs
 from chalicelib.gateways.post import PostReply
 from chalicelib.transports.schedules import run_event_jobs
 from tests.conftest import Owner, Time, all_rows, as_operator, in_console
 from tests.domains.webhooks.conftest import AddWebhook, deliveries, run_until_idle
 from tests.factories.examples import Things, submit
+from tests.fakes.dynamodb_faults import TRANSACTION, closed, faulty
 from tests.fakes.receiver import OK, Receiver, Request, status
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -139,10 +144,92 @@ def test_an_event_that_is_given_up_during_an_attempt_is_not_tried_again(
 ) -> None:
     def answer(_request: Request) -> PostReply:
         change(webhook, status="off")
+        time.pass_by(seconds=1)
         change(webhook, status="active", sendWaiting=False)
         return status(500)
 
     receiver.answer = answer
     send_test(webhook)
-    run_event_jobs()
+    run_until_idle()
+    time.pass_by(hours=1)
+    run_until_idle()
+    assert len(receiver.requests) == 1
     assert deliveries(webhook)[0]["state"] == "failed"
+
+
+def test_what_waits_is_not_given_up_if_the_webhook_stays_off(
+    webhook: dict[str, Any], receiver: Receiver
+) -> None:
+    send_test(webhook)
+    change(webhook, status="off")
+    with faulty(TRANSACTION, closed, "before"), pytest.raises(UnavailableError):
+        change(webhook, status="active", sendWaiting=False)
+    change(webhook, status="active")
+    run_until_idle()
+    assert len(receiver.requests) == 1
+
+
+def test_an_event_that_was_given_up_can_be_sent_again(
+    webhook: dict[str, Any], receiver: Receiver, time: Time
+) -> None:
+    event_id = send_test(webhook)
+    change(webhook, status="off")
+    time.pass_by(seconds=1)
+    change(webhook, status="active", sendWaiting=False)
+    run_until_idle()
+    assert deliveries(webhook)[0]["state"] == "failed"
+    as_operator("resend_webhook_delivery", webhookId=webhook["webhookId"], eventId=event_id)
+    run_until_idle()
+    assert deliveries(webhook)[0]["state"] == "delivered"
+
+
+def test_three_secrets_are_valid_after_two_replacements(
+    webhook: dict[str, Any], receiver: Receiver
+) -> None:
+    secrets = [webhook["secret"]]
+    secrets += [
+        as_operator("rotate_webhook_secret", webhookId=webhook["webhookId"])["secret"]
+        for _ in range(3)
+    ]
+    send_test(webhook)
+    run_until_idle()
+    (request,) = receiver.requests
+    now = datetime.fromtimestamp(int(request.headers["webhook-timestamp"]), UTC)
+    sign = [Webhook(each).sign(request.event_id, now, request.body.decode()) for each in secrets]
+    assert request.headers["webhook-signature"].split() == sign[:0:-1]
+
+
+def test_failing_events_share_their_next_turn(
+    webhook: dict[str, Any], receiver: Receiver, things: Things, owner: Owner, time: Time
+) -> None:
+    receiver.answer = lambda _: status(500)
+    for number in range(8):
+        time.pass_by(seconds=1)
+        submit(things.form, name="Ada", email=f"ada{number}@example.com")
+        run_until_idle()
+    waiting = jobs.of_workspace(owner.workspace.id)
+    assert len([job for job in waiting if job.kind == DELIVER_WEBHOOK]) == 1
+
+
+def test_a_new_event_does_not_end_the_rest_that_a_receiver_asked_for(
+    webhook: dict[str, Any], receiver: Receiver, things: Things, time: Time
+) -> None:
+    receiver.answer = lambda _: status(429, retry_after=600)
+    submit(things.form, name="Ada", email="ada@example.com")
+    run_until_idle()
+    sent = len(receiver.requests)
+    submit(things.form, name="Bob", email="bob@example.com")
+    run_until_idle()
+    assert len(receiver.requests) == sent
+    time.pass_by(seconds=601)
+    receiver.answer = lambda _: OK
+    run_until_idle()
+    assert len(receiver.requests) > sent
+
+
+def test_a_visitor_is_not_told_apart(
+    webhook: dict[str, Any], receiver: Receiver, things: Things
+) -> None:
+    submit(things.form, name="Ada", email="ada@example.com")
+    run_until_idle()
+    assert receiver.events[0]["data"]["actor"] == "visitor"

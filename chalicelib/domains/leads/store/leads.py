@@ -139,7 +139,7 @@ LEADS = register_listing(
             "lead.created": is_new,
             "order.created": lambda before, after: before is None and bool(after.is_order),
             "lead.status_changed": changes("status"),
-            "lead.updated": changes_others("status"),
+            "lead.updated": changes_others("status", "named_contacts", "data_revision"),
         },
         inline_bytes=1024,  # contacts and some sentences
         complete=lambda workspace_id, read: with_data(workspace_id, read),  # noqa: PLW0108  it is below

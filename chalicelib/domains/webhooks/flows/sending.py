@@ -21,8 +21,6 @@ from chalicelib.gateways.public_http import FetchError
 
 MAX_BODY_BYTES = 20_000
 """A larger event has only the ids of its record, and the URL to read it."""
-BOTH_SECRETS = timedelta(hours=24)
-"""After a secret is replaced, requests are signed with both secrets for this long."""
 
 
 def send(
@@ -30,11 +28,8 @@ def send(
 ) -> Attempt:
     """Send an event with its record as it is now. ``record`` is None if it is deleted or erased."""
     body = body_of(delivery, record)
-    now, version = clock.now(), int(webhook.secret_version)
-    versions = [version]
-    if webhook.rotated_at and now - webhook.rotated_at < BOTH_SECRETS:
-        versions.append(version - 1)
-    key = master_key()
+    now, key = clock.now(), master_key()
+    versions = webhook.valid_versions
     secrets = [endpoint_secret(key, workspace_id, webhook.id, each) for each in versions]
     headers = signatures.signed_headers(secrets, delivery.event_id, now, body)
     try:

@@ -25,7 +25,7 @@ from chalicelib.domains.webhooks.store.webhooks import (
 from chalicelib.engine import locks
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
-TURN_SECONDS = 60.0
+TURN_SECONDS = 20.0
 """Time to send to one webhook. Others wait no longer for the worker."""
 TURN = timedelta(seconds=TURN_SECONDS + 30)
 """For how long a turn is taken: the last attempts of a turn may end later than it."""
@@ -78,26 +78,28 @@ def take(workspace_id: str, webhook_id: str, send: Send) -> None:
         if until := turns.find(workspace_id, webhook_id).until:
             fan_out.schedule(workspace_id, webhook_id, until)
         return
-    rest = _send_due(workspace_id, webhook, state, send)
-    turns.release(state)
-    if rest is not None and (due := deliveries.next_due(workspace_id, webhook_id)):
-        fan_out.schedule(workspace_id, webhook_id, max(due, clock.now() + rest))
+    rest = timedelta(0)
+    if state.rest_until is None or state.rest_until <= clock.now():
+        rest = _send_due(workspace_id, webhook, state, send)
+    else:
+        rest = state.rest_until - clock.now()
+    turns.release(state, rest)
+    if due := deliveries.next_due(workspace_id, webhook_id):
+        fan_out.schedule(workspace_id, webhook_id, max(due, state.rest_until or due))
 
 
-def _send_due(
-    workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
-) -> timedelta | None:
-    """Send what is due. Returns the rest before the next turn, or None if it is switched off."""
+def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send) -> timedelta:
+    """Send what is due. Returns the rest before the next turn."""
     end = Deadline(TURN_SECONDS)
     while not end.passed and (due := deliveries.due(workspace_id, webhook.id, BATCH)):
         current = WEBHOOKS.find(workspace_id, webhook.id)
         if current is None or current.status == OFF:
-            return None
+            break
         webhook = current  # A person may have changed its URL or its secret.
         for start in range(0, len(due), PARALLEL_REQUESTS):
             if end.passed:  # A slow receiver takes longer for a batch than a turn lasts.
                 break
-            group = due[start : start + PARALLEL_REQUESTS]
+            group = _wanted(webhook, due[start : start + PARALLEL_REQUESTS])
             attempts = _send_group(webhook, group, send)
             if all(attempt.is_ok for attempt in attempts):
                 if attempts and state.failures:
@@ -106,7 +108,7 @@ def _send_due(
             failed = [attempt for attempt in attempts if not attempt.is_ok]
             if any(attempt.status == GONE_STATUS for attempt in failed):
                 switch_off(workspace_id, webhook.id, GONE)
-                return None
+                return timedelta(0)
             if len(failed) < len(attempts):
                 turns.note_success(state)
                 continue
@@ -114,10 +116,18 @@ def _send_due(
             failures, since = int(state.failures), state.failing_since
             if retries.is_to_be_switched_off(failures, since, clock.now()):
                 switch_off(workspace_id, webhook.id, FAILING)
-                return None
+                return timedelta(0)
             wished = [attempt.retry_after for attempt in failed if attempt.retry_after]
             return max(min(REST_AFTER_FAILURE * failures, LONGEST_REST), *wished, timedelta(0))
     return timedelta(0)
+
+
+def _wanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[DeliveryRow]:
+    """Give up deliveries that shall not be sent after all, and return the others."""
+    skipped = [each for each in group if webhook.skips(each.wanted_since)]
+    for each in skipped:
+        deliveries.stop(each)
+    return [each for each in group if each not in skipped]
 
 
 def _send_group(webhook: WebhookRow, group: Sequence[DeliveryRow], send: Send) -> list[Attempt]:

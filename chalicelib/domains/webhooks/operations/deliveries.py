@@ -18,6 +18,7 @@ from chalicelib.core.wire import parsing
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.webhooks.flows import fan_out, sending, turns
 from chalicelib.domains.webhooks.store import deliveries
+from chalicelib.domains.webhooks.store import turns as turn_states
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
 from chalicelib.domains.webhooks.store.webhooks import ACTIVE, WEBHOOKS, WebhookRow
 from chalicelib.engine.events import wake
@@ -121,6 +122,7 @@ def _active(ctx: Context, webhook_id: str) -> WebhookRow:
 
 
 def _send_soon(ctx: Context, webhook: WebhookRow) -> None:
+    ctx.unit.update(*turn_states.without_rest(ctx.workspace_id, webhook.id))
     ctx.unit.save(fan_out.turn(ctx.workspace_id, webhook.id, clock.now()))
     ctx.unit.after_commit(wake.wake)
 

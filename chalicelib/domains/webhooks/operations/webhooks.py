@@ -19,7 +19,7 @@ from chalicelib.domains.webhooks.flows import fan_out
 from chalicelib.domains.webhooks.flows.fan_out import MAX_WEBHOOKS
 from chalicelib.domains.webhooks.flows.subscriptions import stage_wanted_types
 from chalicelib.domains.webhooks.rules.endpoint_secrets import endpoint_secret
-from chalicelib.domains.webhooks.store import deliveries, turns
+from chalicelib.domains.webhooks.store import turns
 from chalicelib.domains.webhooks.store.webhooks import ACTIVE, LOCK, OFF, WEBHOOKS, WebhookRow
 from chalicelib.engine import locks
 from chalicelib.engine.events import wake
@@ -187,22 +187,14 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
         if status == OFF:
             webhook.switch_off(None)
         else:
-            webhook.switch_on()
-            _resume(ctx, webhook.id, send_waiting=args.send_waiting)
+            webhook.switch_on(send_waiting=args.send_waiting)
+            ctx.unit.save(fan_out.turn(ctx.workspace_id, webhook.id, clock.now()))
+            ctx.unit.after_commit(wake.wake)
             ctx.unit.update(*turns.forgotten_failures(ctx.workspace_id, webhook.id))
     ctx.unit.save(lock)
     ctx.unit.save(webhook)
     stage_wanted_types(ctx.unit, changed=webhook)
     return WebhookResult(webhook=_shown(webhook))
-
-
-def _resume(ctx: Context, webhook_id: str, *, send_waiting: bool) -> None:
-    """Send what waited, or give it up, after the commit."""
-    if not send_waiting:
-        for event_id in deliveries.waiting(ctx.workspace_id, webhook_id):
-            deliveries.stop(ctx.workspace_id, webhook_id, event_id)
-    ctx.unit.save(fan_out.turn(ctx.workspace_id, webhook_id, clock.now()))
-    ctx.unit.after_commit(wake.wake)
 
 
 @operation(
@@ -214,10 +206,10 @@ def _resume(ctx: Context, webhook_id: str, *, send_waiting: bool) -> None:
 def rotate_webhook_secret(ctx: Context, args: WebhookRef) -> WebhookCreated:
     """Replace the secret of a webhook. The new one is shown only once.
 
-    For 24 hours, requests are signed with both secrets.
+    For 24 hours, requests are signed with the former secret as well.
     """
     webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
-    webhook.secret_version, webhook.rotated_at = int(webhook.secret_version) + 1, clock.now()
+    webhook.rotate()
     ctx.unit.save(webhook)
     return WebhookCreated(webhook_id=webhook.id, secret=_secret(ctx, webhook))
 

@@ -4,13 +4,11 @@ A delivery that is not finished has the time of its next attempt as the key of a
 query finds what is due. A delivery has no body: each attempt reads the live record.
 """
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
-from pynamodb.exceptions import PutError, UpdateError
-from pynamodb.expressions.condition import Condition
+from pynamodb.exceptions import PutError
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
@@ -28,6 +26,7 @@ class DeliveryRow(ContentRow):
 
     ``o1`` is the time of the next attempt while it is waiting. ``status``, ``milliseconds``,
     ``reply`` (the beginning of the answer) and ``error`` are those of the latest attempt.
+    ``asked_at`` is the latest time that a person asked to send it again.
     """
 
     type = UnicodeAttribute()
@@ -37,6 +36,7 @@ class DeliveryRow(ContentRow):
     actor = UnicodeAttribute(null=True)
     occurred_at = UTCDateTimeAttribute()
     state = UnicodeAttribute()
+    asked_at = UTCDateTimeAttribute(null=True)
     attempts = NumberAttribute(default=0)
     attempted_at = UTCDateTimeAttribute(null=True)
     status = NumberAttribute(null=True)
@@ -48,6 +48,12 @@ class DeliveryRow(ContentRow):
     def event_id(self) -> str:
         """Id of the event, which is the same for each webhook and attempt."""
         return self.sk
+
+    @property
+    def wanted_since(self) -> datetime:
+        """The time since which it is to be sent."""
+        since: datetime = self.asked_at or self.occurred_at
+        return since
 
     @property
     def due_at(self) -> datetime | None:
@@ -123,13 +129,6 @@ def latest(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
         )
 
 
-def waiting(workspace_id: str, webhook_id: str) -> Iterable[str]:
-    """Yield the event ids of all deliveries that wait."""
-    with reaching():
-        for found in DeliveryRow.by_o1.query(_partition(workspace_id, webhook_id)):
-            yield found.sk
-
-
 def note_attempt(
     delivery: DeliveryRow,
     number: int,
@@ -148,13 +147,13 @@ def note_attempt(
     actions = [_set(name, value) for name, value in values.items()]
     actions.append(DeliveryRow.o1.set(iso(again)) if again else DeliveryRow.o1.remove())
     # It may have been given up, or may be wanted again, since it was read.
-    _change(delivery, actions, DeliveryRow.o1 == delivery.o1)
+    delivery.update_if(actions, DeliveryRow.o1 == delivery.o1)
 
 
-def stop(workspace_id: str, webhook_id: str, event_id: str) -> None:
+def stop(delivery: DeliveryRow) -> None:
     """Give up a delivery that waits."""
-    delivery = DeliveryRow(_partition(workspace_id, webhook_id), event_id)
-    _change(delivery, [DeliveryRow.state.set(FAILED), DeliveryRow.o1.remove()])
+    actions: list[Action] = [DeliveryRow.state.set(FAILED), DeliveryRow.o1.remove()]
+    delivery.update_if(actions, DeliveryRow.o1 == delivery.o1)
 
 
 def to_send_again(delivery: DeliveryRow) -> tuple[DeliveryRow, list[Action]]:
@@ -162,6 +161,7 @@ def to_send_again(delivery: DeliveryRow) -> tuple[DeliveryRow, list[Action]]:
     return delivery, [
         DeliveryRow.state.set(WAITING),
         DeliveryRow.attempts.set(0),
+        DeliveryRow.asked_at.set(clock.now()),
         DeliveryRow.o1.set(iso(clock.now())),
     ]
 
@@ -170,18 +170,6 @@ def _set(name: str, value: Any) -> Action:  # noqa: ANN401  an attribute's value
     attribute: Any = getattr(DeliveryRow, name)
     action: Action = attribute.remove() if value is None else attribute.set(value)
     return action
-
-
-def _change(
-    delivery: DeliveryRow, actions: list[Action], condition: Condition | None = None
-) -> None:
-    """Update a delivery that still exists, or meets a condition."""
-    demand = DeliveryRow.pk.exists() if condition is None else condition
-    try:
-        delivery.update(actions, condition=demand)
-    except UpdateError as error:
-        if error_code(error) != CONDITION_FAILED:
-            raise_failure(error)
 
 
 def _partition(workspace_id: str, webhook_id: str) -> str:

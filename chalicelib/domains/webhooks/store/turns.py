@@ -4,12 +4,10 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
-from pynamodb.exceptions import UpdateError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
-from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.engine.tables import ControlRow
 
 SORT_KEY = "-"
@@ -22,11 +20,12 @@ class TurnRow(ControlRow):
 
     ``turn`` is a random value by which a worker recognizes its own turn, even if an answer was
     lost. ``failures`` counts the failed attempts since the latest success, and ``failing_since`` is
-    the time of the first of them.
+    the time of the first of them. After a failed turn the webhook rests until ``rest_until``.
     """
 
     turn = UnicodeAttribute(null=True)
     until = UTCDateTimeAttribute(null=True)
+    rest_until = UTCDateTimeAttribute(null=True)
     failures = NumberAttribute(default=0)
     failing_since = UTCDateTimeAttribute(null=True)
     succeeded_at = UTCDateTimeAttribute(null=True)
@@ -48,29 +47,22 @@ def take(workspace_id: str, webhook_id: str, length: timedelta) -> TurnRow | Non
     Raises:
         UnavailableError: the database is unavailable.
     """
-    state, turn, now = (
-        TurnRow(_place(workspace_id, webhook_id), SORT_KEY),
-        str(uuid4()),
-        clock.now(),
-    )
+    state = TurnRow(_place(workspace_id, webhook_id), SORT_KEY)
+    turn, now = str(uuid4()), clock.now()
     free = TurnRow.until.does_not_exist() | (TurnRow.until <= now) | (TurnRow.turn == turn)
     actions: list[Action] = [
         TurnRow.turn.set(turn),
         TurnRow.until.set(now + length),
         TurnRow.expires.set(now + KEPT_FOR),
     ]
-    try:
-        state.update(actions, condition=free)
-    except UpdateError as error:
-        if error_code(error) != CONDITION_FAILED:
-            raise_failure(error)
-        return None
-    return state
+    return state if state.update_if(actions, free) else None
 
 
-def release(state: TurnRow) -> None:
-    """End the turn, if this worker still has it."""
-    _change(state, [TurnRow.until.remove()])
+def release(state: TurnRow, rest: timedelta) -> None:
+    """End the turn, if this worker still has it. The next one begins after a rest."""
+    rests = TurnRow.rest_until
+    after = rests.set(clock.now() + rest) if rest else rests.remove()
+    _change(state, [TurnRow.until.remove(), after])
 
 
 def note_success(state: TurnRow) -> None:
@@ -85,6 +77,14 @@ def note_success(state: TurnRow) -> None:
     )
 
 
+def without_rest(workspace_id: str, webhook_id: str) -> Change:
+    """Return the update that ends the rest of a webhook, as a person wants something sent now."""
+    place = TurnRow(_place(workspace_id, webhook_id), SORT_KEY)
+    always = TurnRow.pk.exists() | TurnRow.pk.does_not_exist()
+    expiry = TurnRow.expires.set(clock.now() + KEPT_FOR)
+    return place, [TurnRow.rest_until.remove(), expiry], always
+
+
 def forgotten_failures(workspace_id: str, webhook_id: str) -> Change:
     """Return the update that forgets failures, for a webhook that a person switches on again."""
     place = TurnRow(_place(workspace_id, webhook_id), SORT_KEY)
@@ -94,6 +94,7 @@ def forgotten_failures(workspace_id: str, webhook_id: str) -> Change:
         [
             TurnRow.failures.set(0),
             TurnRow.failing_since.remove(),
+            TurnRow.rest_until.remove(),
             TurnRow.expires.set(clock.now() + KEPT_FOR),
         ],
         always,
@@ -108,11 +109,7 @@ def note_failures(state: TurnRow, count: int) -> None:
 
 def _change(state: TurnRow, actions: list[Action]) -> None:
     """Update the state during this worker's turn."""
-    try:
-        state.update(actions, condition=TurnRow.turn == state.turn)
-    except UpdateError as error:
-        if error_code(error) != CONDITION_FAILED:
-            raise_failure(error)
+    state.update_if(actions, TurnRow.turn == state.turn)
 
 
 def _place(workspace_id: str, webhook_id: str) -> str:

@@ -1,6 +1,6 @@
 """Webhooks: URLs that receive the events of a workspace."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pynamodb.attributes import (
@@ -22,6 +22,10 @@ ACTIVE, OFF = "active", "off"
 GONE, FAILING = "gone", "failing"
 """Reasons why the service has switched a webhook off: the receiver answered 410, or has failed for
 days."""
+BOTH_SECRETS = timedelta(hours=24)
+"""After a secret is replaced, requests are signed with the former one too for this long."""
+MAX_OLD_SECRETS = 2
+"""Former secrets that sign requests, if a secret is replaced more than once in this time."""
 LOCK = "webhooks"
 """Name of the lock row (``engine.locks``) for the webhooks of a workspace."""
 
@@ -30,30 +34,57 @@ class WebhookRow(Record):
     """A webhook. Without ``types`` it receives all events.
 
     Its secret follows from ``secret_version``. ``rotated_at`` is the time of the latest change of
-    the secret. ``off_at`` is the time since which it is off, and ``off_because`` is set if the
-    service has switched it off.
+    the secret, and ``first_version`` the first that was valid shortly before it. ``off_at`` is the
+    time when it was last switched off, and ``on_at`` when it was switched on after that.
+    ``off_because`` is set if the service has switched it off. What was wanted before
+    ``skip_before`` and has not been sent is given up.
     """
 
     url = UnicodeAttribute()
     types: ListAttribute[Any] = ListAttribute(default=list)
     status = UnicodeAttribute()
     off_at = UTCDateTimeAttribute(null=True)
+    on_at = UTCDateTimeAttribute(null=True)
+    skip_before = UTCDateTimeAttribute(null=True)
     off_because = UnicodeAttribute(null=True)
     secret_version = NumberAttribute(default=1)
+    first_version = NumberAttribute(default=1)
     rotated_at = UTCDateTimeAttribute(null=True)
 
-    def switch_on(self) -> None:
-        """Let it receive events from now on."""
-        self.status, self.off_at, self.off_because = ACTIVE, None, None
+    def rotate(self) -> None:
+        """Replace the secret. Secrets that are valid remain so for ``BOTH_SECRETS``."""
+        valid, version = self.valid_versions, int(self.secret_version) + 1
+        self.first_version = max(min(valid), version - MAX_OLD_SECRETS)
+        self.secret_version, self.rotated_at = version, clock.now()
+
+    @property
+    def valid_versions(self) -> range:
+        """The versions of the secret that sign requests, newest first."""
+        version = int(self.secret_version)
+        is_recent = self.rotated_at and clock.now() - self.rotated_at < BOTH_SECRETS
+        return range(version, (int(self.first_version) if is_recent else version) - 1, -1)
+
+    def switch_on(self, *, send_waiting: bool) -> None:
+        """Let it receive events from now on, and those that waited if they shall be sent."""
+        now = clock.now()
+        self.status, self.on_at, self.off_because = ACTIVE, now, None
+        self.skip_before = self.skip_before if send_waiting else now
 
     def switch_off(self, because: str | None) -> None:
         """Let it receive no more events."""
-        self.status, self.off_at, self.off_because = OFF, clock.now(), because
+        self.status, self.off_because = OFF, because
+        self.off_at, self.on_at = clock.now(), None
 
     def receives(self, event_type: str, occurred_at: datetime) -> bool:
         """Whether it receives events of a type, and was on when the event occurred."""
-        is_on = self.off_at is None or occurred_at < self.off_at
-        return is_on and (not self.types or event_type in self.types)
+        was_off = self.off_at is not None and (
+            self.off_at <= occurred_at and (self.on_at is None or occurred_at < self.on_at)
+        )
+        return not was_off and (not self.types or event_type in self.types)
+
+    def skips(self, wanted_since: datetime) -> bool:
+        """Whether a delivery that is wanted since a time is given up."""
+        return self.skip_before is not None and wanted_since < self.skip_before
 
     @property
     def wanted_types(self) -> set[str]:
