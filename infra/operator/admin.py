@@ -40,6 +40,7 @@ def connect(stage: str | None, region: str | None = None) -> None:
     from infra.local.stack import DEMO_BALANCE, LOCAL_AWS, REAL_AWS  # noqa: PLC0415  for a fast start
 
     os.environ.setdefault("DEMO_BALANCE", DEMO_BALANCE)
+    os.environ.setdefault("WEBHOOKS_TO_LOOPBACK", "1")
 
     for name in REAL_AWS:
         os.environ.pop(name, None)

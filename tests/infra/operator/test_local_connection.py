@@ -1,0 +1,19 @@
+"""The operator's commands use the data and the settings of ``make dev``."""
+
+import json
+import os
+from pathlib import Path
+from unittest.mock import patch
+
+from infra.operator.admin import connect
+
+
+def test_commands_have_the_settings_of_the_local_service(tmp_path: Path) -> None:
+    state = {"endpoint": "http://127.0.0.1:1", "port": 8123}
+    (tmp_path / "dev.json").write_text(json.dumps(state))
+    with patch.dict(os.environ, {"DATA_DIR": str(tmp_path)}, clear=True):
+        connect(None)
+        assert os.environ["AWS_ENDPOINT_URL_DYNAMODB"] == state["endpoint"]
+        assert os.environ["OBJECT_STORE"] == f"file://{tmp_path}/objects"
+        assert os.environ["PUBLIC_URL"] == "http://127.0.0.1:8123"
+        assert os.environ["WEBHOOKS_TO_LOOPBACK"] == "1"
