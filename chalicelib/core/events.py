@@ -1,4 +1,4 @@
-"""The types of events: changes that webhooks and messages tell of.
+"""The types of events: changes that webhooks report.
 
 A noun's listing declares the rules by which its changes are events. Other events are emitted by
 name. Every name is declared here.

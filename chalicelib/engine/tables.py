@@ -20,23 +20,13 @@ from pynamodb.attributes import (
     VersionAttribute,
 )
 from pynamodb.connection import TableConnection
-from pynamodb.exceptions import UpdateError
-from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 from pynamodb.indexes import IncludeProjection, KeysOnlyProjection, LocalSecondaryIndex
 from pynamodb.models import Model
 
-from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError
-from chalicelib.core.retry import retry_on_conflict
+from chalicelib.core.errors import FieldError, PayloadTooLargeError
 from chalicelib.core.settings import settings
-from chalicelib.engine.connection import (
-    CONDITION_FAILED,
-    CONFLICTS,
-    connection,
-    error_code,
-    raise_failure,
-    reaching,
-)
+from chalicelib.engine.connection import connection, reaching
 
 MAX_PARTITION_KEY_BYTES = 2_048
 MAX_SORT_KEY_BYTES = 1_024
@@ -134,28 +124,6 @@ class Row(Model):
             return []
         with reaching():
             return list(cls.query(pk, consistent_read=True, **options))
-
-    def update_if(self, actions: list[Action], condition: Condition) -> bool:
-        """Update the row if it meets a condition, and return whether it did.
-
-        The row then has its new values. It must have no version attribute.
-
-        Raises:
-            UnavailableError: the database is unavailable.
-        """
-
-        def attempt() -> bool:
-            try:
-                self.update(actions, condition=condition)
-            except UpdateError as error:
-                if error_code(error) in CONFLICTS:
-                    raise ConcurrentUpdateError from error
-                if error_code(error) != CONDITION_FAILED:
-                    raise_failure(error)
-                return False
-            return True
-
-        return retry_on_conflict(attempt)
 
     def serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:  # noqa: FBT001, FBT002  PynamoDB's signature
         """Return the row in DynamoDB's JSON before it is written.

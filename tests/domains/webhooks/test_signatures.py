@@ -54,14 +54,20 @@ def test_receivers_with_the_old_or_the_new_secret_verify_a_webhook_during_a_rota
     [
         ({}, BODY + b" "),
         ({"webhook-id": "msg_2"}, BODY),
-        ({"webhook-timestamp": str(int(now().timestamp()) - 60)}, BODY),
     ],
-    ids=["body", "id", "timestamp"],
+    ids=["body", "id"],
 )
 def test_a_receiver_refuses_a_changed_webhook(changed: dict[str, str], body: bytes) -> None:
     headers = signed_headers([OLD], "msg_1", now(), BODY) | changed
     with pytest.raises(WebhookVerificationError, match="No matching signature"):
         Webhook(OLD).verify(body, headers)
+
+
+def test_a_receiver_refuses_a_webhook_with_another_time() -> None:
+    headers = signed_headers([OLD], "msg_1", now(), BODY)
+    headers["webhook-timestamp"] = str(int(headers["webhook-timestamp"]) - 60)
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        Webhook(OLD).verify(BODY, headers)
 
 
 def test_a_receiver_refuses_a_webhook_that_is_sent_again_later() -> None:

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class Attempt(NamedTuple):
-    """What came of an attempt. Without an answer, ``error`` tells why."""
+    """The outcome of an attempt. Without an answer, ``error`` has the reason."""
 
     status: int | None
     milliseconds: int

@@ -13,6 +13,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
 from chalicelib.engine.tables import ContentRow
 
@@ -147,13 +148,13 @@ def note_attempt(
     actions = [_set(name, value) for name, value in values.items()]
     actions.append(DeliveryRow.o1.set(iso(again)) if again else DeliveryRow.o1.remove())
     # It may have been given up, or may be wanted again, since it was read.
-    delivery.update_if(actions, DeliveryRow.o1 == delivery.o1)
+    update_if(delivery, actions, DeliveryRow.o1 == delivery.o1)
 
 
 def stop(delivery: DeliveryRow) -> None:
     """Give up a delivery that waits."""
     actions: list[Action] = [DeliveryRow.state.set(FAILED), DeliveryRow.o1.remove()]
-    delivery.update_if(actions, DeliveryRow.o1 == delivery.o1)
+    update_if(delivery, actions, DeliveryRow.o1 == delivery.o1)
 
 
 def to_send_again(delivery: DeliveryRow) -> tuple[DeliveryRow, list[Action]]:

@@ -8,6 +8,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.tables import ControlRow
 
 SORT_KEY = "-"
@@ -55,7 +56,7 @@ def take(workspace_id: str, webhook_id: str, length: timedelta) -> TurnRow | Non
         TurnRow.until.set(now + length),
         TurnRow.expires.set(now + KEPT_FOR),
     ]
-    return state if state.update_if(actions, free) else None
+    return state if update_if(state, actions, free) else None
 
 
 def release(state: TurnRow, rest: timedelta) -> None:
@@ -109,7 +110,7 @@ def note_failures(state: TurnRow, count: int) -> None:
 
 def _change(state: TurnRow, actions: list[Action]) -> None:
     """Update the state during this worker's turn."""
-    state.update_if(actions, TurnRow.turn == state.turn)
+    update_if(state, actions, TurnRow.turn == state.turn)
 
 
 def _place(workspace_id: str, webhook_id: str) -> str:

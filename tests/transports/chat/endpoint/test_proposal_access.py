@@ -1,4 +1,4 @@
-"""Who may decide on a proposal, requests for a person, and erasures."""
+"""Access to proposals, requests for a person, and erasures."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
