@@ -255,6 +255,7 @@ jobs.ControlRow.query = lambda *_, **__: type("Rows", (list,), {"last_evaluated_
 event = dict.fromkeys(("source", "detail-type", "detail", "id", "account", "region", "version",
                        "time", "resources"), "")
 print(app.run_jobs(event, None))
+app.run_events(event, None)
 print([name for name in sys.modules if name.startswith("chalicelib.domains.")])
 doors = [f"chalicelib.transports.{name}" for name in ("mcp", "rest", "public")]
 print([name for name in doors if name in sys.modules])

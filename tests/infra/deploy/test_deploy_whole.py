@@ -25,7 +25,9 @@ from tests.infra.deploy.moto_aws import CALLS
 from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.package, pytest.mark.timeout(1800)]
-API, JOBS, CHAT = "workspace-api-dev", "workspace-api-dev-run-jobs", "workspace-api-dev-chat-stream"
+API = "workspace-api-dev"
+JOBS, EVENTS, CHAT = f"{API}-run-jobs", f"{API}-run-events", f"{API}-chat-stream"
+FUNCTIONS = (API, JOBS, EVENTS, CHAT)
 
 
 def clone(folder: Path) -> Path:
@@ -109,7 +111,7 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
         second = aws.deployment(two).deploy(DeployOptions("dev"))
         python = package.find_python().path
         zipped = (package.output_of("dev", two) / "deployment.zip").read_bytes()
-        assert {aws.code_of(function) for function in (API, JOBS, CHAT)} == {zipped}
+        assert {aws.code_of(function) for function in FUNCTIONS} == {zipped}
         yield Deployments(
             aws, two, python, [first, second], aws.apis(), list(aws.said), fresh, zipped
         )
@@ -169,7 +171,7 @@ def test_two_machines_deploy_one_api(deployments: Deployments) -> None:
     names = [
         f["FunctionName"] for f in deployments.aws.client("lambda").list_functions()["Functions"]
     ]
-    assert sorted(names) == sorted((API, JOBS, CHAT))
+    assert sorted(names) == sorted(FUNCTIONS)
 
 
 def test_a_second_run_replaces_no_resource(deployments: Deployments) -> None:
@@ -179,7 +181,7 @@ def test_a_second_run_replaces_no_resource(deployments: Deployments) -> None:
 
 
 def test_functions_have_the_runtime_of_the_zip(deployments: Deployments) -> None:
-    for function in (API, JOBS, CHAT):
+    for function in FUNCTIONS:
         about = deployments.aws.client("lambda").get_function_configuration(FunctionName=function)
         assert about["Runtime"] == "python{}.{}".format(*package.find_python().version)
 
@@ -206,12 +208,14 @@ def test_readable_resources_contain_no_secret(deployments: Deployments) -> None:
     assert (build / "project-dev" / ".chalice").stat().st_mode & 0o077 == 0
 
 
-def test_jobs_are_run_every_minute(deployments: Deployments) -> None:
-    events = deployments.aws.client("events")
-    (rule,) = [rule for rule in events.list_rules()["Rules"] if rule.get("ScheduleExpression")]
-    assert rule["ScheduleExpression"] == "rate(1 minute)"
-    (target,) = events.list_targets_by_rule(Rule=rule["Name"])["Targets"]
-    assert target["Arn"].endswith(f":function:{JOBS}")
+def test_jobs_and_events_are_run_every_minute(deployments: Deployments) -> None:
+    client, run = deployments.aws.client("events"), []
+    for rule in client.list_rules()["Rules"]:
+        if rule.get("ScheduleExpression"):
+            assert rule["ScheduleExpression"] == "rate(1 minute)"
+            (target,) = client.list_targets_by_rule(Rule=rule["Name"])["Targets"]
+            run.append(target["Arn"].rpartition(":")[2])
+    assert sorted(run) == sorted((JOBS, EVENTS))
 
 
 def test_function_url_streams_for_requests_from_the_edge(deployments: Deployments) -> None:

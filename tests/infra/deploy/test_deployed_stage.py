@@ -13,12 +13,14 @@ from infra.deploy import deployed_stage, published_settings, releases
 from infra.deploy.aws import gateway
 from infra.deploy.aws.store import Store
 from infra.deploy.deployment import DeployOptions
+from infra.deploy.stacks.build import STACKS
 from tests.infra.conftest import Aws, commit, connected, moto, new_checkout, quick_chalice
 
 pytestmark = pytest.mark.slow
 BUCKET = "workspace-dev-123456789012-eu-central-1"
-API, JOBS, CHAT = "workspace-api-dev", "workspace-api-dev-run-jobs", "workspace-api-dev-chat-stream"
-STACKS = ("data", "backups", "chat", "edge-global", "edge", "alarms")
+API = "workspace-api-dev"
+JOBS, EVENTS, CHAT = f"{API}-run-jobs", f"{API}-run-events", f"{API}-chat-stream"
+FUNCTIONS = (API, JOBS, EVENTS, CHAT)
 
 
 @dataclass
@@ -93,7 +95,7 @@ def test_every_step_is_reported_with_its_duration(deployments: Deployments) -> N
     steps = [line.removesuffix(" …") for line in said if line.endswith(" …")]
     assert [step.split()[0] for step in steps] == [
         "Stack", "Tables", "Vaults", "Stack", "Zip", "Release", "Functions", "Answers", "Search",
-        "Stack", "Stack", "Stack", "Stack", "Base",
+        "Stack", "Stack", "Stack", "Stack", "Stack", "Base",
     ]  # fmt: skip
     for step in steps:
         assert any(line.startswith(f"{step}: done in ") for line in said)
@@ -112,7 +114,7 @@ def test_functions_know_what_the_edge_made_after_the_very_first_deployment(
     assert deployments.fresh["AWS_LAMBDA_EXEC_WRAPPER"] == "/var/task/stream_bootstrap"
 
 
-@pytest.mark.parametrize("function", [API, JOBS, CHAT])
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_have_the_variables_of_their_stage(
     deployments: Deployments, function: str
 ) -> None:
@@ -128,6 +130,7 @@ def test_functions_have_the_variables_of_their_stage(
         "LLM_MODEL": "nova-lite",
         "LLM_API_KEY_SECRET": deployments.arn("llm-api-key"),
         "MASTER_KEY_SECRET": deployments.arn("master-key"),
+        "EVENTS_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/123456789012/workspace-api-dev-events",
         "PYDANTIC_DISABLE_PLUGINS": "__all__",
         **(wrapper if function == CHAT else {}),
     }
@@ -135,7 +138,12 @@ def test_functions_have_the_variables_of_their_stage(
 
 @pytest.mark.parametrize(
     ("function", "secrets"),
-    [(API, ["llm-api-key", "master-key"]), (JOBS, ["master-key"]), (CHAT, ["llm-api-key"])],
+    [
+        (API, ["llm-api-key", "master-key"]),
+        (JOBS, ["master-key"]),
+        (EVENTS, ["master-key"]),
+        (CHAT, ["llm-api-key"]),
+    ],
 )
 def test_functions_may_read_the_secrets_that_they_need_and_no_others(
     deployments: Deployments, function: str, secrets: list[str]
@@ -152,7 +160,7 @@ def test_functions_may_read_the_secrets_that_they_need_and_no_others(
 
 
 def test_no_function_has_the_models_key_in_its_variables(deployments: Deployments) -> None:
-    for function in (API, JOBS, CHAT):
+    for function in FUNCTIONS:
         assert "sk-1" not in json.dumps(deployments.variables(function))
 
 
@@ -190,9 +198,12 @@ def test_the_commands_find_the_addresses_the_secret_and_the_release_before(
     assert deployed_stage.earlier_release(deployment) == deployments.first["release"]
 
 
-def test_a_scheduled_run_is_not_repeated_and_not_started_late(deployments: Deployments) -> None:
+@pytest.mark.parametrize("function", [JOBS, EVENTS])
+def test_a_scheduled_run_is_not_repeated_and_not_started_late(
+    deployments: Deployments, function: str
+) -> None:
     client = deployments.aws.client("lambda")
-    config = client.get_function_event_invoke_config(FunctionName=JOBS)
+    config = client.get_function_event_invoke_config(FunctionName=function)
     assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (0, 60)
 
 
@@ -266,7 +277,7 @@ class TestReleases:
         )
         (zipped,) = (tmp_path / "project" / ".chalice" / "deployments").glob("*.zip")
         code = zipped.read_bytes()
-        assert all(deployments.aws.code_of(function) == code for function in (API, JOBS, CHAT))
+        assert all(deployments.aws.code_of(function) == code for function in FUNCTIONS)
 
     def test_releases_contain_no_secret(self, deployments: Deployments, tmp_path: Path) -> None:
         kept = b""

@@ -423,11 +423,17 @@ class TestTheZip:
         assert "<h1>Пироги</h1>" in json.dumps(data, ensure_ascii=False)
 
     @pytest.mark.usefixtures("token")
-    def test_runs_the_scheduled_jobs(self, function: Lambda) -> None:
+    @pytest.mark.parametrize("handler", ["run_jobs", "run_events"])
+    def test_runs_the_scheduled_jobs(self, function: Lambda, handler: str) -> None:
         event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
         event |= {"id": "1", "account": "1", "region": "eu-central-1", "version": "0"}
         event |= {"time": "2027-01-15T12:00:00Z", "resources": []}
-        assert isinstance(function.ask("run_jobs", event), dict)
+        assert isinstance(function.ask(handler, event), dict)
+
+    @pytest.mark.usefixtures("token")
+    def test_messages_of_the_queue_run_the_jobs_of_events(self, function: Lambda) -> None:
+        message = {"messageId": "1", "body": "wake", "eventSource": "aws:sqs"}
+        assert isinstance(function.ask("run_events", {"Records": [message]}), dict)
 
     def test_streams_by_its_own_bootstrap_and_loads_nothing_of_the_checkout(
         self, built: package.Package, task: Path, tmp_path: Path
