@@ -20,7 +20,8 @@ from chalicelib.core.jobs import JOB_HANDLERS, Job, job_handler
 from chalicelib.core.retry import DEFAULT_RETRY_POLICY, RetryPolicy, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.engine import audit, file_uses, idempotency, jobs
-from chalicelib.engine.events.outbox import Outbox, wake
+from chalicelib.engine.events import wake
+from chalicelib.engine.events.outbox import Outbox
 from chalicelib.engine.file_uses import RAISE
 from chalicelib.engine.indexing import LATE_ENTRIES, LATE_FILE_USES, NOTHING, Indexer, Taken
 from chalicelib.engine.listing import counters
@@ -266,7 +267,7 @@ class UnitOfWork:
         transaction = self._transaction
         if job := self.outbox.job(event.actor if event else ""):
             self.create(job)
-            self.after_commit(wake)
+            self.after_commit(wake.wake)
         for late in self._indexer.stage():
             self.after_commit(partial(jobs.attempt, late, JOB_HANDLERS[late.kind]))
         if transaction.staged:

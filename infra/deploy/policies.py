@@ -100,7 +100,7 @@ FUNCTIONS: Mapping[str, Access] = {
             "identity": ("GetItem",),
             "content": _EVERY,
             "conversations": ("BatchGetItem", "DeleteItem", "GetItem", "Query", "UpdateItem"),
-            "control": ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+            "control": ("DeleteItem", "PutItem", "Query", "UpdateItem"),
             "ledger": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
             "audit": ("PutItem",),
         },
@@ -118,10 +118,10 @@ FUNCTIONS: Mapping[str, Access] = {
     ),
     "run-events": Access(
         tables={
-            "identity": ("GetItem", "UpdateItem"),
+            "identity": ("UpdateItem",),
             # The records of events, as the API shows them at each attempt.
             "content": ("BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"),
-            "conversations": ("BatchGetItem", "GetItem", "Query"),
+            "conversations": ("Query",),
             "control": ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             "audit": ("PutItem",),
         },

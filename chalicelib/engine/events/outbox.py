@@ -11,12 +11,9 @@ from chalicelib.core.clock import iso
 from chalicelib.core.jobs import WEBHOOK_EVENTS
 from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
-from chalicelib.engine.events.wake import wake
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.tables import Record, Row
-
-__all__ = ["Event", "Outbox", "wake"]
 
 
 class Event(NamedTuple):
