@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 import app as application
-from tests.conftest import Api
+from tests.conftest import Api, Time
 from tests.factories.console import World
 from tests.transports.conftest import LocalServer, WireReply
 
@@ -52,7 +52,7 @@ def test_every_route_for_get_has_one_for_head() -> None:
 @pytest.mark.parametrize("more", [b"", GZIP])
 @pytest.mark.usefixtures("database")
 def test_head_is_answered_like_get_without_the_body(
-    path: str, more: bytes, local_server: LocalServer
+    path: str, more: bytes, local_server: LocalServer, time: Time
 ) -> None:
     got, head = (send_request(local_server, path, method, more) for method in ("GET", "HEAD"))
     assert (head.status, head.body) == (got.status, b"")
