@@ -5,12 +5,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal
-from urllib.parse import urlsplit
+from typing import Literal, TypedDict, cast, get_args
+from urllib.parse import unquote, urlsplit
 
 Provider = Literal["bedrock", "openai", "demo"]
 MIN_MASTER_KEY = 32
 """Characters of a master key."""
+MailProvider = Literal["ses", "smtp", "file", "off"]
+MAIL_PROVIDERS = get_args(MailProvider)
 UNKNOWN_OUTPUT = 2_048
 """Output tokens for a model outside the catalogue, unless the operator sets another number."""
 
@@ -74,6 +76,15 @@ class Settings:
     """The key from which secrets of webhooks are computed, for local use."""
     master_key_secret: str = ""
     """The ARN of the secret with that key, which is read at run time. The key takes precedence."""
+    telegram_bot_token: str = field(default="", repr=False)
+    """The token of the Telegram bot that writes to members, for local use."""
+    telegram_bot_token_secret: str = ""
+    """The ARN of the secret with that token, which is read at run time. The token takes
+    precedence."""
+    telegram_url: str = "https://api.telegram.org"
+    """Base URL of Telegram's Bot API."""
+    telegram_links: str = "https://t.me"
+    """Base URL of links to the Telegram bot."""
     bedrock_profile: str = ""
     """The inference profile of calls to Bedrock, such as ``eu``."""
     edge_secret: str = field(default="", repr=False)
@@ -93,6 +104,16 @@ class Settings:
     """Whether webhooks may be sent by http to this machine. Only the local stack allows it."""
     llm_unknown_output: int = UNKNOWN_OUTPUT
     """Maximum output tokens of a model outside the catalogue. The money reserved depends on it."""
+    mail: MailProvider = "off"
+    """What sends mail (``gateways.mail``)."""
+    mail_from: str = ""
+    """The sender's address of all mail. Its domain is also that of the Message-ID."""
+    mail_smtp: str = field(default="", repr=False)
+    """``smtp://`` or ``smtps://``, with user and password. Messages never contain it."""
+    mail_folder: str = ""
+    """The folder of mail that the provider ``file`` writes."""
+    mail_ses_configuration_set: str = ""
+    """The configuration set of SES that reports bounces and complaints. Empty: none."""
 
     @property
     def llm_providers(self) -> tuple[Provider, ...]:
@@ -173,6 +194,10 @@ def read(environment: Mapping[str, str]) -> Settings:
         llm_api_key_secret=env("LLM_API_KEY_SECRET", "").strip(),
         master_key=_master_key(env("MASTER_KEY", "").strip()),
         master_key_secret=env("MASTER_KEY_SECRET", "").strip(),
+        telegram_bot_token=env("TELEGRAM_BOT_TOKEN", "").strip(),
+        telegram_bot_token_secret=env("TELEGRAM_BOT_TOKEN_SECRET", "").strip(),
+        telegram_url=(env("TELEGRAM_URL") or "https://api.telegram.org").rstrip("/"),
+        telegram_links=(env("TELEGRAM_LINKS") or "https://t.me").rstrip("/"),
         llm_model=env("LLM_MODEL", "").strip(),
         ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY") or "100"),
         demo_balance=int(env("DEMO_BALANCE") or "0"),
@@ -186,6 +211,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         webhooks_to_loopback=_webhooks_to_loopback(environment),
         llm_unknown_output=_positive("LLM_UNKNOWN_OUTPUT", env("LLM_UNKNOWN_OUTPUT"))
         or UNKNOWN_OUTPUT,
+        **_mail(environment),
     )
 
 
@@ -259,6 +285,62 @@ def _webhooks_to_loopback(environment: Mapping[str, str]) -> bool:
         )
         raise ValueError(msg)
     return value == "1"
+
+
+class _Mail(TypedDict):
+    """The settings of mail."""
+
+    mail: MailProvider
+    mail_from: str
+    mail_smtp: str
+    mail_folder: str
+    mail_ses_configuration_set: str
+
+
+def _mail(environment: Mapping[str, str]) -> _Mail:
+    """Return the settings of mail.
+
+    Raises:
+        ValueError: a variable is invalid, or one that the provider needs is missing.
+    """
+    provider, sender, smtp, folder, configuration_set = (
+        environment.get(name, "").strip()
+        for name in ("MAIL", "MAIL_FROM", "MAIL_SMTP", "MAIL_FOLDER", "MAIL_SES_CONFIGURATION_SET")
+    )
+    provider = provider or "off"
+    if provider not in MAIL_PROVIDERS:
+        msg = f"MAIL: expected one of {', '.join(MAIL_PROVIDERS)}, received {provider!r}."
+        raise ValueError(msg)
+    if provider == "file":
+        sender, folder = sender or "noreply@example.com", folder or ".local/mail"
+    if provider != "off" and not re.fullmatch(r"[\w.+-]+@[\w-]+(\.[\w-]+)+", sender, re.ASCII):
+        msg = (
+            f"MAIL_FROM: expected an ASCII address such as mail@example.com, received {sender!r}."
+            f" MAIL={provider} needs it."
+        )
+        raise ValueError(msg)
+    if provider == "smtp" and not _is_smtp_url(smtp):
+        raise ValueError(  # without the value, which may have a password
+            "MAIL_SMTP: expected smtp://host:port or smtps://user:password@host:port, in ASCII,"
+            " with special characters of the password percent-encoded. MAIL=smtp needs it."
+        )
+    return _Mail(
+        mail=cast("MailProvider", provider),
+        mail_from=sender,
+        mail_smtp=smtp,
+        mail_folder=folder,
+        mail_ses_configuration_set=configuration_set,
+    )
+
+
+def _is_smtp_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return False
+    plain = unquote(text).isascii() and not (parts.path.strip("/") or parts.query or parts.fragment)
+    return parts.scheme in {"smtp", "smtps"} and bool(parts.hostname) and port != 0 and plain
 
 
 def _positive(name: str, text: str | None) -> int | None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Container, Mapping
 from concurrent.futures import Future
 from threading import Thread
+from typing import Any
 from urllib.parse import urlsplit
 
 from chalicelib import USER_AGENT
@@ -73,19 +74,46 @@ def get_json(
     Raises:
         JsonApiError: no answer in time, another status, more than a megabyte, or no JSON.
     """
+    return _request(service, "GET", url, {"params": dict(query)}, deadline, statuses)
+
+
+def post_json(
+    service: str,
+    url: str,
+    body: Mapping[str, object],
+    *,
+    deadline: Deadline,
+    statuses: Container[int] = frozenset({200}),
+) -> object:
+    """POST a JSON object and return the JSON of the answer. Redirects are not followed.
+
+    The arguments and the errors are those of ``get_json``. A request without an answer in time may
+    have been carried out.
+    """
+    return _request(service, "POST", url, {"json": dict(body)}, deadline, statuses)
+
+
+def _request(  # noqa: PLR0913, PLR0917  the parts of a request
+    service: str,
+    method: str,
+    url: str,
+    content: Mapping[str, Any],
+    deadline: Deadline,
+    statuses: Container[int],
+) -> object:
     if deadline.passed:
         raise JsonApiError(service, "was not asked because the time was up")
     body: Future[bytes] = Future()
 
     def work() -> None:
         try:
-            body.set_result(_get(service, url, query, deadline, statuses))
+            body.set_result(_send(service, method, url, content, deadline, statuses))
         except BaseException as error:  # noqa: BLE001  raised again in the calling thread
             body.set_exception(error)
 
     # Socket timeouts bound neither the DNS look-up nor headers that arrive byte by byte. The limit
     # on waiting for this thread bounds everything.
-    Thread(target=work, name=f"get_json {service}", daemon=True).start()
+    Thread(target=work, name=f"{method} {service}", daemon=True).start()
     try:
         raw = body.result(deadline.left())
     except TimeoutError:
@@ -100,10 +128,11 @@ def _too_slow(service: str) -> JsonApiError:
     return JsonApiError(service, "did not answer in time")
 
 
-def _get(
+def _send(  # noqa: PLR0913, PLR0917  the parts of a request
     service: str,
+    method: str,
     url: str,
-    query: Mapping[str, str | int],
+    content: Mapping[str, Any],
     deadline: Deadline,
     statuses: Container[int],
 ) -> bytes:
@@ -116,9 +145,10 @@ def _get(
         "Accept-Encoding": "identity",  # so that MAX_BYTES applies to the body itself
     }
     try:
-        with requests.get(
+        with requests.request(
+            method,
             url,
-            params=dict(query),
+            **content,
             headers=headers,
             timeout=max(deadline.left(), 0.001),
             allow_redirects=False,

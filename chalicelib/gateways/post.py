@@ -38,7 +38,7 @@ _CHUNK = 2**13
 
 
 class PostReply(NamedTuple):
-    """The answer of a server. ``body`` is the begin of its body, at most ``MAX_KEPT`` bytes.
+    """The answer of a server. ``body`` is the beginning of its body, at most ``MAX_KEPT`` bytes.
 
     ``retry_after`` is the wait in seconds that the server requested, at most 24 hours.
     ``milliseconds`` is the duration of the call.
@@ -85,7 +85,7 @@ def post(
     ):
         return PostReply(
             status=response.status,
-            body=_begin_of_body(response),
+            body=_beginning_of_body(response),
             retry_after=retry_after_seconds(response.headers.get("Retry-After")),
             milliseconds=round((deadline.monotonic() - begun) * 1000),
         )
@@ -111,10 +111,10 @@ def _connect(parsed: PublicUrl, limit: StrictDeadline) -> socket.socket:
     return open_connection(parsed, limit)
 
 
-def _begin_of_body(response: http.client.HTTPResponse) -> bytes:
-    """Read the body up to ``MAX_READ``, so that the server can finish, and return its begin."""
-    begin = b""
+def _beginning_of_body(response: http.client.HTTPResponse) -> bytes:
+    """Read the body up to ``MAX_READ``, so that the server can finish, and return its beginning."""
+    beginning = b""
     with suppress(FetchError, OSError, http.client.HTTPException, ValueError):
         while chunk := response.read1(_CHUNK):
-            begin += chunk[: MAX_KEPT - len(begin)]
-    return begin
+            beginning += chunk[: MAX_KEPT - len(beginning)]
+    return beginning

@@ -27,6 +27,11 @@ def language_of_message(text: str) -> Language:
     return "ru" if _CYRILLIC.search(text) else "en"
 
 
+def language_of_country(country: str) -> Language:
+    """Return the language of mails in a country (ISO 3166-1 alpha-2)."""
+    return "ru" if country == "RU" else "en"
+
+
 def money(language: Language, kopecks: int) -> str:
     """Format an amount in rubles, such as ``1 234,50 ₽``."""
     from decimal import Decimal  # noqa: PLC0415  as above

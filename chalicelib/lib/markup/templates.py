@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def environment(folder: Path, *, autoescape: bool = True) -> "Environment":
-    """Return an environment that renders the templates of a folder.
+def environment(*folders: Path, autoescape: bool = True) -> "Environment":
+    """Return an environment that renders the templates of folders, which are searched in order.
 
     Unless ``autoescape`` is off, every value that is not ``Markup`` is escaped. An undefined name
     is an error. Jinja is imported here, because the import takes 30 ms and only pages need it.
@@ -16,8 +16,8 @@ def environment(folder: Path, *, autoescape: bool = True) -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  as above
 
     return Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=autoescape,  # noqa: S701  only Markdown is not escaped
+        loader=FileSystemLoader(folders),
+        autoescape=autoescape,  # noqa: S701  only Markdown and the texts of mails are not escaped
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,0 +1,99 @@
+"""Mail behind one function: ``send``. The setting ``MAIL`` chooses what sends it.
+
+``ses`` is Amazon SES, ``smtp`` any mail server, and ``file`` writes to a folder for development.
+With ``off``, which is the default, callers check ``is_on`` first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from chalicelib.core.errors import NotConfiguredError
+from chalicelib.core.settings import settings
+
+
+class Attachment(NamedTuple):
+    """A file of a mail. ``media_type`` may have parameters: ``text/calendar; method=REQUEST``."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """A mail to one recipient.
+
+    ``id`` is the same at each attempt to send the mail: 1 to 200 ASCII letters, digits, ``-`` and
+    ``_``. ``sender_name`` is shown as "{name} via {service}"; empty: the service's name alone.
+    ``unsubscribe_url`` is requested with POST when the recipient unsubscribes (RFC 8058).
+    ``workspace_id`` is set for a mail to a visitor: bounces and complaints count for the workspace.
+
+    Line breaks and other control characters are removed from the subject and the names, so texts
+    of users are allowed there.
+    """
+
+    id: str
+    recipient: str
+    subject: str
+    text: str
+    html: str
+    sender_name: str = ""
+    reply_to: str | None = None
+    attachments: Sequence[Attachment] = field(default=())
+    unsubscribe_url: str | None = None
+    workspace_id: str | None = None
+
+
+class MailError(Exception):
+    """A mail was not sent.
+
+    The message is for the log. It contains neither an address nor the server's answer, which may
+    repeat the address.
+    """
+
+
+class MailRefusedError(MailError):
+    """The recipient or the content was refused for good. Do not send this mail again."""
+
+
+class MailDelayedError(MailError):
+    """The mail may be sent later. ``retry_after`` is the wait in seconds, if it is known."""
+
+    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+def is_on() -> bool:
+    """Whether the operator has set up mail."""
+    return settings().mail != "off"
+
+
+def send(mail: Mail) -> None:
+    """Send a mail.
+
+    If the answer of the mail server is lost, ``MailDelayedError`` is raised although the server may
+    have accepted the mail. The recipient then gets the mail twice if it is sent again. Both copies
+    have the same Message-ID, except from SES, which replaces it.
+
+    Raises:
+        MailRefusedError: the mail will never be accepted.
+        MailDelayedError: the server is busy, cannot be reached, or refuses this service.
+        NotConfiguredError: mail is off.
+        ValueError: an id, the unsubscribe URL or an attachment's type is malformed.
+    """
+    from chalicelib.gateways.mail import message  # noqa: PLC0415  few requests send mail
+
+    current = settings()
+    if current.mail == "off":
+        raise NotConfiguredError("Mail is switched off: the operator sets MAIL.")
+    raw = message.build(mail, current.mail_from)
+    match current.mail:  # Load only the provider in use.
+        case "ses":
+            from chalicelib.gateways.mail import ses as provider  # noqa: PLC0415
+        case "smtp":
+            from chalicelib.gateways.mail import smtp as provider  # type: ignore[no-redef]  # noqa: PLC0415
+        case "file":
+            from chalicelib.gateways.mail import folder as provider  # type: ignore[no-redef]  # noqa: PLC0415
+    provider.send(raw)

@@ -1,0 +1,161 @@
+"""Builds the MIME message of a mail.
+
+Headers with texts of users are encoded here and sent unchanged. The folding of the standard library
+loses quotes and decodes encoded words in some versions of Python, which would allow a name to
+become a second address (CVE-2024-6923, CVE-2025-1795).
+"""
+
+import re
+from email.header import Header
+from email.headerregistry import HeaderRegistry, UnstructuredHeader
+from email.message import EmailMessage
+from email.policy import SMTP
+from typing import Any, NamedTuple
+
+from chalicelib import SERVICE
+from chalicelib.core import clock
+from chalicelib.core.text import one_line
+from chalicelib.gateways.mail import Attachment, Mail, MailRefusedError
+
+MAX_SUBJECT = 200
+"""Characters."""
+MAX_NAME = 64
+"""Characters."""
+MAX_URL = 900
+"""Characters. A line of a mail has at most 998 bytes (RFC 5322, 2.1.1)."""
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_URL = re.compile(r"https?://[!-;=?-~]+")
+_MEDIA_TYPE = re.compile(r'[\w.+-]+/[\w.+-]+(; *[\w-]+="?[\w./+-]+"?)*', re.ASCII)
+
+
+class RawMail(NamedTuple):
+    """A mail as it is sent: the addresses, its ids, and the bytes of the message."""
+
+    id: str
+    sender: str
+    recipient: str
+    content: bytes
+    workspace_id: str | None
+
+
+class _Verbatim(UnstructuredHeader):
+    """A header whose value is sent unchanged, with a line for each encoded word."""
+
+    name: str
+
+    @classmethod
+    def parse(cls, value: str, kwds: dict[str, Any]) -> None:
+        """Keep the value as it is."""
+        kwds["decoded"], kwds["parse_tree"] = value, None
+
+    def fold(self, *, policy: Any) -> str:  # noqa: ANN401, ARG002  the library's
+        """Return the header's lines."""
+        return f"{self.name}: {self}\r\n".replace("?= =?", "?=\r\n =?")
+
+
+_REGISTRY: Any = HeaderRegistry()
+for _name in ("From", "To", "Reply-To", "Subject", "Message-ID", "List-Unsubscribe"):
+    _REGISTRY.map_to_type(_name, _Verbatim)
+_POLICY = SMTP.clone(header_factory=_REGISTRY, cte_type="7bit")
+
+
+def build(mail: Mail, sender: str) -> RawMail:
+    """Return a mail as a MIME message with a text, an HTML part and attachments.
+
+    Host names in other scripts are encoded (IDNA). A recipient whose local part is not ASCII makes
+    a message with UTF-8 headers (RFC 6532).
+
+    Raises:
+        MailRefusedError: the recipient or the address for replies is no e-mail address.
+        ValueError: an id, the unsubscribe URL or an attachment's type is malformed.
+    """
+    _checked_id(mail.id, "id")
+    recipient = _address(mail.recipient)
+    name = _line(mail.sender_name, MAX_NAME)
+    message = EmailMessage(_POLICY)
+    message["From"] = f"{_phrase(f'{name} via {SERVICE}' if name else SERVICE)} <{sender}>"
+    message["To"] = recipient
+    if mail.reply_to is not None:
+        message["Reply-To"] = _address(mail.reply_to)
+    message["Subject"] = _words(_line(mail.subject, MAX_SUBJECT), "Subject")
+    message["Date"] = clock.now()
+    message["Message-ID"] = f"<{mail.id}@{sender.rpartition('@')[2]}>"
+    message["Auto-Submitted"] = "auto-generated"
+    if mail.workspace_id is not None:
+        message["X-Workspace-Id"] = _checked_id(mail.workspace_id, "workspace_id")
+    if mail.unsubscribe_url is not None:
+        message["List-Unsubscribe"] = f"<{_checked_url(mail.unsubscribe_url)}>"
+        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    message.set_content(_encodable(mail.text))
+    message.add_alternative(_encodable(mail.html), subtype="html")
+    for attachment in mail.attachments:
+        _attach(message, attachment)
+    ascii_only = all(str(message[name]).isascii() for name in ("To", "Reply-To"))
+    policy = _POLICY if ascii_only else _POLICY.clone(utf8=True)
+    return RawMail(mail.id, sender, recipient, message.as_bytes(policy=policy), mail.workspace_id)
+
+
+def _address(text: str) -> str:
+    """Return an address with its host name in ASCII.
+
+    Raises:
+        MailRefusedError: it is no e-mail address.
+    """
+    from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415  rarely needed
+
+    try:
+        found = validate_email(text.strip(), check_deliverability=False)
+    except EmailNotValidError:
+        raise MailRefusedError("A recipient or reply address is no e-mail address.") from None
+    return f"{found.local_part}@{found.ascii_domain}"
+
+
+def _line(text: str, limit: int) -> str:
+    return one_line(_encodable(text), limit)
+
+
+def _encodable(text: str) -> str:
+    """Return a text without NUL and without lone surrogates, which have no encoding."""
+    return text.replace("\0", "").encode(errors="ignore").decode()
+
+
+def _words(text: str, header: str) -> str:
+    """Return a text for a header, as encoded words (RFC 2047) unless it is plain ASCII."""
+    if text.isascii() and "=?" not in text:
+        return text
+    return Header(text, "utf-8", header_name=header).encode(linesep="")
+
+
+def _phrase(name: str) -> str:
+    """Return a display name, quoted or encoded."""
+    if name.isascii() and "=?" not in name:
+        return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
+    return _words(name, "From")
+
+
+def _checked_id(text: str, name: str) -> str:
+    if not _ID.fullmatch(text):
+        msg = f"{name}: expected 1 to 200 of A-Z a-z 0-9 _ -, received {text!r}"
+        raise ValueError(msg)
+    return text
+
+
+def _checked_url(url: str) -> str:
+    if not _URL.fullmatch(url) or len(url) > MAX_URL:
+        msg = f"unsubscribe_url: expected an absolute ASCII URL of at most {MAX_URL} characters"
+        raise ValueError(msg)
+    return url
+
+
+def _attach(message: EmailMessage, attachment: Attachment) -> None:
+    if not _MEDIA_TYPE.fullmatch(attachment.media_type):
+        msg = f"media_type: expected one such as text/calendar, received {attachment.media_type!r}"
+        raise ValueError(msg)
+    kind = _REGISTRY("Content-Type", attachment.media_type)
+    message.add_attachment(
+        attachment.content,
+        maintype=kind.maintype,
+        subtype=kind.subtype,
+        filename=re.sub(r'[/\\"]', "_", _line(attachment.name, MAX_NAME)) or "attachment",
+        params=dict(kind.params),
+    )

@@ -1,0 +1,224 @@
+"""Telegram's Bot API: messages to chats, and the updates that chats send to the bot.
+
+https://core.telegram.org/bots/api describes the methods. The token of the bot is a part of each
+URL, so no error and no log line of this module contains a URL.
+"""
+
+import hmac
+import re
+from functools import cache
+from typing import Any
+
+from chalicelib.core.deadline import Deadline
+from chalicelib.core.errors import NotConfiguredError
+from chalicelib.core.settings import settings
+from chalicelib.gateways.json_api import JsonApiError, post_json
+from chalicelib.gateways.secrets_manager import SecretValue, UnreadableSecretError
+
+MAX_TEXT = 4096
+"""Longest message, in UTF-16 code units."""
+SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105  a header's name
+SECONDS = 10.0
+"""Time limit of a request, in seconds."""
+POLL_SECONDS = 25
+"""How long Telegram waits for an update before it answers that there is none, in seconds."""
+
+_FAILED = range(400, 600)
+_BUSY = 429
+_GONE = {
+    400: ("chat not found", "user not found"),
+    403: ("blocked by the user", "user is deactivated", "was kicked"),
+}
+"""Parts of descriptions of chats that take no more messages, by status.
+
+Other refusals with these statuses may pass: Telegram also answers 403 "bot can't send messages to
+the user" for minutes to chats that take messages before and after.
+"""
+_TOKEN = re.compile(r"[0-9]+:[\w-]+", re.ASCII)
+_SERVICE = "Telegram"
+
+
+class TelegramError(Exception):
+    """A request failed. A later one may succeed.
+
+    ``retry_after`` is the wait in seconds, if it is known.
+    """
+
+    retry_after: float | None = None
+
+
+class BusyError(TelegramError):
+    """The bot sends too much. It may send again after ``retry_after``."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"{_SERVICE} takes no more requests for {retry_after} s")
+        self.retry_after: float = retry_after
+
+
+class ChatGoneError(TelegramError):
+    """The chat does not exist, or its person has blocked the bot. Remove the links to it."""
+
+
+def is_configured() -> bool:
+    """Return whether this stage has a bot.
+
+    Raises:
+        TelegramError: the secret with the token cannot be read.
+    """
+    return bool(_token())
+
+
+def send(chat_id: int, text: str) -> None:
+    """Send a plain text to a chat. A text over the limit is cut.
+
+    Raises:
+        ChatGoneError: the chat takes no more messages from the bot.
+        BusyError: the bot has sent too much.
+        TelegramError: another failure. The message may have been sent.
+        NotConfiguredError: there is no bot.
+    """
+    _call("sendMessage", message(chat_id, text))
+
+
+def message(chat_id: int, text: str) -> dict[str, Any]:
+    """Return the parameters of ``sendMessage``. Without a parse mode, the text is not markup."""
+    return {
+        "chat_id": chat_id,
+        "text": _cut(text),
+        "link_preview_options": {"is_disabled": True},
+    }
+
+
+def bot_name() -> str:
+    """Return the user name of the bot, without ``@``. It is read once a process.
+
+    Raises:
+        TelegramError: the request failed.
+        NotConfiguredError: there is no bot.
+    """
+    return _bot_name(settings().telegram_url, _token())
+
+
+@cache
+def _bot_name(url: str, token: str) -> str:  # noqa: ARG001  the key of the cache
+    return str(_call("getMe", {})["username"])
+
+
+def updates(offset: int, wait: int = POLL_SECONDS) -> list[dict[str, Any]]:
+    """Return the updates from ``offset`` on, after at most ``wait`` seconds.
+
+    Telegram removes the updates before ``offset``. It refuses the call if the bot has a webhook.
+
+    Raises:
+        TelegramError: the request failed.
+        NotConfiguredError: there is no bot.
+    """
+    args = {"offset": offset, "timeout": wait, "allowed_updates": ["message"]}
+    found: list[dict[str, Any]] = _call("getUpdates", args, within=wait + SECONDS)
+    return found
+
+
+def webhook_secret() -> str:
+    """Return the secret that Telegram sends with each update.
+
+    It follows from the token, so it needs no setting of its own.
+
+    Raises:
+        TelegramError: the secret with the token cannot be read.
+        NotConfiguredError: there is no bot.
+    """
+    return hmac.digest(_required_token().encode(), b"telegram webhook", "sha256").hex()
+
+
+def set_webhook(url: str) -> None:
+    """Make Telegram send the bot's updates to a URL.
+
+    Raises:
+        TelegramError: the request failed.
+        NotConfiguredError: there is no bot.
+    """
+    args = {"url": url, "secret_token": webhook_secret(), "allowed_updates": ["message"]}
+    _call("setWebhook", args)
+
+
+def delete_webhook() -> None:
+    """Make Telegram keep the bot's updates for ``updates``. Errors are those of ``set_webhook``."""
+    _call("deleteWebhook", {})
+
+
+def webhook(token: str | None = None) -> dict[str, Any]:
+    """Return Telegram's state of the webhook. Its ``url`` is empty if there is none.
+
+    ``token`` is that of another bot than the stage's. Errors are those of ``set_webhook``.
+    """
+    state: dict[str, Any] = _call("getWebhookInfo", {}, token=token)
+    return state
+
+
+def _call(
+    method: str, args: dict[str, Any], within: float = SECONDS, token: str | None = None
+) -> Any:  # noqa: ANN401  any JSON value
+    url = f"{settings().telegram_url}/bot{token or _required_token()}/{method}"
+    try:
+        answer = post_json(_SERVICE, url, args, deadline=Deadline(within), statuses={200, *_FAILED})
+    except JsonApiError as error:
+        raise TelegramError(error.reason) from None
+    match answer:
+        case {"ok": True, "result": result}:
+            return result
+        case {"ok": False, "error_code": int(status), "description": str(why), **more}:
+            raise _error(method, status, why, more.get("parameters"))
+    msg = f"{_SERVICE} sent an unknown answer to {method}"
+    raise TelegramError(msg)
+
+
+def _error(method: str, status: int, description: str, parameters: object) -> TelegramError:
+    if status == _BUSY:
+        match parameters:
+            case {"retry_after": int(seconds)}:
+                return BusyError(max(seconds, 1))
+        return BusyError(1)
+    if any(each in description.lower() for each in _GONE.get(status, ())):
+        return ChatGoneError(f"{_SERVICE} has no such chat for the bot any more")
+    return TelegramError(f"{_SERVICE} refused {method} with status {status}")
+
+
+def _required_token() -> str:
+    if token := _token():
+        return token
+    raise NotConfiguredError("The operator has not set up a Telegram bot.")
+
+
+def _token() -> str:
+    """Return the token of the bot, or "" if there is none.
+
+    Raises:
+        TelegramError: the secret cannot be read, or the token is malformed.
+    """
+    current = settings()
+    token = current.telegram_bot_token or _secret_token(current.telegram_bot_token_secret)
+    if token and not _TOKEN.fullmatch(token):
+        raise TelegramError("the token of the Telegram bot is malformed")
+    return token
+
+
+def _secret_token(arn: str) -> str:
+    if not arn:
+        return ""
+    try:
+        return _secret(arn)()
+    except UnreadableSecretError as error:
+        msg = f"the token of the Telegram bot cannot be read: {error}"
+        raise TelegramError(msg) from None
+
+
+@cache
+def _secret(arn: str) -> SecretValue:
+    return SecretValue(arn)
+
+
+def _cut(text: str) -> str:
+    encoded = text.encode("utf-16-le", errors="replace")
+    if len(encoded) <= 2 * MAX_TEXT:
+        return encoded.decode("utf-16-le")
+    return encoded[: 2 * (MAX_TEXT - 1)].decode("utf-16-le", errors="ignore") + "…"

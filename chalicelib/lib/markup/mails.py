@@ -1,0 +1,58 @@
+"""Renders the subject, the text and the HTML part of a mail from templates.
+
+A folder has two templates for each kind of mail and language. ``<kind>/<language>.txt`` begins with
+the line of the subject and an empty line, and the text follows. ``<kind>/<language>.html`` extends
+``base.html``, the layout of all mails, and fills its block ``content``. ``parts.html`` has a button
+and a table of facts.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from chalicelib.core.text import CONTROL, collapse_spaces
+from chalicelib.lib.localized import Language
+from chalicelib.lib.markup import templates
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+LAYOUT = Path(__file__).with_name("mail_layout")
+
+
+class RenderedMail(NamedTuple):
+    """The parts of a mail in one language."""
+
+    subject: str
+    text: str
+    html: str
+
+
+def render(folder: Path, kind: str, language: Language, /, **values: object) -> RenderedMail:
+    """Render a kind of mail in a language.
+
+    In the HTML part every value is escaped. In the text a value is one line, so it cannot look like
+    a paragraph of the template; a template writes lists with a loop.
+
+    Raises:
+        jinja2.TemplateNotFound: the folder has no such kind or language.
+        jinja2.UndefinedError: a template needs a value that is missing.
+    """
+    written = _texts(folder).get_template(f"{kind}/{language}.txt").render(values)
+    subject, _, text = written.partition("\n")
+    html = _pages(folder).get_template(f"{kind}/{language}.html")
+    return RenderedMail(
+        subject.strip(), f"{text.strip()}\n", html.render(values, lang=language, subject=subject)
+    )
+
+
+@cache
+def _pages(folder: Path) -> "Environment":
+    return templates.environment(folder, LAYOUT)
+
+
+@cache
+def _texts(folder: Path) -> "Environment":
+    environment = templates.environment(folder, autoescape=False)
+    environment.finalize = lambda value: collapse_spaces(CONTROL.sub(" ", str(value)))
+    return environment
