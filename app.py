@@ -26,11 +26,14 @@ def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's e
     return schedules.run_jobs()
 
 
-def run_events(event: Any, context: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Lambda's
-    """Send events. The schedule calls this each minute, and messages of the queue at once."""
+def run_events(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, ARG001  Lambda's
+    """Send events. The schedule calls this each minute, and messages of the queue at once.
+
+    Reports on mails arrive here, too, from a queue of their own.
+    """
     from chalicelib.transports import schedules  # noqa: PLC0415  as above
 
-    return schedules.run_event_jobs()
+    return schedules.run_events(event)
 
 
 # Lambda calls the function itself. Chalice's wrapper accepts only the events of a schedule.

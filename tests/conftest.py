@@ -42,6 +42,11 @@ for name in (
     "MASTER_KEY",
     "MASTER_KEY_SECRET",
     "WEBHOOKS_TO_LOOPBACK",
+    "MAIL",
+    "TELEGRAM_BOT_TOKEN",
+    "TELEGRAM_BOT_TOKEN_SECRET",
+    "TELEGRAM_LINKS",
+    "TELEGRAM_URL",
 ):
     os.environ.pop(name, None)
 
@@ -69,6 +74,7 @@ from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
 from tests.fakes.open_facts import open_facts  # noqa: F401  a fixture
 from tests.fakes.openverse import openverse  # noqa: F401  a fixture
+from tests.fakes.telegram import telegram  # noqa: F401  a fixture
 from tests.support import aws_calls, effort  # noqa: F401  effort registers and loads a profile
 from tests.support.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture

@@ -44,6 +44,7 @@ WORKSPACE = Area(
         "billing": "billing",
         "overview": "overview",
         "webhooks": "webhooks",
+        "notifications": "identity",
     },
 )
 CHAT = Area(

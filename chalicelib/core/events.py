@@ -1,4 +1,4 @@
-"""The types of events: changes that webhooks report.
+"""The types of events: changes that webhooks report, or that only members are told of.
 
 A noun's listing declares the rules by which its changes are events. Other events are emitted by
 name. Every name is declared here.
@@ -30,6 +30,11 @@ EVENT_TYPES = {
     "booking.hold_expired": EventType("a booking was not paid in time", *_BOOKING),
     "booking.moved": EventType("a booking gets another time or another staff member", *_BOOKING),
     "booking.status_changed": EventType("a booking's status changes", *_BOOKING),
+    "bot.limit_reached": EventType(
+        "a bot refuses a request because of its spending limit, once a day, week or month",
+        "get_agent",
+        "agent",
+    ),
     "client.erased": EventType("a client's personal data is erased", *_CLIENT),
     "client.updated": EventType("a client's contacts, tags or notes change", *_CLIENT),
     "dialog.handover_requested": EventType("a visitor asks a bot for a person", *_DIALOG),
@@ -42,3 +47,57 @@ EVENT_TYPES = {
         "the stock of a product falls to 5 pieces or fewer", "get_product", "product"
     ),
 }
+
+INTERNAL_TYPES = {
+    "balance.low": "a payment for an answer takes an account's balance below 100 or 10 rubles",
+    "key.created": "an API key is created",
+    "key.revoked": "an API key is revoked, but not because its owner leaves the workspace",
+    "member.added": "an account becomes a member of the workspace",
+    "member.removed": "an account is removed from the workspace",
+    "member.role_changed": "a member gets another role",
+    "webhook.switched_off": "a webhook is switched off because its receiver is gone or fails",
+}
+"""Types that only members are told of, never webhooks, each with what it is sent for.
+
+The id of an event is that of the account, the key or the webhook.
+"""
+
+
+class MessageKind(NamedTuple):
+    """A kind of message to members, which follows events of one type.
+
+    No message follows an event whose unit of work also has an event of the type ``unless`` for the
+    record. With a ``status``, the record must still have it when the message is sent. A kind that
+    is ``owner_only`` concerns money or access, so other members cannot choose it.
+    """
+
+    type: str
+    unless: str = ""
+    status: str = ""
+    owner_only: bool = False
+
+
+MESSAGE_KINDS = {
+    "lead": MessageKind("lead.created", unless="order.created"),
+    "order": MessageKind("order.created"),
+    "booking": MessageKind("booking.created"),
+    "booking_cancelled": MessageKind(
+        "booking.status_changed", unless="booking.hold_expired", status="cancelled"
+    ),
+    "handover": MessageKind("dialog.handover_requested"),
+    "limit": MessageKind("bot.limit_reached"),
+    "webhook_off": MessageKind("webhook.switched_off", status="off"),
+    "balance": MessageKind("balance.low", status="low", owner_only=True),
+    "key_created": MessageKind("key.created", owner_only=True),
+    "key_revoked": MessageKind("key.revoked", owner_only=True),
+    "member_added": MessageKind("member.added", owner_only=True),
+    "member_removed": MessageKind("member.removed", owner_only=True),
+    "member_role": MessageKind("member.role_changed", owner_only=True),
+}
+"""Kinds of messages to members by name. Their texts are in ``domains.notifications``."""
+
+VISITOR_EVENTS = frozenset({"booking.created", "booking.moved", "booking.status_changed"})
+"""Types of events that a booking's client is told of by mail.
+
+``booking.hold_expired`` is left out, because the same unit of work changes the status.
+"""

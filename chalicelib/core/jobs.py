@@ -30,10 +30,31 @@ KNOWLEDGE_STALE = "knowledge-stale"
 It is named here because it follows changes in domains below ``domains.knowledge``.
 """
 
+MEMBERSHIP_ENDED = "membership-ended"
+"""The kind of job that removes what a former member of a workspace has there.
+
+The payload has ``accountId``, and ``endedAt`` in ISO 8601. It is named here because a domain below
+its handler stages it.
+"""
+
 WEBHOOK_EVENTS = "webhook-events"
 """The kind of job that makes the deliveries of the events of a unit of work."""
 DELIVER_WEBHOOK = "deliver-webhook"
 """The kind of job that sends what is due to one webhook."""
+
+PEOPLE_EVENTS = "people-events"
+"""The kind of job that finds the members to tell of the events of a unit of work."""
+NOTIFY_MEMBER = "notify-member"
+"""The kind of job that sends one message to one member."""
+NOTIFY_DIGEST = "notify-digest"
+"""The kind of job that sends one message for many that were held back."""
+
+VISITOR_EVENTS = "visitor-events"
+"""The kind of job that finds the bookings whose clients to tell of the events of a unit of work."""
+MAIL_CLIENT = "mail-client"
+"""The kind of job that sends one mail about a booking to its client."""
+REMIND_CLIENT = "remind-client"
+"""The kind of job that reminds a client of a booking, and makes the job of the next reminder."""
 
 
 class Queue(StrEnum):
@@ -44,7 +65,18 @@ class Queue(StrEnum):
     """The jobs that wait for servers of others, so that these delay no other job."""
 
 
-EVENT_KINDS = frozenset({WEBHOOK_EVENTS, DELIVER_WEBHOOK})
+EVENT_KINDS = frozenset(
+    {
+        WEBHOOK_EVENTS,
+        DELIVER_WEBHOOK,
+        PEOPLE_EVENTS,
+        NOTIFY_MEMBER,
+        NOTIFY_DIGEST,
+        VISITOR_EVENTS,
+        MAIL_CLIENT,
+        REMIND_CLIENT,
+    }
+)
 
 
 def queue_of(kind: str) -> Queue:

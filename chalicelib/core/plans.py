@@ -24,3 +24,11 @@ LEADS_A_MONTH: dict[str, int] = {
     "enterprise": 300_000,
 }
 """Leads from forms and chats in thirty days. Leads beyond the quota are marked."""
+
+CLIENT_MAILS_A_DAY: dict[str, int] = {
+    "free": 50,
+    "start": 500,
+    "business": 5_000,
+    "enterprise": 50_000,
+}
+"""Mails about bookings to clients on one day (UTC). Further mails are withheld."""

@@ -79,6 +79,18 @@ def key(limit: Limit, subject: str) -> Key:
     return Key(RateLimitRow, row.pk, row.sk)
 
 
+def check(limit: Limit, subject: str) -> None:
+    """Refuse a subject that has reached a limit. Nothing is counted.
+
+    Raises:
+        RateLimitedError: the limit is reached.
+    """
+    window = _Window.of(limit, subject)
+    counted = RateLimitRow.find(window.row.pk, window.row.sk)
+    if counted is not None and counted.used >= window.max_requests:
+        raise window.refusal
+
+
 def stage(unit: UnitOfWork, limit: Limit, subject: str, rows: Rows | None = None) -> None:
     """Stage one more unit for a subject, in the transaction of the limited change.
 

@@ -265,7 +265,7 @@ class UnitOfWork:
             UnavailableError: DynamoDB failed.
         """
         transaction = self._transaction
-        if job := self.outbox.job(event.actor if event else ""):
+        for job in self.outbox.jobs(event.actor if event else ""):
             self.create(job)
             self.after_commit(wake.wake)
         for late in self._indexer.stage():

@@ -30,6 +30,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handl
 from chalicelib.transports.lazy import Lazy
 
 MCP_PATH = "/api/mcp"
+TELEGRAM_PATH = "/api/telegram/webhook"
 WIDGET_PATH = "/widget.js"
 FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
 PUBLIC_PREFIX = "/api/public/"
@@ -57,10 +58,22 @@ PAGES: Mapping[str, LazyHandler] = {
     "/s/{site}/{page}": Lazy("chalicelib.transports.web.sites:page"),
 }
 """Pages by path. They answer GET and HEAD."""
+FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
+    "/booking/{token}": (
+        Lazy("chalicelib.transports.web.booking_page:show"),
+        Lazy("chalicelib.transports.web.booking_page:cancel"),
+    ),
+    "/unsubscribe/{token}": (
+        Lazy("chalicelib.transports.unsubscribe:show"),
+        Lazy("chalicelib.transports.unsubscribe:unsubscribe"),
+    ),
+}
+"""Pages behind links in mails, each with the handler of its form, which answers POST."""
 _HEALTH: LazyHandler = Lazy("chalicelib.transports.rest:health")
 _OPENAPI: LazyHandler = Lazy("chalicelib.transports.api_docs.reference:openapi_json")
 _TOOL_SERVER: LazyHandler = Lazy("chalicelib.transports.mcp:serve")
 _WIDGET: LazyHandler = Lazy("chalicelib.transports.widget:script")
+_TELEGRAM: LazyHandler = Lazy("chalicelib.transports.telegram:serve")
 _FILE: LazyHandler = Lazy("chalicelib.transports.files:serve")
 _OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy("chalicelib.transports.rest:serve")
 _PUBLIC_OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy(
@@ -193,6 +206,10 @@ def mount(app: App) -> None:
             _route(app, entry.name, entry.method, entry.path, _operation_handler(entry, _OPERATION))
     _route(app, "health", "GET", "/api/health", _HEALTH)
     _route(app, "openapi_json", "GET", "/api/openapi.json", _OPENAPI)
+    _route(app, "telegram_webhook", "POST", TELEGRAM_PATH, _TELEGRAM)
+    for path, (shown, submit) in FORM_PAGES.items():
+        view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
+        _shared_route(app, view, "GET", path, shown, cors.PUBLIC, submit)
     _shared_route(app, "mcp", "POST", MCP_PATH, _TOOL_SERVER, cors.TOOL_SERVER)
     for path, handler in PAGES.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
@@ -217,12 +234,23 @@ def mount(app: App) -> None:
 
 
 def _shared_route(  # noqa: PLR0913, PLR0917  as ``_route``, and the policy
-    app: App, name: str, method: str, path: str, handler: Handler, policy: cors.Policy
+    app: App,
+    name: str,
+    method: str,
+    path: str,
+    handler: Handler,
+    policy: cors.Policy,
+    post: Handler | None = None,
 ) -> None:
-    """Add a route that pages of other origins may call, with its preflight and its refusals."""
-    _route(app, name, method, path, handler, policy.handle)
+    """Add a route that pages of other origins may call, with its preflight and its refusals.
+
+    A page with a form also has ``post``, which answers the form.
+    """
+    accepted = {method: handler} | ({"POST": post} if post else {})
+    for number, (each, serve) in enumerate(accepted.items()):
+        _route(app, f"{name}_form" if number else name, each, path, serve, policy.handle)
     _route(app, f"{name}_preflight", "OPTIONS", path, policy.preflight, policy.handle)
-    for refused in filter(lambda each: each != method, ("GET", "POST", "DELETE")):
+    for refused in filter(lambda each: each not in accepted, ("GET", "POST", "DELETE")):
         view = f"{REFUSING}{name}_{refused.lower()}"
         _route(app, view, refused, path, _refusal_handler(app), policy.handle)
 

@@ -4,9 +4,10 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.jobs import JOB_HANDLERS, Queue
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
@@ -17,11 +18,16 @@ TIME_LIMIT_SECONDS = 240
 THREADS = 4
 """Jobs of a run that are done at the same time. A job mostly waits for the database."""
 EVENT_TIME_LIMIT_SECONDS = 200
-"""A turn of a webhook that begins just before it takes up to 90 seconds more."""
-EVENT_THREADS = 16
-"""Jobs of events that are done at the same time. They mostly wait for servers of others."""
+"""A turn of a webhook that begins just before it takes up to 50 seconds more, for which the turn is
+taken (``domains.webhooks.flows.turns``). The function's timeout is 340 seconds."""
+EVENT_RUNNERS, EVENT_THREADS = 4, 4
+"""Runners of the jobs of events, and threads of each. They mostly wait for servers of others. A
+runner reads the queue again only after all its threads have finished, so a turn of a slow webhook
+holds up one runner, and the others go on."""
 EVENT_PERIOD_SECONDS = 2
 """How often a developer's runner looks for jobs of events that are due, such as repetitions."""
+MAIL_QUEUE = "mail-feedback"
+"""The end of the name of the queue with the reports of SES on mails."""
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +36,23 @@ def run_jobs() -> dict[str, int]:
     """Run the jobs that are due, and return the number of jobs done of each kind."""
     end = time.monotonic() + TIME_LIMIT_SECONDS
     done = jobs.run(JOB_HANDLERS, stop=lambda: time.monotonic() > end, threads=THREADS)
-    oldest = jobs.oldest_due()
-    if any(done.values()) or oldest:
-        waited = (clock.now() - oldest).total_seconds() if oldest else 0
-        # The backlog alarm reads this number (``infra.deploy.stacks.alarms``).
-        log.info("scheduled jobs", extra={"done": done, "oldestSeconds": round(waited)})
+    _log_run("scheduled jobs", Queue.MAIN, done)
     return done
+
+
+def run_events(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Handle an event of the function ``run-events``.
+
+    Messages of the queue of mails are reports of SES. The answer names those that the queue keeps.
+    The schedule, and messages of the other queue, run the jobs.
+    """
+    records = event.get("Records", ())
+    if records and records[0]["eventSourceARN"].endswith(f"-{MAIL_QUEUE}"):
+        from chalicelib.domains.notifications.flows import mail_feedback  # noqa: PLC0415  rarely needed
+
+        kept = mail_feedback.receive(records)
+        return {"batchItemFailures": [{"itemIdentifier": each} for each in kept]}
+    return run_event_jobs()
 
 
 def run_event_jobs() -> dict[str, int]:
@@ -44,14 +61,27 @@ def run_event_jobs() -> dict[str, int]:
     The jobs that they make are run as well, so that an event is sent in the run that reads it.
     """
     end = time.monotonic() + EVENT_TIME_LIMIT_SECONDS
+    runners = [end] * EVENT_RUNNERS
+    done = sum(deadline.map_in_threads(_run_event_jobs, runners, EVENT_RUNNERS), Counter[str]())
+    _log_run("jobs of events", Queue.EVENTS, done)
+    return done
+
+
+def _run_event_jobs(end: float) -> Counter[str]:
+    """Run the jobs of events that are due, and those that they make."""
     done = Counter[str]()
     while made := +Counter(_run_due_event_jobs(end)):
         done += made
-    oldest = jobs.oldest_due(Queue.EVENTS)
+    return done
+
+
+def _log_run(message: str, queue: Queue, done: Mapping[str, int]) -> None:
+    """Log what a run has done, unless nothing was due."""
+    oldest = jobs.oldest_due(queue)
     if any(done.values()) or oldest:
         waited = (clock.now() - oldest).total_seconds() if oldest else 0
-        log.info("jobs of events", extra={"done": done, "oldestSeconds": round(waited)})
-    return done
+        # The backlog alarms read ``oldestSeconds`` (``infra.deploy.stacks.alarms``).
+        log.info(message, extra={"done": done, "oldestSeconds": round(waited)})
 
 
 def _run_due_event_jobs(end: float) -> dict[str, int]:

@@ -19,6 +19,8 @@ from tests.factories.session_examples import (
     session_operations,
 )
 
+pytestmark = pytest.mark.usefixtures("telegram")
+
 
 @pytest.fixture
 def own_records(world: World) -> WorkspaceIds:

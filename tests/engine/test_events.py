@@ -1,13 +1,12 @@
 """Events follow from changes of records, and ride in the transaction of the change."""
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chalicelib.core.errors import UnavailableError
-from chalicelib.core.events import EVENT_TYPES
+from chalicelib.core.events import EVENT_TYPES, INTERNAL_TYPES, MESSAGE_KINDS
 from chalicelib.core.jobs import WEBHOOK_EVENTS
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.engine.events import outbox, subscriptions
@@ -62,11 +61,15 @@ class TestDeclarations:
         assert {*names} <= EVENT_TYPES.keys()
 
     def test_every_declared_type_is_emitted_somewhere(self) -> None:
-        derived = {name for listing in LISTINGS.values() for name in listing.events}
-        sources = "".join(path.read_text() for path in Path("chalicelib/domains").rglob("*.py"))
-        assert EVENT_TYPES.keys() - derived == {
-            name for name in EVENT_TYPES.keys() - derived if re.escape(f'"{name}"') in sources
+        by_name = (EVENT_TYPES | INTERNAL_TYPES).keys() - {
+            name for listing in LISTINGS.values() for name in listing.events
         }
+        sources = "".join(path.read_text() for path in Path("chalicelib/domains").rglob("*.py"))
+        assert by_name == {name for name in by_name if f'"{name}"' in sources}
+
+    def test_every_internal_type_has_a_kind_of_messages(self) -> None:
+        assert INTERNAL_TYPES.keys() <= {kind.type for kind in MESSAGE_KINDS.values()}
+        assert not INTERNAL_TYPES.keys() & EVENT_TYPES.keys()
 
     @pytest.mark.parametrize("name", EVENT_TYPES)
     def test_every_type_names_an_operation_that_reads_its_record(self, name: str) -> None:

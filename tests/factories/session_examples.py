@@ -84,8 +84,11 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "get_account": lambda _: {},
     "get_balance": lambda h: {"account": h.email},
     "get_bot_limits": lambda h: {"agentId": h.things.agent},
+    "get_notifications": lambda _: {},
     "get_overview": lambda _: {},
     "get_statement": lambda _: {"limit": 5},
+    "get_telegram": lambda _: {},
+    "link_telegram": lambda _: {},
     "list_audit_log": lambda _: {"area": "sites", "limit": 5},
     "list_bot_keys": lambda h: {"agentId": h.things.agent},
     "list_held_back_bots": lambda _: {},
@@ -101,7 +104,9 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "rotate_webhook_secret": lambda h: {"webhookId": h.webhook},
     "send_test_event": lambda h: {"webhookId": h.webhook},
     "set_bot_limits": lambda h: {"agentId": h.things.agent, "daily": 500},
+    "set_notifications": lambda _: {"language": "ru"},
     "sign_out_everywhere": lambda _: {},
+    "unlink_telegram": lambda _: {},
     "update_webhook": lambda h: {"webhookId": h.webhook, "types": ["lead.created"]},
 }
 """Examples of operations that are not for keys, too."""

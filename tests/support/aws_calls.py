@@ -3,7 +3,7 @@
 Each Lambda function is known by the entry point through which its code runs. Calls outside every
 entry point belong to the operator or to the tests. In the suite, objects are kept in folders and
 models are embedded. For these, two facts are recorded: that a function needs the gateway, and the
-AWS calls that the gateway makes in its own tests with S3, Bedrock or CloudFront.
+AWS calls that the gateway makes in its own tests with S3, Bedrock, CloudFront or SES.
 """
 
 import os
@@ -17,10 +17,18 @@ from typing import Any, NamedTuple
 from botocore import handlers
 
 from chalicelib.core.jobs import Queue
+from chalicelib.domains.notifications.flows import mail_feedback
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
-from chalicelib.gateways import cloudfront_hosts, master_key, object_store, site_hosts
+from chalicelib.gateways import (
+    cloudfront_hosts,
+    master_key,
+    object_store,
+    site_hosts,
+    telegram,
+)
 from chalicelib.gateways.llm import api_key, demo
+from chalicelib.gateways.mail import folder, ses
 from chalicelib.transports import chalice_app
 from chalicelib.transports.chat import chat_stream
 from infra.deploy import policies
@@ -34,11 +42,16 @@ MODELS = "models"
 MODEL_KEY = f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:llm-api-key-AbCdEf"
 KEYS = "master-key"
 MASTER_KEY = f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:master-key-AbCdEf"
+TELEGRAM_TOKEN = (
+    f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:telegram-bot-token-AbCdEf"
+)
 HOSTS = "hosts"
 RUNNERS = {Queue.MAIN: JOBS, Queue.EVENTS: EVENTS}
 """The functions that run the jobs of each queue."""
 WAKES = "wakes"
 """Gateway name of the messages that wake the runner of events."""
+TELEGRAM = "telegram"
+MAIL = "mail"
 KIND = "jobs"
 """Gateway name of the job handlers. The rights are complete once every kind of job has run."""
 OBJECT = "{object}"
@@ -78,6 +91,7 @@ def install() -> None:
     handlers.BUILTIN_HANDLERS.append(("provide-client-params", _note))
     _enter(API, chalice_app.App, "__call__")
     _enter_runners()
+    _enter(EVENTS, mail_feedback, "receive")
     _record_gateway_use(KIND, jobs, "attempt", lambda job, *_: job.kind)
     _enter(CHAT, chat_stream, "handle")
     _enter(CHAT, chat_stream.EventStream, "__next__")
@@ -95,6 +109,10 @@ def install() -> None:
         _enter(HOSTS, cloudfront_hosts.CloudFrontHosts, method)
     _record_gateway_use(WAKES, wake, "wake")
     _enter(WAKES, wake.WakeQueue, "send_message")
+    _record_gateway_use(TELEGRAM, telegram, "_token")
+    _enter(TELEGRAM, telegram, "_secret_token")
+    _record_gateway_use(MAIL, folder, "send")
+    _enter(MAIL, ses, "send")
     _follow_threads()
 
 
@@ -213,6 +231,8 @@ def rights(service: str, operation: str, params: dict[str, Any]) -> Iterator[Rig
         yield Right("sqs:SendMessage", f"arn:aws:sqs:{PLACE.region}:{PLACE.account}:{name}")
     elif service == "cloudfront":
         yield from _CLOUDFRONT[operation]
+    elif (service, operation) == ("sesv2", "SendEmail"):
+        yield from _send_email(params)
     else:
         yield from _BEDROCK[service, operation](params["modelId"])
 
@@ -266,6 +286,14 @@ def _converse_stream(model: str) -> Iterator[Right]:
         yield Right(stream, profile)
         yield Right("bedrock:GetInferenceProfile", profile)
     yield Right(stream, f"arn:aws:bedrock:{PLACE.region}::foundation-model/{model}")
+
+
+def _send_email(params: dict[str, Any]) -> Iterator[Right]:
+    """A mail needs its sender's domain and, if it has one, its configuration set."""
+    here = f"arn:aws:ses:{PLACE.region}:{PLACE.account}"
+    yield Right("ses:SendEmail", f"{here}:identity/{params['FromEmailAddress'].split('@')[1]}")
+    if name := params.get("ConfigurationSetName"):
+        yield Right("ses:SendEmail", f"{here}:configuration-set/{name}")
 
 
 _TENANTS = f"arn:aws:cloudfront::{PLACE.account}:distribution-tenant/-"

@@ -35,6 +35,10 @@ def generated() -> dict[str, Statements]:
     keys = {
         "LLM_API_KEY_SECRET": aws_calls.MODEL_KEY,
         "MASTER_KEY_SECRET": aws_calls.MASTER_KEY,
+        "TELEGRAM_BOT_TOKEN_SECRET": aws_calls.TELEGRAM_TOKEN,
+        "MAIL": "ses",
+        "MAIL_FROM": "mail@notify.example.com",
+        "MAIL_SES_CONFIGURATION_SET": "events",
     }
     facts = stage_config.StageFacts(bucket=aws_calls.BUCKET, variables=keys)
     config = stage_config.generate({**stage_config.load(), "stages": {"test": {}}}, "test", facts)

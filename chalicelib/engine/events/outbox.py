@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
-from chalicelib.core.jobs import WEBHOOK_EVENTS
+from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.core.jobs import PEOPLE_EVENTS, VISITOR_EVENTS, WEBHOOK_EVENTS
 from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
 from chalicelib.engine.jobs import JobRow
@@ -46,23 +47,40 @@ class Outbox:
         if listing and listing.events and isinstance(row, Record):
             self._changed[row.id] = (listing, row)
 
-    def job(self, actor: str) -> JobRow | None:
-        """Return the job for those of the events that the workspace wants, or None.
+    def jobs(self, actor: str) -> list[JobRow]:
+        """Return the jobs for those of the events that the workspace wants.
 
-        ``actor`` is that of the audit log. Visitors are not told apart: their hash stays here.
+        Each kind of receiver has a job of its own, so that none waits for another. ``actor``
+        is that of the audit log. Visitors are not told apart: their hash stays here.
         """
         events = [*self._emitted]
         for listing, record in self._changed.values():
             events += _derive(listing, record)
         if not events:
-            return None
-        wanted = subscriptions.wanted(self._workspace_id, {event.type for event in events})
-        chosen = [list(event) for event in events if event.type in wanted]
-        if not chosen:
-            return None
+            return []
+        wanted = subscriptions.wanted(self._workspace_id)
+        chosen = {
+            WEBHOOK_EVENTS: [event for event in events if event.type in wanted.by_webhooks],
+            PEOPLE_EVENTS: [
+                event
+                for event in events
+                if event.type in wanted.by_people and not _is_told_by_another(event, events)
+            ],
+            VISITOR_EVENTS: [event for event in events if event.type in wanted.by_visitors],
+        }
         who = "visitor" if actor.startswith("visitor:") else actor
-        payload = {"events": chosen, "actor": who, "at": iso(clock.now())}
-        return jobs.row(WEBHOOK_EVENTS, self._workspace_id, payload)
+        common = {"actor": who, "at": iso(clock.now())}
+        return [
+            jobs.row(kind, self._workspace_id, {"events": [list(each) for each in some], **common})
+            for kind, some in chosen.items()
+            if some
+        ]
+
+
+def _is_told_by_another(event: Event, events: list[Event]) -> bool:
+    """Whether members learn of an event by another one of the record, or not at all."""
+    unless = {kind.unless for kind in MESSAGE_KINDS.values() if kind.type == event.type}
+    return any(each.id == event.id and each.type in unless for each in events)
 
 
 def _derive(listing: Listing[Any], record: Record) -> Iterable[Event]:

@@ -19,6 +19,8 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
+from chalicelib.core.events import EVENT_TYPES, MESSAGE_KINDS, VISITOR_EVENTS
+from chalicelib.core.settings import settings
 from chalicelib.engine.tables import IdentityRow
 
 KNOWN_FOR = timedelta(seconds=10)
@@ -31,18 +33,35 @@ log = logging.getLogger(__name__)
 
 
 class SubscriptionsRow(IdentityRow):
-    """The part of a workspace's row with the types of events that it wants."""
+    """The part of a workspace's row with the events that it wants.
+
+    ``webhook_events`` are the types that its webhooks receive. ``unwanted_messages`` are the kinds
+    of messages that no member wants, or None while no member has made a choice: the owner then gets
+    all kinds by mail. As it lists what is unwanted, a kind that the service adds later is wanted.
+    """
 
     version = NumberAttribute()
     webhook_events: ListAttribute[Any] = ListAttribute(null=True)
+    unwanted_messages: ListAttribute[Any] = ListAttribute(null=True)
 
 
 Change = tuple[SubscriptionsRow, list[Action]]
 """The arguments of ``UnitOfWork.update``."""
 
 
+class Wanted(NamedTuple):
+    """Types of events that a workspace wants.
+
+    They are for webhooks, for messages to members, and for mails to clients about their bookings.
+    """
+
+    by_webhooks: frozenset[str]
+    by_people: frozenset[str]
+    by_visitors: frozenset[str]
+
+
 class _Known(NamedTuple):
-    types: frozenset[str]
+    wanted: Wanted
     until: datetime
 
 
@@ -50,30 +69,42 @@ _known: OrderedDict[str, _Known] = OrderedDict()
 _lock = Lock()
 
 
-def wanted(workspace_id: str, types: Collection[str]) -> frozenset[str]:
-    """Return those of these types that a workspace wants."""
+def wanted(workspace_id: str) -> Wanted:
+    """Return the types of events that a workspace wants."""
     with _lock:
         known = _known.get(workspace_id)
     if known is not None and clock.now() < known.until:
-        return known.types.intersection(types)
+        return known.wanted
     try:
         row = SubscriptionsRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY)
     except (PynamoDBException, UnavailableError):
         log.warning("the wanted events could not be read", exc_info=True)
-        return frozenset(types)
-    every = row.webhook_events or () if row else ()
-    learn(workspace_id, every)
-    return frozenset(every).intersection(types)
+        return Wanted(frozenset(EVENT_TYPES), _of_kinds(()), VISITOR_EVENTS)
+    if row is None:
+        return learn(workspace_id, (), MESSAGE_KINDS)
+    return learn(workspace_id, row.webhook_events, row.unwanted_messages)
 
 
-def learn(workspace_id: str, types: Iterable[str]) -> None:
-    """Remember the types that a workspace wants, as its row has just been read."""
-    known = _Known(frozenset(types), clock.now() + KNOWN_FOR)
+def learn(
+    workspace_id: str, types: Iterable[str] | None, unwanted: Collection[str] | None
+) -> Wanted:
+    """Remember what a workspace wants, as its row has just been read."""
+    has_mail = settings().mail != "off"
+    if unwanted is None:
+        unwanted = () if has_mail else MESSAGE_KINDS
+    wants = Wanted(
+        frozenset(types or ()), _of_kinds(unwanted), VISITOR_EVENTS if has_mail else frozenset()
+    )
     with _lock:
-        _known[workspace_id] = known
+        _known[workspace_id] = _Known(wants, clock.now() + KNOWN_FOR)
         _known.move_to_end(workspace_id)
         while len(_known) > MAX_KNOWN:
             _known.popitem(last=False)
+    return wants
+
+
+def _of_kinds(unwanted: Collection[str]) -> frozenset[str]:
+    return frozenset(kind.type for name, kind in MESSAGE_KINDS.items() if name not in unwanted)
 
 
 def change_of_webhooks(workspace_id: str, types: Collection[str]) -> Change:
@@ -81,10 +112,19 @@ def change_of_webhooks(workspace_id: str, types: Collection[str]) -> Change:
 
     Its unit of work calls ``forget`` after the commit.
     """
-    actions: list[Action] = [
-        SubscriptionsRow.webhook_events.set(sorted(types)),
-        SubscriptionsRow.version.add(1),
-    ]
+    return _change(workspace_id, SubscriptionsRow.webhook_events.set(sorted(types)))
+
+
+def change_of_people(workspace_id: str, unwanted: Collection[str]) -> Change:
+    """Return the update for the kinds of messages that no member wants from now on.
+
+    Its unit of work calls ``forget`` after the commit.
+    """
+    return _change(workspace_id, SubscriptionsRow.unwanted_messages.set(sorted(unwanted)))
+
+
+def _change(workspace_id: str, action: Action) -> Change:
+    actions: list[Action] = [action, SubscriptionsRow.version.add(1)]
     return SubscriptionsRow(f"WORKSPACE#{workspace_id}", SORT_KEY), actions
 
 

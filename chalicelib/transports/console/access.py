@@ -216,7 +216,7 @@ def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
         check_form(http, request.form_value(CSRF_FIELD))
     if "workspace" in http.path:
         request.select_workspace(http.path["workspace"])
-        changes = page.for_managers or http.method == "POST"
+        changes = page.for_managers or (http.method == "POST" and not page.own)
         if changes and not request.current_membership.manages:
             raise ForbiddenError("Members may look, not change. Ask the owner or a manager.")
     response = view(request)

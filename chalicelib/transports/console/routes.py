@@ -28,15 +28,16 @@ class Page(NamedTuple):
     """Handlers of a path: the functions for GET and POST.
 
     Visitors who are not signed in may open a ``guest`` page. Within a workspace, only managers may
-    send forms. Plain members, who have read access, cannot open a page ``for_managers``. A form
-    that ``signs_out`` succeeds even if the session has already ended. ``max_bytes`` is the size
-    limit of a form.
+    send forms, except on a page of the member's ``own`` settings. Plain members, who have read
+    access, cannot open a page ``for_managers``. A form that ``signs_out`` succeeds even if the
+    session has already ended. ``max_bytes`` is the size limit of a form.
     """
 
     get: View | None = None
     post: View | None = None
     guest: bool = False
     for_managers: bool = False
+    own: bool = False
     signs_out: bool = False
     max_bytes: int = MAX_FORM_BYTES
 
@@ -95,4 +96,7 @@ ROUTES = {
     ),
     f"{WORKSPACE}/balance": Page(get=_view("balance:show")),
     f"{WORKSPACE}/audit": Page(get=_view("audit:show")),
+    f"{WORKSPACE}/notifications": Page(
+        get=_view("notifications:show"), post=_view("notifications:save"), own=True
+    ),
 }

@@ -18,7 +18,7 @@ PATH = "/assets/{name}"
 _FOLDER = Path(__file__).parent
 _SHARED = ("normalize", "tokens", "base")
 STYLE_SHEETS = {
-    "plain": _SHARED,
+    "plain": (*_SHARED, "notice"),
     "blog": (*_SHARED, "blog"),
     "console": (*_SHARED, "console"),
     "docs": (*_SHARED, "docs"),

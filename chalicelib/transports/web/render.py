@@ -114,13 +114,25 @@ def notice(  # noqa: PLR0913  the parts of a notice
     title: str,
     about: str,
     link: tuple[str, str] | None = None,
+    button: str | None = None,
+    facts: Sequence[tuple[str, str]] = (),
     **values: object,
 ) -> HttpResponse:
     """Return a short page with an inline style sheet, so it can be shown on any host.
 
-    ``title``, ``about`` and the text of ``link`` (a URL and a text) are keys of the catalogue.
+    ``title``, ``about``, ``button`` and the text of ``link`` (a URL and a text) are keys of the
+    catalogue. The button sends a form without fields to the page's own address. ``facts`` are pairs
+    of a name and a value, which the page lists.
     """
-    shown = {"icon_name": icon, "title": title, "about": about, "link": link, "values": values}
+    shown = {
+        "icon_name": icon,
+        "title": title,
+        "about": about,
+        "link": link,
+        "button": button,
+        "facts": facts,
+        "values": values,
+    }
     body = document(preferred_language(request), "notice.html", **shown).encode()
     digest = base64.b64encode(hashlib.sha256(_style("plain").encode()).digest()).decode()
     headers = {
@@ -187,6 +199,20 @@ def failures_as_pages(handler: Handler, *, link: tuple[str, str] | None = None) 
             return shown_notice._replace(
                 headers={**shown_notice.headers, **error.headers}, log=log_fields(error)
             )
+
+    return run
+
+
+def private(handler: Handler) -> Handler:
+    """Return a handler of pages whose address is a secret.
+
+    They are not stored, and other sites do not learn the address.
+    """
+    headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+
+    def run(request: HttpRequest) -> HttpResponse:
+        response = failures_as_pages(handler)(request)
+        return response._replace(headers={**response.headers, **headers})
 
     return run
 

@@ -259,7 +259,7 @@ def test_one_request_is_reserved_once() -> None:
 
 def test_a_step_takes_one_read_and_one_transaction() -> None:
     """The transaction contains the wallet, its entry, the hold, the budget and the job."""
-    top_up(1000)
+    top_up(900)
     seen: list[tuple[str, int]] = []
 
     def note(params: dict[str, Any], model: Any, **_: Any) -> None:

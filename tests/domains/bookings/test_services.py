@@ -83,6 +83,8 @@ class TestCreate:
             "horizonDays": 60,
             "requirePayment": False,
             "unverifiedPerHour": 20,
+            "visitorMails": True,
+            "reminders": [1440, 120],
             "sortOrder": 0,
             "createdAt": "2027-01-15T12:00:00.000Z",
             "updatedAt": "2027-01-15T12:00:00.000Z",
@@ -107,6 +109,8 @@ class TestCreate:
             "horizonDays": 30,
             "requirePayment": True,
             "unverifiedPerHour": 5,
+            "visitorMails": False,
+            "reminders": [60, 15],
         }
         service = make_service(api, **fields)
         assert {name: service[name] for name in fields} == fields
@@ -131,6 +135,9 @@ class TestCreate:
             ("horizonDays", 366),
             ("unverifiedPerHour", 0),
             ("unverifiedPerHour", 1001),
+            ("reminders", [9]),
+            ("reminders", [43_201]),
+            ("reminders", [10, 20, 30, 40, 50, 60]),
             ("status", "all"),
             ("tags", ["x"] * 21),
             ("resourceIds", [f"r{n}" for n in range(51)]),

@@ -125,11 +125,11 @@ class TestCounting:
         self, owner: Owner, things: Things, hit: Any
     ) -> None:
         before = len(audit.latest(owner.workspace.id))
-        assert hit(ip="203.0.113.77", referrer="https://a.example/secret").status == 200
+        assert hit(ip="203.0.113.77", referrer="https://a.example/confidential").status == 200
         assert len(audit.latest(owner.workspace.id)) == before
         kept = repr(all_rows())
         assert "203.0.113.77" not in kept
-        assert "secret" not in kept
+        assert "confidential" not in kept
 
     def test_a_visitor_counts_once_per_day_of_the_site(
         self, new_owner: Callable[..., Owner], time: Time

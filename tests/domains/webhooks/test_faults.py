@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from standardwebhooks.webhooks import Webhook
 
+from chalicelib.application import records
 from chalicelib.core import deadline
 from chalicelib.core.errors import UnavailableError
-from chalicelib.core.jobs import DELIVER_WEBHOOK
+from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_EVENTS
 from chalicelib.domains.webhooks.flows import fan_out, turns
 from chalicelib.domains.webhooks.operations import deliveries as operations
 from chalicelib.engine import jobs
@@ -55,7 +56,7 @@ def test_a_record_that_cannot_be_read_does_not_hold_back_other_events(
     time: Time,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    read = operations.read_record
+    read = records.read
     broken = submit(things.form, name="Ada", email="ada@example.com")
 
     def fail(workspace_id: str, event_type: str, record_id: str) -> Any:
@@ -63,7 +64,7 @@ def test_a_record_that_cannot_be_read_does_not_hold_back_other_events(
             raise RuntimeError
         return read(workspace_id, event_type, record_id)
 
-    monkeypatch.setattr(operations, "read_record", fail)
+    monkeypatch.setattr(records, "read", fail)
     run_until_idle()
     time.pass_by(minutes=2)
     for _ in range(30):
@@ -209,6 +210,21 @@ def test_failing_events_share_their_next_turn(
         run_until_idle()
     waiting = jobs.of_workspace(owner.workspace.id)
     assert len([job for job in waiting if job.kind == DELIVER_WEBHOOK]) == 1
+
+
+def test_events_within_a_second_share_their_turn(
+    webhook: dict[str, Any], receiver: Receiver, things: Things, owner: Owner, time: Time
+) -> None:
+    for number in range(8):
+        time.pass_by(milliseconds=100)
+        submit(things.form, name="Ada", email=f"ada{number}@example.com")
+        for job in jobs.of_workspace(owner.workspace.id):
+            if job.kind == WEBHOOK_EVENTS:
+                jobs.attempt(job, fan_out.make_deliveries)
+    kinds = [job.kind for job in jobs.of_workspace(owner.workspace.id)]
+    assert kinds.count(DELIVER_WEBHOOK) == 1
+    run_until_idle()
+    assert receiver.types == ["lead.created"] * 8
 
 
 def test_a_new_event_does_not_end_the_rest_that_a_receiver_asked_for(

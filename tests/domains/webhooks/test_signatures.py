@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from chalicelib.domains.webhooks.rules.endpoint_secrets import endpoint_secret
 from chalicelib.domains.webhooks.rules.signatures import signed_headers
+from chalicelib.domains.webhooks.rules.webhook_secrets import webhook_secret
 
 MASTER_KEY = bytes(range(32))
-OLD, NEW = (endpoint_secret(MASTER_KEY, "ws1", "ep1", version) for version in (1, 2))
+OLD, NEW = (webhook_secret(MASTER_KEY, "ws1", "ep1", version) for version in (1, 2))
 BODY = '{"type":"lead.created","data":{"name":"Ёлка"}}'.encode()
 
 
@@ -95,5 +95,5 @@ def test_a_secret_depends_on_key_workspace_endpoint_and_version_alone() -> None:
         (MASTER_KEY, "ws2", "ep1", 1),
         (bytes(32), "ws1", "ep1", 1),
     ]
-    assert len({endpoint_secret(*each) for each in inputs}) == len(inputs)
-    assert endpoint_secret(*inputs[0]) == OLD
+    assert len({webhook_secret(*each) for each in inputs}) == len(inputs)
+    assert webhook_secret(*inputs[0]) == OLD

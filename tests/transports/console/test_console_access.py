@@ -36,6 +36,7 @@ FORMS: dict[str, dict[str, str]] = {
     f"{WEBHOOK}/deliveries": {"eventId": EVENT},
     f"{WEBHOOK}/secret": {"once": "1"},
     f"{WEBHOOK}/delete": {},
+    f"{WORKSPACE}/notifications": {"mail": "lead", "language": "ru"},
 }
 """A valid form for each page that accepts one."""
 READ = [route for route, page in ROUTES.items() if page.get]

@@ -132,6 +132,10 @@ class TestAccess:
         member, manager = world.person("member"), world.person("manager")
         path, before = world.here.path_of(route), stored()
         answer = member.post(path, FORMS[route])
+        if ROUTES[route].own:
+            assert answer.status == 303
+            assert stored() != before
+            return
         assert answer.status == 403
         assert b"can view the workspace" in answer.body
         assert answer.headers["Content-Type"].startswith("text/html")
@@ -149,7 +153,8 @@ class TestAccess:
         assert answer.status in ({403} if closed else {200, 303})
         html = answer.body.decode()
         if name == "member" and route.startswith(WORKSPACE):
-            assert set(re.findall('action="([^"]*)"', html)) <= {"/console/sign-out"}
+            own = {world.here.path_of(route)} if ROUTES[route].own else set()
+            assert set(re.findall('action="([^"]*)"', html)) <= {"/console/sign-out"} | own
             assert "/revoke" not in html
 
     @every_route

@@ -417,12 +417,13 @@ class TestServing:
         done: list[str] = []
         monkeypatch.setattr(chalice.local, "LocalDevServer", chalice.local.LocalDevServer)
         monkeypatch.setattr(schedules, "run_in_background", lambda: done.append("due work"))
-        monkeypatch.setattr(Server, "start", lambda _: done.append("serve"))
+        monkeypatch.setattr(Server, "prepare", lambda _: done.append("prepare"))
+        monkeypatch.setattr(Server, "serve", lambda _: done.append("serve"))
         devserver.install()
         server: Any = chalice.local.LocalDevServer(application.app, Config(), "127.0.0.1", 0)
         assert done == []
         server.serve_forever()
-        assert done == ["due work", "serve"]
+        assert done == ["prepare", "due work", "serve"]
 
     def test_installing_the_server_starts_no_jobs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(chalice.local, "LocalDevServer", chalice.local.LocalDevServer)

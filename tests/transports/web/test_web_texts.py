@@ -12,11 +12,11 @@ from chalicelib import core
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.operations import REGISTRY
 from chalicelib.lib import po_files
-from chalicelib.transports import console
+from chalicelib.transports import console, unsubscribe
 from chalicelib.transports.web import assets, texts
 from chalicelib.transports.web.texts import LANGUAGES, Language
 
-PAGES = (assets._FOLDER, Path(console.__file__).parent)
+PAGES = (assets._FOLDER, Path(console.__file__).parent, Path(unsubscribe.__file__))
 FROM_RECORDS = {"stopped", "limit_reached", "daily", "weekly", "monthly"}
 """Keys that pages take from records: the state of a bot, and the window of a limit."""
 
@@ -54,7 +54,7 @@ def test_a_change_is_described_in_the_readers_language(
 
 def test_every_text_used_by_a_template_or_page_exists_and_none_is_unused() -> None:
     """Code contains a whole key, or its beginning to which a value of a record is added."""
-    files = [file for folder in PAGES for file in folder.rglob("*")]
+    files = [file for page in PAGES for file in (page, *page.rglob("*"))]
     files = [file for file in files if file.suffix in {".html", ".xml", ".py"}]
     sources = "\n".join(file.read_text() for file in files)
     shared = "\n".join(file.read_text() for file in Path(core.__file__).parent.glob("*.py"))

@@ -25,6 +25,7 @@ from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.billing.store.ledger import Hold, HoldClosedError, HoldTakenError
 from chalicelib.engine import jobs
+from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
@@ -195,6 +196,9 @@ def _close(hold: Hold, usage: TokenUsage | None, stage: Stage, seconds: float) -
         else:
             wallet, budget = funds.read_with_open_hold(hold)
             ledger.close_hold(unit, wallet, hold, cost, usage)
+            total = int(wallet.available + wallet.reserved)
+            if spending.becomes_low(total, total - cost):
+                unit.outbox.emit(Event("balance.low", hold.account_id))
             budgets.release(unit, budget, hold, hold.amount - cost)
         stage(unit)
         return settled

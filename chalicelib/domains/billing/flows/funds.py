@@ -92,7 +92,10 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
         if room is not None and room < least:
             key = windows[WINDOWS.index(window)]
             settled_alone = budget.room(window, key, settled_alone=True) or 0
-            raise _limit_error(window, zone, returns=settled_alone >= least)
+            error = _limit_error(window, zone, returns=settled_alone >= least)
+            if settled_alone < least and budget.limit(window):
+                error.used_up = f"{window}#{key}"
+            raise error
     most = min([int(wallet.available), *(room for room in rooms.values() if room is not None)])
     granted = pricing.fitting_output(hold.prices, hold.input_tokens, hold.granted, most)
     if granted is None:

@@ -12,12 +12,24 @@ from chalicelib.core.errors import AppError
 
 Window = Literal["daily", "weekly", "monthly"]
 WINDOWS: tuple[Window, ...] = ("daily", "weekly", "monthly")
+LOW_BALANCES = (10_000, 1_000)
+"""Kopecks below which the owner of an account is told that the balance is low.
+
+100 rubles leave time for a payment: an answer costs some kopecks to a few rubles. The second
+message, at 10 rubles, comes shortly before bots stop answering.
+"""
 
 
 class SpendingError(AppError):
     """The cost of an answer exceeds a limit or the balance. Messages contain no amounts."""
 
     status = 429
+    used_up: str | None = None
+    """The window whose limit is used up, such as ``daily#2027-01-15``.
+
+    It is None if the balance is too low, if open holds may return enough of the limit, or if the
+    owner has stopped the bot with a limit of 0.
+    """
 
 
 class DailyLimitError(SpendingError):
@@ -57,6 +69,11 @@ def window_keys(moment: datetime, timezone: str) -> WindowKeys:
     day = clock.local_day(moment, timezone)
     year, week, _ = day.isocalendar()
     return WindowKeys(day.isoformat(), f"{year:04}-W{week:02}", f"{day.year:04}-{day.month:02}")
+
+
+def becomes_low(before: int, after: int) -> bool:
+    """Whether a balance falls below one of ``LOW_BALANCES``."""
+    return any(after < low <= before for low in LOW_BALANCES)
 
 
 def seconds_left(window: Window, moment: datetime, timezone: str) -> int:

@@ -14,10 +14,9 @@ from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import RateLimitedError, ValidationError
 from chalicelib.core.limits import Limit
-from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.flows import binding, booking, calendars
+from chalicelib.domains.bookings.flows import binding, booking, booking_links, calendars
 from chalicelib.domains.bookings.flows.booking import BookingRequest
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import SlotRequest
@@ -48,7 +47,6 @@ MAX_HOLDS = 2
 """Maximum number of unpaid bookings among them."""
 RETRY_AFTER = timedelta(hours=1)
 """Retry-After of a refused request. It is constant, so that it reveals nothing."""
-SUFFIX = ".ics"
 
 Notes = Annotated[str, StringConstraints(max_length=2000)]
 
@@ -120,14 +118,10 @@ class MadeBooking(NamedTuple):
 
     def out(self, workspace_id: str) -> PublicBookingMade:
         """Return the wire form of the booking, with its tokens."""
-
-        def token(purpose: Purpose) -> str:
-            return booking_tokens.token(workspace_id, self.row.id, purpose, self.secret)
-
         return PublicBookingMade(
             booking=PublicBookingOut.of(self.row),
-            cancel_token=token(Purpose.CANCEL),
-            ics_url=f"{settings().public_url}/api/public/bookings/{token(Purpose.CALENDAR)}{SUFFIX}",
+            cancel_token=booking_links.token(workspace_id, self.row, Purpose.CANCEL),
+            ics_url=booking_links.calendar_url(workspace_id, self.row),
         )
 
 

@@ -19,6 +19,7 @@ from chalicelib.domains.bookings.operations.bookings import (
     BookingResult,
     BookingWithHistory,
 )
+from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingStatus
 from chalicelib.domains.contacts.flows.contacts import Contact
@@ -121,6 +122,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
             client=client,
             notes=args.notes,
             status=args.status,
+            token_secret=ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret),
         ),
         reads,
     )

@@ -9,7 +9,6 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from chalicelib import SERVICE
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import ConflictError
@@ -17,12 +16,11 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import ServedAs, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.schema import Id, Wire
-from chalicelib.domains.bookings.flows import binding, booking, visitor_bookings
+from chalicelib.domains.bookings.flows import binding, booking, booking_links, visitor_bookings
 from chalicelib.domains.bookings.flows.booking import BookingChange
 from chalicelib.domains.bookings.flows.calendars import Search
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.visitor_bookings import (
-    SUFFIX,
     PublicBookingCreate,
     PublicBookingMade,
     PublicBookingOut,
@@ -33,11 +31,8 @@ from chalicelib.domains.bookings.operations.free_slots import (
     SlotsRange,
     slot_list,
 )
-from chalicelib.domains.bookings.rules import booking_tokens, calendar_files
-from chalicelib.domains.bookings.rules.booking_tokens import BookingToken, Purpose
-from chalicelib.domains.bookings.rules.calendar_files import CalendarEvent
+from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store import resources
-from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.reading import Rows
@@ -88,10 +83,6 @@ class CalendarFile(Wire):
     content: str = Field(description="iCalendar (RFC 5545).")
 
 
-def _read(text: str) -> BookingToken:
-    return BOOKINGS.found_for_visitor(booking_tokens.read(text))
-
-
 @operation(
     rest="GET /api/public/services/{id}/slots",
     title="Find free slots",
@@ -137,7 +128,7 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
     rest="POST /api/public/bookings/cancel",
     title="Cancel a booking",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: _read(args.token).workspace_id,
+    resolve=lambda args: booking_links.parse(args.token).workspace_id,
     limit=BOOKING_CHANGES,
     idempotent=True,
     destructive=True,
@@ -146,7 +137,7 @@ def create_public_booking(ctx: Context, args: PublicBookingCreate) -> PublicBook
 )
 def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBookingResult:
     """Cancel a booking before it begins. Cancelling it again has no effect."""
-    row = _booking_for_token(ctx, args.token, Purpose.CANCEL)
+    row = booking_links.booking_of(args.token, Purpose.CANCEL)
     if row.status != "cancelled":
         if row.starts_at <= clock.now():
             msg = "This booking has already begun and can no longer be cancelled."
@@ -160,7 +151,7 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
     rest="GET /api/public/bookings/{file}",
     title="Get a booking's calendar file",
     audience=(Audience.PUBLIC,),
-    resolve=lambda args: _read(args.file.removesuffix(SUFFIX)).workspace_id,
+    resolve=lambda args: booking_links.parse(_token(args)).workspace_id,
     limit=CALENDAR_FILES,
     served_as=ServedAs.CALENDAR_FILE,
     example={"file": "CALENDAR_FILE"},
@@ -169,31 +160,10 @@ def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
     """Return a booking as an iCalendar file. Calendars replace an earlier copy with it."""
     with deadline.side_by_side() as start:
         workspace = start(lambda: workspaces.get(ctx.workspace_id))
-        row = _booking_for_token(ctx, args.file.removesuffix(SUFFIX), Purpose.CALENDAR)
-    file = calendar_files.calendar_file(
-        CalendarEvent(
-            uid=f"{row.id}@{ctx.workspace_id}",
-            sequence=int(row.sequence),
-            changed_at=row.updated_at,
-            starts_at=row.starts_at,
-            ends_at=row.ends_at,
-            status=row.status,
-            summary=f"{row.service_name} ({row.resource_name})",
-            location=workspace.result().name,
-        ),
-        producer=SERVICE,
-    )
+        row = booking_links.booking_of(_token(args), Purpose.CALENDAR)
+    file = booking_links.calendar_file(ctx.workspace_id, workspace.result().name, row)
     return CalendarFile(content=file.decode())
 
 
-def _booking_for_token(ctx: Context, text: str, purpose: Purpose) -> BookingRow:
-    """Return the booking of a token.
-
-    Raises:
-        NotFoundError: the token is invalid, or it is for another purpose. The error is the same.
-    """
-    token = _read(text)
-    row = BOOKINGS.find(ctx.workspace_id, token.booking_id)
-    if row is None or not token.is_for(purpose, row.token_secret):
-        raise BOOKINGS.unavailable()
-    return row
+def _token(args: CalendarFileRef) -> str:
+    return args.file.removesuffix(booking_links.FILE_SUFFIX)

@@ -32,7 +32,7 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.bookings.flows import binding
 from chalicelib.domains.bookings.store import bookings, services
 from chalicelib.domains.bookings.store.resources import RESOURCES
-from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+from chalicelib.domains.bookings.store.services import REMINDERS, SERVICES, ServiceRow
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.files.flows import images
@@ -52,12 +52,19 @@ def _unique(ids: list[str]) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
+def _descending(minutes: list[int]) -> list[int]:
+    return sorted(set(minutes), reverse=True)
+
+
 Description = Annotated[str, StringConstraints(max_length=20_000)]
 Duration = Annotated[int, Field(ge=5, le=1440)]
 Buffer = Annotated[int, Field(ge=0, le=480)]
 Notice = Annotated[int, Field(ge=0, le=43_200)]
 Horizon = Annotated[int, Field(ge=1, le=365)]
 Unverified = Annotated[int, Field(ge=1, le=1000)]
+Reminders = Annotated[
+    list[Annotated[int, Field(ge=10, le=43_200)]], Field(max_length=5), AfterValidator(_descending)
+]
 ResourceIds = Annotated[list[Id], Field(max_length=binding.MAX_RESOURCES), AfterValidator(_unique)]
 Status = Literal["active", "inactive"]
 
@@ -90,6 +97,12 @@ class ServiceOut(Wire):
     require_payment: bool = Field(description="Whether a booking is held until it is paid.")
     unverified_per_hour: int = Field(
         description="Maximum number of bookings by visitors per hour, all visitors together."
+    )
+    visitor_mails: bool = Field(
+        description="Whether clients get mails about their bookings, reminders included."
+    )
+    reminders: list[int] = Field(
+        description="Minutes before the start at which clients are reminded by mail."
     )
     sort_order: int = Field(description="Position among all services, ascending.")
     created_at: Timestamp = Field(description="When it was created.")
@@ -164,6 +177,11 @@ class ServiceCreate(Wire):
     horizon_days: Horizon = Field(default=60, description="Days ahead.")
     require_payment: bool = Field(default=False, description="Hold until paid.")
     unverified_per_hour: Unverified = Field(default=20, description="Visitors' bookings.")
+    visitor_mails: bool = Field(default=True, description="Mail clients.")
+    reminders: Reminders = Field(
+        default_factory=lambda: [*REMINDERS],
+        description="Minutes before start; default 1440, 120.",
+    )
 
 
 @copy_descriptions_from(ServiceCreate)
@@ -189,6 +207,8 @@ class ServicePatch(Patch):
     horizon_days: Horizon = optional()
     require_payment: bool = optional()
     unverified_per_hour: Unverified = optional()
+    visitor_mails: bool = optional()
+    reminders: Reminders = optional("Replaces all.")
     sort_order: SortOrder = optional("Position in the list.")
 
 

@@ -27,6 +27,8 @@ class Purpose(StrEnum):
 
     CANCEL = "cancel"
     CALENDAR = "calendar"
+    MANAGE = "manage"
+    """Show the booking and cancel it. Only mails to its client contain this token."""
 
 
 class BookingToken(NamedTuple):

@@ -1,6 +1,7 @@
 """Rows of services, their listing, and their bindings to resources."""
 
 from collections import defaultdict
+from typing import Any
 
 from pynamodb.attributes import (
     BooleanAttribute,
@@ -21,6 +22,8 @@ from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import Record
 
 IN_ORDER = SortIndex("sortOrder")
+REMINDERS = (1440, 120)
+"""Minutes before the start at which clients are reminded by default."""
 
 
 class ServiceRow(Record):
@@ -29,7 +32,8 @@ class ServiceRow(Record):
     ``price`` is in kopecks. ``resource_ids`` are alternatives, and the only record of a service's
     bindings. The id of a deleted resource stays until a job unbinds it. ``slot_step_min`` is the
     interval between starts of slots; None means the duration. ``unverified_per_hour`` is the
-    maximum of visitors' bookings per clock hour.
+    maximum of visitors' bookings per clock hour. ``reminders`` are minutes before the start, the
+    largest first.
     """
 
     name = UnicodeAttribute()
@@ -50,6 +54,8 @@ class ServiceRow(Record):
     horizon_days = NumberAttribute()
     require_payment = BooleanAttribute()
     unverified_per_hour = NumberAttribute(default=20)
+    visitor_mails = BooleanAttribute(default=True)
+    reminders: ListAttribute[Any] = ListAttribute(of=NumberAttribute, default=lambda: [*REMINDERS])
     sort_order = NumberAttribute()
 
     @property

@@ -82,9 +82,8 @@ DIALOGS = register_listing(
         events={
             "dialog.started": is_new,
             "dialog.handover_requested": lambda before, after: (
-                before is not None
-                and after.handover_at is not None
-                and after.handover_at != before.handover_at
+                after.handover_at is not None
+                and (before is None or after.handover_at != before.handover_at)
             ),
         },
         lookups=(Lookup(NAMED, lambda dialog: dialog.named_contacts),),

@@ -23,6 +23,7 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import locks
+from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import tokens
 
@@ -131,6 +132,7 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
     for row in api_keys.lookups(key):
         ctx.unit.create(row)
     ctx.unit.mention(f"key:{key.key_id}")
+    ctx.unit.outbox.emit(Event("key.created", key.key_id))
     return KeyCreated(key_id=key.key_id, token=token, scopes=key.scopes)
 
 
@@ -167,6 +169,7 @@ def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
     if key.revoked_at is None:
         key.revoked_at = clock.now()
         stage_revocations(ctx.unit, [key])
+        ctx.unit.outbox.emit(Event("key.revoked", key.key_id))
     return KeyRevoked(key_id=key.key_id, revoked_at=key.revoked_at)
 
 

@@ -6,13 +6,16 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.jobs import MEMBERSHIP_ENDED
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.identity.operations.keys import stage_revocations
 from chalicelib.domains.identity.store import accounts, api_keys, workspaces
-from chalicelib.engine import locks
+from chalicelib.engine import jobs, locks
+from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.contact_fields import Email
 
@@ -108,10 +111,13 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     place = workspaces.membership_row(account.id, workspace.id, role=args.role, joined_at=joined_at)
     if before is None:
         ctx.unit.create(place)  # retried if the account has joined meanwhile, possibly with keys
+        ctx.unit.outbox.emit(Event("member.added", account.id))
     else:
         ctx.unit.save(place)
         if args.role == "member":
             _stage_revocations(ctx.unit, account.id)
+        if before.role != args.role:
+            ctx.unit.outbox.emit(Event("member.role_changed", account.id))
     ctx.unit.save(workspaces.member_row(account.id, workspace.id))
     ctx.unit.mention(f"account:{account.id}")
     return MemberOut(workspace_id=workspace.id, account_id=account.id, role=args.role)
@@ -131,6 +137,9 @@ def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
     ctx.unit.delete(membership)
     ctx.unit.delete(workspaces.member_row(account.id, workspace.id))
     revoked = _stage_revocations(ctx.unit, account.id)
+    ended = {"accountId": account.id, "endedAt": iso(clock.now())}
+    ctx.unit.create(jobs.row(MEMBERSHIP_ENDED, workspace.id, ended))
+    ctx.unit.outbox.emit(Event("member.removed", account.id))
     ctx.unit.mention(f"account:{account.id}")
     return MemberRemoved(workspace_id=workspace.id, account_id=account.id, revoked_keys=revoked)
 

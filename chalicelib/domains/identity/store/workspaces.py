@@ -26,7 +26,8 @@ class WorkspaceRow(IdentityRow):
     """A workspace. Its owner pays for its bots.
 
     ``timezone`` is an IANA name. ``country`` (ISO 3166-1 alpha-2) is the default for phone numbers.
-    ``webhook_events`` are the types of events that its webhooks receive.
+    ``webhook_events`` are the types of events that its webhooks receive, and ``unwanted_messages``
+    the kinds of messages that no member wants.
     """
 
     version = VersionAttribute()
@@ -39,12 +40,13 @@ class WorkspaceRow(IdentityRow):
     country = UnicodeAttribute(default="RU")
     created_at = UTCDateTimeAttribute()
     webhook_events: ListAttribute[Any] = ListAttribute(null=True)
+    unwanted_messages: ListAttribute[Any] = ListAttribute(null=True)
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
         """Return the workspace. The process then knows the events that it wants."""
         row = super().from_raw_data(data)
-        subscriptions.learn(row.id, row.webhook_events or ())
+        subscriptions.learn(row.id, row.webhook_events, row.unwanted_messages)
         return row
 
     @property

@@ -4,15 +4,14 @@ from datetime import datetime
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_EVENTS, Job, job_handler
-from chalicelib.domains.webhooks.store import deliveries
+from chalicelib.domains.webhooks.store import deliveries, turns, webhooks
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
-from chalicelib.domains.webhooks.store.webhooks import WEBHOOKS
 from chalicelib.engine import jobs
+from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.unit import UnitOfWork
 
-MAX_WEBHOOKS = 10
-"""Webhooks of a workspace."""
 PARALLEL_WRITES = 8
 
 
@@ -26,18 +25,18 @@ def make_deliveries(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     occurred_at = datetime.fromisoformat(job.payload["at"])
-    webhooks = WEBHOOKS.latest(job.workspace_id, MAX_WEBHOOKS)
+    receivers = webhooks.of_workspace(job.workspace_id)
     made: list[DeliveryRow] = []
-    receivers: dict[str, None] = {}
+    woken: dict[str, None] = {}
     for number, values in enumerate(job.payload["events"]):
         event = Event(*values)
-        for webhook in webhooks:
+        for webhook in receivers:
             if webhook.receives(event.type, occurred_at):
-                receivers[webhook.id] = None
+                woken[webhook.id] = None
                 place = (job.workspace_id, webhook.id, f"evt_{job.job_id}_{number}")
                 made.append(new_delivery(*place, event, actor=job.payload["actor"], at=occurred_at))
     deadline.map_in_threads(deliveries.add, made, PARALLEL_WRITES)
-    for webhook_id in receivers:
+    for webhook_id in woken:
         schedule(job.workspace_id, webhook_id, clock.now())
 
 
@@ -73,7 +72,20 @@ def schedule(workspace_id: str, webhook_id: str, due_at: datetime) -> None:
     jobs.schedule(turn(workspace_id, webhook_id, due_at))
 
 
+def send_soon(unit: UnitOfWork, webhook_id: str, *, forget_failures: bool = False) -> None:
+    """Stage a turn of a webhook that is due now, even if the webhook rests after a failure."""
+    state = turns.without_rest(unit.workspace_id, webhook_id, forget_failures=forget_failures)
+    unit.update(*state)
+    unit.save(turn(unit.workspace_id, webhook_id, clock.now()))
+    unit.after_commit(wake.wake)
+
+
 def turn(workspace_id: str, webhook_id: str, due_at: datetime) -> JobRow:
-    """Return the job for a turn of a webhook."""
+    """Return the job for a turn of a webhook.
+
+    Turns that are due by now are one for each second, so that many events make few of them.
+    """
     payload = {"webhookId": webhook_id}
+    if due_at <= clock.now():
+        due_at = due_at.replace(microsecond=0)
     return jobs.row(DELIVER_WEBHOOK, workspace_id, payload, due_at, job_id=webhook_id)

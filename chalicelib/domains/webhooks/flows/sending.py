@@ -12,7 +12,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.settings import settings
 from chalicelib.domains.webhooks.flows.turns import Attempt
 from chalicelib.domains.webhooks.rules import signatures
-from chalicelib.domains.webhooks.rules.endpoint_secrets import endpoint_secret
+from chalicelib.domains.webhooks.rules.webhook_secrets import webhook_secret
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
 from chalicelib.domains.webhooks.store.webhooks import WebhookRow
 from chalicelib.gateways import post
@@ -30,7 +30,7 @@ def send(
     body = body_of(delivery, record)
     now, key = clock.now(), master_key()
     versions = webhook.valid_versions
-    secrets = [endpoint_secret(key, workspace_id, webhook.id, each) for each in versions]
+    secrets = [webhook_secret(key, workspace_id, webhook.id, each) for each in versions]
     headers = signatures.signed_headers(secrets, delivery.event_id, now, body)
     try:
         reply = post.post(webhook.url, body, {"Content-Type": "application/json", **headers})

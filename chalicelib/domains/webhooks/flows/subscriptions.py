@@ -1,7 +1,7 @@
 """The events that the webhooks of a workspace want."""
 
-from chalicelib.domains.webhooks.flows.fan_out import MAX_WEBHOOKS
-from chalicelib.domains.webhooks.store.webhooks import WEBHOOKS, WebhookRow
+from chalicelib.domains.webhooks.store import webhooks
+from chalicelib.domains.webhooks.store.webhooks import WebhookRow
 from chalicelib.engine.events import subscriptions
 from chalicelib.engine.unit import UnitOfWork
 
@@ -13,7 +13,7 @@ def stage_wanted_types(
 
     The unit saves the lock row of the workspace's webhooks.
     """
-    there = {each.id: each for each in WEBHOOKS.latest(unit.workspace_id, MAX_WEBHOOKS)}
+    there = {each.id: each for each in webhooks.of_workspace(unit.workspace_id)}
     if changed is not None:
         there[changed.id] = changed
     if deleted is not None:

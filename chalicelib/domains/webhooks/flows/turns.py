@@ -23,6 +23,7 @@ from chalicelib.domains.webhooks.store.webhooks import (
     WebhookRow,
 )
 from chalicelib.engine import locks
+from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
 TURN_SECONDS = 20.0
@@ -78,11 +79,10 @@ def take(workspace_id: str, webhook_id: str, send: Send) -> None:
         if until := turns.find(workspace_id, webhook_id).until:
             fan_out.schedule(workspace_id, webhook_id, until)
         return
-    rest = timedelta(0)
-    if state.rest_until is None or state.rest_until <= clock.now():
-        rest = _send_due(workspace_id, webhook, state, send)
-    else:
+    if state.rest_until is not None and state.rest_until > clock.now():
         rest = state.rest_until - clock.now()
+    else:
+        rest = _send_due(workspace_id, webhook, state, send)
     turns.release(state, rest)
     if due := deliveries.next_due(workspace_id, webhook_id):
         fan_out.schedule(workspace_id, webhook_id, max(due, state.rest_until or due))
@@ -124,10 +124,13 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
 
 def _wanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[DeliveryRow]:
     """Give up deliveries that shall not be sent after all, and return the others."""
-    skipped = [each for each in group if webhook.skips(each.wanted_since)]
-    for each in skipped:
-        deliveries.stop(each)
-    return [each for each in group if each not in skipped]
+    wanted: list[DeliveryRow] = []
+    for each in group:
+        if webhook.skips(each.wanted_since):
+            deliveries.stop(each)
+        else:
+            wanted.append(each)
+    return wanted
 
 
 def _send_group(webhook: WebhookRow, group: Sequence[DeliveryRow], send: Send) -> list[Attempt]:
@@ -183,6 +186,7 @@ def switch_off(workspace_id: str, webhook_id: str, reason: str) -> None:
         unit.save(lock)
         unit.save(webhook)
         stage_wanted_types(unit, changed=webhook)
+        unit.outbox.emit(Event("webhook.switched_off", webhook.id))
 
     run_unit(workspace_id, AuditEvent.by_job("switch_off_webhook"), stage)
     log.info("a webhook was switched off", extra={"webhookId": webhook_id, "reason": reason})

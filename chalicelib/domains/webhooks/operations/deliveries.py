@@ -1,39 +1,31 @@
 """Deliveries of events to webhooks: the jobs that send them, and their list."""
 
 from functools import partial
-from typing import Any
-from uuid import uuid4
 
 from pydantic import Field
 
+from chalicelib.application import records
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError
-from chalicelib.core.events import EVENT_TYPES, TEST_EVENT
+from chalicelib.core.events import TEST_EVENT
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import DELIVER_WEBHOOK, Job, job_handler
-from chalicelib.core.operations import REGISTRY, operation
-from chalicelib.core.principals import Audience, OperatorPrincipal
-from chalicelib.core.wire import parsing
-from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.core.operations import operation
+from chalicelib.core.wire.schema import Timestamp, Wire
 from chalicelib.domains.webhooks.flows import fan_out, sending, turns
+from chalicelib.domains.webhooks.operations.webhooks import (
+    MANAGED,
+    WebhookRef,
+    workspace_of_webhook,
+)
 from chalicelib.domains.webhooks.store import deliveries
-from chalicelib.domains.webhooks.store import turns as turn_states
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
 from chalicelib.domains.webhooks.store.webhooks import ACTIVE, WEBHOOKS, WebhookRow
-from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Event
-from chalicelib.engine.unit import UnitOfWork
 
-MANAGED = (Audience.SESSION, Audience.OPERATOR)
 LISTED = 50
 """Deliveries that are listed."""
-
-
-class WebhookRef(Wire):
-    """Id of a webhook."""
-
-    webhook_id: Id = Field(description="Webhook id.")
 
 
 class DeliveryRef(WebhookRef):
@@ -71,11 +63,7 @@ class DeliveryQueued(Wire):
     event_id: str = Field(description="Event id.")
 
 
-def _workspace(args: WebhookRef) -> str:
-    return WEBHOOKS.found(WEBHOOKS.workspace_of(args.webhook_id))
-
-
-@operation(title="List deliveries", audience=MANAGED, resolve=_workspace, reads=True)
+@operation(title="List deliveries", audience=MANAGED, resolve=workspace_of_webhook, reads=True)
 def list_webhook_deliveries(ctx: Context, args: WebhookRef) -> DeliveryList:
     """List the latest 50 deliveries of a webhook, newest first. They are kept for 30 days."""
     webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
@@ -84,7 +72,10 @@ def list_webhook_deliveries(ctx: Context, args: WebhookRef) -> DeliveryList:
 
 
 @operation(
-    title="Send an event again", audience=MANAGED, resolve=_workspace, errors=(ConflictError,)
+    title="Send an event again",
+    audience=MANAGED,
+    resolve=workspace_of_webhook,
+    errors=(ConflictError,),
 )
 def resend_webhook_delivery(ctx: Context, args: DeliveryRef) -> DeliveryQueued:
     """Send an event to a webhook again, whatever came of it before."""
@@ -95,11 +86,16 @@ def resend_webhook_delivery(ctx: Context, args: DeliveryRef) -> DeliveryQueued:
         raise NotFoundError(msg)
     ctx.unit.mention(f"webhook:{webhook.id}")
     ctx.unit.update(*deliveries.to_send_again(delivery))
-    _send_soon(ctx, webhook)
+    fan_out.send_soon(ctx.unit, webhook.id)
     return DeliveryQueued(event_id=delivery.event_id)
 
 
-@operation(title="Send a test event", audience=MANAGED, resolve=_workspace, errors=(ConflictError,))
+@operation(
+    title="Send a test event",
+    audience=MANAGED,
+    resolve=workspace_of_webhook,
+    errors=(ConflictError,),
+)
 def send_test_event(ctx: Context, args: WebhookRef) -> DeliveryQueued:
     """Send an event of the type webhook.test to a webhook, whatever types it receives."""
     webhook = _active(ctx, args.webhook_id)
@@ -109,7 +105,7 @@ def send_test_event(ctx: Context, args: WebhookRef) -> DeliveryQueued:
     actor = ctx.principal.audit_actor
     ctx.unit.mention(f"webhook:{webhook.id}")
     ctx.unit.create(fan_out.new_delivery(*place, event, actor=actor, at=clock.now()))
-    _send_soon(ctx, webhook)
+    fan_out.send_soon(ctx.unit, webhook.id)
     return DeliveryQueued(event_id=event_id)
 
 
@@ -119,12 +115,6 @@ def _active(ctx: Context, webhook_id: str) -> WebhookRow:
         msg = "The webhook is off, so nothing is sent. Switch it on first."
         raise ConflictError(msg)
     return webhook
-
-
-def _send_soon(ctx: Context, webhook: WebhookRow) -> None:
-    ctx.unit.update(*turn_states.without_rest(ctx.workspace_id, webhook.id))
-    ctx.unit.save(fan_out.turn(ctx.workspace_id, webhook.id, clock.now()))
-    ctx.unit.after_commit(wake.wake)
 
 
 def _shown(delivery: DeliveryRow) -> DeliveryOut:
@@ -140,25 +130,5 @@ def deliver(job: Job) -> None:
 
 
 def _send(workspace_id: str, webhook: WebhookRow, delivery: DeliveryRow) -> turns.Attempt:
-    record = read_record(workspace_id, delivery.type, delivery.record_id)
+    record = records.read(workspace_id, delivery.type, delivery.record_id)
     return sending.send(workspace_id, webhook, delivery, record)
-
-
-def read_record(workspace_id: str, event_type: str, record_id: str) -> dict[str, Any] | None:
-    """Return the record of an event as the API returns it now, or None if it is deleted.
-
-    Raises:
-        AppError: it could not be read.
-    """
-    declared = EVENT_TYPES.get(event_type)
-    if declared is None:
-        return None
-    read = REGISTRY[declared.read_by]
-    principal = OperatorPrincipal(workspace_id=workspace_id)
-    ctx = Context(principal, UnitOfWork(workspace_id), str(uuid4()))
-    try:
-        result = read.handler(ctx, parsing.parse(read.input, {"id": record_id}))
-    except NotFoundError:
-        return None
-    found: dict[str, Any] = result.model_dump(mode="json", by_alias=True)[declared.record]
-    return found

@@ -6,7 +6,6 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.events import EVENT_TYPES
 from chalicelib.core.ids import new_id
@@ -16,13 +15,18 @@ from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import DeletedResult, Id, Patch, Timestamp, Wire, optional
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.webhooks.flows import fan_out
-from chalicelib.domains.webhooks.flows.fan_out import MAX_WEBHOOKS
 from chalicelib.domains.webhooks.flows.subscriptions import stage_wanted_types
-from chalicelib.domains.webhooks.rules.endpoint_secrets import endpoint_secret
-from chalicelib.domains.webhooks.store import turns
-from chalicelib.domains.webhooks.store.webhooks import ACTIVE, LOCK, OFF, WEBHOOKS, WebhookRow
+from chalicelib.domains.webhooks.rules.webhook_secrets import webhook_secret
+from chalicelib.domains.webhooks.store import webhooks
+from chalicelib.domains.webhooks.store.webhooks import (
+    ACTIVE,
+    LOCK,
+    MAX_WEBHOOKS,
+    OFF,
+    WEBHOOKS,
+    WebhookRow,
+)
 from chalicelib.engine import locks
-from chalicelib.engine.events import wake
 from chalicelib.gateways import post
 from chalicelib.gateways.master_key import master_key
 from chalicelib.gateways.public_http import RefusedUrlError
@@ -126,6 +130,11 @@ class WebhookList(Wire):
     most: int = Field(description="Maximum number of webhooks of a workspace.")
 
 
+def workspace_of_webhook(args: WebhookRef | WebhookPatch) -> str:
+    """Return the workspace of a webhook that a call names."""
+    return WEBHOOKS.found(WEBHOOKS.workspace_of(args.webhook_id))
+
+
 @operation(
     title="List webhooks",
     audience=MANAGED,
@@ -134,7 +143,7 @@ class WebhookList(Wire):
 )
 def list_webhooks(ctx: Context, args: WebhookListQuery) -> WebhookList:  # noqa: ARG001  a handler
     """List the webhooks of a workspace, newest first."""
-    found = WEBHOOKS.latest(ctx.workspace_id, MAX_WEBHOOKS)
+    found = webhooks.of_workspace(ctx.workspace_id)
     return WebhookList(webhooks=[_shown(each) for each in found], most=MAX_WEBHOOKS)
 
 
@@ -151,7 +160,7 @@ def create_webhook(ctx: Context, args: WebhookCreate) -> WebhookCreated:
     The secret, with which the receiver verifies them, is shown only once.
     """
     lock = locks.lock_row(ctx.workspace_id, LOCK)
-    if len(WEBHOOKS.latest(ctx.workspace_id, MAX_WEBHOOKS)) >= MAX_WEBHOOKS:
+    if len(webhooks.of_workspace(ctx.workspace_id)) >= MAX_WEBHOOKS:
         msg = f"The workspace has {MAX_WEBHOOKS} webhooks, the most it can have. Delete one first."
         raise ConflictError(msg)
     webhook = WebhookRow(
@@ -170,7 +179,7 @@ def create_webhook(ctx: Context, args: WebhookCreate) -> WebhookCreated:
 @operation(
     title="Change a webhook",
     audience=MANAGED,
-    resolve=lambda args: WEBHOOKS.found(WEBHOOKS.workspace_of(args.webhook_id)),
+    resolve=workspace_of_webhook,
 )
 def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
     """Change a webhook's URL or types, or switch it off or on.
@@ -188,9 +197,7 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
             webhook.switch_off(None)
         else:
             webhook.switch_on(send_waiting=args.send_waiting)
-            ctx.unit.save(fan_out.turn(ctx.workspace_id, webhook.id, clock.now()))
-            ctx.unit.after_commit(wake.wake)
-            ctx.unit.update(*turns.forgotten_failures(ctx.workspace_id, webhook.id))
+            fan_out.send_soon(ctx.unit, webhook.id, forget_failures=True)
     ctx.unit.save(lock)
     ctx.unit.save(webhook)
     stage_wanted_types(ctx.unit, changed=webhook)
@@ -200,7 +207,7 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
 @operation(
     title="Replace a webhook's secret",
     audience=MANAGED,
-    resolve=lambda args: WEBHOOKS.found(WEBHOOKS.workspace_of(args.webhook_id)),
+    resolve=workspace_of_webhook,
     secret="secret",  # noqa: S106  the name of the field
 )
 def rotate_webhook_secret(ctx: Context, args: WebhookRef) -> WebhookCreated:
@@ -217,7 +224,7 @@ def rotate_webhook_secret(ctx: Context, args: WebhookRef) -> WebhookCreated:
 @operation(
     title="Delete a webhook",
     audience=MANAGED,
-    resolve=lambda args: WEBHOOKS.found(WEBHOOKS.workspace_of(args.webhook_id)),
+    resolve=workspace_of_webhook,
     destructive=True,
     idempotent=True,
 )
@@ -233,7 +240,7 @@ def delete_webhook(ctx: Context, args: WebhookRef) -> DeletedResult:
 
 def _secret(ctx: Context, webhook: WebhookRow) -> str:
     version = int(webhook.secret_version)
-    return endpoint_secret(master_key(), ctx.workspace_id, webhook.id, version)
+    return webhook_secret(master_key(), ctx.workspace_id, webhook.id, version)
 
 
 def _shown(webhook: WebhookRow) -> WebhookOut:

@@ -16,8 +16,6 @@ PAUSES = (
 )
 """Pauses after failed attempts, as Standard Webhooks recommends. After the last attempt, a delivery
 has failed."""
-LONGEST_RETRY_AFTER = timedelta(hours=24)
-"""Upper limit for a ``Retry-After`` of the receiver. Longer ones are reduced to it."""
 MAX_FAILURES = 10
 MAX_FAILING = timedelta(hours=72)
 """A webhook is switched off after this many failures in a row, if they last this long."""
@@ -27,13 +25,13 @@ _JITTER = 0.2
 def next_attempt(attempts: int, now: datetime, retry_after: timedelta | None) -> datetime | None:
     """Return when to send again after failed attempts, or None after the last one.
 
-    ``retry_after`` is the receiver's wish. A pause is up to a fifth longer than stated, so that
-    deliveries that failed together are not repeated together.
+    ``retry_after`` is the receiver's wish, at most 24 hours. A pause is up to a fifth longer than
+    stated, so that deliveries that failed together are not repeated together.
     """
     if attempts > len(PAUSES):
         return None
     pause = PAUSES[attempts - 1] * (1 + random.uniform(0, _JITTER))  # noqa: S311  no secret
-    return now + max(pause, min(retry_after or timedelta(0), LONGEST_RETRY_AFTER))
+    return now + max(pause, retry_after or timedelta(0))
 
 
 def is_to_be_switched_off(failures: int, failing_since: datetime | None, now: datetime) -> bool:

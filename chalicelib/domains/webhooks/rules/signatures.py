@@ -8,7 +8,7 @@ import hmac
 from collections.abc import Sequence
 from datetime import datetime
 
-from chalicelib.domains.webhooks.rules.endpoint_secrets import PREFIX
+from chalicelib.domains.webhooks.rules.webhook_secrets import PREFIX
 
 
 def signed_headers(
@@ -17,7 +17,7 @@ def signed_headers(
     """Return the headers that identify and sign a webhook.
 
     Args:
-        secrets: current secrets of the endpoint, newest first, each as ``whsec_`` and base64.
+        secrets: current secrets of the receiver, newest first, each as ``whsec_`` and base64.
             While a secret is rotated, the old one is among them, so that receivers with either
             secret accept the webhook.
         webhook_id: the same at every attempt to deliver an event. Contains no full stop.

@@ -78,28 +78,20 @@ def note_success(state: TurnRow) -> None:
     )
 
 
-def without_rest(workspace_id: str, webhook_id: str) -> Change:
-    """Return the update that ends the rest of a webhook, as a person wants something sent now."""
+def without_rest(workspace_id: str, webhook_id: str, *, forget_failures: bool) -> Change:
+    """Return the update that ends the rest of a webhook, as a person wants something sent now.
+
+    Failures are forgotten if the person has switched the webhook on again.
+    """
     place = TurnRow(_place(workspace_id, webhook_id), SORT_KEY)
     always = TurnRow.pk.exists() | TurnRow.pk.does_not_exist()
-    expiry = TurnRow.expires.set(clock.now() + KEPT_FOR)
-    return place, [TurnRow.rest_until.remove(), expiry], always
-
-
-def forgotten_failures(workspace_id: str, webhook_id: str) -> Change:
-    """Return the update that forgets failures, for a webhook that a person switches on again."""
-    place = TurnRow(_place(workspace_id, webhook_id), SORT_KEY)
-    always = TurnRow.pk.exists() | TurnRow.pk.does_not_exist()
-    return (
-        place,
-        [
-            TurnRow.failures.set(0),
-            TurnRow.failing_since.remove(),
-            TurnRow.rest_until.remove(),
-            TurnRow.expires.set(clock.now() + KEPT_FOR),
-        ],
-        always,
-    )
+    actions: list[Action] = [
+        TurnRow.rest_until.remove(),
+        TurnRow.expires.set(clock.now() + KEPT_FOR),
+    ]
+    if forget_failures:
+        actions += [TurnRow.failures.set(0), TurnRow.failing_since.remove()]
+    return place, actions, always
 
 
 def note_failures(state: TurnRow, count: int) -> None:

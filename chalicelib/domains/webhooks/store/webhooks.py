@@ -26,6 +26,8 @@ BOTH_SECRETS = timedelta(hours=24)
 """After a secret is replaced, requests are signed with the former one too for this long."""
 MAX_OLD_SECRETS = 2
 """Former secrets that sign requests, if a secret is replaced more than once in this time."""
+MAX_WEBHOOKS = 10
+"""Webhooks of a workspace."""
 LOCK = "webhooks"
 """Name of the lock row (``engine.locks``) for the webhooks of a workspace."""
 
@@ -102,3 +104,8 @@ WEBHOOKS = register_listing(
         lookups=(lookups.by_id("WEBHOOK"),),
     )
 )
+
+
+def of_workspace(workspace_id: str) -> list[WebhookRow]:
+    """Return the webhooks of a workspace, newest first."""
+    return WEBHOOKS.latest(workspace_id, MAX_WEBHOOKS)

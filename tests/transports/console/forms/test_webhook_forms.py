@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from chalicelib.core.events import EVENT_TYPES
-from chalicelib.domains.webhooks.flows import fan_out
 from chalicelib.domains.webhooks.flows.turns import switch_off
-from chalicelib.domains.webhooks.store.webhooks import FAILING, GONE
+from chalicelib.domains.webhooks.store.webhooks import FAILING, GONE, MAX_WEBHOOKS
 from chalicelib.gateways import post
 from chalicelib.transports.schedules import run_event_jobs
 from chalicelib.transports.web import texts
@@ -142,7 +141,7 @@ class TestAdding:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         boss, path = world.person("boss"), path_of(world)
-        for _ in range(fan_out.MAX_WEBHOOKS - 1):
+        for _ in range(MAX_WEBHOOKS - 1):
             boss.post(path, {"url": URL, "events": "all"})
         page = text(boss.get(path))
         assert "which is the limit" in page

@@ -1,0 +1,74 @@
+"""Links of a booking for its client: the page that shows and cancels it, and its calendar file.
+
+A link is a token with one purpose. Whoever has it needs no session.
+"""
+
+from chalicelib import SERVICE
+from chalicelib.core.settings import settings
+from chalicelib.domains.bookings.rules import booking_tokens, calendar_files
+from chalicelib.domains.bookings.rules.booking_tokens import BookingToken, Purpose
+from chalicelib.domains.bookings.rules.calendar_files import CalendarEvent
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+
+PAGE = "/booking/{token}"
+CALENDAR_FILE = "/api/public/bookings/{token}.ics"
+FILE_SUFFIX = ".ics"
+
+
+def page_url(workspace_id: str, booking: BookingRow) -> str | None:
+    """Return the URL of the page on which the client manages a booking.
+
+    It is None for a booking without a secret: an erased one, or an old one made with a key.
+    """
+    if booking.token_secret is None:
+        return None
+    text = token(workspace_id, booking, Purpose.MANAGE)
+    return settings().public_url + PAGE.format(token=text)
+
+
+def calendar_url(workspace_id: str, booking: BookingRow) -> str:
+    """Return the URL of the calendar file of a booking with a secret."""
+    text = token(workspace_id, booking, Purpose.CALENDAR)
+    return settings().public_url + CALENDAR_FILE.format(token=text)
+
+
+def token(workspace_id: str, booking: BookingRow, purpose: Purpose) -> str:
+    """Return the token of a booking with a secret, for one purpose."""
+    return booking_tokens.token(workspace_id, booking.id, purpose, booking.token_secret or "")
+
+
+def calendar_file(workspace_id: str, workspace: str, booking: BookingRow) -> bytes:
+    """Return the calendar file of a booking. ``workspace`` is the name that it shows as place."""
+    event = CalendarEvent(
+        uid=f"{booking.id}@{workspace_id}",
+        sequence=int(booking.sequence),
+        changed_at=booking.updated_at,
+        starts_at=booking.starts_at,
+        ends_at=booking.ends_at,
+        status=booking.status,
+        summary=f"{booking.service_name} ({booking.resource_name})",
+        location=workspace,
+    )
+    return calendar_files.calendar_file(event, producer=SERVICE)
+
+
+def parse(text: str) -> BookingToken:
+    """Return the ids that a token contains. Its signature is not verified yet.
+
+    Raises:
+        NotFoundError: the text is no token.
+    """
+    return BOOKINGS.found_for_visitor(booking_tokens.read(text))
+
+
+def booking_of(text: str, purpose: Purpose) -> BookingRow:
+    """Return the booking of a token.
+
+    Raises:
+        NotFoundError: the token is invalid, or it is for another purpose. The error is the same.
+    """
+    found = parse(text)
+    booking = BOOKINGS.find(found.workspace_id, found.booking_id)
+    if booking is None or not found.is_for(purpose, booking.token_secret):
+        raise BOOKINGS.unavailable()
+    return booking

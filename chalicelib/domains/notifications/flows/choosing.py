@@ -1,0 +1,84 @@
+"""Choices of members, and the kinds of messages that a workspace wants as a result."""
+
+from collections.abc import Callable, Iterable
+
+from chalicelib.core.errors import ForbiddenError
+from chalicelib.core.jobs import MEMBERSHIP_ENDED
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import Member
+from chalicelib.domains.notifications.store import choices
+from chalicelib.domains.notifications.store.choices import LOCK, Choices
+from chalicelib.engine import locks
+from chalicelib.engine.events import subscriptions
+from chalicelib.engine.unit import UnitOfWork, run_unit
+
+
+def members(workspace_id: str) -> list[tuple[Member, Choices]]:
+    """Return the members of a workspace with their choices, without disabled accounts."""
+    country = workspaces.get(workspace_id).country
+    rows = choices.of_workspace(workspace_id)
+    return [
+        (member, Choices(member.membership.role, country, rows.get(member.account.id)))
+        for member in workspaces.members(workspace_id)
+        if member.account.disabled_at is None
+    ]
+
+
+def of_member(workspace_id: str, account_id: str) -> Choices:
+    """Return the choices of a member.
+
+    Raises:
+        ForbiddenError: the account is not a member.
+    """
+    membership = workspaces.membership(account_id, workspace_id)
+    if membership is None:
+        raise ForbiddenError("You are no member of this workspace.")
+    country = workspaces.get(workspace_id).country
+    return Choices(membership.role, country, choices.find(workspace_id, account_id))
+
+
+def stage_change(
+    unit: UnitOfWork, workspace_id: str, account_id: str, change: Callable[[Choices], object]
+) -> Choices:
+    """Stage a change of a member's choices, and what the workspace wants from then on.
+
+    Changes in a workspace run one after another.
+
+    Raises:
+        ForbiddenError: the account is not a member.
+    """
+    lock = locks.lock_row(workspace_id, LOCK)
+    chosen = of_member(workspace_id, account_id)
+    change(chosen)
+    others = [each for member, each in members(workspace_id) if member.account.id != account_id]
+    unit.save(lock)
+    unit.save(chosen.row(workspace_id, account_id))
+    _stage_unwanted(unit, workspace_id, [chosen, *others])
+    return chosen
+
+
+def remove(workspace_id: str, account_id: str) -> None:
+    """Remove the choices of a former member. Those of a member who has returned stay.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+
+    def stage(unit: UnitOfWork) -> None:
+        lock = locks.lock_row(workspace_id, LOCK)
+        row = choices.find(workspace_id, account_id)
+        if row is None or workspaces.membership(account_id, workspace_id) is not None:
+            return
+        unit.save(lock)
+        unit.delete(row)
+        _stage_unwanted(unit, workspace_id, [each for _, each in members(workspace_id)])
+
+    run_unit(workspace_id, AuditEvent.by_job(MEMBERSHIP_ENDED), stage)
+
+
+def _stage_unwanted(unit: UnitOfWork, workspace_id: str, everyone: Iterable[Choices]) -> None:
+    """Stage the kinds of messages that no member wants from now on."""
+    unwanted = choices.unwanted(everyone)
+    unit.update(*subscriptions.change_of_people(workspace_id, unwanted))
+    unit.after_commit(subscriptions.forget)

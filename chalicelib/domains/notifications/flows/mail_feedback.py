@@ -1,0 +1,67 @@
+"""Handles the reports of Amazon SES on mails, which arrive in a queue of SQS.
+
+Bounces and complaints suppress addresses. Those of mails to visitors also count for the workspace,
+and pause its mails to visitors at high rates. A report that arrives again changes nothing more.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from chalicelib.domains.notifications.store import mail_rates, suppressions
+from chalicelib.engine.unit import run_unit
+from chalicelib.gateways.mail import ses_reports
+from chalicelib.gateways.mail.ses_reports import Measure, Report
+
+PAUSED = "mails of a workspace to visitors are paused"
+
+log = logging.getLogger(__name__)
+
+
+def receive(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Handle messages of the queue, and return the ids of those that the queue must keep.
+
+    Neither a log line nor an error names an address. A message that is no report is dropped.
+    """
+    kept = []
+    for message in messages:
+        try:
+            _handle(message)
+        except Exception as error:  # noqa: BLE001  One failure must not repeat the other messages.
+            # The trace may contain an address.
+            cause = type(error).__name__
+            log.warning("a report of SES waits for another attempt", extra={"cause": cause})
+            kept.append(message["messageId"])
+    return kept
+
+
+def _handle(message: Mapping[str, Any]) -> None:
+    try:
+        report = ses_reports.parse(message["body"])
+    except ValueError:
+        extra = {"messageId": message["messageId"]}
+        log.warning("a message in the queue of SES is no report", extra=extra)
+        return
+    if report is None:
+        return
+    if report.suppression is not None:
+        for address in report.addresses:
+            suppressions.suppress(address, report.suppression)
+        extra = {"reason": report.suppression, "addresses": len(report.addresses)}
+        log.info("SES reported a mail", extra=extra)
+    if report.workspace_id is not None and report.measure is not None:
+        _count(report, report.workspace_id, report.measure)
+
+
+def _count(report: Report, workspace_id: str, measure: Measure) -> None:
+    stage = partial(
+        mail_rates.stage_count, message_id=report.message_id, day=report.day, measure=measure
+    )
+    run_unit(workspace_id, None, stage)
+    if measure == "sent":
+        return
+    # A repeated report gets here, too: the first attempt may have ended before the pause.
+    reason = mail_rates.counts(workspace_id).pause
+    if reason is not None and mail_rates.pause(workspace_id, reason):
+        log.warning(PAUSED, extra={"workspaceId": workspace_id, "reason": reason})

@@ -1,0 +1,205 @@
+"""Sends messages to members, each by one channel.
+
+A message has no text of its own: it is made from the live record. A member, an account or a choice
+that has ended by then ends the message. If an answer is lost, a message may be sent twice.
+
+A message that the mail server or Telegram does not take now waits in a job of the same id, no
+shorter than they ask for. Its pauses double, since each is as long as the message has waited.
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from chalicelib.core import clock
+from chalicelib.core.clock import iso
+from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.core.jobs import NOTIFY_DIGEST, NOTIFY_MEMBER, Job, job_handler
+from chalicelib.core.settings import settings
+from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.notifications.flows import (
+    suppressions,
+    telegram_chats,
+    told_records,
+    unsubscribing,
+)
+from chalicelib.domains.notifications.rules import messages
+from chalicelib.domains.notifications.rules.messages import Message
+from chalicelib.domains.notifications.store import choices, telegram_links, windows
+from chalicelib.domains.notifications.store.choices import Channel, Choices
+from chalicelib.engine import jobs
+from chalicelib.engine.listing.registry import listing_of
+from chalicelib.gateways import mail
+from chalicelib.gateways.mail import Mail, MailDelayedError, MailRefusedError
+from chalicelib.gateways.telegram import TelegramError
+from chalicelib.lib.localized import Language
+
+FIRST_PAUSE = timedelta(minutes=1)
+"""Pause of a message that is delayed for the first time."""
+LONGEST_DELAY = timedelta(days=1)
+"""A message that could not be sent for this long is given up."""
+
+log = logging.getLogger(__name__)
+
+
+class _Recipient(NamedTuple):
+    """A member who still wants messages of a kind by a channel."""
+
+    workspace: WorkspaceRow
+    account: AccountRow
+    kind: str
+    channel: Channel
+    language: Language
+
+    @property
+    def console_url(self) -> str:
+        """URL of the workspace in the console."""
+        return f"{settings().public_url}/console/w/{self.workspace.slug}"
+
+    @property
+    def window(self) -> str:
+        """Key of the windows that its messages are counted in."""
+        return f"W#{self.workspace.id}#NOTIFY-WINDOW#{self.account.id}#{self.channel}#{self.kind}"
+
+
+@job_handler(NOTIFY_MEMBER)
+def send_message(job: Job) -> None:
+    """Send a message, unless more than ten of its kind are due to the member in ten minutes.
+
+    Raises:
+        AppError: the record could not be read, or the database is unavailable.
+    """
+    _send_or_postpone(NOTIFY_MEMBER, job, _send_message)
+
+
+@job_handler(NOTIFY_DIGEST)
+def send_digest(job: Job) -> None:
+    """Send one message with the number of those that were held back.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    _send_or_postpone(NOTIFY_DIGEST, job, _send_digest)
+
+
+def _send_or_postpone(kind: str, job: Job, send: Callable[[Job, _Recipient], None]) -> None:
+    """Send what a job of a kind is for. If it is delayed, schedule the job again for later."""
+    recipient, at = _recipient(job), datetime.fromisoformat(job.payload["at"])
+    if recipient is None:
+        return
+    age, known = clock.now() - at, {"kind": kind, "job": job.job_id}
+    if age > LONGEST_DELAY:
+        log.warning("a message to a member was given up", extra=known)
+        return
+    try:
+        send(job, recipient)
+    except (MailDelayedError, TelegramError) as error:
+        log.info("a message to a member waits", extra={**known, "cause": str(error)})
+        requested = timedelta(seconds=min(error.retry_after or 0, LONGEST_DELAY.total_seconds()))
+        due_at = clock.now() + max(FIRST_PAUSE, age, requested)
+        jobs.schedule(jobs.row(kind, job.workspace_id, job.payload, due_at, job_id=job.job_id))
+
+
+def _send_message(job: Job, recipient: _Recipient) -> None:
+    at, kind = datetime.fromisoformat(job.payload["at"]), MESSAGE_KINDS[recipient.kind]
+    record = told_records.read(job.workspace_id, kind.type, job.payload["recordId"])
+    if record is None or (kind.status and record["status"] != kind.status):
+        return
+    if messages.is_about_nobody(recipient.kind, record):
+        return
+    if not windows.admit(recipient.window, at, job.job_id):
+        windows.hold_back(recipient.window, at)
+        _schedule_digest(job)
+        return
+    extra = {"form": _form_title(job.workspace_id, record.get("formId"))}
+    _send(
+        recipient, messages.message(recipient.language, recipient.kind, record | extra), job.job_id
+    )
+
+
+def _schedule_digest(job: Job) -> None:
+    at = datetime.fromisoformat(job.payload["at"])
+    window_end = windows.end(at)
+    payload = {**job.payload, "at": iso(at)}
+    named = (job.payload[name] for name in ("accountId", "channel", "kind"))
+    job_id = "-".join((job.workspace_id, *named, f"{window_end:%Y%m%dT%H%M}"))
+    jobs.schedule(jobs.row(NOTIFY_DIGEST, job.workspace_id, payload, window_end, job_id=job_id))
+
+
+def _send_digest(job: Job, recipient: _Recipient) -> None:
+    at = datetime.fromisoformat(job.payload["at"])
+    count, total = windows.held_back(recipient.window, at)
+    if count > 0:
+        _send(
+            recipient,
+            messages.digest(recipient.language, recipient.kind, count),
+            f"{job.job_id}-{total}",
+        )
+        windows.note_told(recipient.window, at, total)
+
+
+def _recipient(job: Job) -> _Recipient | None:
+    """Return the recipient of a message, or None if the member or the wish has ended."""
+    account_id, kind = job.payload["accountId"], job.payload["kind"]
+    channel: Channel = job.payload["channel"]
+    account = accounts.get(account_id)
+    membership = workspaces.membership(account_id, job.workspace_id)
+    if membership is None or account.disabled_at is not None or kind not in MESSAGE_KINDS:
+        return None
+    workspace = workspaces.get(job.workspace_id)
+    found = choices.find(job.workspace_id, account_id)
+    chosen = Choices(membership.role, workspace.country, found)
+    if not chosen.wants(kind, channel):
+        return None
+    return _Recipient(workspace, account, kind, channel, chosen.language)
+
+
+def _send(recipient: _Recipient, message: Message, message_id: str) -> None:
+    match recipient.channel:
+        case "mail":
+            _send_mail(recipient, message, message_id)
+        case "telegram":
+            link = telegram_links.find(recipient.workspace.id, recipient.account.id)
+            if link is not None:
+                text = messages.as_text(message, recipient.workspace.name, recipient.console_url)
+                telegram_chats.deliver(int(link.chat_id), text)
+
+
+def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None:
+    if not mail.is_on():
+        return
+    workspace, account = recipient.workspace, recipient.account
+    if suppressions.is_suppressed(account.email):
+        log.info("a mail to a member is suppressed", extra={"accountId": account.id})
+        return
+    token = unsubscribing.token(workspace.id, account.id, recipient.kind)
+    unsubscribe = f"{settings().public_url}/unsubscribe/{token}"
+    shown = messages.mail(
+        recipient.language,
+        message,
+        workspace=workspace.name,
+        unsubscribe_url=unsubscribe,
+        console_url=recipient.console_url,
+    )
+    try:
+        mail.send(
+            Mail(
+                id=message_id,
+                recipient=account.email,
+                subject=shown.subject,
+                text=shown.text,
+                html=shown.html,
+                sender_name=workspace.name,
+                unsubscribe_url=unsubscribe,
+            )
+        )
+    except MailRefusedError:
+        log.warning("a mail to a member was refused", extra={"accountId": account.id})
+
+
+def _form_title(workspace_id: str, form_id: Any) -> str | None:  # noqa: ANN401  a value of the record
+    form = listing_of("FORM").find(workspace_id, form_id) if form_id else None
+    return form.title if form else None

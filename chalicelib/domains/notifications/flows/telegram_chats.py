@@ -1,0 +1,211 @@
+"""Telegram chats of members: linking by a code, answers of the bot, messages, and unlinking.
+
+The webhook and the development server pass updates to ``receive``. Telegram repeats an update until
+it is answered with 200. Each change is therefore committed with a record of its update, so that a
+repeated update changes nothing more and gets the same answer.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple, cast
+
+from chalicelib.core.errors import IdempotencyKeyExistsError, RateLimitedError
+from chalicelib.core.jobs import MEMBERSHIP_ENDED
+from chalicelib.core.limits import Limit
+from chalicelib.core.principals import PLATFORM
+from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.notifications.rules import telegram_updates
+from chalicelib.domains.notifications.rules.telegram_updates import Answer, Message
+from chalicelib.domains.notifications.store import telegram_links
+from chalicelib.engine import idempotency, limits
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways import telegram
+from chalicelib.lib.localized import Language
+
+WRONG_CODES = Limit(
+    "telegram-wrong-codes", "wrong codes of a chat within an hour", 5, timedelta(hours=1)
+)
+LINK, UNLINK = "link_telegram", "unlink_telegram"
+"""Names in the audit log, which are those of the operations of the console."""
+
+Stage = Callable[[UnitOfWork], str]
+"""Stages what a message changes, and returns the text of the answer."""
+
+log = logging.getLogger(__name__)
+
+
+class Reply(NamedTuple):
+    """The bot's answer to a chat."""
+
+    chat_id: int
+    text: str
+
+
+class LinkedMember(NamedTuple):
+    """A member who receives messages in a chat."""
+
+    account: AccountRow
+    chat_id: int
+    language: Language
+
+
+class _RefusedError(Exception):
+    """A code cannot be used by this chat, or not any more."""
+
+
+def linked_members(workspace_id: str) -> list[LinkedMember]:
+    """Return the members of a workspace who have a chat, without disabled accounts.
+
+    Accounts and memberships are read each time. Links therefore end with them, like sessions.
+    """
+    links = telegram_links.of_workspace(workspace_id)
+    if not links:
+        return []
+    found: list[LinkedMember] = []
+    for account, _ in workspaces.members(workspace_id):
+        link = links.get(account.id)
+        if link is not None and account.disabled_at is None:
+            language = cast("Language", link.language)
+            found.append(LinkedMember(account, int(link.chat_id), language))
+    return found
+
+
+def deliver(chat_id: int, text: str) -> bool:
+    """Send a text to a chat. If the chat is gone, remove its links and return False.
+
+    Raises:
+        BusyError: the bot has sent too much; see ``retry_after``.
+        TelegramError: another failure, after which the text may have been sent.
+        NotConfiguredError: there is no bot.
+    """
+    try:
+        telegram.send(chat_id, text)
+    except telegram.ChatGoneError:
+        for membership in telegram_links.of_chat(chat_id):
+            event = AuditEvent(UNLINK, "job", resources=(f"account:{membership.account_id}",))
+            run_unit(
+                membership.workspace_id, event, partial(_stage_end, membership.account_id, chat_id)
+            )
+        return False
+    return True
+
+
+def receive(update: object) -> Reply | None:
+    """Carry out an update of Telegram. Returns the answer to its chat, or None without one.
+
+    Raises:
+        UnavailableError: the database is unavailable. Telegram repeats the update later.
+    """
+    message = telegram_updates.parse(update)
+    if message is None:
+        return None
+    try:
+        answer = _answer(message)
+    except RateLimitedError:
+        answer = _text(message, "too_many_codes")
+    return Reply(message.chat_id, answer)
+
+
+def _answer(message: Message) -> str:
+    match message.command:
+        case "start":
+            return _start(message)
+        case "stop":
+            for workspace_id, account_id in telegram_links.of_chat(message.chat_id):
+                stage: Stage = partial(_stage_end, account_id, message.chat_id)
+                _once(message, workspace_id, account_id, UNLINK, stage)
+            return _text(message, "stopped")
+    return _text(message, "help")
+
+
+def _text(message: Message, answer: Answer, **values: str) -> str:
+    return telegram_updates.text(message.language, answer, **values)
+
+
+def _start(message: Message) -> str:
+    """Link the chat to the member who created the code."""
+    code = telegram_links.find_code(message.argument)
+    if code is not None:
+        stage: Stage = partial(_stage_link, message)
+        try:
+            return _once(message, code.workspace_id, code.account_id, LINK, stage)
+        except _RefusedError:
+            pass
+    return _once(message, PLATFORM, "", None, partial(_stage_wrong_code, message))
+
+
+def _once(
+    message: Message, tenant: str, account_id: str, operation: str | None, stage: Stage
+) -> str:
+    """Commit what a message changes for an account. A repeated update only gets the answer."""
+    record = IdempotencyRecord(f"telegram#{account_id}", str(message.update_id), fingerprint="")
+    if stored := idempotency.find(tenant, record):
+        return _stored_answer(record, stored)
+    event = None
+    if operation is not None:
+        event = AuditEvent(operation, account_id, resources=(f"account:{account_id}",))
+
+    def staged(unit: UnitOfWork) -> str:
+        answer = stage(unit)
+        unit.keep(replace(record, body=answer.encode()))
+        return answer
+
+    try:
+        return run_unit(tenant, event, staged)
+    except IdempotencyKeyExistsError:
+        return _stored_answer(record, idempotency.find(tenant, record))
+
+
+def _stored_answer(record: IdempotencyRecord, stored: IdempotencyRecord | None) -> str:
+    return (record.require_answer(stored).body or b"").decode()
+
+
+def _stage_link(message: Message, unit: UnitOfWork) -> str:
+    limits.check(WRONG_CODES, str(message.chat_id))
+    code = telegram_links.find_code(message.argument)
+    if code is None:
+        raise _RefusedError
+    account_id = code.account_id
+    linked = _text(message, "linked", workspace=workspaces.get(unit.tenant).name)
+    if code.chat_id is not None:  # The person may have followed the link twice.
+        link = telegram_links.find(unit.tenant, account_id)
+        if link is None or not link.chat_id == code.chat_id == message.chat_id:
+            raise _RefusedError
+        return linked
+    membership = workspaces.membership(account_id, unit.tenant)
+    if membership is None or accounts.is_disabled(account_id):
+        raise _RefusedError
+    # A membership that ends meanwhile ends before the link is made, or its job removes the link.
+    unit.require(membership)
+    unit.require(accounts.row(account_id), AccountRow.disabled_at.does_not_exist())
+    telegram_links.stage_use(unit, code, message.chat_id)
+    telegram_links.stage_link(unit, account_id, message.chat_id, message.name, message.language)
+    return linked
+
+
+def _stage_wrong_code(message: Message, unit: UnitOfWork) -> str:
+    limits.stage(unit, WRONG_CODES, str(message.chat_id))
+    return _text(message, "wrong_code")
+
+
+def _stage_end(account_id: str, chat_id: int, unit: UnitOfWork) -> str:
+    """Stage the end of a member's link, unless it leads to another chat by now."""
+    link = telegram_links.find(unit.tenant, account_id)
+    if link is not None and link.chat_id == chat_id:
+        telegram_links.stage_end(unit, link)
+    return ""
+
+
+def end_link(workspace_id: str, account_id: str, ended_at: datetime) -> None:
+    """Remove the link of a former member. A later link of a member who has returned stays."""
+    link = telegram_links.find(workspace_id, account_id)
+    if link is None:
+        return
+    if link.linked_at <= ended_at or workspaces.membership(account_id, workspace_id) is None:
+        stage = partial(_stage_end, link.account_id, int(link.chat_id))
+        run_unit(workspace_id, AuditEvent.by_job(MEMBERSHIP_ENDED), stage)

@@ -1,0 +1,79 @@
+"""One-click unsubscription from mails (RFC 8058).
+
+The link in a mail names a workspace, an account and a kind of messages. It is signed, so it needs
+no session, and it can do nothing else.
+"""
+
+import base64
+import hmac
+from typing import NamedTuple
+
+from chalicelib.core.errors import ForbiddenError
+from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.notifications.flows import choosing
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways.master_key import master_key
+
+OPERATION = "set_notifications"
+"""Name in the audit log, which is that of the operation of the console."""
+_SIGNATURE_BYTES = 16
+
+
+class Subscription(NamedTuple):
+    """The mails of a kind to a member."""
+
+    workspace_id: str
+    account_id: str
+    kind: str
+
+
+def token(workspace_id: str, account_id: str, kind: str) -> str:
+    """Return the token that ends the mails of a kind to a member.
+
+    Raises:
+        NotConfiguredError: there is no master key.
+        UnavailableError: the master key cannot be read.
+    """
+    named = f"{workspace_id}.{account_id}.{kind}"
+    return f"{named}.{_signature(named)}"
+
+
+def parse(text: str) -> Subscription | None:
+    """Return what a token names, or None if it is not genuine."""
+    named, _, signature = text.rpartition(".")
+    if not hmac.compare_digest(_signature(named).encode(), signature.encode()):
+        return None
+    parts = named.split(".")
+    return Subscription(*parts) if parts[2] in MESSAGE_KINDS else None
+
+
+def workspace_name(subscription: Subscription) -> str:
+    """Return the name of the workspace.
+
+    Raises:
+        NotFoundError: it does not exist any more.
+    """
+    return workspaces.get(subscription.workspace_id).name
+
+
+def unsubscribe(subscription: Subscription) -> None:
+    """End the mails of a kind to a member. A former member gets none in any case."""
+    workspace_id, account_id, kind = subscription
+    event = AuditEvent(OPERATION, account_id, resources=(f"account:{account_id}",))
+
+    def stage(unit: UnitOfWork) -> None:
+        choosing.stage_change(
+            unit, workspace_id, account_id, lambda own: own.choose(kind, "mail", wanted=False)
+        )
+
+    try:
+        run_unit(workspace_id, event, stage)
+    except ForbiddenError:
+        return
+
+
+def _signature(named: str) -> str:
+    digest = hmac.digest(master_key(), f"unsubscribe:{named}".encode(), "sha256")
+    return base64.urlsafe_b64encode(digest[:_SIGNATURE_BYTES]).decode().rstrip("=")

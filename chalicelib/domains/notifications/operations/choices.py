@@ -1,0 +1,134 @@
+"""The messages that a member wants about a workspace, by mail and by Telegram.
+
+A member of any role may change the own choices, so the change is declared as one of an account
+(``platform``), like that of the member's Telegram chat.
+"""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ForbiddenError
+from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.core.operations import operation
+from chalicelib.core.plans import CLIENT_MAILS_A_DAY
+from chalicelib.core.principals import PLATFORM, Audience
+from chalicelib.core.wire.schema import NoInput, Wire, optional
+from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.notifications.flows import choosing
+from chalicelib.domains.notifications.rules.mail_rates import Pause, Suppression
+from chalicelib.domains.notifications.store import client_mails, mail_rates, suppressions
+from chalicelib.domains.notifications.store.choices import Choices
+from chalicelib.gateways import mail
+from chalicelib.lib.localized import Language
+
+SESSION = (Audience.SESSION,)
+
+
+def _kind(name: str) -> str:
+    if name in MESSAGE_KINDS:
+        return name
+    known = ", ".join(MESSAGE_KINDS)
+    raise PydanticCustomError("kind", "expected one of {known}", {"known": known})
+
+
+class NotificationChoice(Wire):
+    """The channels of messages of a kind."""
+
+    kind: Annotated[str, AfterValidator(_kind)] = Field(description="Kind of messages.")
+    mail: bool = Field(description="Whether they are sent by mail.")
+    telegram: bool = Field(description="Whether they are sent by Telegram.")
+
+
+class WithheldMails(Wire):
+    """Mails to clients about their bookings that were not sent today (UTC), by reason."""
+
+    by_address: int = Field(description="The address had its three mails of the day.")
+    by_plan: int = Field(description="The workspace had sent all mails that its plan includes.")
+    by_bounce: int = Field(description="Earlier mails to the address came back.")
+    by_pause: int = Field(description="The workspace's mails to clients were paused.")
+
+
+class Notifications(Wire):
+    """The caller's choices in the workspace."""
+
+    language: Language = Field(description="Language of the messages: ru or en.")
+    choices: list[NotificationChoice] = Field(description="Kinds of messages that one can get.")
+    has_mail: bool = Field(description="Whether the operator has set up mail.")
+    mail_suppressed: Suppression | None = Field(
+        description="Why the caller's address gets no mail: bounce, complaint, or null."
+    )
+    visitor_mail_paused: Pause | None = Field(
+        description="Why visitors of the workspace get no mail: bounces, complaints, or null."
+    )
+    withheld: WithheldMails = Field(description="Mails to clients that were withheld today.")
+    client_mails_a_day: int = Field(description="Mails to clients a day that the plan includes.")
+
+
+class NotificationsChange(Wire):
+    """New choices. What is omitted stays as it is."""
+
+    language: Language | None = optional("Language of the messages: ru or en.")
+    choices: list[NotificationChoice] = Field(
+        default_factory=list, max_length=100, description="Kinds to change."
+    )
+
+
+@operation(title="Get one's own notifications", audience=SESSION, reads=True)
+def get_notifications(ctx: Context, args: NoInput) -> Notifications:  # noqa: ARG001  every handler has this shape
+    """Return the messages about the workspace that the caller gets.
+
+    Until the first choice, the owner gets all kinds by mail, and other members get none.
+    """
+    return _shown(ctx, choosing.of_member(_workspace(ctx), ctx.principal.account_id))
+
+
+@operation(title="Change one's own notifications", audience=SESSION, platform=True, idempotent=True)
+def set_notifications(ctx: Context, args: NotificationsChange) -> Notifications:
+    """Choose the messages about the workspace that the caller gets, and their language."""
+    workspace_id = _workspace(ctx)
+
+    def change(own: Choices) -> None:
+        own.language = args.language or own.language
+        for choice in args.choices:
+            own.choose(choice.kind, "mail", wanted=choice.mail)
+            own.choose(choice.kind, "telegram", wanted=choice.telegram)
+
+    own = choosing.stage_change(ctx.unit, workspace_id, ctx.principal.account_id, change)
+    return _shown(ctx, own)
+
+
+def _shown(ctx: Context, own: Choices) -> Notifications:
+    workspace_id = _workspace(ctx)
+    withheld = client_mails.withheld(workspace_id, clock.now().date())
+    shown = [
+        NotificationChoice(
+            kind=kind, mail=own.wants(kind, "mail"), telegram=own.wants(kind, "telegram")
+        )
+        for kind in MESSAGE_KINDS
+        if own.may_get(kind)
+    ]
+    return Notifications(
+        language=own.language,
+        choices=shown,
+        has_mail=mail.is_on(),
+        mail_suppressed=suppressions.reason(accounts.get(ctx.principal.account_id).email),
+        visitor_mail_paused=mail_rates.pause_reason(workspace_id),
+        withheld=WithheldMails(**withheld._asdict()),
+        client_mails_a_day=CLIENT_MAILS_A_DAY[workspaces.get(workspace_id).plan],
+    )
+
+
+def _workspace(ctx: Context) -> str:
+    """Return the workspace of the caller's session.
+
+    Raises:
+        ForbiddenError: the session has no workspace.
+    """
+    workspace_id = ctx.principal.workspace_id
+    if workspace_id == PLATFORM:
+        raise ForbiddenError("Choose a workspace first.")
+    return workspace_id

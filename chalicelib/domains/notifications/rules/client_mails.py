@@ -1,0 +1,94 @@
+"""Texts of mails to clients about their bookings, and which mail follows an event.
+
+They contain what the owner wrote and the booking's time, but nothing that the visitor wrote.
+Otherwise a stranger could send any text from the service's address to any address.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from functools import cache
+from typing import Literal, NamedTuple
+
+from chalicelib.core.text import one_line
+from chalicelib.domains.notifications.rules.messages import LOCALE, MAX_TITLE, TEMPLATES
+from chalicelib.lib import localized, po_files
+from chalicelib.lib.localized import Language
+from chalicelib.lib.markup import mails
+from chalicelib.lib.markup.mails import RenderedMail
+
+Kind = Literal["confirmed", "pending", "moved", "cancelled", "reminder"]
+_BEFORE_CONFIRMATION = {"pending_payment", "cancelled"}
+
+
+class BookingFacts(NamedTuple):
+    """What a mail shows of a booking. ``starts_at`` is in the zone of the staff member.
+
+    ``price`` is in kopecks. ``page_url`` is the client's own link.
+    """
+
+    workspace: str
+    service: str
+    resource: str
+    starts_at: datetime
+    timezone: str
+    price: int
+    page_url: str | None
+
+
+def kind_of(events: Collection[str], previous_status: str | None, status: str) -> Kind | None:
+    """Return the mail that follows the events of a unit of work, or None.
+
+    ``events`` are the types of the booking's events, ``previous_status`` is the status before them,
+    if they changed it, and ``status`` the current one, which may be newer.
+    """
+    was_told = "booking.created" not in events
+    if status == "cancelled":
+        is_cancellation = was_told and previous_status not in {None, "cancelled"}
+        return "cancelled" if is_cancellation else None
+    if status not in {"confirmed", "pending_payment"}:
+        return None
+    if not was_told or previous_status in _BEFORE_CONFIRMATION:
+        return "confirmed" if status == "confirmed" else "pending"
+    return "moved" if "booking.moved" in events else None
+
+
+def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
+    """Return a mail about a booking."""
+    texts = _catalogue(language).texts
+    service, workspace = one_line(facts.service, MAX_TITLE), one_line(facts.workspace, MAX_TITLE)
+    title = str(texts[f"client_{kind}"])
+    return mails.render(
+        TEMPLATES,
+        "client",
+        language,
+        subject_line=f"{title}: {service}, {facts.starts_at:%d.%m %H:%M}",
+        title=title,
+        about=str(texts[f"client_{kind}_about"]).format(workspace=workspace),
+        facts=fact_pairs(language, facts),
+        workspace=workspace,
+        page_url=facts.page_url,
+    )
+
+
+def fact_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]:
+    """Return names and values of what a booking is: service, time, staff member and price."""
+    texts = _catalogue(language).texts
+    shown = [
+        ("service", one_line(facts.service, MAX_TITLE)),
+        ("time", _time(language, facts)),
+        ("resource", one_line(facts.resource, MAX_TITLE)),
+        ("price", localized.money(language, facts.price) if facts.price else ""),
+    ]
+    return [(str(texts[f"fact_{key}"]), value) for key, value in shown if value]
+
+
+def _time(language: Language, facts: BookingFacts) -> str:
+    """Return the local time with its zone and offset: the reader may be elsewhere."""
+    offset = f"{facts.starts_at:%z}"
+    written = localized.weekday_and_time(language, facts.starts_at)
+    return f"{written} ({facts.timezone}, UTC{offset[:3]}:{offset[3:]})"
+
+
+@cache
+def _catalogue(language: Language) -> po_files.Catalogue:
+    return po_files.read(LOCALE, language, "messages")

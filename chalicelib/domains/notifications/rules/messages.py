@@ -1,0 +1,226 @@
+"""Texts of messages to members, made from the record as the API shows it."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from chalicelib.core.text import one_line
+from chalicelib.lib import localized, po_files
+from chalicelib.lib.localized import Language
+from chalicelib.lib.markup import mails
+from chalicelib.lib.markup.mails import RenderedMail
+
+MAX_TITLE = 120
+MAX_FACT = 300
+"""Characters of a value. Longer ones are shortened."""
+LOCALE = Path(__file__).parent / "locale"
+"""Folder of the PO files, with one folder per language."""
+TEMPLATES = Path(__file__).parent / "mails"
+PRIVATE = frozenset({"account", "contact", "message"})
+"""Facts with contacts of people or texts of visitors. Telegram, a service of others, does not get
+them."""
+
+Record = Mapping[str, Any]
+Pairs = list[tuple[str, str | None]]
+
+
+class Message(NamedTuple):
+    """A message: its title, and facts, each with its name in the catalogue, its label and value.
+
+    ``page`` is the path of the page to look at, below that of the workspace in the console.
+    """
+
+    kind: str
+    title: str
+    facts: list[tuple[str, str, str]]
+    page: str | None = None
+
+
+def message(language: Language, kind: str, record: Record) -> Message:
+    """Return the message of a kind about a record."""
+    subject, facts = _FACTS[kind](language, record)
+    named = [
+        (key, _text(language, f"fact_{key}"), one_line(value, MAX_FACT))
+        for key, value in facts
+        if value
+    ]
+    title = _text(language, f"title_{kind}")
+    if subject and (shown := one_line(subject, MAX_TITLE)):
+        title = f"{title}: {shown}"
+    page = _PAGES[kind].format_map(record) if kind in _PAGES else None
+    return Message(kind, title, [fact for fact in named if fact[2]], page)
+
+
+def is_about_nobody(kind: str, record: Record) -> bool:
+    """Whether the person whom a message is about has been erased, so that nothing is to be told.
+
+    A cancellation is told in any case, as it frees the time of a booking.
+    """
+    match kind:
+        case "lead" | "order":
+            return not any(record[name] for name in ("name", "email", "phone", "data"))
+        case "booking":
+            return not any(record["client"][name] for name in ("name", "email", "phone"))
+    return False
+
+
+def digest(language: Language, kind: str, count: int) -> Message:
+    """Return the message for several of a kind that were held back."""
+    what = kind_name(language, kind)
+    title = _text(language, "digest").format(kind=what, count=count)
+    return Message(kind, title[0].upper() + title[1:], [])
+
+
+def kind_name(language: Language, kind: str) -> str:
+    """Return the name of a kind of messages."""
+    return _text(language, f"kind_{kind}")
+
+
+def as_text(message: Message, workspace: str, console_url: str) -> str:
+    """Return a message as a few lines, without contacts and texts of visitors."""
+    lines = [f"{label}: {value}" for key, label, value in message.facts if key not in PRIVATE]
+    if message.page is not None:
+        lines.append(f"{console_url}/{message.page}")
+    return "\n".join([message.title, *lines, one_line(workspace, MAX_TITLE)])
+
+
+def mail(
+    language: Language,
+    message: Message,
+    *,
+    workspace: str,
+    unsubscribe_url: str,
+    console_url: str,
+) -> RenderedMail:
+    """Return a message as a mail. ``console_url`` is that of the workspace in the console."""
+    return mails.render(
+        TEMPLATES,
+        "member",
+        language,
+        title=message.title,
+        facts=[(label, value) for _, label, value in message.facts],
+        kind=kind_name(language, message.kind),
+        workspace=workspace,
+        unsubscribe_url=unsubscribe_url,
+        page_url=f"{console_url}/{message.page}" if message.page is not None else None,
+        settings_url=f"{console_url}/notifications",
+    )
+
+
+def _lead(_: Language, lead: Record) -> tuple[str | None, Pairs]:
+    own = {lead["name"], lead["email"], lead["phone"]}
+    said = [
+        value
+        for value in lead["data"].values()
+        if isinstance(value, str) and value.strip() and value not in own
+    ]
+    return lead["name"], [
+        ("name", lead["name"]),
+        ("contact", _joined(lead["phone"], lead["email"])),
+        ("form", lead["form"]),
+        ("message", "; ".join(said)),
+    ]
+
+
+def _order(language: Language, lead: Record) -> tuple[str | None, Pairs]:
+    items = lead["data"].get("items") or []
+    subject, facts = _lead(language, lead)
+    lines = [f"{item['name']}: {item['quantity']}" for item in items]
+    total = sum(item["price"] * item["quantity"] for item in items)
+    sums: Pairs = [("items", "; ".join(lines))]
+    if total:
+        sums.append(("total", localized.money(language, total)))
+    return subject, sums + facts
+
+
+def _booking(language: Language, booking: Record) -> tuple[str | None, Pairs]:
+    start = datetime.fromisoformat(booking["startLocal"])
+    client = booking["client"]
+    return f"{booking['serviceName']}, {_short(start)}", [
+        ("service", booking["serviceName"]),
+        ("time", localized.weekday_and_time(language, start)),
+        ("resource", booking["resourceName"]),
+        ("name", client["name"]),
+        ("contact", _joined(client["phone"], client["email"])),
+        ("message", booking["notes"]),
+    ]
+
+
+def _handover(_: Language, dialog: Record) -> tuple[str | None, Pairs]:
+    return None, [("message", dialog["handoverReason"]), ("page", dialog["pageUrl"])]
+
+
+def _webhook(language: Language, webhook: Record) -> tuple[str | None, Pairs]:
+    reason = webhook.get("offBecause")
+    return None, [("url", webhook["url"]), ("reason", reason and _text(language, f"off_{reason}"))]
+
+
+def _limit(_: Language, bot: Record) -> tuple[str | None, Pairs]:
+    return bot["name"], []
+
+
+def _balance(language: Language, balance: Record) -> tuple[str | None, Pairs]:
+    left = localized.money(language, balance["kopecks"])
+    return left, [("left", left)]
+
+
+def _key(_: Language, key: Record) -> tuple[str | None, Pairs]:
+    return key["name"], [
+        ("key", key["masked"]),
+        ("scopes", str(key["scopes"])),
+        ("account", key["email"]),
+    ]
+
+
+def _member(language: Language, member: Record) -> tuple[str | None, Pairs]:
+    role = member["role"]
+    return member["name"], [
+        ("account", member["email"]),
+        ("role", role and _text(language, f"role_{role}")),
+    ]
+
+
+_FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
+    "lead": _lead,
+    "order": _order,
+    "booking": _booking,
+    "booking_cancelled": _booking,
+    "handover": _handover,
+    "limit": _limit,
+    "webhook_off": _webhook,
+    "balance": _balance,
+    "key_created": _key,
+    "key_revoked": _key,
+    "member_added": _member,
+    "member_removed": _member,
+    "member_role": _member,
+}
+"""By kind: the function that returns the subject of a record and its facts."""
+_PAGES = {
+    "handover": "bots/{agentId}",
+    "limit": "bots/{id}/limits",
+    "webhook_off": "webhooks/{id}",
+    "balance": "balance",
+    "key_created": "keys",
+    "key_revoked": "keys",
+}
+"""By kind: the page of the console. There is none for leads, bookings, dialogs and members."""
+
+
+def _short(start: datetime) -> str:
+    return f"{start:%d.%m %H:%M}"
+
+
+def _joined(*values: str | None) -> str:
+    return ", ".join(filter(None, values))
+
+
+def _text(language: Language, key: str) -> str:
+    return str(_catalogue(language).texts[key])
+
+
+@cache
+def _catalogue(language: Language) -> po_files.Catalogue:
+    return po_files.read(LOCALE, language, "messages")

@@ -1,0 +1,84 @@
+"""Choices of members: the messages that they want, and in which language."""
+
+from collections.abc import Iterable
+from typing import Literal, cast, get_args
+
+from pynamodb.attributes import UnicodeAttribute
+
+from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.engine.tables import ContentRow, JsonAttribute
+from chalicelib.lib.localized import Language, language_of_country
+
+Channel = Literal["mail", "telegram"]
+CHANNELS: tuple[Channel, ...] = get_args(Channel)
+LOCK = "notifications"
+"""Name of the lock row (``engine.locks``) for the choices in a workspace."""
+
+
+class ChoicesRow(ContentRow):
+    """The choices of a member. Its sort key is the account's id.
+
+    ``chosen`` has a true or false for ``<kind>.<channel>``. What is not in it has the default of
+    the member's role, so a kind that the service adds later has it, too.
+    """
+
+    chosen: JsonAttribute = JsonAttribute()
+    language = UnicodeAttribute()
+
+
+class Choices:
+    """What a member wants, whether by own choice or by default."""
+
+    def __init__(self, role: str, country: str, row: ChoicesRow | None) -> None:
+        self.language = cast("Language", row.language) if row else language_of_country(country)
+        self._chosen: dict[str, bool] = dict(row.chosen) if row else {}
+        self._role = role
+
+    def may_get(self, kind: str) -> bool:
+        """Whether messages of a kind are for members of this role."""
+        return self._role == "owner" or not MESSAGE_KINDS[kind].owner_only
+
+    def wants(self, kind: str, channel: Channel) -> bool:
+        """Whether the member wants messages of a kind by a channel."""
+        if not self.may_get(kind):
+            return False
+        return self._chosen.get(f"{kind}.{channel}", self._role == "owner" and channel == "mail")
+
+    def channels(self, kind: str) -> list[Channel]:
+        """Return the channels by which the member wants messages of a kind."""
+        return [channel for channel in CHANNELS if self.wants(kind, channel)]
+
+    def choose(self, kind: str, channel: Channel, *, wanted: bool) -> None:
+        """Change one choice. A choice of what is not for the member's role has no effect."""
+        self._chosen[f"{kind}.{channel}"] = wanted
+
+    def row(self, workspace_id: str, account_id: str) -> ChoicesRow:
+        """Return the row of the choices. The caller stages it."""
+        known = {
+            each: is_on for each, is_on in self._chosen.items() if _kind(each) in MESSAGE_KINDS
+        }
+        return ChoicesRow(_place(workspace_id), account_id, chosen=known, language=self.language)
+
+
+def find(workspace_id: str, account_id: str) -> ChoicesRow | None:
+    """Return the choices that a member has made, or None."""
+    return ChoicesRow.find(_place(workspace_id), account_id)
+
+
+def of_workspace(workspace_id: str) -> dict[str, ChoicesRow]:
+    """Return the choices by account. A job removes those of former members."""
+    return {row.sk: row for row in ChoicesRow.partition(_place(workspace_id))}
+
+
+def unwanted(members: Iterable[Choices]) -> set[str]:
+    """Return the kinds of messages that no member wants."""
+    everyone = list(members)
+    return {kind for kind in MESSAGE_KINDS if not any(each.channels(kind) for each in everyone)}
+
+
+def _kind(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _place(workspace_id: str) -> str:
+    return f"W#{workspace_id}#NOTIFY"

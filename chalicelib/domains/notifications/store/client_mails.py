@@ -1,0 +1,101 @@
+"""Mails to clients: which were admitted and sent, and how many a workspace has withheld."""
+
+from datetime import date, timedelta
+from typing import Literal, NamedTuple, cast
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.exceptions import UpdateError
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.engine.connection import raise_failure
+from chalicelib.engine.tables import ControlRow
+from chalicelib.engine.unit import UnitOfWork
+
+KEPT_FOR = timedelta(days=35)
+"""Longer than the earliest reminder, so that no mail is forgotten while a job may repeat it."""
+Reason = Literal["by_address", "by_plan", "by_bounce", "by_pause"]
+State = Literal["admitted", "sent", "withheld"]
+SORT_KEY = "mail"
+
+
+class ClientMailRow(ControlRow):
+    """A mail. It exists once the mail was counted or withheld, and contains no address."""
+
+    state = UnicodeAttribute()
+
+
+class WithheldRow(ControlRow):
+    """The mails that were withheld in a workspace on a day, by reason. Days are in UTC."""
+
+    by_address = NumberAttribute(default=0)
+    by_plan = NumberAttribute(default=0)
+    by_bounce = NumberAttribute(default=0)
+    by_pause = NumberAttribute(default=0)
+
+
+class Withheld(NamedTuple):
+    """Numbers of mails that were withheld, by reason.
+
+    The reasons are the limits of addresses and of the plan, bounces of the address, and a pause of
+    all the mails of the workspace.
+    """
+
+    by_address: int = 0
+    by_plan: int = 0
+    by_bounce: int = 0
+    by_pause: int = 0
+
+
+def state(workspace_id: str, mail_id: str) -> State | None:
+    """Return the state of a mail, or None for one that was not tried."""
+    row = ClientMailRow.find(_place(workspace_id, mail_id), SORT_KEY)
+    return cast("State", row.state) if row else None
+
+
+def stage_admission(unit: UnitOfWork, mail_id: str) -> None:
+    """Stage that a mail is admitted, with the limits that it counts for."""
+    unit.create(_row(unit.workspace_id, mail_id, "admitted"))
+
+
+def stage_withheld(unit: UnitOfWork, mail_id: str, reason: Reason) -> None:
+    """Stage that a mail is withheld for a reason."""
+    unit.create(_row(unit.workspace_id, mail_id, "withheld"))
+    row = WithheldRow(_days(unit.workspace_id), clock.now().date().isoformat())
+    count: NumberAttribute = getattr(WithheldRow, reason)
+    actions: list[Action] = [count.add(1), WithheldRow.expires.set(clock.now() + KEPT_FOR)]
+    unit.update(row, actions, WithheldRow.pk.exists() | WithheldRow.pk.does_not_exist())
+
+
+def note_sent(workspace_id: str, mail_id: str) -> None:
+    """Record that a mail was sent, so that a job that is repeated does not send it again.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    row = ClientMailRow(_place(workspace_id, mail_id), SORT_KEY)
+    try:
+        row.update([ClientMailRow.state.set("sent")])
+    except UpdateError as error:
+        raise_failure(error)
+
+
+def withheld(workspace_id: str, day: date) -> Withheld:
+    """Return how many mails were withheld on a day."""
+    row = WithheldRow.find(_days(workspace_id), day.isoformat())
+    if row is None:
+        return Withheld()
+    return Withheld(*(int(getattr(row, name)) for name in Withheld._fields))
+
+
+def _row(workspace_id: str, mail_id: str, state: State) -> ClientMailRow:
+    place, expires = _place(workspace_id, mail_id), clock.now() + KEPT_FOR
+    return ClientMailRow(place, SORT_KEY, state=state, expires=expires)
+
+
+def _place(workspace_id: str, mail_id: str) -> str:
+    return f"W#{workspace_id}#CLIENT-MAIL#{mail_id}"
+
+
+def _days(workspace_id: str) -> str:
+    return f"W#{workspace_id}#WITHHELD-MAILS"

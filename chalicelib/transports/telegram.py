@@ -1,0 +1,47 @@
+"""The webhook of the Telegram bot.
+
+Telegram repeats an update until the answer is 200. The answer's body is the bot's answer to the
+chat, so the request calls no other service (Bot API, Making requests when getting updates).
+"""
+
+import hmac
+import json
+
+from chalicelib.core.errors import ForbiddenError, NotFoundError, UpstreamFailedError
+from chalicelib.domains.notifications.flows import telegram_chats
+from chalicelib.gateways import telegram
+from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, parse_json
+
+
+def serve(request: HttpRequest) -> HttpResponse:
+    """Carry out an update.
+
+    Raises:
+        NotFoundError: this stage has no bot.
+        ForbiddenError: the request is not from Telegram.
+        UpstreamFailedError: the bot's token cannot be read. Telegram repeats the update.
+        UnavailableError: the database is unavailable. Telegram repeats the update.
+    """
+    _check_sender(request)
+    try:
+        update = parse_json(request.body)
+    except ValueError:
+        return HttpResponse(200, b"")
+    reply = telegram_chats.receive(update)
+    if reply is None:
+        return HttpResponse(200, b"")
+    body = {"method": "sendMessage", **telegram.message(reply.chat_id, reply.text)}
+    return HttpResponse(200, json.dumps(body).encode(), {"Content-Type": JSON_TYPE})
+
+
+def _check_sender(request: HttpRequest) -> None:
+    try:
+        if not telegram.is_configured():
+            raise NotFoundError("This stage has no Telegram bot.")
+        secret = telegram.webhook_secret()
+    except telegram.TelegramError as error:
+        msg = "The token of the Telegram bot cannot be read."
+        raise UpstreamFailedError(msg) from error
+    given = request.headers.get(telegram.SECRET_HEADER.lower(), "")
+    if not hmac.compare_digest(given.encode(errors="replace"), secret.encode()):
+        raise ForbiddenError("This path is for Telegram.")

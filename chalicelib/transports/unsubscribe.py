@@ -1,0 +1,59 @@
+"""Pages behind the links that end mails to members.
+
+Mail programs unsubscribe by POST (RFC 8058), without a session. Programs that check links send GET,
+which therefore changes nothing.
+"""
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.domains.notifications.flows import unsubscribing
+from chalicelib.domains.notifications.flows.unsubscribing import Subscription
+from chalicelib.domains.notifications.rules import messages
+from chalicelib.transports.http import HttpRequest, HttpResponse
+from chalicelib.transports.web import render
+
+_HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """Show a page with a button that unsubscribes."""
+    return render.failures_as_pages(
+        lambda each: _page(each, "unsubscribe", "unsubscribe_about", "unsubscribe")
+    )(request)
+
+
+def unsubscribe(request: HttpRequest) -> HttpResponse:
+    """End the mails that the link names."""
+
+    def end(request: HttpRequest) -> HttpResponse:
+        unsubscribing.unsubscribe(_subscription(request))
+        return _page(request, "unsubscribed", "unsubscribed_about")
+
+    return render.failures_as_pages(end)(request)
+
+
+def _page(request: HttpRequest, title: str, about: str, button: str | None = None) -> HttpResponse:
+    subscription = _subscription(request)
+    language = render.preferred_language(request)
+    page = render.notice(
+        request,
+        200,
+        icon="circle-check" if button is None else "inbox",
+        title=title,
+        about=about,
+        button=button,
+        kind=messages.kind_name(language, subscription.kind),
+        workspace=unsubscribing.workspace_name(subscription),
+    )
+    return page._replace(headers={**page.headers, **_HEADERS})
+
+
+def _subscription(request: HttpRequest) -> Subscription:
+    """Return what the link names.
+
+    Raises:
+        NotFoundError: the link is not genuine.
+    """
+    found = unsubscribing.parse(request.path["token"])
+    if found is None:
+        raise NotFoundError("There is no such link.")
+    return found

@@ -1,0 +1,170 @@
+"""Every operation that writes emits an event, or this module says why it does not."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import PEOPLE_EVENTS, WEBHOOK_EVENTS
+from chalicelib.core.operations import REGISTRY, Operation, load_all
+from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincipal
+from chalicelib.core.scopes import Scope
+from chalicelib.engine import jobs
+from chalicelib.engine.events import subscriptions
+from tests.conftest import PASSWORD, as_operator, in_console
+from tests.contract.conftest import ExampleRunner
+from tests.factories.examples import fill
+from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds
+
+load_all()
+pytestmark = pytest.mark.usefixtures("telegram", "mail")
+
+MEMBER = "bob@example.com"
+Arguments = Callable[[WorkspaceIds], dict[str, Any]]
+
+REASONS: Mapping[str, tuple[str, ...]] = {
+    "accounts and sessions are the person's own, and no part of a workspace": (
+        *("change_password", "create_account", "disable_account", "end_session", "set_password"),
+        *("sign_in", "sign_out_everywhere"),
+    ),
+    "the operator's decision, who tells the owner": (
+        *("create_workspace", "resume_site", "set_plan", "set_workspace", "suspend_site"),
+    ),
+    "money is told of when it runs out, by chats": ("adjust", "credit", "set_bot_limits"),
+    "how people and systems are told, which they have just chosen": (
+        *("create_webhook", "delete_webhook", "link_telegram", "resend_webhook_delivery"),
+        *("rotate_webhook_secret", "send_test_event", "set_notifications", "unlink_telegram"),
+        "update_webhook",
+    ),
+    "what the workspace's own people and programs write, which no visitor caused": (
+        *("add_file", "complete_upload", "create_folder", "create_upload", "delete_file"),
+        *("delete_folder", "update_file", "update_folder", "upload_file"),
+        *("create_blog_post", "delete_blog_post", "update_blog_post"),
+        *("create_page", "create_site", "delete_page", "delete_site", "import_page_html"),
+        *("save_page_html", "set_site_domain", "toggle_site_stats", "update_page", "update_site"),
+        *("create_form", "delete_form"),
+        *("create_category", "delete_category", "update_category"),
+        *("create_product", "delete_product", "duplicate_product", "reorder_products"),
+        *("create_resource", "delete_resource", "set_availability", "update_resource"),
+        *("create_service", "delete_service", "update_service"),
+        *("create_time_off", "delete_time_off"),
+        *("add_knowledge", "create_agent", "delete_knowledge", "set_bot", "update_agent"),
+        *("create_bot_key", "delete_bot_key"),
+    ),
+    "a draft, which it stores nowhere": ("ai_fill_product", "ai_fill_service"),
+    "an event only if a stock becomes low, as tests/engine/test_events.py shows": (
+        *("bulk_products", "update_product", "upsert_products", "upsert_products_by_id"),
+    ),
+    "counts of visits, of which there are too many": ("record_hit", "widget_event"),
+}
+"""Operations that write and emit nothing, by the reason."""
+NO_EVENTS = {name: reason for reason, names in REASONS.items() for name in names}
+
+OTHER_EXAMPLES: Mapping[str, Arguments] = {
+    "add_file": lambda w: {
+        "workspaceId": w.workspace_id,
+        "folder": "Papers",
+        "name": "c.txt",
+        "content": "aGVsbG8=",
+    },
+    "add_member": lambda w: {"workspaceId": w.workspace_id, "email": MEMBER},
+    "adjust": lambda w: {
+        "account": w.email,
+        "kopecks": 5,
+        "reason": "Gift",
+        "idempotencyKey": new_id(),
+    },
+    "create_account": lambda _: {"email": "new@example.com", "password": PASSWORD},
+    "create_workspace": lambda w: {"owner": w.email, "name": "Second"},
+    "credit": lambda w: {
+        "account": w.email,
+        "kopecks": 5,
+        "reason": "Paid",
+        "idempotencyKey": new_id(),
+    },
+    "disable_account": lambda _: {"email": MEMBER},
+    "erase_client": lambda w: {"workspaceId": w.workspace_id, "email": "ada@example.com"},
+    "remove_member": lambda w: {"workspaceId": w.workspace_id, "email": MEMBER},
+    "resume_site": lambda w: {"id": w.things.site},
+    "set_bot": lambda w: {"id": w.things.agent, "isActive": False},
+    "set_password": lambda w: {"email": w.email, "password": "battery staple"},
+    "set_plan": lambda w: {"workspaceId": w.workspace_id, "plan": "enterprise"},
+    "set_workspace": lambda w: {"workspaceId": w.workspace_id, "name": "Renamed"},
+    "sign_in": lambda w: {"email": w.email, "password": PASSWORD},
+    "submit_form": lambda w: {
+        "id": w.things.form,
+        "values": {"name": "Ada", "email": "ada@example.com"},
+    },
+    "suspend_site": lambda w: {"id": w.things.site},
+    "upsert_products_by_id": lambda w: {
+        "workspaceId": w.workspace_id,
+        "items": [{"id": w.things.product, "name": "Rye"}],
+    },
+}
+"""Examples of operations that neither the reference nor the sweeps of the console have."""
+
+WRITING = [operation for operation in REGISTRY if not operation.read_only]
+
+
+@pytest.fixture
+def mail(tmp_path: Path, reload_settings: Callable[[], None]) -> None:
+    """Mail is on, so that owners want all messages."""
+    os.environ |= {"MAIL": "file", "MAIL_FOLDER": str(tmp_path)}
+    reload_settings()
+
+
+def run(operation: Operation, runner: ExampleRunner, ids: WorkspaceIds) -> None:
+    """Run a valid call of an operation, for the first of its audiences."""
+    name, workspace_id = operation.name, ids.workspace_id
+    arguments = (SESSION_EXAMPLES | OTHER_EXAMPLES).get(name)
+    sent = arguments(ids) if arguments else fill(operation.example, runner.placeholders)
+    principal: ApiKeyPrincipal | VisitorPrincipal
+    if Audience.SESSION in operation.audience:
+        in_console(workspace_id, name, account_id=ids.account_id, **sent)
+        return
+    if Audience.KEY in operation.audience:
+        principal = ApiKeyPrincipal(
+            key_id=ids.key,
+            account_id=ids.account_id,
+            workspace_id=workspace_id,
+            plan="business",
+            role="admin",
+            scopes=frozenset(Scope),
+        )
+    elif Audience.PUBLIC in operation.audience:
+        principal = VisitorPrincipal(visitor="v")
+    else:
+        as_operator(name, **sent)
+        return
+    invoke(operation, principal, lambda: sent, request_id=new_id())
+
+
+@pytest.mark.parametrize("operation", WRITING, ids=lambda each: each.name)
+def test_an_operation_that_writes_emits_an_event_or_has_a_reason(
+    operation: Operation, runner: ExampleRunner
+) -> None:
+    world = runner.world
+    ids = WorkspaceIds.in_workspace(world.workspace_id, world.things)
+    as_operator("create_account", email=MEMBER, password=PASSWORD)
+    if operation.name in {"remove_member", "disable_account"}:
+        as_operator("add_member", workspaceId=ids.workspace_id, email=MEMBER)
+    if operation.name == "resume_site":
+        as_operator("suspend_site", id=world.things.site)
+    subscriptions.forget()
+    before = {job.sk for job in jobs.of_workspace(ids.workspace_id)}
+    run(operation, runner, ids)
+    types = {
+        event[0]
+        for job in jobs.of_workspace(ids.workspace_id)
+        if job.kind in {WEBHOOK_EVENTS, PEOPLE_EVENTS} and job.sk not in before
+        for event in job.payload["events"]
+    }
+    assert bool(types) is (operation.name not in NO_EVENTS), types
+
+
+def test_only_operations_that_write_have_a_reason() -> None:
+    assert NO_EVENTS.keys() <= {operation.name for operation in WRITING}

@@ -1,0 +1,24 @@
+"""Fixtures for tests of all events: receivers and mails together."""
+
+import pytest
+
+from tests.conftest import Api, Owner, Time, as_operator
+from tests.domains.notifications.conftest import inbox  # noqa: F401  a fixture
+from tests.domains.webhooks.conftest import add_webhook, receiver  # noqa: F401  fixtures
+from tests.factories.event_triggers import MEMBER, World
+from tests.factories.examples import Things
+from tests.fakes.receiver import Receiver
+
+
+@pytest.fixture
+def world(
+    owner: Owner,
+    api: Api,
+    things: Things,
+    time: Time,
+    receiver: Receiver,  # noqa: F811  the fixture
+    monkeypatch: pytest.MonkeyPatch,
+) -> World:
+    """A workspace with one record of every type."""
+    as_operator("create_account", email=MEMBER, password="correct horse")
+    return World(owner, api, things, time, receiver, monkeypatch)

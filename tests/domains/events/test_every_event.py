@@ -1,0 +1,44 @@
+"""Every type of events is emitted, and reaches those who are to learn of it."""
+
+import pytest
+
+from chalicelib.core.events import EVENT_TYPES, INTERNAL_TYPES, MESSAGE_KINDS
+from tests.domains.notifications.inbox import Inbox, run_until_idle
+from tests.domains.webhooks.conftest import AddWebhook
+from tests.factories.event_triggers import TRIGGERS, World
+from tests.fakes.receiver import Receiver
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+def test_every_type_has_a_trigger() -> None:
+    assert TRIGGERS.keys() == EVENT_TYPES.keys() | INTERNAL_TYPES.keys()
+
+
+@pytest.mark.parametrize("name", EVENT_TYPES)
+def test_a_webhook_receives_every_type_with_its_record(
+    name: str, add_webhook: AddWebhook, receiver: Receiver, world: World
+) -> None:
+    add_webhook(name)
+    TRIGGERS[name](world)
+    run_until_idle()
+    assert receiver.types == [name]
+    data = receiver.events[0]["data"]
+    assert data["object"]["id"] == data["id"]
+
+
+@pytest.mark.parametrize("kind", MESSAGE_KINDS)
+def test_the_owner_gets_every_kind_of_messages(kind: str, inbox: Inbox, world: World) -> None:
+    TRIGGERS[MESSAGE_KINDS[kind].type](world)
+    run_until_idle()
+    assert inbox.kinds.count(kind) == 1
+
+
+@pytest.mark.parametrize("name", INTERNAL_TYPES)
+def test_no_webhook_receives_an_internal_type(
+    name: str, inbox: Inbox, add_webhook: AddWebhook, receiver: Receiver, world: World
+) -> None:
+    add_webhook()
+    TRIGGERS[name](world)
+    run_until_idle()
+    assert name not in receiver.types

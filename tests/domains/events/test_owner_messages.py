@@ -1,0 +1,219 @@
+"""Messages about money, keys and members, and what keeps them rare."""
+
+import pytest
+
+from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.domains.identity.store import accounts
+from tests.conftest import as_operator, in_console, run_concurrently
+from tests.domains.notifications.inbox import Inbox, choose, run_until_idle, text_of
+from tests.domains.webhooks.conftest import AddWebhook
+from tests.factories.chat import Bot, ask
+from tests.factories.event_triggers import MEMBER, World
+from tests.factories.examples import top_up
+from tests.factories.proposals import ASKED, END, call
+from tests.fakes.dynamodb_faults import ALWAYS, TRANSACTION, closed, faulty
+from tests.fakes.receiver import Receiver
+
+pytestmark = pytest.mark.usefixtures("database")
+
+OWNER_ONLY = {name for name, kind in MESSAGE_KINDS.items() if kind.owner_only}
+
+
+def links(world: World, inbox: Inbox) -> list[str]:
+    """Return the links of the only mail to pages of the workspace, without the settings."""
+    start = f"/console/w/{world.owner.workspace.slug}/"
+    words = text_of(inbox.only()).split()
+    found = [each.partition(start)[2] for each in words if start in each]
+    return [each for each in found if each != "notifications"]
+
+
+def address(world: World) -> str:
+    """Return the owner's address."""
+    found = as_operator("list_members", workspaceId=world.workspace_id)["members"]
+    return str(next(each["email"] for each in found if each["role"] == "owner"))
+
+
+class TestLimits:
+    @pytest.fixture
+    def bot(self, inbox: Inbox, world: World) -> Bot:
+        """A bot with a limit a day that no answer fits in."""
+        bot = world.priced_bot("Hello.", END)
+        in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1)
+        return bot
+
+    def test_a_reached_limit_is_told_once_a_day(
+        self, bot: Bot, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
+    ) -> None:
+        add_webhook("bot.limit_reached")
+        for days in range(3):
+            assert [ask(bot, "Hi").status for _ in range(3)] == [429] * 3
+            run_until_idle()
+            assert inbox.kinds == ["limit"] * (days + 1)
+            assert receiver.types == ["bot.limit_reached"] * (days + 1)
+            world.time.pass_by(days=1)
+        assert receiver.events[0]["data"]["object"]["name"] == "Baker"
+
+    def test_concurrent_refusals_are_told_once(
+        self, bot: Bot, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
+    ) -> None:
+        add_webhook("bot.limit_reached")
+        assert run_concurrently(6, lambda _: ask(bot, "Hi").status) == [429] * 6
+        run_until_idle()
+        assert receiver.types == ["bot.limit_reached"]
+
+    def test_the_message_names_the_bot_and_links_to_its_limits(
+        self, bot: Bot, inbox: Inbox, world: World
+    ) -> None:
+        ask(bot, "Hi")
+        run_until_idle()
+        assert inbox.subjects == ["Бот достиг лимита расходов: Baker"]
+        assert links(world, inbox) == [f"bots/{bot.id}/limits"]
+
+    def test_a_bot_that_its_owner_stopped_with_a_limit_of_0_is_not_told(
+        self, bot: Bot, inbox: Inbox, world: World
+    ) -> None:
+        in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=0)
+        assert ask(bot, "Hi").status == 429
+        run_until_idle()
+        assert inbox.kinds == []
+
+    def test_an_event_that_was_not_stored_is_stored_with_the_next_refusal(
+        self, bot: Bot, inbox: Inbox, world: World
+    ) -> None:
+        with faulty(TRANSACTION, closed, "before", ALWAYS):
+            assert ask(bot, "Hi").status == 429
+        run_until_idle()
+        assert inbox.kinds == []
+        assert ask(bot, "Hi").status == 429
+        run_until_idle()
+        assert inbox.kinds == ["limit"]
+
+
+class TestBalance:
+    def spend(self, bot: Bot) -> None:
+        """Ask for an answer that costs 6 kopecks."""
+        assert ask(bot, "Hi").status == 200
+
+    @pytest.fixture
+    def bot(self, inbox: Inbox, world: World) -> Bot:
+        """A bot whose owner has a little more than 100 rubles."""
+        bot = world.priced_bot("Hello.", END, kopecks=0)
+        top_up(bot.account_id, 10_001 - bot.money[0])
+        return bot
+
+    def test_a_low_balance_is_told_once_until_it_has_risen(
+        self, bot: Bot, inbox: Inbox, world: World
+    ) -> None:
+        for _ in range(3):
+            self.spend(bot)
+        run_until_idle()
+        assert inbox.kinds == ["balance"]
+        assert links(world, inbox) == ["balance"]
+        top_up(bot.account_id, 10_000 - bot.money[0])
+        self.spend(bot)
+        run_until_idle()
+        assert inbox.kinds == ["balance"] * 2
+
+    def test_a_balance_below_ten_rubles_is_told_again(
+        self, bot: Bot, inbox: Inbox, world: World
+    ) -> None:
+        self.spend(bot)
+        as_operator(
+            "adjust",
+            account=address(world),
+            kopecks=1_000 - bot.money[0],
+            reason="Test",
+            idempotencyKey="one",
+        )
+        self.spend(bot)
+        self.spend(bot)
+        run_until_idle()
+        assert inbox.kinds == ["balance"] * 2
+
+    def test_a_balance_that_has_risen_again_is_not_told(
+        self, bot: Bot, inbox: Inbox, world: World
+    ) -> None:
+        self.spend(bot)
+        top_up(bot.account_id, 10_000)
+        run_until_idle()
+        assert inbox.kinds == []
+
+
+class TestKeysAndMembers:
+    def test_a_new_key_is_told_without_its_token(self, inbox: Inbox, world: World) -> None:
+        body = {"name": "Cash desk", "scopes": ["crm:read", "crm:write"]}
+        made = as_operator("create_key", workspaceId=world.workspace_id, **body)
+        run_until_idle()
+        text = text_of(inbox.only())
+        assert inbox.subjects == ["Создан ключ API: Cash desk"]
+        assert made["token"] not in text
+        assert f"Ключ: {made['token'].partition('_')[0]}" in text
+        assert "Число прав: 2" in text
+        assert links(world, inbox) == ["keys"]
+
+    def test_a_key_that_is_revoked_again_is_told_once(self, inbox: Inbox, world: World) -> None:
+        key = world.new_key()
+        for _ in range(2):
+            as_operator("revoke_key", id=key)
+        run_until_idle()
+        assert inbox.kinds == ["key_created", "key_revoked"]
+
+    def test_a_member_who_is_removed_with_keys_is_one_message(
+        self, inbox: Inbox, world: World
+    ) -> None:
+        world.member("manager")
+        account = accounts.by_email(MEMBER).id
+        in_console(
+            world.workspace_id,
+            "create_key",
+            account_id=account,
+            membership="manager",
+            name="Own",
+            scopes=["crm:read"],
+        )
+        as_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
+        run_until_idle()
+        assert inbox.kinds == ["key_created", "member_added", "member_removed"]
+
+    def test_the_same_role_again_is_not_told(self, inbox: Inbox, world: World) -> None:
+        for _ in range(2):
+            world.member("manager")
+        run_until_idle()
+        assert inbox.kinds == ["member_added"]
+        assert "Роль: менеджер" in text_of(inbox.only())
+
+    def test_only_the_owner_can_choose_messages_about_money_and_access(
+        self, inbox: Inbox, world: World
+    ) -> None:
+        world.member("manager")
+        account = accounts.by_email(MEMBER).id
+        choose(world.owner, account, "manager", lead=["mail"], key_created=["mail"])
+        offered = in_console(
+            world.workspace_id, "get_notifications", account_id=account, membership="manager"
+        )["choices"]
+        assert not OWNER_ONLY & {each["kind"] for each in offered}
+        choose(world.owner, world.owner.workspace.owner_id, "owner", key_created=[])
+        world.new_key()
+        run_until_idle()
+        assert inbox.kinds == ["member_added"]
+
+
+class TestHandover:
+    @pytest.mark.parametrize("before", [0, 2])
+    def test_a_request_for_a_person_is_told_at_any_point_of_a_dialog(
+        self, before: int, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
+    ) -> None:
+        add_webhook("dialog.handover_requested")
+        choose(world.owner, world.owner.workspace.owner_id, "owner", lead=[])
+        person = call("request_person", reason="A wedding cake")
+        bot = world.priced_bot("Hello.", END)
+        more: dict[str, str] = {}
+        for _ in range(before):
+            more = {"sessionId": ask(bot, "Hi", **more).session}
+        world.script(person, END, "Done.", END)
+        ask(bot, ASKED, **more)
+        run_until_idle()
+        assert receiver.types == ["dialog.handover_requested"]
+        assert receiver.events[0]["data"]["object"]["handoverReason"] == "A wedding cake"
+        assert inbox.kinds == ["handover"]  # The visitor's contact is a lead, too.
+        assert links(world, inbox) == [f"bots/{bot.id}"]

@@ -1,0 +1,28 @@
+"""Bookings of clients and the mails about them, for tests of mails to clients."""
+
+from email.message import EmailMessage
+from typing import Any
+
+from tests.conftest import Api
+from tests.domains.notifications.inbox import Inbox
+from tests.factories.salon import Salon
+
+visitor = Api(None)
+BOOK = "/api/public/bookings"
+ADA = "ada@example.com"
+
+
+def book(salon: Salon, start: str, email: str = ADA, **fields: Any) -> Any:
+    """Book as a visitor, and return the answer."""
+    who = {"name": "Ada", "email": email}
+    return visitor.post(BOOK, salon.order(start) | {"client": who} | fields)
+
+
+def mails_to(inbox: Inbox, email: str = ADA) -> list[EmailMessage]:
+    """Return the mails to an address, in the order in which they were sent."""
+    return [each for each in inbox.mails if each["To"] == email]
+
+
+def subjects_to(inbox: Inbox, email: str = ADA) -> list[str]:
+    """Return the subjects of the mails to an address."""
+    return sorted(str(each["Subject"]) for each in mails_to(inbox, email))

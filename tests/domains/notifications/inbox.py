@@ -1,0 +1,73 @@
+"""The mails and the choices of members, for tests of messages."""
+
+import email
+import re
+from email.message import EmailMessage
+from email.policy import default
+from pathlib import Path
+
+from chalicelib.transports.schedules import run_event_jobs
+from tests.conftest import Owner, in_console
+
+
+class Inbox:
+    """The mails in the folder of the provider ``file``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def mails(self) -> list[EmailMessage]:
+        return [
+            email.message_from_bytes(path.read_bytes(), policy=default)  # type: ignore[misc]
+            for path in sorted(self.folder.glob("*.eml"))
+        ]
+
+    @property
+    def subjects(self) -> list[str]:
+        return sorted(str(each["Subject"]) for each in self.mails)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of the messages, from their links to unsubscribe."""
+        links = (str(each["List-Unsubscribe"]) for each in self.mails)
+        return sorted(re.findall(r"/unsubscribe/\w+\.\w+\.(\w+)\.", each)[0] for each in links)
+
+    def clear(self) -> None:
+        for path in self.folder.glob("*.eml"):
+            path.unlink()
+
+    def only(self) -> EmailMessage:
+        (found,) = self.mails
+        return found
+
+
+def text_of(message: EmailMessage, kind: str = "plain") -> str:
+    """Return the text of a mail, or its page with kind ``html``."""
+    part = message.get_body((kind,))
+    assert part is not None
+    return str(part.get_content())
+
+
+def run_until_idle() -> None:
+    """Run jobs of events until none is due."""
+    while any(run_event_jobs().values()):
+        pass
+
+
+def choose(
+    owner: Owner, account_id: str, membership: str, language: str = "en", **kinds: list[str]
+) -> None:
+    """Change a member's choices: by kind, the channels."""
+    changed = [
+        {"kind": kind, "mail": "mail" in channels, "telegram": "telegram" in channels}
+        for kind, channels in kinds.items()
+    ]
+    in_console(
+        owner.workspace.id,
+        "set_notifications",
+        account_id=account_id,
+        membership=membership,
+        language=language,
+        choices=changed,
+    )

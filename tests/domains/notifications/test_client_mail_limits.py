@@ -1,0 +1,170 @@
+"""Limits of mails to clients, and what happens when a job is repeated."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.core import plans
+from chalicelib.core.jobs import JOB_HANDLERS, MAIL_CLIENT, VISITOR_EVENTS, Queue
+from chalicelib.domains.notifications.flows import client_events, suppressions
+from chalicelib.domains.notifications.store import client_mails
+from chalicelib.engine import jobs
+from chalicelib.gateways import mail
+from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
+from tests.conftest import Api, Owner, Time, all_rows, in_console
+from tests.domains.notifications.clients import ADA, book, mails_to
+from tests.domains.notifications.inbox import Inbox, run_until_idle
+from tests.factories.salon import Salon
+
+pytestmark = pytest.mark.usefixtures("database")
+HOURS = [f"2027-03-03T{hour:02}:00:00Z" for hour in range(9, 16)]
+
+
+@pytest.fixture
+def salon(api: Api, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, reload_settings: Any) -> Salon:
+    monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+    reload_settings()
+    return Salon.opened(api)
+
+
+def withheld(owner: Owner) -> dict[str, int]:
+    shown = in_console(owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id)
+    found: dict[str, int] = shown["withheld"]
+    return found
+
+
+class TestAnAddress:
+    def test_gets_three_mails_a_day_in_any_spelling(
+        self, inbox: Inbox, salon: Salon, owner: Owner, time: Time
+    ) -> None:
+        for hour, address in zip(
+            HOURS, [ADA, "ADA@example.com", "ada+a@example.com", "ada+b@example.com"], strict=False
+        ):
+            book(salon, hour, address)
+        run_until_idle()
+        sent = [each for each in inbox.mails if "ada" in each["To"].lower()]
+        assert len(sent) == 3
+        assert withheld(owner) == {"byAddress": 1, "byPlan": 0, "byBounce": 0}
+        time.pass_by(days=1)
+        assert withheld(owner) == {"byAddress": 0, "byPlan": 0, "byBounce": 0}
+        book(salon, HOURS[4], ADA)
+        run_until_idle()
+        assert len([each for each in inbox.mails if "ada" in each["To"].lower()]) == 4
+
+    def test_gets_three_mails_a_day_from_all_workspaces_together(
+        self, inbox: Inbox, salon: Salon, new_owner: Callable[..., Owner]
+    ) -> None:
+        other = new_owner()
+        theirs = Salon.opened(other.api())
+        for hour in HOURS[:2]:
+            book(salon, hour)
+            book(theirs, hour)
+        run_until_idle()
+        assert len(mails_to(inbox)) == 3
+
+    def test_that_is_suppressed_gets_nothing(
+        self, inbox: Inbox, salon: Salon, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(suppressions, "is_suppressed", lambda address: address == ADA)
+        book(salon, HOURS[0])
+        run_until_idle()
+        assert mails_to(inbox) == []
+        assert withheld(owner) == {"byAddress": 0, "byPlan": 0, "byBounce": 1}
+
+    def test_is_stored_nowhere_by_its_mails(self, inbox: Inbox, salon: Salon) -> None:
+        before = set(all_rows())
+        book(salon, HOURS[0])
+        run_until_idle()
+        rows = {key: row for key, row in all_rows().items() if key not in before}
+        own = [row for row in rows.values() if "MAIL" in row["pk"]["S"].upper()]
+        assert own
+        assert all(ADA not in str(row) for row in own)
+
+
+class TestAWorkspace:
+    def test_sends_as_many_mails_a_day_as_its_plan_allows(
+        self, inbox: Inbox, salon: Salon, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(plans.CLIENT_MAILS_A_DAY, "business", 2)
+        for hour, name in zip(HOURS, "abcd", strict=False):
+            book(salon, hour, f"{name}@example.com")
+        run_until_idle()
+        sent = [each for each in inbox.mails if len(each["To"]) == len("a@example.com")]
+        assert len(sent) == 2
+        assert withheld(owner) == {"byAddress": 0, "byPlan": 2, "byBounce": 0}
+
+
+class TestARepeatedJob:
+    @pytest.fixture
+    def job(self, salon: Salon, owner: Owner) -> jobs.JobRow:
+        """The job of the mail about a new booking, which is due."""
+        book(salon, HOURS[0])
+        jobs.run({VISITOR_EVENTS: JOB_HANDLERS[VISITOR_EVENTS]}, queue=Queue.EVENTS)
+        waiting = jobs.of_workspace(owner.workspace.id)
+        (found,) = [each for each in waiting if each.kind == MAIL_CLIENT]
+        return found
+
+    def test_sends_no_second_mail_and_counts_none(
+        self, job: jobs.JobRow, inbox: Inbox, salon: Salon
+    ) -> None:
+        for _ in range(5):
+            client_events.mail_client(job)
+        inbox.clear()
+        client_events.mail_client(job)
+        assert mails_to(inbox) == []
+        for hour in HOURS[1:3]:
+            book(salon, hour)
+        run_until_idle()
+        assert len(mails_to(inbox)) == 2
+
+    def test_sends_the_mail_that_was_counted_but_not_sent(
+        self, job: jobs.JobRow, inbox: Inbox, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(_: mail.Mail) -> None:
+            raise MailDelayedError("busy")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(mail, "send", fail)
+            for _ in range(5):
+                with pytest.raises(MailDelayedError):
+                    client_events.mail_client(job)
+        client_events.mail_client(job)
+        assert len(mails_to(inbox)) == 1
+        assert withheld(owner)["byAddress"] == 0
+
+    def test_after_a_kill_between_sending_and_noting_sends_the_same_mail_id(
+        self, job: jobs.JobRow, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(client_mails, "note_sent", _killed)
+            with pytest.raises(KeyboardInterrupt):
+                client_events.mail_client(job)
+        (first,) = mails_to(inbox)
+        client_events.mail_client(job)
+        (second,) = mails_to(inbox)
+        assert first["Message-ID"] == second["Message-ID"]
+
+    def test_does_not_repeat_a_mail_that_was_refused(
+        self, job: jobs.JobRow, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(_: mail.Mail) -> None:
+            raise MailRefusedError("no such address")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(mail, "send", refuse)
+            client_events.mail_client(job)
+        client_events.mail_client(job)
+        assert mails_to(inbox) == []
+
+    def test_that_withheld_its_mail_is_counted_once(
+        self, job: jobs.JobRow, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(suppressions, "is_suppressed", lambda _: True)
+        for _ in range(3):
+            client_events.mail_client(job)
+        assert withheld(owner)["byBounce"] == 1
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,184 @@
+"""Mails to clients about their bookings."""
+
+from typing import Any
+
+import pytest
+from icalendar import Calendar
+
+from chalicelib.domains.identity.store import accounts
+from chalicelib.engine import jobs
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time, as_operator
+from tests.domains.notifications.clients import ADA, book, mails_to, subjects_to, visitor
+from tests.domains.notifications.inbox import Inbox, run_until_idle, text_of
+from tests.factories.salon import Salon
+
+NOON, THREE = "2027-03-03T12:00:00Z", "2027-03-03T15:00:00Z"
+CANCEL = "/api/public/bookings/cancel"
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.fixture
+def salon(api: Api, owner: Owner, inbox: Inbox) -> Salon:
+    """A salon of a workspace whose mails are in English."""
+    as_operator("set_workspace", workspaceId=owner.workspace.id, country="GB")
+    return Salon.opened(api, resources=[{"name": "Grace", "timezone": "Europe/Berlin"}])
+
+
+def calendar_event(mail: Any) -> Any:
+    (attached,) = mail.iter_attachments()
+    assert attached.get_content_type() == "text/calendar"
+    assert attached.get_param("method") == "PUBLISH"
+    (found,) = Calendar.from_ical(attached.get_content().encode()).walk("VEVENT")
+    return found
+
+
+def test_a_visitor_gets_a_confirmation_with_a_calendar_file(
+    inbox: Inbox, salon: Salon, owner: Owner
+) -> None:
+    made = book(salon, NOON)
+    run_until_idle()
+    (found,) = mails_to(inbox)
+    assert found["Subject"] == "Booking confirmed: Haircut, 03.03 13:00"
+    assert found["From"].startswith(f"{owner.workspace.name} via ")
+    assert found["Reply-To"] is None
+    text = text_of(found)
+    assert "Wednesday, 3 March 2027, 13:00 (Europe/Berlin, UTC+01:00)" in text
+    assert "Staff: Grace" in text
+    assert "1,500.00" in text
+    assert "/booking/" in text
+    assert "/booking/" in text_of(found, "html")
+    event = calendar_event(found)
+    assert event["UID"].startswith(made["booking"]["id"])
+    assert (event["STATUS"], event["SEQUENCE"]) == ("CONFIRMED", 0)
+    assert event["DTSTART"].dt.isoformat() == "2027-03-03T12:00:00+00:00"
+
+
+def test_a_mail_has_nothing_that_the_visitor_wrote(inbox: Inbox, salon: Salon) -> None:
+    who = {"name": "Win a prize at evil.example", "email": ADA, "phone": "+74951234567"}
+    book(salon, NOON, client=who, notes="Send money to evil.example")
+    run_until_idle()
+    (found,) = mails_to(inbox)
+    for part in (str(found), text_of(found), text_of(found, "html")):
+        assert "evil.example" not in part
+        assert "4951234567" not in part
+
+
+def test_a_service_name_is_one_line_without_markup(inbox: Inbox, salon: Salon, api: Api) -> None:
+    api.post("/api/services/update", {"id": salon.service, "name": "<b>Cut</b>"})
+    book(salon, NOON)
+    run_until_idle()
+    (found,) = mails_to(inbox)
+    assert "<b>Cut" not in text_of(found, "html")
+
+
+def test_a_booking_that_the_owner_makes_is_confirmed_as_well(inbox: Inbox, salon: Salon) -> None:
+    salon.book(NOON, "Bob")
+    run_until_idle()
+    (found,) = mails_to(inbox, "bob@example.com")
+    assert found["Subject"].startswith("Booking confirmed: ")
+    assert "/booking/" in text_of(found)
+
+
+def test_a_client_without_an_email_gets_nothing(inbox: Inbox, salon: Salon, owner: Owner) -> None:
+    client = {"name": "Bob", "phone": "+74951234567"}
+    salon.api.post("/api/bookings/create", salon.order(NOON) | {"client": client})
+    run_until_idle()
+    assert {each["To"] for each in inbox.mails} == {accounts.get(owner.workspace.owner_id).email}
+
+
+def test_a_move_and_a_cancellation_are_told_and_replace_the_calendar_entry(
+    inbox: Inbox, salon: Salon
+) -> None:
+    booking = book(salon, NOON)["booking"]["id"]
+    run_until_idle()
+    salon.api.post("/api/bookings/reschedule", {"id": booking, "startAt": THREE})
+    run_until_idle()
+    salon.set_status(booking, "cancelled")
+    run_until_idle()
+    assert subjects_to(inbox) == [
+        "Booking cancelled: Haircut, 03.03 16:00",
+        "Booking changed: Haircut, 03.03 16:00",
+        "Booking confirmed: Haircut, 03.03 13:00",
+    ]
+    events = sorted(map(calendar_event, mails_to(inbox)), key=lambda each: int(each["SEQUENCE"]))
+    assert len({each["UID"] for each in events}) == 1
+    assert [each["SEQUENCE"] for each in events] == [0, 1, 2]
+    assert events[2]["STATUS"] == "CANCELLED"
+
+
+def test_a_held_booking_is_told_as_unpaid_and_then_as_cancelled(
+    inbox: Inbox, salon: Salon, api: Api, time: Time
+) -> None:
+    api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+    book(salon, NOON)
+    run_until_idle()
+    assert subjects_to(inbox) == ["Booking waits for payment: Haircut, 03.03 13:00"]
+    time.pass_by(minutes=31)
+    run_jobs()
+    run_until_idle()
+    assert subjects_to(inbox)[0] == "Booking cancelled: Haircut, 03.03 13:00"
+    assert len(mails_to(inbox)) == 2
+
+
+def test_a_booking_that_is_restored_is_confirmed_again(inbox: Inbox, salon: Salon) -> None:
+    booking = book(salon, NOON)["booking"]["id"]
+    run_until_idle()
+    for status in ("cancelled", "confirmed"):
+        salon.set_status(booking, status)
+        run_until_idle()
+    assert [each.partition(":")[0] for each in subjects_to(inbox)] == [
+        "Booking cancelled",
+        "Booking confirmed",
+        "Booking confirmed",
+    ]
+
+
+def test_nothing_is_told_of_a_past_booking_or_one_that_took_place(
+    inbox: Inbox, salon: Salon, time: Time
+) -> None:
+    salon.book("2027-01-04T12:00:00Z", "Bob", ignoreSchedule=True)
+    booking = book(salon, NOON)["booking"]["id"]
+    run_until_idle()
+    time.pass_by(days=60)
+    for status in ("completed", "no_show", "cancelled"):
+        salon.set_status(booking, status)
+    run_until_idle()
+    assert mails_to(inbox, "bob@example.com") == []
+    assert len(mails_to(inbox)) == 1
+
+
+def test_a_service_can_send_no_mails(inbox: Inbox, salon: Salon, api: Api, time: Time) -> None:
+    api.post("/api/services/update", {"id": salon.service, "visitorMails": False})
+    made = book(salon, NOON)
+    run_until_idle()
+    visitor.post(CANCEL, {"token": made["cancelToken"]})
+    time.pass_by(days=47)
+    run_until_idle()
+    assert mails_to(inbox) == []
+
+
+def test_a_client_who_is_erased_before_the_mail_is_sent_gets_none(
+    inbox: Inbox, salon: Salon, api: Api, owner: Owner, time: Time
+) -> None:
+    booking = book(salon, NOON)["booking"]["id"]
+    as_operator("erase_client", workspaceId=owner.workspace.id, email=ADA)
+    run_until_idle()
+    assert api.get(f"/api/bookings/{booking}")["booking"]["status"] == "cancelled"
+    time.pass_by(days=47)
+    run_until_idle()
+    assert mails_to(inbox) == []
+
+
+def test_the_mails_of_a_russian_workspace_are_in_russian(
+    inbox: Inbox, salon: Salon, owner: Owner
+) -> None:
+    as_operator("set_workspace", workspaceId=owner.workspace.id, country="RU")
+    book(salon, NOON)
+    run_until_idle()
+    assert subjects_to(inbox) == ["Запись подтверждена: Haircut, 03.03 13:00"]
+
+
+def test_without_mail_no_jobs_are_made(api: Api, owner: Owner, time: Time) -> None:
+    Salon.opened(api).book(NOON)
+    assert "visitor-events" not in {job.kind for job in jobs.of_workspace(owner.workspace.id)}

@@ -1,0 +1,265 @@
+"""Messages to members when processes are killed, answers are lost and senders are busy.
+
+Every change that is committed is told of at least once, and no other.
+"""
+
+import itertools
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.core import retry
+from chalicelib.core.jobs import JOB_HANDLERS, NOTIFY_MEMBER, PEOPLE_EVENTS, Queue
+from chalicelib.domains.notifications.flows import choosing
+from chalicelib.domains.notifications.store import choices
+from chalicelib.engine import jobs
+from chalicelib.engine.connection import connection
+from chalicelib.gateways import mail
+from chalicelib.gateways.mail import Mail, MailDelayedError
+from tests.conftest import Api, Owner, Time, as_operator
+from tests.domains.notifications.helpers import link, new_member
+from tests.domains.notifications.inbox import Inbox, choose, run_until_idle
+from tests.factories.examples import Things, submit
+from tests.fakes.dynamodb_faults import TIMES, closed
+from tests.fakes.telegram import FakeTelegram, failure
+
+pytestmark = pytest.mark.usefixtures("database")
+WRITES = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
+LEASE = jobs.LEASE + timedelta(seconds=1)
+
+
+class Killed(BaseException):
+    """The process ends between two lines."""
+
+
+def kill(_http: Any, _parsed: dict[str, Any]) -> None:
+    raise Killed
+
+
+@contextmanager
+def failing_write(number: int, fault: Callable[..., None], when: str) -> Iterator[list[str]]:
+    """Apply a fault to the write with this number; after a kill, to all requests that follow.
+
+    Yields the writes that were begun.
+    """
+    seen: list[str] = []
+
+    def hits(name: str) -> bool:
+        return name in WRITES and len(seen) == number
+
+    def before(model: Any, **_: Any) -> None:
+        if fault is kill and (len(seen) > number or (len(seen) == number and when == "after")):
+            raise Killed
+        if model.name in WRITES:
+            seen.append(model.name)
+        if when == "before" and hits(model.name):
+            fault(None, {})
+
+    def after(model: Any, **_: Any) -> None:
+        if when == "after" and hits(model.name):
+            fault(None, {})
+
+    events = connection().client.meta.events
+    events.register_first("before-call.dynamodb", before)
+    events.register_first("after-call.dynamodb", after)
+    try:
+        yield seen
+    finally:
+        events.unregister("before-call.dynamodb", before)
+        events.unregister("after-call.dynamodb", after)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts of requests follow each other at once."""
+    monkeypatch.setattr(retry, "sleep", lambda _: None)
+
+
+@pytest.fixture
+def told(inbox: Inbox, owner: Owner) -> Inbox:
+    """The mails of an owner who has chosen to be told of leads, in English."""
+    choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])
+    return inbox
+
+
+def kinds_of_jobs(owner: Owner) -> set[str]:
+    """Return the kinds of jobs that wait in the workspace."""
+    return {job.kind for job in jobs.of_workspace(owner.workspace.id)}
+
+
+def names_of_leads(api: Api) -> list[str]:
+    found = api.get("/api/forms/collection-list?size=100")["collections"]
+    return [each["name"] for each in found]
+
+
+@pytest.mark.parametrize("fault", [kill, closed])
+@pytest.mark.parametrize("when", TIMES)
+def test_every_committed_lead_is_told_whichever_write_fails(
+    told: Inbox,
+    things: Things,
+    api: Api,
+    time: Time,
+    fault: Callable[..., None],
+    when: str,
+) -> None:
+    for number in itertools.count(1):
+        name = f"Ada {number}"
+        with failing_write(number, fault, when) as seen, suppress(Killed):
+            submit(things.form, name=name, email=f"ada{number}@example.com")
+            run_until_idle()
+        time.now += LEASE
+        run_until_idle()
+        is_committed = name in names_of_leads(api)
+        assert (f"New lead: {name}" in told.subjects) == is_committed, (number, seen)
+        if len(seen) < number:
+            break
+        time.pass_by(minutes=11)
+    # Emit, the jobs of people and of the member with their leases, the window, and the deletions.
+    assert number > 6
+
+
+@pytest.mark.parametrize("fault", [kill, closed])
+@pytest.mark.parametrize("when", TIMES)
+def test_held_back_messages_are_told_whichever_write_fails(
+    told: Inbox,
+    things: Things,
+    time: Time,
+    fault: Callable[..., None],
+    when: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("chalicelib.domains.notifications.store.windows.MOST", 1)
+    for number in itertools.count(1):
+        time.pass_by(minutes=11)
+        for _ in range(2):
+            submit(things.form, name="Ada", email="ada@example.com")
+        before = len(told.mails)
+        with failing_write(number, fault, when) as seen, suppress(Killed):
+            run_until_idle()
+            time.pass_by(minutes=11)
+            run_until_idle()
+        time.pass_by(minutes=11)
+        run_until_idle()
+        new = told.subjects
+        assert len(new) >= before + 2, (number, seen)
+        assert any("1 more" in each or "2 more" in each for each in new)
+        for path in told.folder.glob("*.eml"):
+            path.unlink()
+        if len(seen) < number:
+            break
+    assert number > 10
+
+
+def test_a_person_who_is_erased_before_a_message_is_sent_is_in_none(
+    told: Inbox, owner: Owner, things: Things, time: Time
+) -> None:
+    submit(things.form, name="Ada", email="ada@example.com")
+    jobs.run({PEOPLE_EVENTS: JOB_HANDLERS[PEOPLE_EVENTS]}, queue=Queue.EVENTS)
+    assert NOTIFY_MEMBER in kinds_of_jobs(owner)
+    as_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
+    run_until_idle()
+    time.pass_by(days=1)
+    run_until_idle()
+    assert told.mails == []
+
+
+class TestWaits:
+    """A sender that is busy is not asked before it said, and the log has no error."""
+
+    def test_a_mail_waits_as_long_as_the_server_asks(
+        self,
+        told: Inbox,
+        things: Things,
+        time: Time,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        attempts: list[Mail] = []
+
+        def delay(message: Mail) -> None:
+            attempts.append(message)
+            raise MailDelayedError("busy", 900.0)
+
+        caplog.set_level(logging.INFO)
+        with monkeypatch.context() as patched:
+            patched.setattr(mail, "send", delay)
+            submit(things.form, name="Ada", email="ada@example.com")
+            run_until_idle()
+            time.pass_by(seconds=899)
+            run_until_idle()
+        assert len(attempts) == 1
+        time.pass_by(seconds=1)
+        run_until_idle()
+        assert told.only()["Message-ID"].startswith(f"<{attempts[0].id}@")
+        levels = {each.levelno for each in caplog.records if "message" in each.getMessage()}
+        assert levels == {logging.INFO}
+
+    def test_a_chat_waits_as_long_as_telegram_asks(
+        self, telegram: FakeTelegram, inbox: Inbox, owner: Owner, things: Things, time: Time
+    ) -> None:
+        link(owner, 7)
+        choose(owner, owner.workspace.owner_id, "owner", "en", lead=["telegram"])
+        telegram.failures = [failure(429, "Too Many Requests", retry_after=600)]
+        submit(things.form, name="Ada", email="ada@example.com")
+        run_until_idle()
+        time.pass_by(seconds=599)
+        run_until_idle()
+        assert telegram.texts == []
+        time.pass_by(seconds=1)
+        run_until_idle()
+        assert len(telegram.texts) == 1
+
+    def test_a_message_that_waits_for_a_day_is_given_up_with_one_warning(
+        self,
+        told: Inbox,
+        owner: Owner,
+        things: Things,
+        time: Time,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        attempts: list[Mail] = []
+
+        def delay(message: Mail) -> None:
+            attempts.append(message)
+            raise MailDelayedError("busy")
+
+        monkeypatch.setattr(mail, "send", delay)
+        submit(things.form, name="Ada", email="ada@example.com")
+        for _ in range(72):
+            run_until_idle()
+            time.pass_by(hours=1)
+        assert 4 <= len(attempts) <= 12
+        assert [
+            each for each in jobs.of_workspace(owner.workspace.id) if "notify" in each.kind
+        ] == []
+        severe = [each for each in caplog.records if each.levelno >= logging.WARNING]
+        assert [each.getMessage() for each in severe] == ["a message to a member was given up"]
+
+
+class TestFormerMembers:
+    def test_choices_of_a_former_member_are_removed(
+        self, inbox: Inbox, owner: Owner, things: Things
+    ) -> None:
+        workspace = owner.workspace
+        member = new_member(owner, "bob@example.com")
+        choose(owner, member, "member", lead=["mail"])
+        choose(owner, workspace.owner_id, "owner", lead=[])
+        as_operator("remove_member", workspaceId=workspace.id, email="bob@example.com")
+        jobs.run(JOB_HANDLERS)
+        assert list(choices.of_workspace(workspace.id)) == [workspace.owner_id]
+        submit(things.form, name="Ada", email="ada@example.com")
+        assert PEOPLE_EVENTS not in kinds_of_jobs(owner)
+
+    def test_choices_of_a_member_who_has_returned_stay(self, inbox: Inbox, owner: Owner) -> None:
+        workspace = owner.workspace
+        member = new_member(owner, "bob@example.com")
+        choose(owner, member, "member", lead=["mail"])
+        as_operator("remove_member", workspaceId=workspace.id, email="bob@example.com")
+        as_operator("add_member", workspaceId=workspace.id, email="bob@example.com", role="member")
+        jobs.run(JOB_HANDLERS)
+        assert choosing.of_member(workspace.id, member).wants("lead", "mail")

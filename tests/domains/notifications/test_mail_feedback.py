@@ -1,0 +1,254 @@
+"""Reports of SES on mails: suppressed addresses, and pauses of the mails to visitors."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+import app
+from chalicelib.core import retry
+from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.notifications.flows import suppressions
+from chalicelib.domains.notifications.store.suppressions import SuppressionRow
+from chalicelib.engine.tables import ControlRow
+from tests.conftest import Owner, Time, as_operator
+from tests.domains.notifications.inbox import Inbox, run_until_idle
+from tests.factories.examples import Things, submit
+from tests.fakes.dynamodb_faults import failing, unreachable
+from tests.fakes.ses_reports import (
+    VISITOR,
+    batch,
+    bounced,
+    complained,
+    delivered,
+    in_envelope,
+    sent,
+)
+
+REGION = "eu-central-1"
+pytestmark = pytest.mark.usefixtures("database", "time")
+
+
+def report(*bodies: Any) -> list[str]:
+    """Let Lambda pass reports to the function, and return the ids that the queue keeps."""
+    answer = app.run_events(batch(*bodies), None)
+    return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+
+
+def send_many(workspace: str, number: int) -> None:
+    assert report(*(sent(f"sent-{each}", workspace) for each in range(number))) == []
+
+
+def bounce_many(workspace: str, number: int) -> None:
+    assert report(*(bounced(f"sent-{each}", workspace) for each in range(number))) == []
+
+
+class TestSuppressions:
+    @pytest.mark.parametrize("wrapped", [in_envelope, dict])
+    @pytest.mark.parametrize("made", [bounced, complained])
+    def test_a_permanent_bounce_and_a_complaint_suppress_the_address(
+        self, made: Callable[[str], dict[str, Any]], wrapped: Callable[[Any], Any]
+    ) -> None:
+        assert not suppressions.is_suppressed(VISITOR)
+        assert report(wrapped(made("one"))) == []
+        assert suppressions.is_suppressed(f" {VISITOR.upper()}")
+        assert not suppressions.is_suppressed("bob@example.com")
+
+    @pytest.mark.parametrize(
+        "harmless",
+        [
+            lambda: sent("one"),
+            lambda: delivered("one"),
+            lambda: bounced("one", kind="Transient", subtype="MailboxFull"),
+            lambda: bounced("one", kind="Undetermined", subtype="Undetermined"),
+            lambda: complained("one", feedback="not-spam"),
+        ],
+    )
+    def test_other_reports_suppress_nothing(self, harmless: Callable[[], Any]) -> None:
+        assert report(harmless()) == []
+        assert not suppressions.is_suppressed(VISITOR)
+
+    def test_the_address_that_was_mailed_is_suppressed_and_not_the_one_it_forwards_to(self) -> None:
+        assert report(bounced("one", final_recipient="ada@elsewhere.example")) == []
+        assert suppressions.is_suppressed(VISITOR)
+        assert not suppressions.is_suppressed("ada@elsewhere.example")
+
+    def test_an_address_with_an_international_domain_is_suppressed_in_both_forms(self) -> None:
+        assert report(bounced("one", recipient="ada@xn--e1afmkfd.xn--p1ai")) == []
+        assert suppressions.is_suppressed("ada@пример.рф")
+
+    def test_the_row_has_the_hash_of_the_address_and_not_the_address(self) -> None:
+        assert report(bounced("one")) == []
+        (row,) = SuppressionRow.scan(SuppressionRow.pk.contains("MAIL-SUPPRESSION"))
+        assert row.pk.endswith(hashlib.sha256(VISITOR.encode()).hexdigest())
+        assert "ada" not in str(row.serialize())
+
+    @pytest.mark.parametrize(("made", "days"), [(bounced, 90), (complained, 730)])
+    def test_a_suppression_ends(self, made: Callable[[str], Any], days: int, time: Time) -> None:
+        assert report(made("one")) == []
+        time.pass_by(days=days - 1)
+        assert suppressions.is_suppressed(VISITOR)
+        time.pass_by(days=1)
+        assert not suppressions.is_suppressed(VISITOR)
+
+    def test_a_bounce_does_not_shorten_the_time_after_a_complaint(self, time: Time) -> None:
+        assert report(complained("one"), bounced("two")) == []
+        time.pass_by(days=91)
+        assert suppressions.is_suppressed(VISITOR)
+
+    def test_the_operator_allows_an_address_again(self) -> None:
+        assert report(bounced("one")) == []
+        assert as_operator("allow_mail", email=VISITOR) == {"wasSuppressed": True}
+        assert not suppressions.is_suppressed(VISITOR)
+        assert as_operator("allow_mail", email=VISITOR) == {"wasSuppressed": False}
+
+    def test_a_suppressed_member_gets_no_mail(
+        self, inbox: Inbox, owner: Owner, things: Things
+    ) -> None:
+        report(bounced("one", recipient=accounts.get(owner.workspace.owner_id).email))
+        submit(things.form, name="Ada", email=VISITOR)
+        run_until_idle()
+        assert inbox.mails == []
+
+    @pytest.mark.parametrize("raw", ["true", "false"])
+    def test_a_report_is_read_from_a_queue_with_and_without_raw_delivery(self, raw: str) -> None:
+        with mock_aws():
+            sns, sqs = boto3.client("sns", REGION), boto3.client("sqs", REGION)
+            topic = sns.create_topic(Name="mail-feedback")["TopicArn"]
+            url = sqs.create_queue(QueueName="mail-feedback")["QueueUrl"]
+            arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+            sns.subscribe(
+                TopicArn=topic,
+                Protocol="sqs",
+                Endpoint=arn["Attributes"]["QueueArn"],
+                Attributes={"RawMessageDelivery": raw},
+            )
+            sns.publish(TopicArn=topic, Message=json.dumps(bounced("one")))
+            (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
+        assert report(message["Body"]) == []
+        assert suppressions.is_suppressed(VISITOR)
+
+
+class TestPauses:
+    def test_more_than_five_percent_of_bounces_pause_the_mails_to_visitors(self) -> None:
+        send_many("ws", 60)
+        bounce_many("ws", 3)
+        assert not suppressions.is_paused("ws")
+        bounce_many("ws", 4)
+        assert suppressions.is_paused("ws")
+        assert not suppressions.is_paused("other")
+
+    def test_bounces_of_fewer_than_fifty_mails_pause_nothing(self) -> None:
+        send_many("ws", 49)
+        bounce_many("ws", 49)
+        assert not suppressions.is_paused("ws")
+
+    def test_a_second_complaint_pauses_the_mails(self) -> None:
+        send_many("ws", 20)
+        assert report(complained("sent-1", "ws")) == []
+        assert not suppressions.is_paused("ws")
+        assert report(complained("sent-2", "ws")) == []
+        assert suppressions.is_paused("ws")
+
+    def test_the_same_report_counts_once(self) -> None:
+        send_many("ws", 20)
+        again = complained("sent-1", "ws")
+        assert report(again, again, in_envelope(again)) == []
+        assert not suppressions.is_paused("ws")
+
+    def test_a_mail_that_ses_did_not_try_to_deliver_does_not_count(self) -> None:
+        send_many("ws", 50)
+        skipped = (
+            bounced(f"sent-{each}", "ws", subtype="OnAccountSuppressionList") for each in range(50)
+        )
+        assert report(*skipped) == []
+        assert not suppressions.is_paused("ws")
+
+    def test_mails_to_members_do_not_count(self) -> None:
+        assert report(*(sent(f"sent-{each}") for each in range(50))) == []
+        assert report(*(complained(f"sent-{each}") for each in range(50))) == []
+        assert not [row.pk for row in ControlRow.scan() if "#MAIL-DAYS" in row.pk]
+
+    def test_mails_of_more_than_thirty_days_ago_do_not_count(self, time: Time) -> None:
+        send_many("ws", 20)
+        assert report(complained("sent-1", "ws")) == []
+        time.pass_by(days=31)
+        assert report(sent("new", "ws"), complained("new", "ws")) == []
+        assert not suppressions.is_paused("ws")
+
+    def test_the_operator_resumes_the_mails_and_counting_begins_again(self, owner: Owner) -> None:
+        workspace = owner.workspace.id
+        send_many(workspace, 60)
+        bounce_many(workspace, 10)
+        assert suppressions.is_paused(workspace)
+        assert as_operator("resume_mail", workspaceId=workspace) == {"wasPaused": True}
+        assert not suppressions.is_paused(workspace)
+        assert report(bounced("sent-11", workspace)) == []
+        assert not suppressions.is_paused(workspace)
+        assert as_operator("resume_mail", workspaceId=workspace) == {"wasPaused": False}
+
+
+class TestFaults:
+    @pytest.fixture(autouse=True)
+    def _no_pauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "Successfully validated SNS topic for Amazon SES event publishing.",
+            "",
+            "[]",
+            "null",
+            "{}",
+            '{"Type": "Notification"}',
+            '{"eventType": "Bounce", "mail": {}}',
+            f'{{"eventType": "Bounce", "bounce": "{VISITOR}", "mail": "{VISITOR}"}}',
+            f'{{"mail": {{"destination": ["{VISITOR}"]}}}}',
+        ],
+    )
+    def test_a_malformed_message_is_dropped_and_logged_without_addresses(
+        self, body: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.INFO)
+        assert report(body, bounced("one")) == []
+        assert suppressions.is_suppressed(VISITOR)
+        assert VISITOR not in caplog.text
+        assert "no report" in caplog.text or "Bounce" in body
+
+    def test_a_report_with_a_malformed_workspace_is_dropped(self) -> None:
+        assert report(bounced("one", "ws#other")) == []
+        assert not suppressions.is_suppressed(VISITOR)
+
+    def test_a_failure_of_the_database_keeps_only_the_reports_that_it_concerns(self) -> None:
+        with failing("UpdateItem", 50, unreachable):
+            assert report(bounced("one"), delivered("two"), complained("three")) == [
+                "message-0",
+                "message-2",
+            ]
+        assert not suppressions.is_suppressed(VISITOR)
+        assert report(bounced("one")) == []
+        assert suppressions.is_suppressed(VISITOR)
+
+    @pytest.mark.parametrize("operation", ["TransactWriteItems", "Query", "UpdateItem"])
+    def test_a_report_that_fails_at_any_write_counts_once_when_it_comes_again(
+        self, operation: str
+    ) -> None:
+        send_many("ws", 20)
+        assert report(complained("sent-1", "ws")) == []
+        with failing(operation, 50, unreachable):
+            assert report(complained("sent-2", "ws")) == ["message-0"]
+        assert report(complained("sent-2", "ws")) == []
+        assert suppressions.is_paused("ws")
+
+    def test_a_message_of_the_other_queue_runs_the_jobs(self) -> None:
+        event = batch("wake")
+        event["Records"][0]["eventSourceARN"] = event["Records"][0]["eventSourceARN"].replace(
+            "mail-feedback", "events"
+        )
+        assert "batchItemFailures" not in app.run_events(event, None)

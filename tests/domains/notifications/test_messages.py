@@ -1,0 +1,209 @@
+"""Messages to members about events of their workspace."""
+
+import pytest
+
+from chalicelib.core.jobs import JOB_HANDLERS, Queue
+from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.webhooks.flows import turns
+from chalicelib.engine import jobs
+from chalicelib.gateways import mail
+from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
+from tests.conftest import Api, Owner, Time, as_operator
+from tests.domains.notifications.helpers import link, new_member
+from tests.domains.notifications.inbox import Inbox, choose, run_until_idle, text_of
+from tests.factories.examples import Things, submit
+from tests.fakes.telegram import FakeTelegram
+
+RECEIVER = "https://receiver.example/events"
+pytestmark = pytest.mark.usefixtures("database")
+
+
+def waiting(owner: Owner) -> list[str]:
+    """Return the kinds of jobs that wait in the workspace."""
+    return sorted(job.kind for job in jobs.of_workspace(owner.workspace.id))
+
+
+def switched_off_webhook(owner: Owner) -> str:
+    """Add a webhook that the service then switches off, and return its id."""
+    place = {"workspaceId": owner.workspace.id, "url": RECEIVER, "types": ["client.erased"]}
+    webhook: str = as_operator("create_webhook", **place)["webhookId"]
+    turns.switch_off(owner.workspace.id, webhook, "gone")
+    return webhook
+
+
+class TestMails:
+    def test_the_owner_is_told_of_a_lead_without_having_chosen_anything(
+        self, inbox: Inbox, owner: Owner, things: Things
+    ) -> None:
+        submit(things.form, name="Ada", email="ada@example.com", message="Do you bake rye bread?")
+        run_until_idle()
+        found = inbox.only()
+        assert found["To"] == accounts.get(owner.workspace.owner_id).email
+        assert found["Subject"] == "Новая заявка: Ada"
+        assert "Ada" in text_of(found)
+        assert "ada@example.com" in text_of(found)
+        assert found["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+
+    def test_a_member_chooses_kinds_and_the_language(
+        self, inbox: Inbox, owner: Owner, things: Things
+    ) -> None:
+        member = new_member(owner, "bob@example.com")
+        choose(owner, member, "member", "en", lead=["mail"])
+        choose(owner, owner.workspace.owner_id, "owner", "ru", lead=[], member_added=[])
+        submit(things.form, name="Ada", email="ada@example.com")
+        run_until_idle()
+        found = inbox.only()
+        assert found["To"] == "bob@example.com"
+        assert found["Subject"] == "New lead: Ada"
+
+    def test_a_name_cannot_add_headers_or_markup(
+        self, inbox: Inbox, owner: Owner, things: Things
+    ) -> None:
+        submit(things.form, name="<b>Ada</b>", email="ada@example.com")
+        run_until_idle()
+        assert "<b>Ada" not in text_of(inbox.only(), "html")
+
+    def test_a_cancelled_booking_that_was_restored_is_not_told_of(
+        self, inbox: Inbox, owner: Owner, things: Things, api: Api
+    ) -> None:
+        for status in ("cancelled", "confirmed"):
+            api.post("/api/bookings/set-status", {"id": things.booking, "status": status})
+        run_until_idle()
+        assert inbox.mails == []
+
+    def test_a_deleted_webhook_is_not_told_of(self, inbox: Inbox, owner: Owner) -> None:
+        webhook = switched_off_webhook(owner)
+        as_operator("delete_webhook", webhookId=webhook)
+        run_until_idle()
+        assert inbox.mails == []
+
+    def test_a_removed_member_and_a_disabled_account_get_nothing(
+        self, inbox: Inbox, owner: Owner, things: Things
+    ) -> None:
+        removed, disabled = (new_member(owner, f"{name}@example.com") for name in ("rae", "dan"))
+        kinds = {key: list[str]() for key in ("lead", "member_added", "member_removed")}
+        choose(owner, owner.workspace.owner_id, "owner", **kinds)
+        for account in (removed, disabled):
+            choose(owner, account, "member", lead=["mail"])
+        submit(things.form, name="Ada", email="ada@example.com")
+        run_event_jobs_of("people-events")
+        as_operator("remove_member", workspaceId=owner.workspace.id, email="rae@example.com")
+        as_operator("disable_account", email="dan@example.com")
+        run_until_idle()
+        assert inbox.mails == []
+
+    def test_nothing_is_written_for_what_nobody_wants(
+        self, inbox: Inbox, owner: Owner, things: Things, time: Time
+    ) -> None:
+        choose(owner, owner.workspace.owner_id, "owner", lead=[])
+        time.pass_by(seconds=11)
+        submit(things.form, name="Ada", email="ada@example.com")
+        assert "people-events" not in waiting(owner)
+
+    def test_without_mail_and_choices_nothing_is_written(
+        self, owner: Owner, things: Things
+    ) -> None:
+        submit(things.form, name="Ada", email="ada@example.com")
+        assert "people-events" not in waiting(owner)
+
+    def test_a_mail_that_is_delayed_is_sent_later_with_the_same_id(
+        self,
+        inbox: Inbox,
+        owner: Owner,
+        things: Things,
+        time: Time,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        tried: list[str] = []
+
+        def delay(message: mail.Mail) -> None:
+            tried.append(message.id)
+            raise MailDelayedError("busy")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(mail, "send", delay)
+            submit(things.form, name="Ada", email="ada@example.com")
+            run_until_idle()
+        assert inbox.mails == []
+        time.pass_by(minutes=2)
+        run_until_idle()
+        assert inbox.only()["Message-ID"].startswith(f"<{tried[0]}@")
+
+    def test_a_refused_mail_is_given_up(
+        self, inbox: Inbox, owner: Owner, things: Things, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(message: mail.Mail) -> None:
+            raise MailRefusedError("no such address")
+
+        monkeypatch.setattr(mail, "send", refuse)
+        submit(things.form, name="Ada", email="ada@example.com")
+        run_until_idle()
+        assert "notify-member" not in waiting(owner)
+
+
+def run_event_jobs_of(kind: str) -> None:
+    """Run the jobs of one kind that are due."""
+    jobs.run({kind: JOB_HANDLERS[kind]}, queue=Queue.EVENTS)
+
+
+class TestManyMessages:
+    def test_more_than_ten_in_ten_minutes_become_one(
+        self, inbox: Inbox, owner: Owner, things: Things, time: Time
+    ) -> None:
+        choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])
+        for number in range(13):
+            submit(things.form, name=f"Ada {number}", email=f"ada{number}@example.com")
+        run_until_idle()
+        assert len(inbox.mails) == 10
+        time.pass_by(minutes=11)
+        run_until_idle()
+        assert len(inbox.mails) == 11
+        assert "New leads: 3 more" in inbox.subjects
+        time.pass_by(minutes=11)
+        run_until_idle()
+        assert len(inbox.mails) == 11
+
+
+class TestTelegram:
+    def test_a_chat_gets_the_name_but_no_contacts(
+        self, telegram: FakeTelegram, inbox: Inbox, owner: Owner, things: Things
+    ) -> None:
+        link(owner, 7)
+        choose(owner, owner.workspace.owner_id, "owner", "en", lead=["telegram"])
+        submit(things.form, name="Ada", email="ada@example.com", message="Call me: +79161234567")
+        run_until_idle()
+        (text,) = telegram.texts
+        assert text.startswith("New lead: Ada\n")
+        assert owner.workspace.name in text
+        assert "ada@example.com" not in text
+        assert "79161234567" not in text
+        assert inbox.mails == []
+
+
+class TestKinds:
+    def test_bookings_and_cancellations_are_told(
+        self, inbox: Inbox, owner: Owner, things: Things, api: Api
+    ) -> None:
+        choose(owner, owner.workspace.owner_id, "owner", "en", booking=["mail"])
+        api.post("/api/bookings/set-status", {"id": things.booking, "status": "cancelled"})
+        run_until_idle()
+        assert inbox.only()["Subject"].startswith("Booking cancelled: ")
+
+    def test_a_webhook_that_was_switched_off_is_told(self, inbox: Inbox, owner: Owner) -> None:
+        choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])
+        switched_off_webhook(owner)
+        run_until_idle()
+        found = inbox.only()
+        assert found["Subject"] == "A webhook was switched off"
+        assert RECEIVER in text_of(found)
+
+    def test_an_order_is_told_once(
+        self, inbox: Inbox, owner: Owner, things: Things, api: Api
+    ) -> None:
+        choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])
+        fields = [{"name": "name", "label": "Name", "type": "text"}]
+        form = api.post("/api/forms/create", {"title": "Order", "fields": fields})["form"]["id"]
+        item = {"productId": things.product, "quantity": 2}
+        submit(form, name="Ada", items=[item])
+        run_until_idle()
+        assert inbox.subjects == ["New order: Ada"]

@@ -1,0 +1,236 @@
+"""Reminders of bookings by mail."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chalicelib.core.jobs import REMIND_CLIENT, VISITOR_EVENTS
+from chalicelib.domains.notifications.flows import client_events
+from chalicelib.engine import jobs
+from chalicelib.gateways import mail
+from chalicelib.gateways.mail import MailDelayedError
+from chalicelib.transports.schedules import run_event_jobs
+from tests.conftest import Api, Owner, Time, as_operator
+from tests.domains.notifications.clients import ADA, book, mails_to
+from tests.domains.notifications.inbox import Inbox, run_until_idle, text_of
+from tests.factories.salon import Salon
+
+pytestmark = pytest.mark.usefixtures("database")
+NOON, TWO = "2027-03-03T12:00:00Z", "2027-03-03T14:00:00Z"
+AT = datetime(2027, 3, 3, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def salon(api: Api, owner: Owner, inbox: Inbox) -> Salon:
+    as_operator("set_workspace", workspaceId=owner.workspace.id, country="GB")
+    return Salon.opened(api)
+
+
+def reminders(inbox: Inbox) -> list[str]:
+    return [str(each["Subject"]) for each in mails_to(inbox) if "reminder" in each["Subject"]]
+
+
+def waiting(owner: Owner) -> list[datetime]:
+    """Return when the reminders that wait are due."""
+    found = jobs.of_workspace(owner.workspace.id)
+    return sorted(job.due_at for job in found if job.kind == REMIND_CLIENT)
+
+
+def pass_until(time: Time, moment: datetime) -> None:
+    time.now = moment
+    run_until_idle()
+
+
+def test_a_client_is_reminded_a_day_and_two_hours_before(
+    inbox: Inbox, salon: Salon, owner: Owner, time: Time
+) -> None:
+    book(salon, NOON)
+    run_until_idle()
+    assert waiting(owner) == [AT - timedelta(hours=24)]
+    pass_until(time, AT - timedelta(hours=24, minutes=1))
+    assert reminders(inbox) == []
+    pass_until(time, AT - timedelta(hours=24))
+    assert len(reminders(inbox)) == 1
+    assert waiting(owner) == [AT - timedelta(hours=2)]
+    pass_until(time, AT - timedelta(hours=2))
+    assert reminders(inbox) == ["Booking reminder: Haircut, 03.03 15:00"] * 2
+    assert waiting(owner) == []
+
+
+def test_reminders_whose_time_has_passed_are_left_out(
+    inbox: Inbox, salon: Salon, owner: Owner, time: Time
+) -> None:
+    time.now = AT - timedelta(hours=5)
+    book(salon, NOON)
+    run_until_idle()
+    assert waiting(owner) == [AT - timedelta(hours=2)]
+    time.now = AT - timedelta(minutes=30)
+    book(salon, "2027-03-03T13:00:00Z", "bob@example.com")
+    run_until_idle()
+    assert len(reminders(inbox)) == 1
+    assert waiting(owner) == []
+
+
+def test_hours_are_absolute_over_a_change_of_clocks(
+    inbox: Inbox, salon: Salon, owner: Owner, api: Api, time: Time
+) -> None:
+    """Clocks in Berlin go forward on 28 March 2027 at 01:00 UTC."""
+    api.post("/api/resources/update", {"id": salon.resource, "timezone": "Europe/Berlin"})
+    time.now = datetime(2027, 3, 20, 12, tzinfo=UTC)
+    start = datetime(2027, 3, 28, 8, tzinfo=UTC)
+    book(salon, "2027-03-28T10:00:00+02:00")
+    run_until_idle()
+    pass_until(time, start - timedelta(hours=24))
+    (found,) = [each for each in mails_to(inbox) if "reminder" in each["Subject"]]
+    assert "28 March 2027, 10:00 (Europe/Berlin, UTC+02:00)" in text_of(found)
+    assert waiting(owner) == [start - timedelta(hours=2)]
+
+
+def test_a_service_has_its_own_reminders(
+    inbox: Inbox, salon: Salon, owner: Owner, api: Api, time: Time
+) -> None:
+    api.post("/api/services/update", {"id": salon.service, "reminders": [30, 4320]})
+    book(salon, NOON)
+    run_until_idle()
+    assert waiting(owner) == [AT - timedelta(days=3)]
+    api.post("/api/services/update", {"id": salon.service, "reminders": [30]})
+    pass_until(time, AT - timedelta(days=3))
+    assert reminders(inbox) == []
+    assert waiting(owner) == [AT - timedelta(minutes=30)]
+    api.post("/api/services/update", {"id": salon.service, "reminders": []})
+    pass_until(time, AT - timedelta(minutes=30))
+    assert reminders(inbox) == []
+
+
+def test_a_moved_booking_gets_new_reminders_and_the_old_do_nothing(
+    inbox: Inbox, salon: Salon, owner: Owner, time: Time
+) -> None:
+    booking = book(salon, NOON)["booking"]["id"]
+    run_until_idle()
+    salon.api.post("/api/bookings/reschedule", {"id": booking, "startAt": TWO})
+    run_until_idle()
+    pass_until(time, AT - timedelta(hours=24))
+    assert reminders(inbox) == []
+    pass_until(time, AT - timedelta(hours=22))
+    assert reminders(inbox) == ["Booking reminder: Haircut, 03.03 17:00"]
+    pass_until(time, AT - timedelta(hours=2))
+    assert len(reminders(inbox)) == 1
+    pass_until(time, AT)
+    assert len(reminders(inbox)) == 2
+
+
+def test_a_cancelled_booking_has_none_and_a_restored_one_has_them_again(
+    inbox: Inbox, salon: Salon, owner: Owner, time: Time
+) -> None:
+    booking = book(salon, NOON)["booking"]["id"]
+    run_until_idle()
+    salon.set_status(booking, "cancelled")
+    pass_until(time, AT - timedelta(hours=24))
+    assert reminders(inbox) == []
+    assert waiting(owner) == []
+    salon.set_status(booking, "confirmed")
+    run_until_idle()
+    pass_until(time, AT - timedelta(hours=2))
+    assert len(reminders(inbox)) == 1
+
+
+def test_a_held_booking_is_reminded_of_once_it_is_paid(
+    inbox: Inbox, salon: Salon, owner: Owner, api: Api
+) -> None:
+    api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+    booking = book(salon, NOON)["booking"]["id"]
+    run_until_idle()
+    assert waiting(owner) == []
+    salon.set_status(booking, "confirmed")
+    run_until_idle()
+    assert waiting(owner) == [AT - timedelta(hours=24)]
+
+
+def test_an_erased_client_is_not_reminded(
+    inbox: Inbox, salon: Salon, owner: Owner, time: Time
+) -> None:
+    book(salon, NOON)
+    run_until_idle()
+    as_operator("erase_client", workspaceId=owner.workspace.id, email=ADA)
+    pass_until(time, AT - timedelta(hours=24))
+    assert reminders(inbox) == []
+    assert waiting(owner) == []
+
+
+def test_a_reminder_that_was_late_is_sent_once_and_never_after_the_start(
+    inbox: Inbox, salon: Salon, owner: Owner, time: Time
+) -> None:
+    book(salon, NOON)
+    run_until_idle()
+    pass_until(time, AT - timedelta(hours=1))
+    assert len(reminders(inbox)) == 1
+    assert waiting(owner) == []
+    book(salon, "2027-03-09T12:00:00Z")
+    run_until_idle()
+    pass_until(time, datetime(2027, 3, 9, 12, tzinfo=UTC))
+    assert len(reminders(inbox)) == 1
+
+
+def test_a_mail_that_fails_does_not_hold_back_the_next_reminder(
+    inbox: Inbox, salon: Salon, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: mail.Mail) -> None:
+        raise MailDelayedError("busy")
+
+    book(salon, NOON)
+    run_until_idle()
+    with monkeypatch.context() as patched:
+        patched.setattr(mail, "send", fail)
+        pass_until(time, AT - timedelta(hours=24))
+        assert waiting(owner) == [AT - timedelta(hours=24), AT - timedelta(hours=2)]
+    time.pass_by(minutes=2)
+    run_until_idle()
+    assert len(reminders(inbox)) == 1
+    assert waiting(owner) == [AT - timedelta(hours=2)]
+
+
+@pytest.mark.parametrize("kill_at", [0, 1, 2, 3])
+def test_a_kill_at_any_call_loses_neither_a_mail_nor_the_next_reminder(
+    inbox: Inbox,
+    salon: Salon,
+    owner: Owner,
+    time: Time,
+    monkeypatch: pytest.MonkeyPatch,
+    kill_at: int,
+) -> None:
+    """The calls are: make the next job, admit the mail, send it, note that it was sent."""
+    book(salon, NOON)
+    run_until_idle()
+    time.now = AT - timedelta(hours=24)
+    (job,) = [each for each in jobs.of_workspace(owner.workspace.id) if each.kind == REMIND_CLIENT]
+    steps = [
+        (jobs, "schedule"),
+        (client_events.client_mails, "_admit"),
+        (mail, "send"),
+        (client_events.client_mails.client_mails, "note_sent"),
+    ]
+    with monkeypatch.context() as patched:
+        patched.setattr(*steps[kill_at], _killed)
+        with pytest.raises(KeyboardInterrupt):
+            client_events.remind_client(job)
+    time.pass_by(minutes=7)
+    run_until_idle()
+    assert len(reminders(inbox)) == 1
+    assert waiting(owner) == [AT - timedelta(hours=2)]
+
+
+def test_events_whose_job_runs_twice_make_one_mail_and_one_reminder(
+    inbox: Inbox, salon: Salon, owner: Owner
+) -> None:
+    book(salon, NOON)
+    (job,) = [each for each in jobs.of_workspace(owner.workspace.id) if each.kind == VISITOR_EVENTS]
+    client_events.make_mails(job)
+    run_event_jobs()
+    client_events.make_mails(job)
+    run_event_jobs()
+    assert len(mails_to(inbox)) == 1
+    assert waiting(owner) == [AT - timedelta(hours=24)]
+
+
+def _killed(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt

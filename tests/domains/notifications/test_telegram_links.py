@@ -1,0 +1,268 @@
+"""Members link Telegram chats by codes, and end the links."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ForbiddenError, NotConfiguredError, UpstreamFailedError
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.domains.notifications.flows import telegram_chats
+from chalicelib.engine import jobs
+from chalicelib.gateways import telegram as gateway
+from tests import fakes
+from tests.conftest import Owner, all_rows, as_operator, in_console, run_concurrently
+from tests.domains.notifications.helpers import (
+    LINKED,
+    STOPPED,
+    WRONG,
+    is_linked,
+    link,
+    new_code,
+    new_member,
+    say,
+    state,
+)
+from tests.fakes.telegram import NAME, FakeTelegram, failure
+
+pytestmark = pytest.mark.usefixtures("telegram")
+
+
+def chats(owner: Owner) -> list[int]:
+    """Return the chats that messages about a workspace are sent to."""
+    return [each.chat_id for each in telegram_chats.linked_members(owner.workspace.id)]
+
+
+def test_a_member_links_the_chat_that_sends_the_code(owner: Owner) -> None:
+    made = in_console(owner.workspace.id, "link_telegram", account_id=owner.workspace.owner_id)
+    assert made["bot"] == NAME
+    assert made["url"] == f"https://t.me/{NAME}?start={made['code']}"
+    assert not is_linked(owner)
+    answer = say(7, f"/start {made['code']}", username="ada")
+    assert answer.startswith(f"{LINKED} about the workspace “{owner.workspace.name}”")
+    shown = state(owner)
+    assert (shown["isConfigured"], shown["isLinked"], shown["name"]) == (True, True, "@ada")
+    (member,) = telegram_chats.linked_members(owner.workspace.id)
+    assert (member.account.id, member.chat_id) == (owner.workspace.owner_id, 7)
+    assert member.language == "en"
+
+
+def test_codes_are_stored_as_hashes(owner: Owner) -> None:
+    code = new_code(owner)
+    assert code not in str(all_rows())
+
+
+def test_plain_members_link_their_own_chats(owner: Owner) -> None:
+    account_id = new_member(owner, "plain@example.com")
+    code = new_code(owner, account_id, membership="member")
+    assert say(8, f"/start {code}").startswith(LINKED)
+    assert is_linked(owner, account_id)
+    assert not is_linked(owner)
+
+
+def test_a_new_chat_replaces_the_former_one(owner: Owner) -> None:
+    link(owner, 7)
+    link(owner, 8)
+    assert chats(owner) == [8]
+    assert say(7, "/stop").startswith(STOPPED)
+    assert chats(owner) == [8]
+
+
+def test_a_chat_can_be_linked_again_to_the_same_member(owner: Owner) -> None:
+    link(owner, 7)
+    link(owner, 7)
+    assert chats(owner) == [7]
+    say(7, "/stop")
+    assert chats(owner) == []
+    link(owner, 7)
+    assert chats(owner) == [7]
+
+
+def test_a_code_that_two_chats_send_at_once_links_one_of_them(owner: Owner) -> None:
+    code = new_code(owner)
+    answers = run_concurrently(2, lambda number: say(10 + number, f"/start {code}"))
+    assert sorted(answer.startswith(LINKED) for answer in answers) == [False, True]
+    winner = 10 + [answer.startswith(LINKED) for answer in answers].index(True)
+    assert chats(owner) == [winner]
+
+
+def test_a_code_that_one_chat_sends_twice_at_once_links_it(owner: Owner) -> None:
+    code = new_code(owner)
+    answers = run_concurrently(2, lambda _: say(7, f"/start {code}"))
+    assert all(answer.startswith(LINKED) for answer in answers)
+    assert chats(owner) == [7]
+
+
+def test_two_codes_of_a_member_at_once_leave_one_chat(owner: Owner) -> None:
+    codes = [new_code(owner), new_code(owner)]
+    answers = run_concurrently(2, lambda number: say(10 + number, f"/start {codes[number]}"))
+    assert all(answer.startswith(LINKED) for answer in answers)
+    (winner,) = chats(owner)
+    say(21 - winner, "/stop")  # the other of 10 and 11
+    assert chats(owner) == [winner]
+    say(winner, "/stop")
+    assert chats(owner) == []
+
+
+def test_a_code_is_valid_for_ten_minutes(owner: Owner) -> None:
+    begun = datetime(2026, 6, 1, tzinfo=UTC)
+    with clock.using(lambda: begun):
+        early, late = new_code(owner), new_code(owner)
+    with clock.using(lambda: begun + timedelta(minutes=9, seconds=59)):
+        assert say(7, f"/start {early}").startswith(LINKED)
+    with clock.using(lambda: begun + timedelta(minutes=10)):
+        assert say(8, f"/start {late}").startswith(WRONG)
+    assert chats(owner) == [7]
+
+
+def test_a_used_code_is_wrong_for_another_chat_and_after_the_link_has_ended(owner: Owner) -> None:
+    code = new_code(owner)
+    say(7, f"/start {code}")
+    assert say(8, f"/start {code}").startswith(WRONG)
+    say(7, "/stop")
+    assert say(7, f"/start {code}").startswith(WRONG)
+    assert chats(owner) == []
+
+
+def test_a_member_unlinks_in_the_console(owner: Owner) -> None:
+    link(owner, 7)
+    own = {"account_id": owner.workspace.owner_id}
+    assert in_console(owner.workspace.id, "unlink_telegram", **own) == {"wasLinked": True}
+    assert in_console(owner.workspace.id, "unlink_telegram", **own) == {"wasLinked": False}
+    assert chats(owner) == []
+
+
+def test_stop_ends_all_links_of_the_chat(owner: Owner, new_owner: Callable[..., Owner]) -> None:
+    other, third = new_owner(), new_owner()
+    link(owner, 7)
+    link(other, 7)
+    link(third, 8)
+    say(7, "/stop")
+    assert [is_linked(each) for each in (owner, other, third)] == [False, False, True]
+
+
+def test_a_member_of_another_workspace_neither_sees_nor_ends_a_link(
+    owner: Owner, new_owner: Callable[..., Owner]
+) -> None:
+    other = new_owner()
+    link(owner, 7)
+    assert state(other)["name"] is None
+    gone = in_console(other.workspace.id, "unlink_telegram", account_id=other.workspace.owner_id)
+    assert gone == {"wasLinked": False}
+    elsewhere = in_console(
+        other.workspace.id, "unlink_telegram", account_id=owner.workspace.owner_id
+    )
+    assert elsewhere == {"wasLinked": False}
+    assert chats(owner) == [7]
+    assert chats(other) == []
+
+
+def test_without_a_workspace_there_is_nothing_to_link() -> None:
+    for operation in ("link_telegram", "unlink_telegram"):
+        with pytest.raises(ForbiddenError):
+            in_console("platform", operation, membership="")
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        failure(403, "Forbidden: bot was blocked by the user"),
+        failure(400, "Bad Request: chat not found"),
+    ],
+)
+def test_a_message_to_a_chat_that_is_gone_removes_its_links(
+    owner: Owner, telegram: FakeTelegram, refusal: tuple[int, object]
+) -> None:
+    link(owner, 7)
+    assert telegram_chats.deliver(7, "A new lead")
+    telegram.failures = [refusal]
+    assert not telegram_chats.deliver(7, "A new lead")
+    assert chats(owner) == []
+    assert telegram.texts == ["A new lead"]
+
+
+@pytest.mark.parametrize(
+    "refusal", [failure(429, "Too Many Requests", retry_after=9), failure(500, "Oops")]
+)
+def test_a_message_that_fails_for_another_reason_keeps_the_links(
+    owner: Owner, telegram: FakeTelegram, refusal: tuple[int, object]
+) -> None:
+    link(owner, 7)
+    telegram.failures = [refusal]
+    with pytest.raises(gateway.TelegramError):
+        telegram_chats.deliver(7, "A new lead")
+    assert chats(owner) == [7]
+
+
+class TestEndOfAMembership:
+    """Links of members who leave, or whose account is disabled."""
+
+    @staticmethod
+    def leave(owner: Owner) -> None:
+        as_operator("remove_member", workspaceId=owner.workspace.id, email="leaver@example.com")
+
+    def test_a_former_member_receives_nothing_from_the_removal_on(self, owner: Owner) -> None:
+        account_id = new_member(owner, "leaver@example.com")
+        link(owner, 8, account_id)
+        assert chats(owner) == [8]
+        self.leave(owner)
+        assert chats(owner) == []
+        jobs.run(JOB_HANDLERS)
+        assert not is_linked(owner, account_id)
+        assert "TELEGRAM_CHAT" not in str(all_rows())
+
+    def test_a_disabled_account_receives_nothing(self, owner: Owner) -> None:
+        account_id = new_member(owner, "leaver@example.com")
+        link(owner, 8, account_id)
+        as_operator("disable_account", email="leaver@example.com")
+        assert chats(owner) == []
+
+    def test_a_member_who_returns_at_once_keeps_the_new_link(self, owner: Owner) -> None:
+        account_id = new_member(owner, "leaver@example.com")
+        link(owner, 8, account_id)
+        begun = clock.now()
+        with clock.using(lambda: begun + timedelta(seconds=1)):
+            self.leave(owner)
+        with clock.using(lambda: begun + timedelta(seconds=2)):
+            as_operator("add_member", workspaceId=owner.workspace.id, email="leaver@example.com")
+            link(owner, 9, account_id)
+            jobs.run(JOB_HANDLERS)
+        assert chats(owner) == [9]
+
+    @pytest.mark.parametrize("operation", ["remove_member", "disable_account"])
+    def test_a_code_of_a_former_member_is_wrong(self, owner: Owner, operation: str) -> None:
+        account_id = new_member(owner, "leaver@example.com")
+        code = new_code(owner, account_id)
+        arguments = {"workspaceId": owner.workspace.id} if operation == "remove_member" else {}
+        as_operator(operation, email="leaver@example.com", **arguments)
+        assert say(8, f"/start {code}").startswith(WRONG)
+        assert not is_linked(owner, account_id)
+
+
+def test_links_are_in_the_audit_log_of_the_workspace(owner: Owner) -> None:
+    link(owner, 7)
+    say(7, "/stop")
+    entries = in_console(owner.workspace.id, "list_audit_log", limit=3)["entries"]
+    assert [(each["operation"], each["actor"]["id"]) for each in entries] == [
+        ("unlink_telegram", owner.workspace.owner_id),
+        ("link_telegram", owner.workspace.owner_id),
+        ("link_telegram", owner.workspace.owner_id),
+    ]
+    assert {each["area"] for each in entries} == {"identity"}
+
+
+def test_a_code_needs_a_bot_that_answers(owner: Owner, telegram: FakeTelegram) -> None:
+    telegram.breaks = fakes.status(502)
+    with pytest.raises(UpstreamFailedError):
+        new_code(owner)
+
+
+def test_without_a_bot_there_are_no_codes(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
+) -> None:
+    monkeypatch.delenv("TELEGRAM_BOT_TOKEN")
+    reload_settings()
+    assert state(owner)["isConfigured"] is False
+    with pytest.raises(NotConfiguredError):
+        new_code(owner)

@@ -1,0 +1,67 @@
+"""One-click unsubscription from mails to members (RFC 8058)."""
+
+import re
+from typing import Any
+
+import pytest
+
+from chalicelib.gateways import mail
+from tests.conftest import Api, Owner, in_console
+from tests.domains.notifications.inbox import Inbox, choose, run_until_idle, text_of
+from tests.factories.examples import Things, submit
+
+pytestmark = pytest.mark.usefixtures("database")
+ONE_CLICK = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+def path(inbox: Inbox, owner: Owner, things: Things) -> str:
+    """The path of the link in a mail about a lead."""
+    choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail", "telegram"])
+    submit(things.form, name="Ada", email="ada@example.com")
+    run_until_idle()
+    header = inbox.only()["List-Unsubscribe"]
+    found = re.search(r"(/unsubscribe/[^>]+)>", header)
+    assert found
+    return found[1]
+
+
+def chosen(owner: Owner, kind: str) -> Any:
+    """Return the owner's choice of a kind."""
+    shown = in_console(owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id)
+    return next(each for each in shown["choices"] if each["kind"] == kind)
+
+
+def test_the_page_of_the_link_has_a_button_and_changes_nothing(path: str, owner: Owner) -> None:
+    answer = Api(None).call("GET", path)
+    assert answer.status == 200
+    assert b'<form method="post">' in answer.body
+    assert owner.workspace.name in answer.body.decode()
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert chosen(owner, "lead") == {"kind": "lead", "mail": True, "telegram": True}
+
+
+def test_a_post_of_the_mail_program_ends_mails_of_the_kind_only(path: str, owner: Owner) -> None:
+    for _ in range(2):
+        answer = Api(None).call("POST", path, "List-Unsubscribe=One-Click", ONE_CLICK)
+        assert answer.status == 200
+    assert chosen(owner, "lead") == {"kind": "lead", "mail": False, "telegram": True}
+    assert chosen(owner, "booking")["mail"] is True
+
+
+def test_a_forged_link_is_not_found(path: str, owner: Owner) -> None:
+    forged = [path[:-1], path + "x", path.replace("lead", "order"), "/unsubscribe/a.b.lead.x"]
+    for each in forged:
+        assert Api(None).call("POST", each, "", ONE_CLICK).status == 404
+    assert chosen(owner, "lead")["mail"] is True
+    assert chosen(owner, "order")["mail"] is True
+
+
+def test_the_footer_tells_why_the_mail_came_and_how_to_end_it(
+    path: str, inbox: Inbox, owner: Owner
+) -> None:
+    text = text_of(inbox.only())
+    assert "new leads" in text
+    assert path in text
+    assert f"/console/w/{owner.workspace.slug}/notifications" in text
+    assert mail.is_on()

@@ -1,0 +1,174 @@
+"""For every type of events, what makes the service emit one, through its public faces."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
+from chalicelib.gateways import llm
+from chalicelib.gateways.llm import ProviderUsage
+from chalicelib.transports.schedules import run_event_jobs, run_jobs
+from tests.conftest import Api, Owner, Time, as_operator, in_console
+from tests.factories.chat import Bot, ScriptedModel, ask, new_bot
+from tests.factories.examples import Things, submit, top_up
+from tests.factories.proposals import ASKED, call
+from tests.factories.salon import Salon
+from tests.fakes.receiver import Receiver, status
+
+MEMBER = "bob@example.com"
+
+
+@dataclass(frozen=True)
+class World:
+    """A workspace with one record of every type, a person to add as a member, and a clock."""
+
+    owner: Owner
+    api: Api
+    things: Things
+    time: Time
+    receiver: Receiver
+    monkeypatch: pytest.MonkeyPatch
+
+    @property
+    def workspace_id(self) -> str:
+        return self.owner.workspace.id
+
+    def priced_bot(self, *script: Any, kopecks: int = 1_000_000) -> Bot:
+        """Return a bot whose answers cost money, and whose model follows a script."""
+        spec = llm.resolve("claude-opus-4.1")._replace(takes_tools=True)
+        self.monkeypatch.setattr(llm, "resolve", lambda _: spec)
+        self.script(*script)
+        return new_bot(self.owner, money=kopecks, capabilities=list(CAPABILITIES))
+
+    def script(self, *steps: Any) -> None:
+        """Let every model follow a script from now on."""
+        self.monkeypatch.setattr(llm, "chat_model_for", lambda _: ScriptedModel(steps))
+
+    def member(self, role: str) -> None:
+        """Give an account a role in the workspace."""
+        as_operator("add_member", workspaceId=self.workspace_id, email=MEMBER, role=role)
+
+    def new_key(self) -> str:
+        """Create a key, and return its id."""
+        created = as_operator(
+            "create_key", workspaceId=self.workspace_id, name="Cash desk", scopes=["crm:read"]
+        )
+        return str(created["keyId"])
+
+
+def _erase_client(world: World) -> None:
+    submit(world.things.form, name="Ada", email="ada@example.com")
+    as_operator("erase_client", workspaceId=world.workspace_id, email="ada@example.com")
+
+
+def _order(world: World) -> None:
+    item = {"productId": world.things.product, "quantity": 2}
+    submit(world.things.form, name="Ada", email="ada@example.com", items=[item])
+
+
+def _update_client(world: World) -> None:
+    world.api.post("/api/clients/update", {"id": world.things.client, "notes": "Likes rye."})
+
+
+def _book(world: World) -> None:
+    body = {
+        "serviceId": world.things.service,
+        "startAt": "2027-03-02T17:00:00+03:00",
+        "client": {"name": "Grace", "email": "grace@example.com"},
+    }
+    world.api.post("/api/public/bookings", body)
+
+
+def _cancel_booking(world: World) -> None:
+    body = {"id": world.things.booking, "status": "cancelled"}
+    world.api.post("/api/bookings/set-status", body)
+
+
+def _move_booking(world: World) -> None:
+    body = {"id": world.things.booking, "startAt": "2027-03-03T12:00", "ignoreSchedule": True}
+    world.api.post("/api/bookings/reschedule", body)
+
+
+def _let_hold_expire(world: World) -> None:
+    Salon.opened(world.api, requirePayment=True).book("2027-01-18T10:00")
+    world.time.pass_by(hours=1)
+    assert run_jobs()["lapse-of-hold"] == 1
+
+
+def _update_lead(world: World) -> None:
+    world.api.post("/api/forms/collection-update", {"id": world.things.lead, "notes": "Call back."})
+
+
+def _set_status_of_lead(world: World) -> None:
+    body = {"id": world.things.lead, "status": "in_progress"}
+    world.api.post("/api/forms/collection-status", body)
+
+
+def _sell(world: World) -> None:
+    body = {"name": "Rye", "price": 1, "stock": 6}
+    product = world.api.post("/api/products/create", body)["product"]["id"]
+    world.api.post("/api/products/update", {"id": product, "stockDelta": -1})
+
+
+def _ask_for_person(world: World) -> None:
+    end = ProviderUsage(10, 5)
+    bot = world.priced_bot(call("request_person", reason="A wedding cake"), end, "Done.", end)
+    ask(bot, ASKED)
+
+
+def _reach_limit(world: World) -> None:
+    bot = world.priced_bot("Hello.", ProviderUsage(10, 5))
+    in_console(world.workspace_id, "set_bot_limits", agentId=bot.id, daily=1)
+    assert ask(bot, "Hi").status == 429
+
+
+def _spend(world: World) -> None:
+    """Spend what takes the balance below 100 rubles."""
+    bot = world.priced_bot("Hello.", ProviderUsage(10, 5), kopecks=0)
+    top_up(bot.account_id, 10_001 - bot.money[0])
+    assert ask(bot, "Hi").status == 200
+
+
+def _lose_receiver(world: World) -> None:
+    as_operator("create_webhook", workspaceId=world.workspace_id, url="https://gone.example/")
+    world.receiver.answer = lambda _: status(410)
+    submit(world.things.form, name="Ada", email="ada@example.com")
+    while any(run_event_jobs().values()):
+        pass
+
+
+def _remove_member(world: World) -> None:
+    world.member("member")
+    as_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
+
+
+def _change_role(world: World) -> None:
+    world.member("member")
+    world.member("manager")
+
+
+TRIGGERS: Mapping[str, Callable[[World], object]] = {
+    "balance.low": _spend,
+    "booking.created": _book,
+    "booking.hold_expired": _let_hold_expire,
+    "booking.moved": _move_booking,
+    "booking.status_changed": _cancel_booking,
+    "bot.limit_reached": _reach_limit,
+    "client.erased": _erase_client,
+    "client.updated": _update_client,
+    "dialog.handover_requested": _ask_for_person,
+    "dialog.started": lambda world: ask(world.things.agent, "Hello"),
+    "key.created": World.new_key,
+    "key.revoked": lambda world: as_operator("revoke_key", id=world.new_key()),
+    "lead.created": lambda world: submit(world.things.form, name="Ada", email="ada@example.com"),
+    "lead.status_changed": _set_status_of_lead,
+    "lead.updated": _update_lead,
+    "member.added": lambda world: world.member("member"),
+    "member.removed": _remove_member,
+    "member.role_changed": _change_role,
+    "order.created": _order,
+    "product.low_stock": _sell,
+    "webhook.switched_off": _lose_receiver,
+}

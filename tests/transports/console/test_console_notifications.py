@@ -1,0 +1,107 @@
+"""The page of the messages that an account gets about a workspace."""
+
+import re
+from typing import Any
+
+import pytest
+
+from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.notifications.store import client_mails
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.transports import schedules
+from tests.conftest import in_console
+from tests.domains.notifications.helpers import say
+from tests.factories.console import World
+from tests.fakes.ses_reports import batch, bounced, complained, sent
+from tests.fakes.telegram import FakeTelegram
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+def choices(world: World, name: str, membership: str) -> Any:
+    """Return the choices of a person, by kind."""
+    shown = in_console(
+        world.here.workspace_id,
+        "get_notifications",
+        account_id=accounts.by_email(f"{name}@example.com").id,
+        membership=membership,
+    )
+    return {each.pop("kind"): each for each in shown["choices"]} | {"language": shown["language"]}
+
+
+def test_a_member_chooses_kinds_channels_and_the_language(world: World) -> None:
+    member, path = world.person("member"), f"{world.here.path}/notifications"
+    html = member.get(path).body.decode()
+    kinds = [name for name, kind in MESSAGE_KINDS.items() if not kind.owner_only]
+    assert re.findall(r'name="mail" value="(\w+)"', html) == kinds
+    assert html.count('type="checkbox"') == 2 * len(kinds)
+    assert " checked" not in html
+    sent = [("mail", "lead"), ("mail", "booking"), ("telegram", "booking"), ("language", "en")]
+    answer = member.post(path, sent)
+    assert answer.status == 303
+    stored = choices(world, "member", "member")
+    assert stored["lead"] == {"mail": True, "telegram": False}
+    assert stored["booking"] == {"mail": True, "telegram": True}
+    assert stored["order"] == {"mail": False, "telegram": False}
+    assert stored["language"] == "en"
+    assert member.get(path).body.decode().count(" checked") == 3
+
+
+def test_the_owner_has_all_mails_checked_at_first(world: World) -> None:
+    html = world.person("boss").get(f"{world.here.path}/notifications").body.decode()
+    assert html.count(" checked") == len(MESSAGE_KINDS)
+    assert html.count('name="mail"') == len(MESSAGE_KINDS)
+
+
+def test_a_chat_is_linked_by_a_code_and_unlinked(telegram: FakeTelegram, world: World) -> None:
+    boss, path = world.person("boss"), f"{world.here.path}/notifications"
+    html = boss.post(path, {"action": "link"}).body.decode()
+    code = html.partition("/start ")[2].partition("<")[0]
+    say(7, f"/start {code}", username="ada")
+    assert "@ada" in boss.get(path).body.decode()
+    assert boss.post(path, {"action": "unlink"}).status == 303
+    assert "@ada" not in boss.get(path).body.decode()
+
+
+@pytest.mark.parametrize(
+    ("made", "suppressed", "paused"),
+    [
+        (bounced, "Mail to your address came back", "too many of them came back"),
+        (complained, "spam at your address", "people reported them as spam"),
+    ],
+)
+def test_the_page_names_suppressed_addresses_and_paused_mails_to_visitors(
+    world: World, made: Any, suppressed: str, paused: str
+) -> None:
+    member, path = world.person("member"), f"{world.here.path}/notifications"
+    html = member.get(path).body.decode()
+    assert suppressed not in html
+    assert paused not in html
+    numbers, workspace = range(50), world.here.workspace_id
+    schedules.run_events(batch(*(sent(f"m-{each}", workspace) for each in numbers)))
+    schedules.run_events(batch(*(made(f"m-{each}", workspace) for each in numbers)))
+    schedules.run_events(batch(made("own", recipient="member@example.com")))
+    html = member.get(path).body.decode()
+    assert suppressed in html
+    assert paused in html
+    boss = world.person("boss").get(path).body.decode()
+    assert suppressed not in boss
+    assert paused in boss
+
+
+def test_the_page_says_how_many_mails_to_clients_were_withheld_and_why(world: World) -> None:
+    member, path = world.person("member"), f"{world.here.path}/notifications"
+    assert "withheld" not in member.get(path).body.decode()
+    for number, reason in enumerate(("by_address", "by_address", "by_plan")):
+        note_withheld(world.here.workspace_id, f"mail-{number}", reason)
+    html = member.get(path).body.decode()
+    assert "2 mails were withheld today, because their addresses" in html
+    assert "1 mail was withheld today, because all mails of the plan" in html
+
+
+def note_withheld(workspace_id: str, mail_id: str, reason: Any) -> None:
+    def stage(unit: UnitOfWork) -> None:
+        client_mails.stage_withheld(unit, mail_id, reason)
+
+    run_unit(workspace_id, None, stage)
