@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from infra.deploy.names import APP
-from infra.deploy.policies import QUEUE, Target
+from infra.deploy.policies import MAIL_QUEUE, QUEUE, Target
 from infra.deploy.stacks.build import GLOBAL_REGION
 from infra.deploy.stage_config import StageFacts
 
@@ -39,6 +39,7 @@ CALLS: Mapping[str, str] = {
     "GetObjectVersion "
     "ListAllMyBuckets ListBucket ListBucketVersions PutObject",
     "secretsmanager": "DeleteSecret GetSecretValue",
+    "ses": "GetAccount GetConfigurationSet GetConfigurationSetEventDestinations GetEmailIdentity",
     "ssm": "DeleteParameter GetParametersByPath PutParameter",
 }
 """Actions of the calls that ``infra.deploy`` makes, by service."""
@@ -137,6 +138,15 @@ CLOUDFORMATION: Mapping[str, Mapping[str, str]] = {
         "PutLifecycleConfiguration TagResource UntagResource"
     },
     "AWS::S3::BucketPolicy": {"s3": "DeleteBucketPolicy GetBucketPolicy PutBucketPolicy"},
+    "AWS::SES::ConfigurationSet": {
+        "ses": "CreateConfigurationSet DeleteConfigurationSet DescribeConfigurationSet "
+        "GetConfigurationSet PutConfigurationSetSuppressionOptions TagResource"
+    },
+    "AWS::SES::ConfigurationSetEventDestination": {
+        "ses": "CreateConfigurationSetEventDestination DeleteConfigurationSetEventDestination "
+        "DescribeConfigurationSet GetConfigurationSetEventDestinations "
+        "UpdateConfigurationSetEventDestination"
+    },
     "AWS::SNS::Subscription": {
         "sns": "GetSubscriptionAttributes SetSubscriptionAttributes Subscribe Unsubscribe"
     },
@@ -150,6 +160,7 @@ CLOUDFORMATION: Mapping[str, Mapping[str, str]] = {
         "sqs": "CreateQueue DeleteQueue GetQueueAttributes GetQueueUrl ListQueueTags "
         "SetQueueAttributes TagQueue"
     },
+    "AWS::SQS::QueuePolicy": {"sqs": "SetQueueAttributes"},
     "AWS::SecretsManager::Secret": {
         "secretsmanager": "CreateSecret DeleteSecret DescribeSecret GetRandomPassword "
         "GetSecretValue TagResource UntagResource UpdateSecret"
@@ -188,6 +199,12 @@ UNSCOPED = frozenset(
         "route53:ListHostedZones",
         "s3:ListAllMyBuckets",
         "secretsmanager:GetRandomPassword",
+        # Actions of the first version of SES's API have no resource.
+        "ses:CreateConfigurationSetEventDestination",
+        "ses:DeleteConfigurationSetEventDestination",
+        "ses:DescribeConfigurationSet",
+        "ses:GetAccount",
+        "ses:UpdateConfigurationSetEventDestination",
         "sns:GetSubscriptionAttributes",
         "sns:SetSubscriptionAttributes",
         "sns:Unsubscribe",
@@ -247,8 +264,10 @@ def resources(stage: str, target: Target) -> dict[str, list[str]]:
         "route53": ["arn:aws:route53:::hostedzone/*"],
         "s3": [bucket, f"{bucket}/*"],
         "secretsmanager": [arn("secretsmanager", f"secret:{APP}/{stage}/*")],
-        "sqs": [arn("sqs", f"{name}-{QUEUE}")],
-        "sns": [arn("sns", f"{name}-alarms")],
+        # The operator has made the identity of the sender's domain.
+        "ses": [arn("ses", f"configuration-set/{name}"), arn("ses", "identity/*")],
+        "sqs": [arn("sqs", f"{name}-{each}") for each in (QUEUE, MAIL_QUEUE)],
+        "sns": [arn("sns", f"{name}-{each}") for each in ("alarms", MAIL_QUEUE)],
         "ssm": [arn("ssm", f"parameter/{APP}/{stage}{rest}") for rest in ("", "/*")],
         "wafv2": [
             arn("wafv2", f"global/webacl/{name}/*", GLOBAL_REGION),

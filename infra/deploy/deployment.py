@@ -304,6 +304,9 @@ class Deployment:
         """
         chat_url = self._apply("chat", {})["ChatFunctionUrl"]
         self._apply("events", {})
+        variables = stage_config.environment(stage_config.load(self.root), self.stage, facts)
+        if variables.get("MAIL") == "ses":
+            self._apply("mail", {})
         if choices["Edge"] == "true":
             if not facts.edge_secret:  # The stage had no edge until now.
                 secret, version = stage_facts.secret(self.account, data["EdgeSecretArn"])

@@ -55,7 +55,7 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
             left["kept"] += others
             _delete_stacks(deployment, "alarms")
             _delete_tenants(deployment)
-            _delete_stacks(deployment, "edge", "events", "chat")
+            _delete_stacks(deployment, "edge", "mail", "events", "chat")
             _delete_code(deployment)
             # AWS needs time to notice that a certificate is no longer used.
             _delete_stacks(deployment, "edge-global")

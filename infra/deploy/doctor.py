@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -17,8 +17,10 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 from packaging.requirements import Requirement
 
+from chalicelib.gateways import telegram
 from chalicelib.gateways.llm import models
 from infra.deploy import deployer, stage_config, stage_facts
+from infra.deploy.aws import messaging
 from infra.deploy.aws.account import Account, sign_in
 from infra.deploy.aws.errors import code, explain
 from infra.deploy.package import build as package
@@ -60,6 +62,7 @@ def examine(stage: str, region: str | None, root: Path = package.ROOT) -> Iterat
         return
     yield Finding("credentials", ok=True, text=f"{account.user} in {account.region}")
     yield from examine_account(account, stage, root)
+    yield from examine_messages(account, stage, root)
 
 
 def examine_machine(stage: str, root: Path) -> Iterator[Finding]:
@@ -78,10 +81,20 @@ def examine_account(account: Account, stage: str, root: Path) -> Iterator[Findin
         ("cloudfront", partial(_cloudfront, account)),
         ("rights", partial(_rights, account, stage)),
     ):
-        try:
-            yield Finding(name, *check())
-        except (BotoCoreError, ClientError) as error:
-            yield Finding(name, None, f"Could not be found out: {explain(error) or error}")
+        yield _finding(name, check)
+
+
+def examine_messages(account: Account, stage: str, root: Path) -> Iterator[Finding]:
+    """Yield the results of the checks of SES and Telegram. No deployment depends on them."""
+    for name, check in messaging.checks(account, stage, root):
+        yield _finding(name, check)
+
+
+def _finding(name: str, check: Callable[[], tuple[bool | None, str]]) -> Finding:
+    try:
+        return Finding(name, *check())
+    except (BotoCoreError, ClientError, telegram.TelegramError) as error:
+        return Finding(name, None, f"Could not be found out: {explain(error) or error}")
 
 
 def require(findings: Iterator[Finding]) -> None:

@@ -11,6 +11,11 @@ def function_name(stage: str, function: str) -> str:
     return f"{APP}-{stage}" + ("" if function == API else f"-{function}")
 
 
+def configuration_set(stage: str) -> str:
+    """Return the name of the configuration set with which SES reports on mails of a stage."""
+    return f"{APP}-{stage}"
+
+
 def queue_url(stage: str, region: str, account: str) -> str:
     """Return the URL of the queue that wakes the runner of events (SQS developer guide)."""
     return f"https://sqs.{region}.amazonaws.com/{account}/{APP}-{stage}-{QUEUE}"

@@ -18,6 +18,8 @@ API = "api_handler"
 
 QUEUE = "events"
 """The end of the name of the queue whose messages wake the runner of events."""
+MAIL_QUEUE = "mail-feedback"
+"""The end of the name of the queue with the reports of SES on mails."""
 
 FILES, HTML, UPLOADS, ANSWERS = "files/*", "*/sites/*", "*/uploads/*", "*/answers/*"
 KNOWLEDGE = "*/knowledge/*"
@@ -35,11 +37,13 @@ class Access:
     """Rights of a function: the actions on rows of each table, and on each kind of object.
 
     ``indexes`` are the indexes of ``content`` that it queries. ``models`` allows it to call
-    Bedrock, and to read the secret with the key of another provider. ``hosts`` allows it to serve
+    Bedrock, and to read the secret with the key of another provider. ``telegram``
+    allows it to read the secret with the token of the Telegram bot. ``hosts`` allows it to serve
     customers' domains: to write claims on domains, and to change distribution tenants of CloudFront
     that have the stage's tag. ``master_key`` allows it to read the secret with the master key.
     ``wakes`` allows it to send messages to the queue that wakes the runner of events, and ``woken``
-    lets Lambda run it for these messages.
+    lets Lambda run it for these messages and for the reports of SES on mails. ``mails`` allows it
+    to send mails by SES, from the domain of ``MAIL_FROM`` and with the configuration set only.
 
     The rights are measured: ``tests/support/policy_check.py`` reports each right that is missing or
     not needed. A write in a transaction needs the right to that write, and a condition check needs
@@ -54,10 +58,12 @@ class Access:
     indexes: Actions
     objects: Mapping[str, Actions] = field(default_factory=dict)
     models: bool = False
+    telegram: bool = False
     hosts: bool = False
     master_key: bool = False
     wakes: bool = False
     woken: bool = False
+    mails: bool = False
 
 
 _EVERY = (
@@ -94,10 +100,12 @@ FUNCTIONS: Mapping[str, Access] = {
         models=True,
         wakes=True,
         master_key=True,
+        telegram=True,
     ),
     "run-jobs": Access(
         tables={
-            "identity": ("GetItem",),
+            # The members of a workspace, and what they want, after a membership has ended.
+            "identity": ("BatchGetItem", "GetItem", "Query", "UpdateItem"),
             "content": _EVERY,
             "conversations": ("BatchGetItem", "DeleteItem", "GetItem", "Query", "UpdateItem"),
             "control": ("DeleteItem", "PutItem", "Query", "UpdateItem"),
@@ -118,16 +126,23 @@ FUNCTIONS: Mapping[str, Access] = {
     ),
     "run-events": Access(
         tables={
-            "identity": ("UpdateItem",),
+            # The members to tell, and what they have chosen.
+            "identity": ("BatchGetItem", "GetItem", "Query", "UpdateItem"),
             # The records of events, as the API shows them at each attempt.
-            "content": ("BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+            "content": (
+                *("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query"),
+                "UpdateItem",
+            ),
             "conversations": ("Query",),
             "control": ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+            "ledger": ("GetItem",),
             "audit": ("PutItem",),
         },
         indexes=("by_o1", "by_o2"),
         master_key=True,
+        telegram=True,
         woken=True,
+        mails=True,
     ),
     "chat-stream": Access(
         tables={
@@ -226,13 +241,19 @@ def policy(config: dict[str, Any], stage: str, function: str, target: Target) ->
     if access.master_key and settings.master_key_secret:
         secret = settings.master_key_secret
         statements.append(_allow("MasterKey", "secretsmanager", ["GetSecretValue"], [secret]))
-    queue = f"arn:aws:sqs:{target.region}:{target.account}:{config['app_name']}-{stage}-{QUEUE}"
+    queues = f"arn:aws:sqs:{target.region}:{target.account}:{config['app_name']}-{stage}"
     if access.wakes:
-        statements.append(_allow("Wakes", "sqs", ["SendMessage"], [queue]))
+        statements.append(_allow("Wakes", "sqs", ["SendMessage"], [f"{queues}-{QUEUE}"]))
     if access.woken:
-        # Lambda polls the queue in the name of the function.
+        # Lambda polls the queues in the name of the function.
         polls = ["DeleteMessage", "GetQueueAttributes", "ReceiveMessage"]
-        statements.append(_allow("Messages", "sqs", polls, [queue]))
+        polled = [f"{queues}-{QUEUE}", f"{queues}-{MAIL_QUEUE}"]
+        statements.append(_allow("Messages", "sqs", polls, polled))
+    if access.mails and settings.mail == "ses":
+        statements.append(_mails(settings, target))
+    if access.telegram and settings.telegram_bot_token_secret:
+        secret = settings.telegram_bot_token_secret
+        statements.append(_allow("TelegramToken", "secretsmanager", ["GetSecretValue"], [secret]))
     if access.hosts:
         statements += _hosts(stage, tables["identity"], target)
     return {"Version": "2012-10-17", "Statement": statements}
@@ -263,6 +284,15 @@ def _hosts(stage: str, identity: str, target: Target) -> list[dict[str, Any]]:
         _allow("Hosts", "cloudfront", changes, [tenants]) | {"Condition": ours},
         _allow("Certificates", "acm", certificates, ["*"]),
     ]
+
+
+def _mails(settings: Settings, target: Target) -> dict[str, Any]:
+    """Return the statement for mails. The operator has verified the domain of the sender."""
+    here = f"arn:aws:ses:{target.region}:{target.account}"
+    resources = [f"{here}:identity/{settings.mail_from.rpartition('@')[2]}"]
+    if settings.mail_ses_configuration_set:
+        resources.append(f"{here}:configuration-set/{settings.mail_ses_configuration_set}")
+    return _allow("Mails", "ses", ["SendEmail"], resources)
 
 
 def _models(target: Target) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from chalicelib.core.settings import read
-from infra.deploy import policies
+from infra.deploy import names, policies
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURES = ("x86_64", "arm64")
@@ -36,8 +36,8 @@ JOB_RUNS = 4
 """Runs of the jobs at the same time. One starts each minute and takes at most four minutes."""
 EVENTS = "run-events"
 """The function that sends events to webhooks."""
-EVENT_RUNS = 6
-"""Runs of it at the same time: those of the schedule, as above, and two woken by messages."""
+EVENT_RUNS = 8
+"""Runs of it at the same time: those of the schedule, as above, and two for each of its queues."""
 CHAT = "chat-stream"
 """The function that streams chats."""
 
@@ -144,6 +144,8 @@ def environment(config: Mapping[str, Any], stage: str, facts: StageFacts) -> dic
         **_stage(config, stage).get("environment_variables", {}),
     }
     merged = {**shared, **facts.variables, **known}
+    if merged.get("MAIL") == "ses":
+        merged.setdefault("MAIL_SES_CONFIGURATION_SET", names.configuration_set(stage))
     variables = {name: value for name, value in merged.items() if value}
     try:
         read(variables)

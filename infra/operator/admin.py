@@ -226,3 +226,23 @@ def import_workspace(
     from infra.operator.transfer import importing  # noqa: PLC0415  for a fast start
 
     printing.show(importing.import_workspace(path, owner=owner, ids=ids), as_json=as_json)
+
+
+@admin.command("telegram-webhook")
+@click.option("--set", "action", flag_value="set", help="Make Telegram send updates to the stage.")
+@click.option("--delete", "action", flag_value="delete", help="Make Telegram keep the updates.")
+@click.option(
+    "--show", "action", flag_value="show", default="show", help="Only show the state. The default."
+)
+@printing.AS_JSON
+@click.pass_context
+def telegram_webhook(ctx: click.Context, *, action: str, as_json: bool) -> None:
+    """Register the webhook of the stage's Telegram bot, or show Telegram's state of it.
+
+    Set it once after you have stored the bot's token, and again after you have replaced the token
+    or the stage's URL. A bot with a webhook is not polled by make dev.
+    """
+    ctx.obj()
+    from infra.operator import telegram_webhook as webhook  # noqa: PLC0415  for a fast start
+
+    printing.show(webhook.change(action), as_json=as_json)

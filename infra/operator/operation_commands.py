@@ -88,6 +88,7 @@ class Differences:
 
 DIFFERENCES = {
     "add_file": Differences(file="content"),
+    "allow_mail": Differences(options={"email": "--email"}),
     "create_workspace": Differences(then=_credit_demo_balance),
     "erase_client": Differences(options={"email": "--email"}),
     "get_balance": Differences(command="balance"),

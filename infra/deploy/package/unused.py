@@ -15,7 +15,16 @@ BOTOCORE_DATA = "botocore/data/"
 SERVICE_DATA = re.compile(rf"{BOTOCORE_DATA}([^/]+)/")
 ENDPOINTS = f"{BOTOCORE_DATA}endpoints.json"
 """Endpoints of all services, in every region."""
-SERVICES = {"bedrock-runtime", "cloudfront", "dynamodb", "s3", "secretsmanager", "sqs", "sts"}
+SERVICES = {
+    "bedrock-runtime",
+    "cloudfront",
+    "dynamodb",
+    "s3",
+    "secretsmanager",
+    "sesv2",
+    "sqs",
+    "sts",
+}
 """The services in use, of 400 that botocore describes. Clients of others cannot be created."""
 MANUAL = "documentation"
 MANUAL_IS_READ = "clientContextParams"

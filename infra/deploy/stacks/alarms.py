@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chalicelib.domains.knowledge.flows.search import NOT_LOADED
+from chalicelib.domains.notifications.flows.mail_feedback import PAUSED
 from chalicelib.engine.tables import TABLES
 from chalicelib.engine.transactions import PARTITION_SIZE
 from infra.deploy.names import APP, function_name
-from infra.deploy.policies import API, FUNCTIONS
+from infra.deploy.policies import API, FUNCTIONS, MAIL_QUEUE
 from infra.deploy.stacks.backups import vault_name
 from infra.deploy.stage_config import CHAT, EVENTS, JOBS
 
@@ -40,6 +41,7 @@ LINES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
         (EVENTS,),
         "$.oldestSeconds",
     ),
+    "PausedMails": (f'$.message = "{PAUSED}"', (EVENTS,), "1"),
     "KnowledgeNotLoaded": (f'$.message = "{NOT_LOADED}"', (CHAT,), "1"),
     "PartitionGigabytes": (
         f'$.message = "{PARTITION_SIZE}" && $.gigabytes >= 0',
@@ -99,7 +101,8 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         "FunctionThrottles",
         "Lambda refused to run a function: all that may run at once do.",
         1,
-        # Throttling of scheduled functions is normal: only some of their runs overlap.
+        # Throttling of scheduled functions is normal: only some of their runs overlap. Alarms on
+        # the age of jobs and messages show whether work waits.
         [
             _metric("AWS/Lambda", "Throttles", each)
             for each in functions
@@ -191,6 +194,25 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         "A job of events has been due for a quarter of an hour.",
         900,
         [_metric(NAMESPACE, "OldestEventJobSeconds", statistic="Maximum")],
+    )
+    yield (
+        "MailFeedback",
+        "What SES reports on mails has waited for an hour, so bad addresses are still mailed.",
+        3_600,
+        [
+            _metric(
+                "AWS/SQS",
+                "ApproximateAgeOfOldestMessage",
+                _dimensions(QueueName=_sub(f"{APP}-${{Stage}}-{MAIL_QUEUE}")),
+                "Maximum",
+            )
+        ],
+    )
+    yield (
+        "PausedMails",
+        "A workspace's mails to visitors are paused after bounces or complaints.",
+        1,
+        [_metric(NAMESPACE, "PausedMails")],
     )
     for name, gigabytes in {"LargePartition": 5, "AlmostFullPartition": 8}.items():
         yield (

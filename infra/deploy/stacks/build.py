@@ -14,8 +14,9 @@ stack and region        parameters and outputs
                         Outputs: BucketName; EdgeSecretArn, a secret that AWS generates, for
                         ``EDGE_SECRET`` and the stack ``edge``; LlmKeySecretArn, a secret without
                         a value until the operator stores a key of the model provider;
-                        MasterKeySecretArn, a secret that AWS generates; Choices, which changes
-                        with the choices.
+                        MasterKeySecretArn, a secret that AWS generates; TelegramTokenSecretArn, a
+                        secret without a value until the operator stores a bot's token; Choices,
+                        which changes with the choices.
 ``backups``             Parameters: Stage, BucketName; TablePrefix ("workspace"), the tables that
                         the functions use; optional: BackupRegion, where a second vault is.
                         Outputs: RoleArn, the role of AWS Backup, also for restorations.
@@ -25,6 +26,9 @@ stack and region        parameters and outputs
 ``events``              Parameters: Stage.
                         Outputs: QueueUrl, the queue whose messages wake the function that sends
                         events. ``EVENTS_QUEUE_URL`` has it before the stack exists.
+``mail``                Parameters: Stage. Only a stage with ``MAIL=ses`` has this stack.
+                        Outputs: ConfigurationSet, with which SES reports on mails; TopicArn, to
+                        which it reports, for a configuration set of the operator's own.
 ``edge-global``         Parameters: Stage; optional: Domain, HostedZoneId, SitesDomain,
 (always us-east-1)      SitesHostedZoneId. Without a hosted zone, the domain's owner must
                         create the DNS record that the stack's events name. The stack waits
@@ -60,7 +64,7 @@ from infra.deploy.stacks import alarms as alarms_stack
 from infra.deploy.stacks import backups as backups_stack
 from infra.deploy.stacks import data as data_stack
 
-STACKS = ("data", "backups", "chat", "events", "edge-global", "edge", "alarms")
+STACKS = ("data", "backups", "chat", "events", "mail", "edge-global", "edge", "alarms")
 """In the order of deployment. They are deleted in reverse order."""
 GLOBAL_REGION = "us-east-1"
 """CloudFront requires this region for certificates and WAF rules (ACM and WAF developer guides)."""

@@ -73,12 +73,18 @@ def template() -> dict[str, Any]:
                 Description="The key that secrets of webhooks are computed from. Never lose it.",
                 GenerateSecretString={"PasswordLength": 48, "ExcludePunctuation": True},
             ),
+            "TelegramTokenSecret": _retained(
+                "AWS::SecretsManager::Secret",
+                Name=_sub("workspace-api/${Stage}/telegram-bot-token"),
+                Description="The Telegram bot's token (TELEGRAM_BOT_TOKEN); empty without a bot.",
+            ),
         },
         "Outputs": {
             "BucketName": {"Value": {"Ref": "Bucket"}},
             "EdgeSecretArn": {"Value": {"Ref": "EdgeSecret"}},
             "LlmKeySecretArn": {"Value": {"Ref": "LlmKeySecret"}},
             "MasterKeySecretArn": {"Value": {"Ref": "MasterKeySecret"}},
+            "TelegramTokenSecretArn": {"Value": {"Ref": "TelegramTokenSecret"}},
             # CloudFormation stores parameters only together with a change, such as of an output.
             "Choices": {"Value": {"Fn::Join": [";", [{"Ref": name} for name in CHOICES]]}},
         },

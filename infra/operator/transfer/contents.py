@@ -10,8 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.application import invoke, refolding
-from chalicelib.core.jobs import DELIVER_WEBHOOK, KNOWLEDGE_STALE, WEBHOOK_EVENTS
-from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.core.jobs import (
+    DELIVER_WEBHOOK,
+    KNOWLEDGE_STALE,
+    MAIL_CLIENT,
+    MEMBERSHIP_ENDED,
+    NOTIFY_DIGEST,
+    NOTIFY_MEMBER,
+    PEOPLE_EVENTS,
+    REMIND_CLIENT,
+    VISITOR_EVENTS,
+    WEBHOOK_EVENTS,
+)
+from chalicelib.domains.billing.store import budgets, ledger, limit_notices
 from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.bookings.flows import booking
@@ -29,6 +40,14 @@ from chalicelib.domains.identity.store import accounts, api_keys, console_sessio
 from chalicelib.domains.knowledge.flows import index_building, source_texts
 from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.leads.store import leads
+from chalicelib.domains.notifications.store import (
+    choices,
+    client_mails,
+    mail_rates,
+    suppressions,
+    telegram_links,
+    windows,
+)
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
 from chalicelib.domains.sites.store import pages, site_visits
@@ -151,6 +170,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     ledger.LedgerEntryRow: "as the wallet",
     ledger.HoldRow: "as the wallet",
     ledger.CreditKeyRow: "as the wallet",
+    limit_notices.LimitNoticeRow: "what the owner has been told here",
     posts.PostRow: "the blog is the platform's own",
     posts.ContentTextRow: "as its post",
     posts.FormerSlugRow: "as its post",
@@ -166,6 +186,17 @@ EXCLUDED: Mapping[type[Row], str] = {
     open_streams.OpenStreamsRow: "connections that are open now",
     proposals.ProposalRow: "ends after 15 minutes; what came of it is a booking or a lead",
     proposals.LatestRow: "free times that a bot has named within the hour",
+    choices.ChoicesRow: "belong to accounts of the stage",
+    windows.WindowRow: "messages of ten minutes",
+    suppressions.SuppressionRow: "belongs to the platform",
+    mail_rates.MailDayRow: "mails that this stage has sent in a month",
+    mail_rates.MailReportRow: "as above",
+    mail_rates.MailPauseRow: "an operator of the stage ends it",
+    client_mails.ClientMailRow: "a copy must not send the mails of the original",
+    client_mails.WithheldRow: "numbers of 35 days, of this stage",
+    telegram_links.TelegramLinkRow: "belongs to an account, and to a bot of this stage",
+    telegram_links.TelegramChatRow: "as its link",
+    telegram_links.TelegramCodeRow: "ends after 10 minutes",
     visitors.SaltRow: "a secret of the platform",
     webhooks.WebhookRow: "its secret belongs to the stage, and a copy must not report events",
     deliveries.DeliveryRow: "as its webhook",
@@ -195,11 +226,18 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     source_texts.UNUSED: "as above",
     index_building.UNUSED: "indexes are not exported",
     KNOWLEDGE_STALE: "made again for the bots",
+    MEMBERSHIP_ENDED: "what it removes is not exported",
     covers.UNUSED: "the blog is the platform's own",
     domain_binding.CHECK: "a call checks a domain again",
     domain_binding.RELEASE: "hosts belong to the stage",
     WEBHOOK_EVENTS: "webhooks are not exported",
     DELIVER_WEBHOOK: "as above",
+    PEOPLE_EVENTS: "members are told by the service that the events happened in",
+    NOTIFY_MEMBER: "as above",
+    NOTIFY_DIGEST: "as above",
+    VISITOR_EVENTS: "a copy must not send the mails of the original",
+    MAIL_CLIENT: "as above",
+    REMIND_CLIENT: "as above",
     refolding.REFOLD: "an import folds all texts itself",
 }
 """Scheduled jobs that are not exported. All others are: they finish deletions in progress."""

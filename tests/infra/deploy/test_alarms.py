@@ -28,6 +28,7 @@ from infra.deploy.names import function_name
 from infra.deploy.policies import API, FUNCTIONS
 from infra.deploy.stacks import alarms as alarms_stack
 from tests.conftest import Time
+from tests.fakes.ses_reports import batch, complained
 
 RESOURCES = alarms_stack.template()["Resources"]
 ALARMS = {
@@ -176,6 +177,13 @@ class TestLines:
         schedules.run_event_jobs()
         assert counted("OldestEventJobSeconds") == [1200]
         assert counted("OldestJobSeconds") == []
+
+    def test_a_workspace_whose_mails_are_paused_is_counted(
+        self, counted: Counted, database: None, time: Time
+    ) -> None:
+        complaints = [complained(f"mail-{each}", "ws") for each in range(3)]
+        schedules.run_events(batch(*complaints))
+        assert counted("PausedMails") == [1]
 
     def test_the_size_of_a_partition_is_measured_in_gigabytes(self, counted: Counted) -> None:
         key = {"pk": {"S": "W#ws#LEAD"}}

@@ -131,6 +131,7 @@ def test_functions_have_the_variables_of_their_stage(
         "LLM_API_KEY_SECRET": deployments.arn("llm-api-key"),
         "MASTER_KEY_SECRET": deployments.arn("master-key"),
         "EVENTS_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/123456789012/workspace-api-dev-events",
+        "TELEGRAM_BOT_TOKEN_SECRET": deployments.arn("telegram-bot-token"),
         "PYDANTIC_DISABLE_PLUGINS": "__all__",
         **(wrapper if function == CHAT else {}),
     }
@@ -139,9 +140,9 @@ def test_functions_have_the_variables_of_their_stage(
 @pytest.mark.parametrize(
     ("function", "secrets"),
     [
-        (API, ["llm-api-key", "master-key"]),
+        (API, ["llm-api-key", "master-key", "telegram-bot-token"]),
         (JOBS, ["master-key"]),
-        (EVENTS, ["master-key"]),
+        (EVENTS, ["master-key", "telegram-bot-token"]),
         (CHAT, ["llm-api-key"]),
     ],
 )

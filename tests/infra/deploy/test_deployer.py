@@ -44,6 +44,7 @@ LEFT_OUT = (
     r"logs:(Associate|Disassociate)KmsKey|logs:CreateLogDelivery|logs:Put(?!Retention)\w+",
     r"logs:Delete(DataProtection|Index|Resource)Policy|s3:REST.PUT.OBJECT",
     r"s3:(Create|Delete|Update)Bucket\w+|s3:Put\w+|s3:DeleteObject|s3tables:.*",
+    r"ses:PutConfigurationSet(?!Suppression)\w+|AWS::SES::\w+ iam:.*",
     r"secretsmanager:\w*Replicat\w*|sns:PutDataProtectionPolicy",
 )
 """Actions of AWS's schemas that no stack needs, each alone or after the type of the resource."""

@@ -141,7 +141,7 @@ class Client:
         return call
 
 
-RUNNERS = {"run-jobs": 4, "run-events": 6}
+RUNNERS = {"run-jobs": 4, "run-events": 8}
 """Reservations of the functions that run jobs."""
 
 
@@ -282,15 +282,15 @@ class TestAccount:
             (103, {"run-jobs": 1}, {"run-jobs": 4}),
             (100, {"run-jobs": 4}, {"run-jobs": 4}),
             (104, {}, {"run-jobs": 4}),
-            (109, {}, {"run-jobs": 4}),
-            (110, {}, RUNNERS),
-            (209, {}, RUNNERS),
-            (210, {}, {**RUNNERS, "chat-stream": 50}),
-            (1000, {}, {**RUNNERS, "chat-stream": 445}),
-            (545, {**RUNNERS, "chat-stream": 445}, {**RUNNERS, "chat-stream": 445}),
+            (111, {}, {"run-jobs": 4}),
+            (112, {}, RUNNERS),
+            (211, {}, RUNNERS),
+            (212, {}, {**RUNNERS, "chat-stream": 50}),
+            (1000, {}, {**RUNNERS, "chat-stream": 444}),
+            (544, {**RUNNERS, "chat-stream": 444}, {**RUNNERS, "chat-stream": 444}),
             # A stage that an earlier version has deployed.
-            (548, {"run-jobs": 4, "chat-stream": 448}, {**RUNNERS, "chat-stream": 445}),
-            (1000, {"api_handler": 0}, {**RUNNERS, "chat-stream": 445, "api_handler": 0}),
+            (548, {"run-jobs": 4, "chat-stream": 448}, {**RUNNERS, "chat-stream": 444}),
+            (1000, {"api_handler": 0}, {**RUNNERS, "chat-stream": 444, "api_handler": 0}),
         ],
     )
     def test_reservations_leave_what_lambda_requires_and_half_of_the_rest_to_the_api(

@@ -159,11 +159,30 @@ def test_only_functions_that_call_models_may_call_bedrock(stage: str) -> None:
 
 def test_functions_with_events_may_wake_their_runner_for_which_lambda_polls(stage: str) -> None:
     queue = f"arn:aws:sqs:eu-central-1:123456789012:workspace-api-{stage}-events"
+    reports = f"arn:aws:sqs:eu-central-1:123456789012:workspace-api-{stage}-mail-feedback"
     polls = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
     for function in FUNCTIONS:
         found = {each for each in allowed(stage, function) if each[0].startswith("sqs:")}
-        expected = polls if function == "run-events" else {"sqs:SendMessage"}
-        assert found == {(action, queue) for action in expected}
+        if function == "run-events":
+            assert found == {(action, each) for action in polls for each in (queue, reports)}
+        else:
+            assert found == {("sqs:SendMessage", queue)}
+
+
+def test_only_the_runner_of_events_sends_mails_and_from_the_senders_domain_only(stage: str) -> None:
+    variables = {"MAIL": "ses", "MAIL_FROM": "mail@notify.example.com"}
+    facts = stage_config.StageFacts(bucket="objects", variables=variables)
+    config = stage_config.generate(CONFIG, stage, facts)
+    for function in FUNCTIONS:
+        found = policies.policy(config, stage, function, PLACE)["Statement"]
+        mails = [each["Resource"] for each in found if each["Action"] == ["ses:SendEmail"]]
+        here = "arn:aws:ses:eu-central-1:123456789012"
+        expected = [
+            f"{here}:identity/notify.example.com",
+            f"{here}:configuration-set/workspace-api-{stage}",
+        ]
+        assert mails == ([expected] if function == "run-events" else [])
+    assert "ses:SendEmail" not in {a for f in FUNCTIONS for a, _ in allowed(stage, f)}
 
 
 def test_chat_function_only_reads_objects_of_what_bots_know(stage: str) -> None:

@@ -19,11 +19,11 @@ from chalicelib.core.settings import read, settings
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import TABLES
-from chalicelib.transports import chalice_app, edge
+from chalicelib.transports import chalice_app, edge, schedules
 from chalicelib.transports.chat import chat_route, stream_probe
-from infra.deploy.names import APP, function_name
+from infra.deploy.names import APP, configuration_set, function_name
 from infra.deploy.package.build import ROOT
-from infra.deploy.policies import FUNCTIONS
+from infra.deploy.policies import FUNCTIONS, MAIL_QUEUE
 from infra.deploy.stacks import build as stacks
 from infra.local.devserver.site_hosts import SHARED
 
@@ -379,3 +379,45 @@ class TestOrigins:
             assert set(statements[sid]["Condition"]) == {"StringEquals"}
             assert "distribution/${Distribution}" in json.dumps(statements[sid]["Condition"])
         assert statements["OnlyEncrypted"]["Effect"] == "Deny"
+
+
+class TestMail:
+    def test_reports_go_from_ses_through_the_topic_and_the_queue_to_the_runner_of_events(
+        self,
+    ) -> None:
+        (destination,) = of_type("mail", "AWS::SES::ConfigurationSetEventDestination").values()
+        event = destination["EventDestination"]
+        assert event["MatchingEventTypes"] == ["send", "bounce", "complaint"]
+        assert event["SnsDestination"] == {"TopicARN": {"Ref": "Topic"}}
+        (subscription,) = of_type("mail", "AWS::SNS::Subscription").values()
+        assert subscription["TopicArn"] == {"Ref": "Topic"}
+        assert subscription["Endpoint"] == {"Fn::GetAtt": ["Queue", "Arn"]}
+        (mapping,) = of_type("mail", "AWS::Lambda::EventSourceMapping").values()
+        assert mapping["EventSourceArn"] == {"Fn::GetAtt": ["Queue", "Arn"]}
+        assert filled(mapping["FunctionName"], Stage="dev") == function_name("dev", "run-events")
+        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+    def test_the_queue_keeps_messages_longer_than_the_function_runs_and_is_the_one_it_knows(
+        self,
+    ) -> None:
+        (queue,) = of_type("mail", "AWS::SQS::Queue").values()
+        assert queue["QueueName"] == {"Fn::Sub": f"{APP}-${{Stage}}-{schedules.MAIL_QUEUE}"}
+        assert schedules.MAIL_QUEUE == MAIL_QUEUE
+        timeout = CONFIG["lambda_functions"]["run-events"]["lambda_timeout"]
+        assert queue["VisibilityTimeout"] >= timeout
+
+    def test_only_ses_publishes_and_only_the_topic_sends(self) -> None:
+        (topic,) = of_type("mail", "AWS::SNS::TopicPolicy").values()
+        (publish,) = topic["PolicyDocument"]["Statement"]
+        assert publish["Principal"] == {"Service": "ses.amazonaws.com"}
+        own = {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+        assert publish["Condition"]["StringEquals"] == own
+        (queue,) = of_type("mail", "AWS::SQS::QueuePolicy").values()
+        (send,) = queue["PolicyDocument"]["Statement"]
+        assert send["Principal"] == {"Service": "sns.amazonaws.com"}
+        assert send["Condition"] == {"ArnEquals": {"aws:SourceArn": {"Ref": "Topic"}}}
+
+    def test_the_configuration_set_has_the_name_that_the_functions_send_with(self) -> None:
+        (mails,) = of_type("mail", "AWS::SES::ConfigurationSet").values()
+        assert filled(mails["Name"], Stage="dev") == configuration_set("dev")
+        assert mails["SuppressionOptions"] == {"SuppressedReasons": []}

@@ -86,6 +86,24 @@ def test_checked_in_config_has_no_values_of_an_account_or_a_shell(
     assert set(stage_config.DEPLOYED) == EVERYWHERE
 
 
+def test_a_stage_that_sends_by_ses_has_its_configuration_set_unless_the_config_names_one(
+    stage: str,
+) -> None:
+    mail = {"MAIL": "ses", "MAIL_FROM": "mail@notify.example.com"}
+    variables = stage_config.environment(
+        {**CHECKOUT, "environment_variables": mail}, stage, StageFacts()
+    )
+    assert variables["MAIL_SES_CONFIGURATION_SET"] == f"workspace-api-{stage}"
+    mail["MAIL_SES_CONFIGURATION_SET"] = "own"
+    variables = stage_config.environment(
+        {**CHECKOUT, "environment_variables": mail}, stage, StageFacts()
+    )
+    assert variables["MAIL_SES_CONFIGURATION_SET"] == "own"
+    assert "MAIL_SES_CONFIGURATION_SET" not in stage_config.environment(
+        CHECKOUT, stage, StageFacts()
+    )
+
+
 def test_variables_in_the_config_override_defaults(stage: str) -> None:
     config = {**CHECKOUT, "environment_variables": {"LLM_MODEL": "claude-sonnet-4.5"}}
     variables = stage_config.environment(config, stage, StageFacts())
@@ -101,7 +119,7 @@ def test_a_generated_config_has_one_stage_with_its_own_gateway_stage(stage: str)
 
 
 @pytest.mark.parametrize(
-    "reserved", [{}, {"run-jobs": 4}, {"run-jobs": 4, "run-events": 6, "chat-stream": 445}]
+    "reserved", [{}, {"run-jobs": 4}, {"run-jobs": 4, "run-events": 8, "chat-stream": 445}]
 )
 def test_functions_reserve_what_the_facts_of_the_stage_allow(reserved: dict[str, int]) -> None:
     facts = StageFacts(reserved=reserved)
@@ -111,7 +129,7 @@ def test_functions_reserve_what_the_facts_of_the_stage_allow(reserved: dict[str,
 
 def test_release_without_one_of_the_functions_is_configured_without_it() -> None:
     functions = {name: {} for name in FUNCTIONS if name != "run-events"}
-    facts = StageFacts(reserved={"run-jobs": 4, "run-events": 6})
+    facts = StageFacts(reserved={"run-jobs": 4, "run-events": 8})
     config = stage_config.generate({**CHECKOUT, "lambda_functions": functions}, "dev", facts)
     found = config["stages"]["dev"]["lambda_functions"]
     assert found.keys() == functions.keys()

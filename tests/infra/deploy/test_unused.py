@@ -129,6 +129,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "dynamodb": ("get_item", {"TableName": "t", "Key": {"pk": {"S": "a"}}}),
     "s3": ("put_object", {"Bucket": "ours", "Key": "k", "Body": b"x", "ExpectedBucketOwner": "1"}),
     "secretsmanager": ("get_secret_value", {"SecretId": "arn:aws:secretsmanager:a:1:secret:k"}),
+    "sesv2": ("send_email", {"Content": {"Raw": {"Data": b"x"}}}),
     "sqs": ("send_message", {"QueueUrl": "https://sqs.a.amazonaws.com/1/q", "MessageBody": "x"}),
     "sts": ("get_caller_identity", {}),
 }

@@ -28,6 +28,10 @@ NOT_HERE = {
     "cloudfront:ListDistributions",  # of the doctor, which test_doctor.py examines
     "bedrock:GetFoundationModelAvailability",
     "iam:SimulatePrincipalPolicy",
+    "ses:GetAccount",
+    "ses:GetConfigurationSet",
+    "ses:GetConfigurationSetEventDestinations",
+    "ses:GetEmailIdentity",
     "s3:AbortMultipartUpload",  # of an upload that fails
 }
 """Rights of calls that this module does not make."""

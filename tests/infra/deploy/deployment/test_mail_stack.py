@@ -1,0 +1,35 @@
+"""The stack with which SES reports on mails: only a stage that sends by SES has it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from infra.deploy import destruction
+from tests.infra.conftest import Aws
+from tests.infra.deploy.deployment.helpers import Deploy
+
+
+def stacks(aws: Aws) -> set[str]:
+    found = aws.client("cloudformation").describe_stacks()["Stacks"]
+    return {each["StackName"] for each in found}
+
+
+def configure(checkout: Path, **variables: str) -> None:
+    path = checkout / ".chalice" / "config.json"
+    config = json.loads(path.read_text())
+    config["stages"]["dev"]["environment_variables"] = variables
+    path.write_text(json.dumps(config))
+
+
+@pytest.mark.usefixtures("chalice")
+def test_a_stage_that_sends_by_ses_gets_the_stack_and_its_destruction_removes_it(
+    aws: Aws, deploy: Deploy, checkout: Path
+) -> None:
+    deploy()
+    assert "workspace-api-dev-mail" not in stacks(aws)
+    configure(checkout, MAIL="ses", MAIL_FROM="mail@notify.example.com")
+    deploy(allow_dirty=True)
+    assert "workspace-api-dev-mail" in stacks(aws)
+    destruction.destroy(aws.deployment(checkout), with_data=False, break_lock=False)
+    assert "workspace-api-dev-mail" not in stacks(aws)
