@@ -21,6 +21,7 @@ class DataDir:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.objects = self.path / "objects"
+        self.mail = self.path / "mail"
         self.log = self.path / "service.log"
         self._run = self.path / "dev.json"
         self._demo = self.path / "demo.json"

@@ -88,14 +88,28 @@ class LocalStack:
             "DATA_DIR": str(self.data.path),
             "DEMO_WORD_SECONDS": os.environ.get("DEMO_WORD_SECONDS") or "0.03",
             "DEMO_BALANCE": os.environ.get("DEMO_BALANCE") or DEMO_BALANCE,
+            "MAIL": os.environ.get("MAIL") or "file",
+            "MAIL_FOLDER": str(self.data.mail),
             "OBJECT_STORE": f"file://{self.data.objects}",
             "PORT": str(self.port),
             "PUBLIC_URL": self.url,
             "RATE_LIMIT_SCALE": os.environ.get("RATE_LIMIT_SCALE") or "1",
             "SITE_HOSTS": "local",
             "STAGE": "dev",
+            **self._telegram(),
             "WEBHOOKS_TO_LOOPBACK": os.environ.get("WEBHOOKS_TO_LOOPBACK") or "1",
             "no_proxy": f"{direct},{HOST}" if direct else HOST,
+        }
+
+    def _telegram(self) -> dict[str, str]:
+        """Return the settings for the Telegram of this stack, unless there is a bot's token."""
+        if os.environ.get("TELEGRAM_BOT_TOKEN"):
+            return {}
+        here = f"{self.url}/dev/telegram"
+        return {
+            "TELEGRAM_BOT_TOKEN": "1:local",
+            "TELEGRAM_LINKS": here,
+            "TELEGRAM_URL": here,
         }
 
 

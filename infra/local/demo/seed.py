@@ -48,6 +48,7 @@ def seed(data: DataDir) -> str | None:
         if key:
             try:
                 _run_steps(data, key)
+                _lead_webhook_here(data)
             except AppError as error:
                 print(f"The demo is not complete: {error.message}", file=sys.stderr)
         return key
@@ -394,6 +395,28 @@ def _run_steps(data: DataDir, key: str) -> None:
         data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}
     agents = do("list_agents")["agents"]
     data.demo = {**data.demo, "agentId": agents[0]["id"] if agents else ""}
+
+
+def _lead_webhook_here(data: DataDir) -> None:
+    """Give the demo a webhook that leads to the receiver of this stack, whose port may change.
+
+    A webhook that the developer has deleted is not made again. One whose secret was lost, because
+    an earlier start was killed, is replaced.
+    """
+    demo, url = data.demo, f"{settings().public_url}/dev/webhooks"
+    if demo.get("webhookUrl") == url:
+        return
+    found = call("list_webhooks", {"workspaceId": demo["workspaceId"]})["webhooks"]
+    known = {each["id"] for each in found}
+    if demo.get("webhookId") in known:
+        call("update_webhook", {"webhookId": demo["webhookId"], "url": url})
+    elif "webhookId" not in demo:
+        for each in found:
+            if each["url"] == url:
+                call("delete_webhook", {"webhookId": each["id"]})
+        made = call("create_webhook", {"workspaceId": demo["workspaceId"], "url": url})
+        demo |= {"webhookId": made["webhookId"], "webhookSecret": made["secret"]}
+    data.demo = {**demo, "webhookUrl": url}
 
 
 def _product_pictures(do: Caller) -> Folder:

@@ -13,13 +13,22 @@ from chalice.app import Chalice
 from chalice.config import Config
 
 from chalicelib.transports import schedules
+from infra.local import telegram_polling
 from infra.local.devserver import chat, files, playground
 from infra.local.devserver.api_gateway import ApiGateway, LocalRoute
+from infra.local.devserver.inboxes import mail, telegram, webhooks
 from infra.local.devserver.server import Server
 
 __all__ = ["ROUTES", "DevServer", "LocalRoute", "install"]
 
-ROUTES = (*files.ROUTES, *chat.ROUTES, *playground.ROUTES)
+ROUTES = (
+    *files.ROUTES,
+    *chat.ROUTES,
+    *playground.ROUTES,
+    *mail.ROUTES,
+    *telegram.ROUTES,
+    *webhooks.ROUTES,
+)
 """Routes that other parts than the API serve on AWS, and routes for developers only."""
 
 
@@ -38,12 +47,18 @@ class DevServer:
         self.server = Server(host, port, ApiGateway(app_object, config, routes).respond)
 
     def serve_forever(self) -> None:
-        """Serve requests, and run jobs in the background, like the schedule on AWS."""
+        """Serve requests. In the background, run jobs and poll Telegram.
+
+        On AWS, the schedule runs the jobs, and Telegram calls the webhook.
+        """
+        self.server.prepare()
         schedules.run_in_background()
+        # The Telegram of this server can be reached from now on.
+        telegram_polling.run_in_background()
         host, port = self.server.bind_addr
         print(f"Serving on http://{host}:{port}")
         try:
-            self.server.start()
+            self.server.serve()
         finally:
             self.server.stop()
 

@@ -390,3 +390,68 @@ def test_the_key_and_the_password_are_stored(api: Api, data: DataDir) -> None:
 @pytest.mark.parametrize("product", [p for p in bakery.PRODUCTS if p.barcode], ids=lambda p: p.sku)
 def test_demo_barcodes_are_reserved_for_use_within_a_store(product: bakery.Product) -> None:
     assert barcodes.parse(product.barcode or "").in_store
+
+
+class TestWebhook:
+    """The demo's webhook leads to the local stack, whose port may change."""
+
+    @pytest.fixture(autouse=True)
+    def _steps(
+        self, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None], tmp_path: Path
+    ) -> None:
+        """Leave out the other parts of the demo, and allow webhooks to this machine."""
+        monkeypatch.setattr(demo, "STEPS", ())
+        monkeypatch.setenv("WEBHOOKS_TO_LOOPBACK", "1")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
+        monkeypatch.setenv("OBJECT_STORE", f"file://{tmp_path}")
+        self._move_to(8000, monkeypatch, reload_settings)
+
+    @staticmethod
+    def _move_to(
+        port: int, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
+    ) -> None:
+        monkeypatch.setenv("PUBLIC_URL", f"http://127.0.0.1:{port}")
+        reload_settings()
+
+    @staticmethod
+    def _urls(data: DataDir) -> list[str]:
+        found = as_operator("list_webhooks", workspaceId=data.demo["workspaceId"])
+        return [each["url"] for each in found["webhooks"]]
+
+    def test_it_is_created_once_and_its_secret_is_kept(self, data: DataDir) -> None:
+        seed(data)
+        secret = data.demo["webhookSecret"]
+        seed(data)
+        assert self._urls(data) == ["http://127.0.0.1:8000/dev/webhooks"]
+        assert data.demo["webhookSecret"] == secret
+
+    def test_it_follows_the_port(
+        self,
+        data: DataDir,
+        monkeypatch: pytest.MonkeyPatch,
+        reload_settings: Callable[[], None],
+    ) -> None:
+        seed(data)
+        self._move_to(8001, monkeypatch, reload_settings)
+        seed(data)
+        assert self._urls(data) == ["http://127.0.0.1:8001/dev/webhooks"]
+
+    def test_one_whose_secret_was_lost_is_replaced(self, data: DataDir) -> None:
+        seed(data)
+        lost = data.demo["webhookSecret"]
+        data.demo = {k: v for k, v in data.demo.items() if not k.startswith("webhook")}
+        seed(data)
+        assert len(self._urls(data)) == 1
+        assert data.demo["webhookSecret"] != lost
+
+    def test_one_that_was_deleted_is_not_made_again(
+        self,
+        data: DataDir,
+        monkeypatch: pytest.MonkeyPatch,
+        reload_settings: Callable[[], None],
+    ) -> None:
+        seed(data)
+        as_operator("delete_webhook", webhookId=data.demo["webhookId"])
+        self._move_to(8001, monkeypatch, reload_settings)
+        seed(data)
+        assert self._urls(data) == []

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from infra.local import dev
 from infra.local.data_dir import DataDir
 from infra.local.demo.bakery import SITE
+from infra.local.devserver.inboxes import telegram
 from infra.local.dynamodb import SetupError
-from infra.local.stack import LocalStack
+from infra.local.stack import LocalStack, OpenDatabase
 from tests.infra.local.make_dev.helpers import RunningStack, by_hand, processes_of
 from tests.support.patience import PATIENCE, wait_for
 
@@ -50,6 +52,35 @@ class TestSettings:
         assert stack.url == "http://127.0.0.1:8000"
         assert stack.data.path == Path.cwd() / ".local"
         assert stack.given_endpoint is None
+
+    def test_mail_is_kept_beside_the_database_and_the_banner_names_the_pages_of_messages(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv("DATA_DIR", str(tmp_path))
+        stack = LocalStack.from_environment()
+        environment = stack.environment("http://127.0.0.1:1")
+        assert environment["MAIL"] == "file"
+        assert environment["MAIL_FOLDER"] == str(tmp_path / "mail")
+        banner = dev.banner(stack, OpenDatabase("", ""), None)
+        assert f"{stack.url}/dev/mail, /dev/telegram and /dev/webhooks\n" in banner
+
+    def test_the_stack_has_a_telegram_of_its_own_unless_a_bot_is_given(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("TELEGRAM_BOT_TOKEN", raising=False)
+        stack = LocalStack.from_environment()
+        environment = stack.environment("http://127.0.0.1:1")
+        assert environment["TELEGRAM_URL"] == f"{stack.url}/dev/telegram"
+        assert environment["TELEGRAM_BOT_TOKEN"] == telegram.TOKEN
+        monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "123:real")
+        environment = stack.environment("http://127.0.0.1:1")
+        assert environment["TELEGRAM_BOT_TOKEN"] == "123:real"
+        assert "TELEGRAM_URL" not in environment
+
+    def test_another_provider_of_mail_is_kept(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MAIL", "smtp")
+        environment = LocalStack.from_environment().environment("http://127.0.0.1:1")
+        assert environment["MAIL"] == "smtp"
 
     def test_the_service_gets_no_real_credentials(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAREAL")

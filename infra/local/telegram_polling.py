@@ -1,0 +1,62 @@
+"""Polls Telegram for updates of the bot under ``chalice local``, which no webhook can reach."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from chalicelib.core.settings import settings
+from chalicelib.domains.notifications.flows import telegram_chats
+from chalicelib.gateways import telegram
+
+RETRY_SECONDS = 5.0
+"""Pause after a failed request, in seconds."""
+
+log = logging.getLogger("chalicelib.telegram_polling")
+
+
+def run_in_background() -> None:
+    """Start a thread that answers updates until the process ends, if there is a bot's token."""
+    if settings().telegram_bot_token:
+        threading.Thread(target=poll, daemon=True, name="telegram-polling").start()
+
+
+def poll(
+    *, stop: Callable[[], bool] = lambda: False, pause: Callable[[float], None] = time.sleep
+) -> None:
+    """Answer updates until ``stop`` returns True. Returns at once if the bot has a webhook."""
+    offset, checked = 0, False
+    while not stop():
+        try:
+            if not checked and telegram.webhook()["url"]:
+                log.warning("the Telegram bot has a webhook, so its updates are not polled")
+                return
+            checked = True
+            offset = answer_updates(offset)
+        except telegram.BusyError as error:
+            pause(error.retry_after)
+        except telegram.TelegramError as error:
+            log.warning("updates of the Telegram bot cannot be read: %s", error)
+            pause(RETRY_SECONDS)
+        except Exception:
+            log.exception("updates of the Telegram bot cannot be answered")
+            pause(RETRY_SECONDS)
+
+
+def answer_updates(offset: int, wait: int = telegram.POLL_SECONDS) -> int:
+    """Answer the updates from an offset on. Returns the offset after them.
+
+    An update that fails is repeated, as by the webhook. An answer that cannot be sent is lost.
+
+    Raises:
+        TelegramError: Telegram cannot be reached.
+    """
+    for update in telegram.updates(offset, wait):
+        reply = telegram_chats.receive(update)
+        offset = int(update["update_id"]) + 1
+        if reply is not None:
+            try:
+                telegram.send(reply.chat_id, reply.text)
+            except telegram.TelegramError as error:
+                log.warning("an answer of the Telegram bot is lost: %s", error)
+    return offset
