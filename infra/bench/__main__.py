@@ -16,6 +16,7 @@ from infra.bench import (
     chat,
     cold_start,
     costs,
+    events,
     jobs,
     leads,
     lists,
@@ -38,6 +39,7 @@ SECTIONS = {
     "chat": chat.section,
     "bots": bots.section,
     "jobs": jobs.section,
+    "events": events.section,
     "costs": costs.section,
 }
 INTRODUCTION = """\

@@ -107,7 +107,7 @@ def call(workspace: str, operation: str, arguments: dict[str, Any]) -> dict[str,
 
 
 @contextmanager
-def _transactions() -> Iterator[list[int]]:
+def transactions() -> Iterator[list[int]]:
     """Yield a list that receives the item count of each transaction sent in the ``with`` block."""
     sizes: list[int] = []
 
@@ -142,7 +142,7 @@ def _submission() -> Iterator[str]:
         "the same person": {**ada, "name": "Ada L."},
         "the same values again": ada,
     }.items():
-        with _transactions() as sizes:
+        with transactions() as sizes:
             usage = _submit(form, values)
         units, trips = usage.units, usage.round_trips
         yield f"| {label} | {units:,.0f} | {trips} | {sum(sizes)} |"
