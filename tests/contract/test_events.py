@@ -33,6 +33,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     ),
     "the operator's decision, who tells the owner": (
         *("create_workspace", "resume_site", "set_plan", "set_workspace", "suspend_site"),
+        *("allow_mail", "resume_mail"),
     ),
     "money is told of when it runs out, by chats": ("adjust", "credit", "set_bot_limits"),
     "how people and systems are told, which they have just chosen": (
@@ -78,6 +79,7 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
         "reason": "Gift",
         "idempotencyKey": new_id(),
     },
+    "allow_mail": lambda _: {"email": "ada@example.com"},
     "create_account": lambda _: {"email": "new@example.com", "password": PASSWORD},
     "create_workspace": lambda w: {"owner": w.email, "name": "Second"},
     "credit": lambda w: {
@@ -89,6 +91,7 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
     "disable_account": lambda _: {"email": MEMBER},
     "erase_client": lambda w: {"workspaceId": w.workspace_id, "email": "ada@example.com"},
     "remove_member": lambda w: {"workspaceId": w.workspace_id, "email": MEMBER},
+    "resume_mail": lambda w: {"workspaceId": w.workspace_id},
     "resume_site": lambda w: {"id": w.things.site},
     "set_bot": lambda w: {"id": w.things.agent, "isActive": False},
     "set_password": lambda w: {"email": w.email, "password": "battery staple"},

@@ -207,6 +207,7 @@ class TestUploadRequests:
     def test_an_s3_upload_request_signs_the_length_the_key_and_the_expiry(
         self, region: str, s3: S3Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it may have read its region before
         monkeypatch.setenv("AWS_DEFAULT_REGION", region)
         gateway._s3_client.cache_clear()
         url = urlsplit(s3.upload_request(self.KEY, 12_345, 60).url)

@@ -29,9 +29,9 @@ class Inbox:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of the messages, from their links to unsubscribe."""
-        links = (str(each["List-Unsubscribe"]) for each in self.mails)
-        return sorted(re.findall(r"/unsubscribe/\w+\.\w+\.(\w+)\.", each)[0] for each in links)
+        """The kinds of the messages to members, from their links to unsubscribe."""
+        links = " ".join(str(each["List-Unsubscribe"]) for each in self.mails)
+        return sorted(re.findall(r"/unsubscribe/\w+\.\w+\.(\w+)\.", links))
 
     def clear(self) -> None:
         for path in self.folder.glob("*.eml"):

@@ -251,6 +251,7 @@ class TestFormerMembers:
         choose(owner, workspace.owner_id, "owner", lead=[])
         as_operator("remove_member", workspaceId=workspace.id, email="bob@example.com")
         jobs.run(JOB_HANDLERS)
+        run_until_idle()  # the owner is told of the removal
         assert list(choices.of_workspace(workspace.id)) == [workspace.owner_id]
         submit(things.form, name="Ada", email="ada@example.com")
         assert PEOPLE_EVENTS not in kinds_of_jobs(owner)

@@ -137,9 +137,9 @@ def test_the_check_of_the_domain_fits_the_api_of_ses() -> None:
     account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
     with mock_aws():
         client = account._clients["sesv2", REGION] = boto3.client("sesv2", REGION)
-        assert "Create it as an identity" in messaging._identity(account, "notify.example.com")[1]
-        client.create_email_identity(EmailIdentity="notify.example.com")
-        assert "has not verified" in messaging._identity(account, "notify.example.com")[1]
+        assert "Create it as an identity" in messaging._identity(account, "unknown.example.com")[1]
+        client.create_email_identity(EmailIdentity="unknown.example.com")
+        assert "has not verified" in messaging._identity(account, "unknown.example.com")[1]
         assert "does not exist" in messaging._configuration_set(account, NAME)[1]
 
 
