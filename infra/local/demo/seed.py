@@ -6,10 +6,8 @@ to an older demo. Records that the developer has changed or deleted stay that wa
 """
 
 import json
-import random
 import secrets
 import sys
-from datetime import timedelta
 from typing import Any
 
 from chalicelib.application.invoke import invoke
@@ -19,21 +17,17 @@ from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.domains.catalog.store.products import SkuTakenError
-from chalicelib.domains.identity.store import accounts, api_keys, workspace_metrics, workspaces
-from chalicelib.domains.sites.store import site_visits
-from chalicelib.engine import metrics, tables
+from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.engine import tables
 from chalicelib.engine.connection import connection
-from chalicelib.engine.metrics import Increments
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, bot, pages, posts, school
+from infra.local.demo import bakery, bot, pages, posts, school, visits, webhook
 from infra.local.demo.caller import Caller, Folder, by_name, image
 from infra.operator.operation_commands import call
 
 EMAIL = "demo@example.com"
-VISITED_DAYS = 35
-FRIDAY = 4
 
 
 def seed(data: DataDir) -> str | None:
@@ -48,7 +42,7 @@ def seed(data: DataDir) -> str | None:
         if key:
             try:
                 _run_steps(data, key)
-                _lead_webhook_here(data)
+                webhook.ensure(data)
             except AppError as error:
                 print(f"The demo is not complete: {error.message}", file=sys.stderr)
         return key
@@ -232,37 +226,6 @@ def make_posts(do: Caller) -> None:
         do("create_blog_post", **values | {"tags": list(post.tags)})
 
 
-def make_visits(do: Caller) -> None:
-    """Count page views over the last weeks, more at week-ends and on the home page.
-
-    They are written to the database directly, because a page view is always counted today.
-    """
-    site = do("list_sites", search=bakery.SITE)["projects"][0]["id"]
-    ids = [page["id"] for page in do("list_pages", projectId=site)["pages"]]
-    zone = workspaces.get(do.workspace_id).timezone
-    today = clock.local_day(clock.now(), zone)
-    dice = random.Random("visits")  # noqa: S311  repeatable by intent
-    first = today - timedelta(days=VISITED_DAYS - 1)
-    counted = metrics.read(do.workspace_id, site_visits.subject(site), first, today)
-    for day in (day for day, counts in counted.items() if not counts.totals):
-        counts = Increments(do.workspace_id)
-        visitors = dice.randrange(9, 16) + (9 if day.weekday() > FRIDAY else 0)
-        counts.add(site_visits.subject(site), day, {site_visits.VISITORS: visitors})
-        whole = {workspace_metrics.VISITORS: visitors}
-        counts.add(workspace_metrics.SUBJECT, day, whole)
-        for _ in range(visitors * 2):
-            page_id = dice.choices(ids, [8, 5, 4, 3, 2][: len(ids)])[0]
-            referrer = dice.choices([None, *bakery.REFERRERS], [6, 4, 2, 1])[0]
-            counts.add(
-                site_visits.subject(site),
-                day,
-                {site_visits.VIEWS: 1},
-                page=page_id,
-                referrer=referrer,
-            )
-        counts.write()
-
-
 def make_agent(do: Caller) -> None:
     """Create the bot, and credit its owner with money for its answers."""
     bot.make(do)
@@ -379,7 +342,7 @@ STEPS = (
     make_dialogs,
     make_pages,
     make_posts,
-    make_visits,
+    visits.make_visits,
 )
 """The steps, one per kind of record. Each keeps existing records."""
 
@@ -395,28 +358,6 @@ def _run_steps(data: DataDir, key: str) -> None:
         data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}
     agents = do("list_agents")["agents"]
     data.demo = {**data.demo, "agentId": agents[0]["id"] if agents else ""}
-
-
-def _lead_webhook_here(data: DataDir) -> None:
-    """Give the demo a webhook that leads to the receiver of this stack, whose port may change.
-
-    A webhook that the developer has deleted is not made again. One whose secret was lost, because
-    an earlier start was killed, is replaced.
-    """
-    demo, url = data.demo, f"{settings().public_url}/dev/webhooks"
-    if demo.get("webhookUrl") == url:
-        return
-    found = call("list_webhooks", {"workspaceId": demo["workspaceId"]})["webhooks"]
-    known = {each["id"] for each in found}
-    if demo.get("webhookId") in known:
-        call("update_webhook", {"webhookId": demo["webhookId"], "url": url})
-    elif "webhookId" not in demo:
-        for each in found:
-            if each["url"] == url:
-                call("delete_webhook", {"webhookId": each["id"]})
-        made = call("create_webhook", {"workspaceId": demo["workspaceId"], "url": url})
-        demo |= {"webhookId": made["webhookId"], "webhookSecret": made["secret"]}
-    data.demo = {**demo, "webhookUrl": url}
 
 
 def _product_pictures(do: Caller) -> Folder:

@@ -1,0 +1,27 @@
+"""The webhook of the demo. It reports events to the page ``/dev/webhooks`` of ``make dev``."""
+
+from chalicelib.core.settings import settings
+from infra.local.data_dir import DataDir
+from infra.operator.operation_commands import call
+
+
+def ensure(data: DataDir) -> None:
+    """Give the demo a webhook that leads to the receiver of this stack, whose port may change.
+
+    A webhook that the developer has deleted is not made again. One whose secret was lost, because
+    an earlier start was killed, is replaced.
+    """
+    demo, url = data.demo, f"{settings().public_url}/dev/webhooks"
+    if demo.get("webhookUrl") == url:
+        return
+    found = call("list_webhooks", {"workspaceId": demo["workspaceId"]})["webhooks"]
+    known = {each["id"] for each in found}
+    if demo.get("webhookId") in known:
+        call("update_webhook", {"webhookId": demo["webhookId"], "url": url})
+    elif "webhookId" not in demo:
+        for each in found:
+            if each["url"] == url:
+                call("delete_webhook", {"webhookId": each["id"]})
+        made = call("create_webhook", {"workspaceId": demo["workspaceId"], "url": url})
+        demo |= {"webhookId": made["webhookId"], "webhookSecret": made["secret"]}
+    data.demo = {**demo, "webhookUrl": url}
