@@ -105,7 +105,7 @@ class Settings:
     llm_unknown_output: int = UNKNOWN_OUTPUT
     """Maximum output tokens of a model outside the catalogue. The money reserved depends on it."""
     mail: MailProvider = "off"
-    """What sends mail (``gateways.mail``)."""
+    """Provider that sends mail (``gateways.mail``)."""
     mail_from: str = ""
     """The sender's address of all mail. Its domain is also that of the Message-ID."""
     mail_smtp: str = field(default="", repr=False)

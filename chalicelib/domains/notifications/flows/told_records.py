@@ -63,4 +63,4 @@ _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "member": _member,
     "webhook": _webhook,
 }
-"""By the noun of an internal type: the function that reads its record."""
+"""Functions that read the record of an internal type, by the noun of the type."""

@@ -21,7 +21,7 @@ _BEFORE_CONFIRMATION = {"pending_payment", "cancelled"}
 
 
 class BookingFacts(NamedTuple):
-    """What a mail shows of a booking. ``starts_at`` is in the zone of the staff member.
+    """Facts of a booking that a mail shows. ``starts_at`` is in the zone of the staff member.
 
     ``price`` is in kopecks. ``page_url`` is the client's own link.
     """

@@ -197,7 +197,7 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "member_removed": _member,
     "member_role": _member,
 }
-"""By kind: the function that returns the subject of a record and its facts."""
+"""Functions that return the subject of a record and its facts, by kind."""
 _PAGES = {
     "handover": "bots/{agentId}",
     "limit": "bots/{id}/limits",
@@ -206,7 +206,7 @@ _PAGES = {
     "key_created": "keys",
     "key_revoked": "keys",
 }
-"""By kind: the page of the console. There is none for leads, bookings, dialogs and members."""
+"""Pages of the console by kind. Leads, bookings, dialogs and members have none."""
 
 
 def _short(start: datetime) -> str:

@@ -19,7 +19,7 @@ PATH = "/dev/mail"
 SHOWN = 200
 """Mails in the list, newest first."""
 SANDBOX = "allow-popups allow-popups-to-escape-sandbox"
-"""What the HTML part of a mail may do: open links in a new tab."""
+"""Sandbox of the HTML part of a mail. It may open links in a new tab."""
 _ROUTE = re.compile(r"([A-Za-z0-9_-]{1,200})(?:/(html|source|[0-9]{1,3}))?")
 _HTML_PART = {
     **inboxes.PAGE_HEADERS,
