@@ -41,9 +41,9 @@ class Access:
     allows it to read the secret with the token of the Telegram bot. ``hosts`` allows it to serve
     customers' domains: to write claims on domains, and to change distribution tenants of CloudFront
     that have the stage's tag. ``master_key`` allows it to read the secret with the master key.
-    ``wakes`` allows it to send messages to the queue that wakes the runner of events, and ``woken``
-    lets Lambda run it for these messages and for the reports of SES on mails. ``mails`` allows it
-    to send mails by SES, from the domain of ``MAIL_FROM`` and with the configuration set only.
+    ``woken`` lets Lambda run it for messages that wake the runner of events, and for the reports
+    of SES on mails. ``mails`` allows it to send mails by SES, from the domain of ``MAIL_FROM`` and
+    with the configuration set only.
 
     The rights are measured: ``tests/support/policy_check.py`` reports each right that is missing or
     not needed. A write in a transaction needs the right to that write, and a condition check needs
@@ -61,7 +61,6 @@ class Access:
     telegram: bool = False
     hosts: bool = False
     master_key: bool = False
-    wakes: bool = False
     woken: bool = False
     mails: bool = False
 
@@ -98,7 +97,6 @@ FUNCTIONS: Mapping[str, Access] = {
             KNOWLEDGE: ("DeleteObject", "PutObject"),
         },
         models=True,
-        wakes=True,
         master_key=True,
         telegram=True,
     ),
@@ -121,7 +119,6 @@ FUNCTIONS: Mapping[str, Access] = {
             KNOWLEDGE: ("DeleteObject", "GetObject", "PutObject"),
         },
         hosts=True,
-        wakes=True,
         master_key=True,
     ),
     "run-events": Access(
@@ -129,10 +126,7 @@ FUNCTIONS: Mapping[str, Access] = {
             # The members to tell, and what they have chosen.
             "identity": ("BatchGetItem", "GetItem", "Query", "UpdateItem"),
             # The records of events, as the API shows them at each attempt.
-            "content": (
-                *("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query"),
-                "UpdateItem",
-            ),
+            "content": ("BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             "conversations": ("Query",),
             "control": ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             "ledger": ("GetItem",),
@@ -159,7 +153,6 @@ FUNCTIONS: Mapping[str, Access] = {
         indexes=("by_o4", "by_row"),
         objects={KNOWLEDGE: ("GetObject",)},
         models=True,
-        wakes=True,
     ),
 }
 """Rights by function name in .chalice/config.json. Chalice packages no function without a policy.
@@ -242,8 +235,8 @@ def policy(config: dict[str, Any], stage: str, function: str, target: Target) ->
         secret = settings.master_key_secret
         statements.append(_allow("MasterKey", "secretsmanager", ["GetSecretValue"], [secret]))
     queues = f"arn:aws:sqs:{target.region}:{target.account}:{config['app_name']}-{stage}"
-    if access.wakes:
-        statements.append(_allow("Wakes", "sqs", ["SendMessage"], [f"{queues}-{QUEUE}"]))
+    # Each function writes jobs of events, the runner's own jobs included.
+    statements.append(_allow("Wakes", "sqs", ["SendMessage"], [f"{queues}-{QUEUE}"]))
     if access.woken:
         # Lambda polls the queues in the name of the function.
         polls = ["DeleteMessage", "GetQueueAttributes", "ReceiveMessage"]

@@ -8,6 +8,7 @@ AWS calls that the gateway makes in its own tests with S3, Bedrock, CloudFront o
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
@@ -174,20 +175,27 @@ def _wrap(
 
 
 def _follow_threads() -> None:
-    """Attribute threads that a function starts to that function."""
-    start = Thread.start
+    """Attribute what a function leaves to a thread to that function.
+
+    Threads of a pool outlive the call that started them, so each task of a pool is attributed.
+    """
+    start, submit = Thread.start, ThreadPoolExecutor.submit
 
     def follow(thread: Thread) -> None:
         if (who := _who.get()) is not None:
             thread.run = partial(_run_as, who, thread.run)
         start(thread)
 
+    def follow_task(pool: Any, task: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return submit(pool, _run_as, _who.get(), partial(task, *args, **options))
+
     Thread.start = follow
+    ThreadPoolExecutor.submit = follow_task
 
 
-def _run_as(who: str, run: Callable[[], None]) -> None:
+def _run_as(who: str | None, run: Callable[[], Any]) -> Any:
     with entered(who):
-        run()
+        return run()
 
 
 def _note(params: dict[str, Any], model: Any, **_: Any) -> None:
