@@ -80,7 +80,7 @@ def test_both_machines_deploy_the_same_api(deployments: Deployments) -> None:
 
 def test_a_second_deployment_changes_no_stack(deployments: Deployments) -> None:
     said = deployments.said[1]
-    for stack in STACKS:
+    for stack in set(STACKS) - {"mail"}:  # the stage sends no mails by SES
         begins = said.index(f"Stack workspace-api-dev-{stack} …")
         assert said[begins + 1] == "  No changes."
 
