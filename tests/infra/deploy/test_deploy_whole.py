@@ -175,7 +175,8 @@ def test_two_machines_deploy_one_api(deployments: Deployments) -> None:
 
 
 def test_a_second_run_replaces_no_resource(deployments: Deployments) -> None:
-    assert deployments.said.count("  No changes.") == len(stacks.STACKS)
+    deployed = set(stacks.STACKS) - {"mail"}  # the stage sends no mails by SES
+    assert deployments.said.count("  No changes.") == len(deployed)
     assert not [line for line in deployments.said if line.startswith(("  Creating", "  Deleting"))]
     assert len([line for line in deployments.said if line.startswith("  Updating")]) >= 4
 

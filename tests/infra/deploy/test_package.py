@@ -432,7 +432,12 @@ class TestTheZip:
 
     @pytest.mark.usefixtures("token")
     def test_messages_of_the_queue_run_the_jobs_of_events(self, function: Lambda) -> None:
-        message = {"messageId": "1", "body": "wake", "eventSource": "aws:sqs"}
+        message = {
+            "messageId": "1",
+            "body": "wake",
+            "eventSource": "aws:sqs",
+            "eventSourceARN": "arn:aws:sqs:eu-central-1:123456789012:workspace-api-dev-events",
+        }
         assert isinstance(function.ask("run_events", {"Records": [message]}), dict)
 
     def test_streams_by_its_own_bootstrap_and_loads_nothing_of_the_checkout(
