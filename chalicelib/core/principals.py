@@ -88,6 +88,17 @@ class ApiKeyPrincipal(Principal):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthPrincipal(ApiKeyPrincipal):
+    """An AI client that a person connected to one workspace.
+
+    ``key_id`` is the id of the connection, so limits, idempotency keys and the audit log do not
+    depend on the access token. ``client_name`` is the name that the client gave itself.
+    """
+
+    client_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPrincipal(Principal):
     """A person in the console.
 

