@@ -36,8 +36,11 @@ from chalicelib.core.principals import (
     PLATFORM,
     ApiKeyPrincipal,
     Audience,
+    OAuthPrincipal,
+    OperatorPrincipal,
     Principal,
     SessionPrincipal,
+    VisitorPrincipal,
 )
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.core.wire import parsing
@@ -50,6 +53,13 @@ MAX_ANSWER_BYTES = 5_900_000
 """Lambda answers at most 6 MB (AWS Lambda quotas), headers included."""
 ANSWER_EXPIRED = "answer-expired"
 """The kind of job that removes a large stored answer."""
+_KNOWN_CALLERS = {
+    ApiKeyPrincipal,
+    OAuthPrincipal,
+    SessionPrincipal,
+    VisitorPrincipal,
+    OperatorPrincipal,
+}
 
 
 class Reply(NamedTuple):
@@ -123,8 +133,11 @@ def _count(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | 
 
 
 def authorize(operation: Operation, principal: Principal) -> None:
-    """Check the audience, membership, plan, scope and role, in this order."""
-    if principal.audience not in operation.audience:
+    """Check the audience, membership, plan, scope and role, in this order.
+
+    A principal of a class that these checks were not written for is refused.
+    """
+    if type(principal) not in _KNOWN_CALLERS or principal.audience not in operation.audience:
         raise ForbiddenError("This call is not for this kind of caller.")
     if isinstance(principal, SessionPrincipal):
         require_manager(operation, principal)
@@ -135,10 +148,18 @@ def authorize(operation: Operation, principal: Principal) -> None:
         return
     scope = operation.scope
     if scope not in principal.scopes:
-        msg = f"This key lacks the scope {scope}. Create a key that has it in the console."
-        raise InsufficientScopeError(msg)
+        raise InsufficientScopeError(_missing_scope(principal, str(scope)))
     msg = f"The scope {scope} is for keys of ADMIN accounts; this key's account is not one."
     raise AdminRequiredError(msg)
+
+
+def _missing_scope(principal: ApiKeyPrincipal, scope: str) -> str:
+    if isinstance(principal, OAuthPrincipal):
+        return (
+            f"This connection lacks the scope {scope}. Disconnect the app under Connected apps in "
+            "the console, and connect it again with this scope."
+        )
+    return f"This key lacks the scope {scope}. Create a key that has it in the console."
 
 
 def require_manager(operation: Operation, principal: SessionPrincipal) -> None:

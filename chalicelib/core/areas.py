@@ -45,6 +45,7 @@ WORKSPACE = Area(
         "overview": "overview",
         "webhooks": "webhooks",
         "notifications": "identity",
+        "oauth": "identity",
     },
 )
 CHAT = Area(

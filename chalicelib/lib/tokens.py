@@ -1,27 +1,43 @@
-"""Tokens of API keys and of bot keys.
+"""Tokens of API keys, of bot keys and of OAuth connections.
 
-A token is ``svc_live_`` or ``svc_bot_``, a base62 secret and a CRC32. The checksum rejects a
-mistyped key without a database read.
+A token is a prefix, a base62 secret and a CRC32. The checksum rejects a mistyped token without a
+database read. Tokens of a connection have its id in their prefix: ``wsat_<id>_`` for access tokens,
+``wsrt_<id>_`` for refresh tokens, and ``wsac_<id>_`` for authorization codes.
 """
 
 import hashlib
 import secrets
 import string
+from base64 import urlsafe_b64encode
 from zlib import crc32
 
 PREFIX = "svc_live_"
 BOT_PREFIX = "svc_bot_"
+ACCESS_PREFIX = "wsat_"
+REFRESH_PREFIX = "wsrt_"
+CODE_PREFIX = "wsac_"
+OAUTH_PREFIXES = (ACCESS_PREFIX, REFRESH_PREFIX, CODE_PREFIX)
 SECRET_LENGTH = 32
 """Base62 characters: 190.5 bits."""
+LINEAGE_LENGTH = 16
+"""Base62 characters at the beginning of a refresh token's secret: 95 bits."""
 CHECKSUM_LENGTH = 6
+ID_LENGTH = 26
+"""Characters of a ULID."""
 
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
-def generate(prefix: str = PREFIX) -> str:
-    """Return a new token."""
-    secret = "".join(secrets.choice(_ALPHABET) for _ in range(SECRET_LENGTH))
+def generate(prefix: str = PREFIX, lineage: str = "") -> str:
+    """Return a new token. Its secret begins with ``lineage``; the rest is random."""
+    rest = (secrets.choice(_ALPHABET) for _ in range(SECRET_LENGTH - len(lineage)))
+    secret = lineage + "".join(rest)
     return prefix + secret + _checksum(prefix + secret)
+
+
+def generate_for(owner_id: str, prefix: str, lineage: str = "") -> str:
+    """Return a new token whose prefix contains the id of its owner."""
+    return generate(f"{prefix}{owner_id}_", lineage)
 
 
 def well_formed(token: str, prefix: str = PREFIX) -> bool:
@@ -31,9 +47,26 @@ def well_formed(token: str, prefix: str = PREFIX) -> bool:
     return token.isascii() and token.endswith(_checksum(token[:-CHECKSUM_LENGTH]))
 
 
+def owner_id(token: str, prefix: str) -> str | None:
+    """Return the id that a token contains, or None if the token is malformed."""
+    found = token[len(prefix) : len(prefix) + ID_LENGTH]
+    return found if found.isalnum() and well_formed(token, f"{prefix}{found}_") else None
+
+
+def lineage(token: str) -> str:
+    """Return the lineage of a well-formed refresh token."""
+    secret = token[-SECRET_LENGTH - CHECKSUM_LENGTH :]
+    return secret[:LINEAGE_LENGTH]
+
+
 def digest(token: str) -> str:
     """Return the SHA-256 of a token. Only this digest is stored, never the token."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def short_digest(text: str) -> str:
+    """Return the SHA-256 of a token or of an identifier in base64url: 43 characters."""
+    return urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
 
 
 def _checksum(text: str) -> str:

@@ -1,6 +1,6 @@
-"""Identify the caller of a request: the holder of an API key, or a visitor.
+"""Identify the caller of a request: a holder of an API key, a connected app, or a visitor.
 
-Authenticating an API key needs one strongly consistent read.
+Authenticating an API key or an access token needs one strongly consistent read.
 """
 
 from collections.abc import Mapping
@@ -8,10 +8,17 @@ from datetime import date
 
 from chalicelib.core.errors import UnauthorizedError
 from chalicelib.core.operations import Operation
-from chalicelib.core.principals import ApiKeyPrincipal, Audience, Principal, VisitorPrincipal
+from chalicelib.core.principals import (
+    ApiKeyPrincipal,
+    Audience,
+    OAuthPrincipal,
+    Principal,
+    VisitorPrincipal,
+)
 from chalicelib.core.scopes import expand
-from chalicelib.domains.identity.store import api_keys
+from chalicelib.domains.identity.store import api_keys, connections
 from chalicelib.engine import visitors
+from chalicelib.lib import tokens
 from chalicelib.transports.http import HttpRequest
 
 
@@ -39,7 +46,11 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
         UnauthorizedError: the header is missing or malformed, or the key is unknown, revoked or
             expired. The message does not reveal which of the last three is the case.
     """
-    key = api_keys.authenticate(bearer_token(headers))
+    token = bearer_token(headers)
+    if token.startswith(tokens.OAUTH_PREFIXES):
+        msg = "OAuth tokens are valid for POST /api/mcp only. Send an API key here."
+        raise UnauthorizedError(msg)
+    key = api_keys.authenticate(token)
     if key is None:
         msg = "This API key is not valid: mistyped, revoked or expired. Create one in the console."
         raise UnauthorizedError(msg)
@@ -60,9 +71,31 @@ def authenticate_tool_call(headers: Mapping[str, str], client_ip: str) -> ApiKey
     """Return the principal of an API key or of an OAuth access token. Only tool calls take tokens.
 
     Raises:
-        UnauthorizedError: as ``authenticate`` does.
+        UnauthorizedError: as ``authenticate`` does, or the token is unknown or expired, or its
+            connection has ended.
     """
-    return authenticate(headers, client_ip)
+    token = bearer_token(headers)
+    if not token.startswith(tokens.OAUTH_PREFIXES):
+        return authenticate(headers, client_ip)
+    found = connections.authenticate(token)
+    if found is None:
+        msg = (
+            "This access token is not valid: expired, or its app was disconnected. Refresh it, or "
+            "connect the app again."
+        )
+        raise UnauthorizedError(msg)
+    connections.touch(found.connection)
+    stored = found.connection.attribute_values  # As above.
+    return OAuthPrincipal(
+        workspace_id=stored["workspace_id"],
+        account_id=stored["account_id"],
+        role=stored["role"],
+        plan=stored["plan"],
+        scopes=expand(tuple(found.scopes)),
+        key_id=found.connection.id,
+        client_name=stored["client_name"],
+        client_ip=client_ip,
+    )
 
 
 def identify(operation: Operation, request: HttpRequest) -> Principal:

@@ -30,7 +30,7 @@ from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.text import nearest
 from chalicelib.transports import tools
-from chalicelib.transports.auth import authenticate
+from chalicelib.transports.auth import authenticate_tool_call
 from chalicelib.transports.cors import TOOL_SERVER
 from chalicelib.transports.http import (
     JSON_TYPE,
@@ -125,7 +125,7 @@ def serve(request: HttpRequest) -> HttpResponse:
     Size, key, rate limit, origin and plan are checked before anything is parsed.
     """
     check_size(request)
-    principal = authenticate(request.headers, request.client_ip)
+    principal = authenticate_tool_call(request.headers, request.client_ip)
     TOOL_SERVER.check_origin(request)
     require_plan(principal.plan)
     status, body, more = respond(request, principal)

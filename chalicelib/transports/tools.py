@@ -14,7 +14,7 @@ from chalicelib.application.invoke import may_use
 from chalicelib.core import areas, idempotency_keys
 from chalicelib.core.manifest import manifest
 from chalicelib.core.operations import REGISTRY, Entry, Operation
-from chalicelib.core.principals import ApiKeyPrincipal
+from chalicelib.core.principals import ApiKeyPrincipal, OAuthPrincipal
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import nearest
 
@@ -205,7 +205,10 @@ def _hidden_sentence(hidden: Iterable[str], principal: ApiKeyPrincipal) -> str:
     scopes = [scope for scope in hidden if not Scope(scope).admin_only or principal.role == "admin"]
     if not scopes:
         return ""
-    return f"Hidden: the tools of {', '.join(scopes)}; a key with these scopes shows them."
+    how = "a key with these scopes shows them."
+    if isinstance(principal, OAuthPrincipal):
+        how = "connect the app again with these scopes to show them (console, Connected apps)."
+    return f"Hidden: the tools of {', '.join(scopes)}; {how}"
 
 
 def _unknown_sentence(unknown: tuple[str, str, Sequence[str]]) -> str:

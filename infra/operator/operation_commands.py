@@ -96,6 +96,7 @@ DIFFERENCES = {
     "list_audit_log": Differences(command="audit-log"),
     "list_ledger": Differences(command="ledger", table=printing.one_row_an_answer),
     "resume_site": Differences(options={"id": "--site"}),
+    "end_connection": Differences(options={"id": "--connection"}),
     "revoke_key": Differences(options={"id": "--key"}),
     "set_bot": Differences(options={"id": "--agent"}),
     "set_password": Differences(prompt="password"),

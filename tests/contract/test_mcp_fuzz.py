@@ -44,7 +44,7 @@ def quick(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
             known.append(authenticate(headers, client_ip))
         return known[0]
 
-    monkeypatch.setattr(mcp, "authenticate", remembered)
+    monkeypatch.setattr(mcp, "authenticate_tool_call", remembered)
     return api
 
 

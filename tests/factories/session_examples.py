@@ -10,6 +10,7 @@ from chalicelib.core.principals import Audience
 from chalicelib.domains.identity.store import accounts, workspaces
 from tests.conftest import PASSWORD, Owner, as_operator, in_console
 from tests.factories.examples import Things, example
+from tests.factories.oauth import GRANT, connect
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class WorkspaceIds:
     session: str
     webhook: str
     event: str
+    connection: str
 
     @classmethod
     def in_workspace(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
@@ -49,6 +51,7 @@ class WorkspaceIds:
             session=sessions[0]["id"],
             webhook=webhook["webhookId"],
             event=event["eventId"],
+            connection=connect(workspace).id,
         )
 
     @classmethod
@@ -64,6 +67,7 @@ class WorkspaceIds:
             session=new_id(),
             webhook=new_id(),
             event=f"evt_{new_id()}",
+            connection=new_id(),
         )
 
     @property
@@ -80,6 +84,7 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "create_webhook": lambda _: {"url": "https://receiver.example/", "types": ["lead.created"]},
     "delete_bot_key": lambda h: {"agentId": h.things.agent, "keyId": h.bot_key},
     "delete_webhook": lambda h: {"webhookId": h.webhook},
+    "end_connection": lambda h: {"id": h.connection},
     "end_session": lambda h: {"id": h.session},
     "get_account": lambda _: {},
     "get_balance": lambda h: {"account": h.email},
@@ -88,9 +93,11 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "get_overview": lambda _: {},
     "get_statement": lambda _: {"limit": 5},
     "get_telegram": lambda _: {},
+    "grant_access": lambda _: GRANT,
     "link_telegram": lambda _: {},
     "list_audit_log": lambda _: {"area": "sites", "limit": 5},
     "list_bot_keys": lambda h: {"agentId": h.things.agent},
+    "list_connections": lambda _: {},
     "list_held_back_bots": lambda _: {},
     "list_keys": lambda _: {},
     "list_ledger": lambda h: {"account": h.email, "limit": 5},

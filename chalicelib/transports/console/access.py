@@ -42,8 +42,12 @@ _VARIABLE, _SEGMENT = re.compile(r"{\w+}"), "[A-Za-z0-9_-]+"
 """Ids and slugs have no other characters. A dot in a path could lead out of /console."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 """The format of ``token_urlsafe(32)``."""
-_API_KEY = re.compile(f"({tokens.PREFIX}|{tokens.BOT_PREFIX})[0-9A-Za-z]{{20}}")
-"""Matches texts long enough to be a secret. Shorter ones may be names that begin like a key."""
+_API_KEY = re.compile(
+    f"({tokens.PREFIX}|{tokens.BOT_PREFIX}|(?:{'|'.join(tokens.OAUTH_PREFIXES)})[0-9A-Z]{{26}}_)"
+    "[0-9A-Za-z]{20}"
+)
+"""Matches API keys and OAuth tokens: texts long enough to be a secret. Shorter ones may be names that begin like a key."""
+_OAUTH_TOKEN = re.compile(f"bearer +({'|'.join(tokens.OAUTH_PREFIXES)})", re.IGNORECASE)
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -96,6 +100,9 @@ def _refuse_api_key(request: HttpRequest) -> HttpResponse:
         return render.notice(
             request, 403, icon="triangle-alert", title=title, about=about, link=link
         )
+    if _OAUTH_TOKEN.match(request.headers.get("authorization", "")):
+        refused = "OAuth tokens are valid for POST /api/mcp only. Sign in to the console instead."
+        return failure(UnauthorizedError(refused), request.request_id)
     msg = "API keys give no access to the console, whatever their scopes. Sign in instead."
     return failure(ForbiddenError(msg), request.request_id)
 

@@ -36,7 +36,13 @@ from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.operations import uploads
 from chalicelib.domains.files.store import files
-from chalicelib.domains.identity.store import accounts, api_keys, console_sessions, workspaces
+from chalicelib.domains.identity.store import (
+    accounts,
+    api_keys,
+    connections,
+    console_sessions,
+    workspaces,
+)
 from chalicelib.domains.knowledge.flows import index_building, source_texts
 from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.leads.store import leads
@@ -161,6 +167,8 @@ EXCLUDED: Mapping[type[Row], str] = {
     accounts.AccountRow: "belongs to no workspace, and contains a password",
     api_keys.ApiKeyRow: "a secret that is valid for one stage; create a new key",
     api_keys.ApiKeyLookupRow: "as its key",
+    connections.ConnectionRow: "tokens that are valid for one stage; connect the app again",
+    connections.ConnectionLookupRow: "as its connection",
     bot_keys.BotKeyRow: "as an API key",
     bot_keys.BotKeyLookupRow: "as its key",
     console_sessions.ConsoleSessionRow: "belongs to an account, and grants access",

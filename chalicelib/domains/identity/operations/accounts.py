@@ -13,9 +13,10 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
+from chalicelib.domains.identity.flows.connections import stage_endings
 from chalicelib.domains.identity.operations.keys import stage_revocations
 from chalicelib.domains.identity.rules import passwords
-from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.contact_fields import Email
@@ -87,6 +88,7 @@ class AccountDisabled(Wire):
     account_id: Id = Field(description="Account id.")
     disabled_at: Timestamp = Field(description="When it was disabled.")
     revoked_keys: int = Field(description="API keys of the account that were revoked with it.")
+    ended_connections: int = Field(description="Connected apps of the account that were ended.")
 
 
 class OwnAccount(Wire):
@@ -153,22 +155,25 @@ def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
 
 @operation(title="Disable an account", audience=OPERATOR, idempotent=True)
 def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
-    """Disable an account: it cannot sign in, its sessions end, and its API keys are revoked.
+    """Disable an account: its sessions end, its API keys are revoked, its apps are disconnected.
 
     The account is disabled in the first transaction, so that no key is created afterwards. Then
-    each workspace's keys are revoked in a transaction of their own, because one transaction may be
-    too small for all keys. The workspace's audit log shows the revocation. A repeated call revokes
-    the remaining keys.
+    each workspace's keys and connected apps are ended in a transaction of their own, because one
+    transaction may be too small for all of them. The workspace's audit log shows it. A repeated
+    call ends the remaining ones.
     """
     account_id = accounts.by_email(args.email).id
     ctx.unit.commit_batch("account", partial(_stage_disabling, account_id=account_id))
-    revoked = 0
+    revoked = ended = 0
     for workspace, _ in workspaces.of_account(account_id):
         stage = partial(_stage_revocations, account_id=account_id, workspace_id=workspace.id)
         name = f"keys of {workspace.id}"
-        revoked += int(ctx.unit.commit_batch(name, stage, audited_in=workspace.id))
+        counts = ctx.unit.commit_batch(name, stage, audited_in=workspace.id).split()
+        revoked, ended = revoked + int(counts[0]), ended + int(counts[1])
     since = accounts.get(account_id).disabled_at
-    return AccountDisabled(account_id=account_id, disabled_at=since, revoked_keys=revoked)
+    return AccountDisabled(
+        account_id=account_id, disabled_at=since, revoked_keys=revoked, ended_connections=ended
+    )
 
 
 def _stage_disabling(unit: UnitOfWork, account_id: str) -> bytes:
@@ -182,8 +187,10 @@ def _stage_disabling(unit: UnitOfWork, account_id: str) -> bytes:
 
 
 def _stage_revocations(unit: UnitOfWork, account_id: str, workspace_id: str) -> bytes:
-    """Stage the revocation of a disabled account's keys in a workspace; return how many it has."""
+    """Stage the end of a disabled account's keys and connections; return how many there are."""
     keys = api_keys.live(workspace_id, account_id)
+    connected = connections.live(workspace_id, account_id)
     stage_revocations(unit, keys)
+    stage_endings(unit, connected)
     unit.mention(f"account:{account_id}")
-    return str(len(keys)).encode()
+    return f"{len(keys)} {len(connected)}".encode()

@@ -13,11 +13,11 @@ from chalicelib.core.operations import REGISTRY, operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
-from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.engine import audit
 from chalicelib.engine.audit import AuditRow
+from chalicelib.lib import tokens
 
 ActorKind = Literal["account", "operator", "visitor", "job"]
 KINDS: tuple[ActorKind, ...] = get_args(ActorKind)
@@ -58,11 +58,13 @@ class Actor(Wire):
 
 
 class KeyUsed(Wire):
-    """API key with which a change was made."""
+    """API key, or connected app, with which a change was made."""
 
-    id: Id = Field(description="Key id.")
-    name: str = Field(description="Name of the key.")
-    masked: str = Field(description="Masked token: prefix and last four characters.")
+    id: Id = Field(description="Id of the key or of the connection.")
+    name: str = Field(description="Name of the key or of the app.")
+    masked: str = Field(
+        description="Masked token: prefix and, for a key, its last four characters."
+    )
 
 
 class Touched(Wire):
@@ -76,7 +78,7 @@ class _Names(NamedTuple):
     """Names to show in the log: accounts and keys by id, operations by name."""
 
     people: Mapping[str, AccountRow]
-    keys: Mapping[str, ApiKeyRow]
+    keys: Mapping[str, KeyUsed]
     titles: Mapping[str, str]
     areas: Mapping[str, str | None]
 
@@ -101,13 +103,12 @@ class AuditEntry(Wire):
     @classmethod
     def of(cls, row: AuditRow, known: _Names) -> Self:
         """Return the wire form of a stored change."""
-        key = known.keys.get(row.key_id)
         named = (name.partition(":") for name in row.resources)
         return cls.from_row(
             row.attribute_values,
             id=row.sk,
             actor=Actor.of(row.actor, known.people),
-            key=KeyUsed(id=key.key_id, name=key.name, masked=key.masked) if key else None,
+            key=known.keys.get(row.key_id),
             client_ip=row.client_ip or None,
             title=known.titles.get(row.operation),
             area=known.areas.get(row.operation),
@@ -130,6 +131,17 @@ def _actor_kind(actor: str) -> ActorKind:
     """Return the kind of an actor. An account is stored as its id without a prefix."""
     name = actor.partition(":")[0]
     return next((kind for kind in KINDS if kind == name), "account")
+
+
+def _keys_used(workspace_id: str, ids: set[str]) -> dict[str, KeyUsed]:
+    """Return the keys and the connected apps with these ids, by id."""
+    keys = api_keys.of_ids(workspace_id, ids)
+    apps = connections.of_ids(workspace_id, ids - keys.keys())
+    masked = f"{tokens.ACCESS_PREFIX}…"
+    return {
+        **{n: KeyUsed(id=n, name=key.name, masked=key.masked) for n, key in keys.items()},
+        **{n: KeyUsed(id=n, name=app.client_name, masked=masked) for n, app in apps.items()},
+    }
 
 
 def _areas() -> dict[str, str | None]:
@@ -173,7 +185,7 @@ def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
     actors = {row.actor for row in found.rows}
     known = _Names(
         people=accounts.of_ids(actor for actor in actors if _actor_kind(actor) == "account"),
-        keys=api_keys.of_ids(ctx.workspace_id, {row.key_id for row in found.rows if row.key_id}),
+        keys=_keys_used(ctx.workspace_id, {row.key_id for row in found.rows if row.key_id}),
         titles={entry.name: entry.title for entry in REGISTRY.entries()},
         areas=areas,
     )

@@ -11,14 +11,16 @@ from chalicelib.application.context import Context
 from chalicelib.application.invoke import require_plan
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
-from chalicelib.core.errors import ConflictError, ForbiddenError
+from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import MANAGER_ROLES, Audience
+from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import parse_grants
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional, printable
 from chalicelib.core.wire.times import Moment
-from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.flows.connections import check_room
+from chalicelib.domains.identity.flows.holders import check_holder
+from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
@@ -107,11 +109,12 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
     if ctx.principal.audience is not Audience.OPERATOR:
         require_plan(workspace.plan)
     account = accounts.get(ctx.principal.account_id or workspace.owner_id)
-    _check_holder(account, workspace.id)
+    check_holder(account, workspace.id, "keys")
     count = len(api_keys.live(workspace.id))
     if count >= MAX_LIVE_KEYS:
         msg = f"The workspace has {count} live keys, the most it can have. Revoke one first."
         raise ConflictError(msg)
+    check_room(count, len(connections.live(workspace.id)))
     token = ctx.unit.run_side_effect_once("token", tokens.generate)
     key = api_keys.row(
         token,
@@ -134,23 +137,6 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
     ctx.unit.mention(f"key:{key.key_id}")
     ctx.unit.outbox.emit(Event("key.created", key.key_id))
     return KeyCreated(key_id=key.key_id, token=token, scopes=key.scopes)
-
-
-def _check_holder(account: AccountRow, workspace_id: str) -> None:
-    """Raise an error if the account may not manage the workspace.
-
-    The call was authorized earlier, so the membership is read again here, after the lock row was
-    read. Removing a member saves the lock row. A removal after this read therefore conflicts with
-    the commit. Disabling an account does not save the lock row, so the commit also requires that
-    the account is not disabled.
-    """
-    membership = workspaces.membership(account.id, workspace_id)
-    if membership is None or membership.role not in MANAGER_ROLES:
-        msg = "Keys are for the owner and the managers of a workspace. Ask one of them."
-        raise ForbiddenError(msg)
-    if account.disabled_at is not None:
-        msg = f"The account {account.email} is disabled, and can have no keys."
-        raise ConflictError(msg)
 
 
 @operation(

@@ -1,4 +1,7 @@
-"""Members of a workspace. Removing a member revokes the member's keys in the workspace."""
+"""Members of a workspace.
+
+Removing a member revokes the member's keys in the workspace, and ends the member's connections.
+"""
 
 from typing import Literal
 
@@ -12,8 +15,9 @@ from chalicelib.core.jobs import MEMBERSHIP_ENDED
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.domains.identity.flows.connections import stage_endings
 from chalicelib.domains.identity.operations.keys import stage_revocations
-from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.engine import jobs, locks
 from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork
@@ -49,6 +53,7 @@ class MemberRemoved(Wire):
     workspace_id: Id = Field(description="Workspace id.")
     account_id: Id = Field(description="Account id.")
     revoked_keys: int = Field(description="Keys of the account that were revoked with it.")
+    ended_connections: int = Field(description="Connected apps of the account that were ended.")
 
 
 class MemberListed(Wire):
@@ -99,8 +104,8 @@ def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: AR
 def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     """Add an account to a workspace, or change its role there. The owner's role cannot change.
 
-    A plain member cannot have keys. If a manager becomes a plain member, the account's keys in the
-    workspace are revoked.
+    A plain member cannot have keys or connected apps. If a manager becomes a plain member, the
+    account's keys in the workspace are revoked, and its connected apps are disconnected.
     """
     workspace, account = workspaces.get(args.workspace_id), accounts.by_email(args.email)
     if account.id == workspace.owner_id:
@@ -125,7 +130,7 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
 
 @operation(title="Remove a member", audience=OPERATOR, resolve=_workspace, idempotent=True)
 def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
-    """Remove an account from a workspace, and revoke its keys there."""
+    """Remove an account from a workspace, revoke its keys there and disconnect its apps."""
     workspace, account = workspaces.get(args.workspace_id), accounts.by_email(args.email)
     if account.id == workspace.owner_id:
         msg = f"{account.email} owns this workspace and cannot be removed from it."
@@ -136,22 +141,29 @@ def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
         raise NotFoundError(msg)
     ctx.unit.delete(membership)
     ctx.unit.delete(workspaces.member_row(account.id, workspace.id))
-    revoked = _stage_revocations(ctx.unit, account.id)
-    ended = {"accountId": account.id, "endedAt": iso(clock.now())}
-    ctx.unit.create(jobs.row(MEMBERSHIP_ENDED, workspace.id, ended))
+    revoked, ended = _stage_revocations(ctx.unit, account.id)
+    payload = {"accountId": account.id, "endedAt": iso(clock.now())}
+    ctx.unit.create(jobs.row(MEMBERSHIP_ENDED, workspace.id, payload))
     ctx.unit.outbox.emit(Event("member.removed", account.id))
     ctx.unit.mention(f"account:{account.id}")
-    return MemberRemoved(workspace_id=workspace.id, account_id=account.id, revoked_keys=revoked)
+    return MemberRemoved(
+        workspace_id=workspace.id,
+        account_id=account.id,
+        revoked_keys=revoked,
+        ended_connections=ended,
+    )
 
 
-def _stage_revocations(unit: UnitOfWork, account_id: str) -> int:
-    """Stage the revocation of an account's keys in the workspace; return how many it has.
+def _stage_revocations(unit: UnitOfWork, account_id: str) -> tuple[int, int]:
+    """Stage the end of an account's keys and connections in the workspace; return how many it has.
 
-    The unit saves the lock row that the creation of a key saves, too. So a key that is created at
-    the same time is either revoked here, or its creation fails.
+    The unit saves the lock row that the creation of a key or a connection saves, too. So one that
+    is created at the same time is either revoked here, or its creation fails.
     """
     lock = locks.lock_row(unit.workspace_id, api_keys.LOCK)
     keys = api_keys.live(unit.workspace_id, account_id)
+    connected = connections.live(unit.workspace_id, account_id)
     unit.save(lock)
     stage_revocations(unit, keys)
-    return len(keys)
+    stage_endings(unit, connected)
+    return len(keys), len(connected)

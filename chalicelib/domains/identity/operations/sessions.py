@@ -14,6 +14,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, SessionPrincipal
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
+from chalicelib.domains.identity.flows.connections import stage_endings_of_account
 from chalicelib.domains.identity.operations.accounts import MAX_PASSWORD, Password
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, console_sessions
@@ -119,6 +120,9 @@ class PasswordChange(Wire):
         description="The current password."
     )
     password: Password = Field(description="The new password, of at least 8 characters.")
+    end_connections: bool = Field(
+        default=False, description="Whether to disconnect the account's apps in all workspaces."
+    )
 
 
 @operation(
@@ -184,8 +188,9 @@ def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
 
 @operation(title="Sign out everywhere", audience=SESSION, idempotent=True, platform=True)
 def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:  # noqa: ARG001  as above
-    """End every session of the account, including the current one."""
+    """End every session of the account, including the current one, and disconnect its apps."""
     account = accounts.get(_session(ctx).account_id)
+    stage_endings_of_account(ctx.unit, account.id)
     ctx.unit.update(account, [AccountRow.session_epoch.add(1)])
     ctx.unit.mention(f"account:{account.id}")
     return SignedOut(account_id=account.id)
@@ -201,7 +206,8 @@ def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:  # noqa: ARG0
 def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     """Change the account's password, end its sessions, and start a new session for the caller.
 
-    If the form is sent twice at the same time, both calls succeed.
+    ``endConnections`` disconnects the account's apps, too. If the form is sent twice at the same
+    time, both calls succeed.
     """
     caller = _session(ctx)
     account = accounts.get(caller.account_id)
@@ -226,6 +232,8 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
         condition=AccountRow.password_hash == account.password_hash,
     )
     account.session_epoch = epoch + 1
+    if args.end_connections:
+        stage_endings_of_account(ctx.unit, account.id)
     return SignedIn(account_id=account.id, token=_begin(ctx, account, browser))
 
 

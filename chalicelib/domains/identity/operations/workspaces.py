@@ -24,8 +24,9 @@ from chalicelib.core.wire.schema import (
     optional,
 )
 from chalicelib.domains.identity.flows.zones import Timezone
-from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
+from chalicelib.domains.identity.store.connections import ConnectionRow
 from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, MembershipRow, WorkspaceRow
 from chalicelib.engine import locks
 from chalicelib.engine.claims import ClaimRow
@@ -231,12 +232,12 @@ def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
 
 @operation(title="Set a plan", audience=OPERATOR, resolve=_workspace, idempotent=True)
 def set_plan(ctx: Context, args: PlanSet) -> PlanSetResult:
-    """Change a workspace's plan, in its record and in every live key.
+    """Change a workspace's plan, in its record and in every live key and connected app.
 
     The next request uses the new plan.
 
-    One transaction changes them together with the lock row of the keys, so that the record and the
-    keys never disagree.
+    One transaction changes them together with the lock row of the keys, so that they never
+    disagree.
     """
     lock = locks.lock_row(args.workspace_id, api_keys.LOCK)
     workspace = workspaces.get(args.workspace_id)
@@ -246,5 +247,8 @@ def set_plan(ctx: Context, args: PlanSet) -> PlanSetResult:
     for key in api_keys.live(workspace.id):
         if key.plan != args.plan:
             ctx.unit.update(key, [ApiKeyRow.plan.set(args.plan)])
+    for connection in connections.live(workspace.id):
+        if connection.plan != args.plan:
+            ctx.unit.update(connection, [ConnectionRow.plan.set(args.plan)])
     ctx.unit.mention(f"workspace:{workspace.id}")
     return PlanSetResult(workspace_id=workspace.id, plan=workspace.plan)

@@ -1,15 +1,20 @@
 """Connected apps: the connections of a workspace's members to AI clients."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, Self
 
 from pydantic import Field
 
 from chalicelib.application.context import Context
+from chalicelib.core import clock
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import MANAGER_ROLES, Audience, Principal, SessionPrincipal
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
-from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.flows.connections import stage_endings
+from chalicelib.domains.identity.store import accounts, connections, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.connections import ConnectionRow
 
 MANAGED = (Audience.SESSION, Audience.OPERATOR)
 
@@ -36,6 +41,13 @@ class ConnectionOut(Wire):
         description="When it was last used, within ten minutes; null for never."
     )
     ended_at: Timestamp | None = Field(description="When it ended, or null.")
+
+    @classmethod
+    def of(cls, row: ConnectionRow, owners: Mapping[str, AccountRow]) -> Self:
+        """Return the wire form of a stored connection. ``owners`` are accounts by id."""
+        owner = owners.get(row.account_id)
+        shown = owner and ConnectionOwner.model_validate(owner)
+        return cls.from_row(row.attribute_values, id=row.id, state=row.state, account=shown)
 
 
 class ConnectionListQuery(Wire):
@@ -73,12 +85,40 @@ class ConnectionEnded(Wire):
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,
 )
-def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:
+def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:  # noqa: ARG001  every handler has this shape
     """List the connected apps of a workspace, newest first. Plain members see only their own."""
-    raise NotImplementedError
+    rows = connections.of_workspace(ctx.workspace_id)[::-1]
+    shown = [row for row in rows if row.pairs is not None and _sees(ctx.principal, row)]
+    owners = accounts.of_ids({row.account_id for row in shown})
+    return ConnectionList(
+        connections=[ConnectionOut.of(row, owners) for row in shown],
+        live=sum(row.live for row in rows),
+        most=connections.MAX_LIVE,
+    )
 
 
-@operation(title="Disconnect an app", audience=MANAGED, resolve=lambda _: "", idempotent=True)
+@operation(
+    title="Disconnect an app",
+    audience=MANAGED,
+    resolve=lambda args: connections.by_id(args.id).workspace_id,
+    idempotent=True,
+)
 def end_connection(ctx: Context, args: ConnectionRef) -> ConnectionEnded:
-    """End a connection for good. Ending it again keeps the time of its first end."""
-    raise NotImplementedError
+    """Disconnect an app for good. Its tokens stop working at once.
+
+    Anyone who manages the workspace can disconnect any app of it. Doing so again keeps the time
+    of the first end.
+    """
+    row = connections.by_id(args.id, ctx.workspace_id)
+    ended_at = row.ended_at
+    if ended_at is None:
+        ended_at = clock.now()
+        stage_endings(ctx.unit, [row])
+    return ConnectionEnded(connection_id=row.id, ended_at=ended_at)
+
+
+def _sees(principal: Principal, row: ConnectionRow) -> bool:
+    """Whether a caller sees a connection: a plain member of the workspace sees only their own."""
+    if isinstance(principal, SessionPrincipal) and principal.membership not in MANAGER_ROLES:
+        return bool(row.account_id == principal.account_id)
+    return True

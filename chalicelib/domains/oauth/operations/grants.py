@@ -5,10 +5,28 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 from chalicelib.application.context import Context
+from chalicelib.application.invoke import require_plan
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, UnauthorizedError
+from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
-from chalicelib.core.scopes import Scope
+from chalicelib.core.principals import PLATFORM, Audience, Principal
+from chalicelib.core.scopes import PATTERNS, Scope, expand
 from chalicelib.core.wire.schema import Id, Wire, printable
+from chalicelib.domains.identity.flows.connections import check_room
+from chalicelib.domains.identity.flows.holders import check_holder
+from chalicelib.domains.identity.store import (
+    accounts,
+    api_keys,
+    connections,
+    console_sessions,
+    workspaces,
+)
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.engine import locks
+from chalicelib.lib import tokens
 
 MAX_CLIENT_NAME = 100
 """Characters of a client's name."""
@@ -58,4 +76,82 @@ def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
     Owners and managers of a workspace on Business or above can connect clients. Scopes that the
     person cannot grant are left out.
     """
-    raise NotImplementedError
+    account_id = ctx.principal.account_id
+    lock = locks.lock_row(ctx.workspace_id, api_keys.LOCK)
+    own_lock = locks.lock_row(PLATFORM, connections.lock_name(account_id))
+    workspace = workspaces.get(ctx.workspace_id)
+    require_plan(workspace.plan)
+    account = accounts.get(account_id)
+    check_holder(account, workspace.id, "connected apps")
+    _check_session(ctx.principal, account)
+    scopes = _grantable(args.scopes, account.role)
+    _check_limits(workspace.id, account.id)
+    connection_id = ctx.unit.run_side_effect_once("id", new_id)
+    code = ctx.unit.run_side_effect_once(
+        "code", lambda: tokens.generate_for(connection_id, tokens.CODE_PREFIX)
+    )
+    connection = connections.row(
+        connection_id,
+        workspace_id=workspace.id,
+        account_id=account.id,
+        role=account.role,
+        plan=workspace.plan,
+        scopes=scopes,
+        client_name=args.client_name,
+        client_host=args.client_host,
+        client_hash=tokens.short_digest(args.client_id),
+        redirect_hash=tokens.short_digest(args.redirect_uri),
+        challenge=args.code_challenge,
+        code_hash=tokens.short_digest(code),
+        created_at=clock.now(),
+    )
+    ctx.unit.save(lock)
+    ctx.unit.save(own_lock)
+    ctx.unit.require(workspace, WorkspaceRow.plan == workspace.plan)
+    signed_in = AccountRow.session_epoch == int(account.session_epoch)
+    ctx.unit.require(account, AccountRow.disabled_at.does_not_exist() & signed_in)
+    ctx.unit.create(connection)
+    for row in connections.lookups(connection):
+        ctx.unit.create(row)
+    ctx.unit.mention(f"connection:{connection.id}")
+    return GrantCreated(connection_id=connection.id, code=code, scopes=list(map(Scope, scopes)))
+
+
+def _grantable(asked: list[str], role: str) -> list[str]:
+    """Return the scopes among those asked for that an account of this role can grant.
+
+    Raises:
+        OAuthError: there are none.
+    """
+    known = {*PATTERNS, *Scope}
+    wanted = expand(tuple(sorted(each for each in asked if each in known)))
+    found = [str(s) for s in Scope if s in wanted and (role == "admin" or not s.admin_only)]
+    if not found:
+        msg = "scopes: expected at least one scope that you can grant. Select one."
+        raise OAuthError("invalid_scope", msg)
+    return found
+
+
+def _check_session(principal: Principal, account: AccountRow) -> None:
+    """Check that the caller's session has not ended since the call was authorized.
+
+    Otherwise *sign out everywhere* could miss a connection that is created at the same time.
+    """
+    session_id = getattr(principal, "session_id", "")
+    living = (each.session_id for each in console_sessions.of_account(account))
+    if session_id and session_id not in living:
+        raise UnauthorizedError("This session has ended. Sign in again.")
+
+
+def _check_limits(workspace_id: str, account_id: str) -> None:
+    count = len(connections.live(workspace_id))
+    if count >= connections.MAX_LIVE:
+        msg = (
+            f"The workspace has {count} connected apps, the most it can have. Disconnect one first."
+        )
+        raise ConflictError(msg)
+    own = len(connections.live_of_account(account_id))
+    if own >= connections.MAX_LIVE:
+        msg = f"Your account has {own} connected apps, the most it can have. Disconnect one first."
+        raise ConflictError(msg)
+    check_room(len(api_keys.live(workspace_id)), count)

@@ -1,17 +1,31 @@
 """Tokens of a connection: exchange of its code, refresh and revocation (RFC 6749, RFC 7009)."""
 
-from typing import Annotated
+import re
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from hmac import compare_digest
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import PLATFORM, Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Wire, optional
+from chalicelib.domains.identity.flows.connections import end_at_once, stage_endings
+from chalicelib.domains.identity.rules import token_pairs
+from chalicelib.domains.identity.store import connections
+from chalicelib.domains.identity.store.connections import ConnectionRow
 from chalicelib.domains.oauth.operations.grants import MAX_CLIENT_ID, MAX_REDIRECT_URI
+from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.lib import tokens
 
 PUBLIC = (Audience.PUBLIC,)
+_VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+_UNKNOWN = "The refresh token is unknown or expired, or has ended. Connect the app again."
 Token = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 ClientId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CLIENT_ID)]
 
@@ -57,19 +71,199 @@ class TokenRevoked(Wire):
     """Answer to a revocation. It does not reveal whether the token was valid (RFC 7009, 2.2)."""
 
 
-@operation(title="Exchange an authorization code", audience=PUBLIC, platform=True)
+REQUESTS = Limit(
+    "oauth-tokens",
+    "token requests a minute for one connection",
+    60,
+    timedelta(minutes=1),
+    within=lambda args: _connection_id(args) or "",
+)
+"""Rate limit for one IP address and one connection. Hosted clients share their addresses."""
+
+
+def _token(args: CodeExchange | TokenRefresh | TokenRevocation) -> tuple[str, tuple[str, ...]]:
+    """Return the token of a request, and the prefixes that it may have."""
+    match args:
+        case CodeExchange():
+            return args.code, (tokens.CODE_PREFIX,)
+        case TokenRefresh():
+            return args.refresh_token, (tokens.REFRESH_PREFIX,)
+        case _:
+            return args.token, (tokens.ACCESS_PREFIX, tokens.REFRESH_PREFIX)
+
+
+def _connection_id(args: CodeExchange | TokenRefresh | TokenRevocation) -> str | None:
+    token, prefixes = _token(args)
+    return next(filter(None, (tokens.owner_id(token, each) for each in prefixes)), None)
+
+
+def _tenant(args: CodeExchange | TokenRefresh | TokenRevocation) -> str:
+    """Return the workspace of a token's connection, or the platform for an unknown connection."""
+    token, prefixes = _token(args)
+    connection = connections.find_by_token(token, *prefixes)
+    return PLATFORM if connection is None else str(connection.workspace_id)
+
+
+@operation(
+    title="Exchange an authorization code",
+    audience=PUBLIC,
+    resolve=_tenant,
+    limit=REQUESTS,
+    accepts_idempotency_key=False,
+)
 def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
-    """Exchange an authorization code for tokens. A second use ends the connection."""
-    raise NotImplementedError
+    """Exchange an authorization code for tokens (RFC 6749, 4.1.3).
+
+    A code is valid for 60 seconds and for one use. A second use ends the connection, because the
+    code has leaked (RFC 6749, 4.1.2).
+    """
+    connection = connections.find_by_token(args.code, tokens.CODE_PREFIX)
+    if connection is None or connection.code_hash != tokens.short_digest(args.code):
+        raise OAuthError("invalid_grant", "The code is unknown. Start the authorization again.")
+    if connection.pairs is not None:
+        end_at_once(ctx, connection)
+        msg = "The code was used before, so the connection has ended. Connect the app again."
+        raise OAuthError("invalid_grant", msg)
+    if connection.state != "pending":
+        raise OAuthError("invalid_grant", "The code has expired. Start the authorization again.")
+    if not connection.is_of(args.client_id):
+        raise OAuthError("invalid_grant", "The code was issued to another client.")
+    if connection.redirect_hash != tokens.short_digest(args.redirect_uri):
+        msg = "redirect_uri: expected that of the authorization request, received another."
+        raise OAuthError("invalid_grant", msg)
+    if not _proves(args.code_verifier, connection.challenge):
+        msg = "code_verifier: expected 43 to 128 characters whose SHA-256 is the code_challenge."
+        raise OAuthError("invalid_grant", msg)
+    issued = ctx.unit.run_side_effect_once("tokens", lambda: _new_tokens(connection.id))
+    _stage(ctx, connection, [_pair(issued)])
+    ctx.unit.mention(f"connection:{connection.id}")
+    return _answer(issued, connection.scopes)
 
 
-@operation(title="Refresh tokens", audience=PUBLIC, platform=True)
+@operation(
+    title="Refresh tokens",
+    audience=PUBLIC,
+    resolve=_tenant,
+    limit=REQUESTS,
+    accepts_idempotency_key=False,
+    audit=False,
+)
 def refresh_tokens(ctx: Context, args: TokenRefresh) -> TokenPair:
-    """Exchange a refresh token for new tokens."""
-    raise NotImplementedError
+    """Exchange a refresh token for new tokens (RFC 6749, 6).
+
+    The presented token is replaced. Presented again within two minutes, it gets a pair of its own.
+    Later that ends the connection, because the token has leaked (RFC 9700, 4.14.2).
+    """
+    connection = connections.find_by_token(args.refresh_token, tokens.REFRESH_PREFIX)
+    if connection is None or connection.pairs is None or connection.ended_at is not None:
+        raise OAuthError("invalid_grant", _UNKNOWN)
+    if not connection.is_of(args.client_id):
+        raise OAuthError("invalid_grant", "The refresh token was issued to another client.")
+    scopes = _narrowed(args.scopes, connection.scopes)
+    presented, lineage = tokens.short_digest(args.refresh_token), tokens.lineage(args.refresh_token)
+    pairs, now = connection.token_pairs, connections.seconds(clock.now())
+    try:
+        continues = token_pairs.accept(pairs, presented, connections.lineage_tag(lineage), now)
+    except token_pairs.Rejection as rejection:
+        if not rejection.is_replay:
+            raise OAuthError("invalid_grant", _UNKNOWN) from None
+        end_at_once(ctx, connection)
+        msg = "The refresh token was used before, so the connection has ended. Connect it again."
+        raise OAuthError("invalid_grant", msg) from None
+    issued = _new_tokens(connection.id, lineage if continues else "")
+    new = _pair(issued)._replace(is_first=int(not continues), scope_mask=connection.mask_of(scopes))
+    _stage(ctx, connection, token_pairs.rotate(pairs, presented, new, now))
+    return _answer(issued, scopes)
 
 
-@operation(title="Revoke a token", audience=PUBLIC, platform=True)
+@operation(
+    title="Revoke a token",
+    audience=PUBLIC,
+    resolve=_tenant,
+    limit=REQUESTS,
+    idempotent=True,
+)
 def revoke_token(ctx: Context, args: TokenRevocation) -> TokenRevoked:
-    """End the connection that a token belongs to."""
-    raise NotImplementedError
+    """End the connection that a token belongs to. An invalid token is no error (RFC 7009, 2.2)."""
+    prefixes = (tokens.ACCESS_PREFIX, tokens.REFRESH_PREFIX)
+    connection = connections.find_by_token(args.token, *prefixes)
+    if connection is None or not connection.live or not _is_issued(connection, args.token):
+        return TokenRevoked()
+    if not connection.is_of(args.client_id):
+        raise OAuthError("invalid_grant", "The token was issued to another client.")
+    stage_endings(ctx.unit, [connection])
+    return TokenRevoked()
+
+
+class _Issued(NamedTuple):
+    """The texts of new tokens."""
+
+    access: str
+    refresh: str
+
+
+def _new_tokens(connection_id: str, lineage: str = "") -> _Issued:
+    access = tokens.generate_for(connection_id, tokens.ACCESS_PREFIX)
+    return _Issued(access, tokens.generate_for(connection_id, tokens.REFRESH_PREFIX, lineage))
+
+
+def _pair(issued: _Issued) -> token_pairs.TokenPair:
+    """Return the stored form of new tokens, the first of their lineage."""
+    return token_pairs.TokenPair(
+        access=tokens.short_digest(issued.access),
+        refresh=tokens.short_digest(issued.refresh),
+        lineage=connections.lineage_tag(tokens.lineage(issued.refresh)),
+        issued_at=connections.seconds(clock.now()),
+        is_first=1,
+    )
+
+
+def _stage(ctx: Context, connection: ConnectionRow, pairs: Sequence[token_pairs.TokenPair]) -> None:
+    """Stage the new tokens of a connection. If it has changed meanwhile, the call is retried."""
+    actions = connections.token_actions(connection, pairs)
+    ctx.unit.update(connection, actions, connections.unchanged(connection))
+    for row in connections.lookups(connection):
+        ctx.unit.update(row, connections.lookup_expiry(connection))
+
+
+def _answer(issued: _Issued, scopes: Iterable[str]) -> TokenPair:
+    return TokenPair(
+        access_token=issued.access,
+        refresh_token=issued.refresh,
+        expires_in=token_pairs.ACCESS_SECONDS,
+        scopes=list(map(Scope, scopes)),
+    )
+
+
+def _proves(verifier: str, challenge: str | None) -> bool:
+    """Whether a PKCE verifier belongs to a challenge of the method S256 (RFC 7636, 4.6)."""
+    if not _VERIFIER.fullmatch(verifier) or challenge is None:
+        return False
+    return compare_digest(tokens.short_digest(verifier), challenge)
+
+
+def _narrowed(asked: list[str] | None, granted: list[str]) -> list[str]:
+    """Return the granted scopes that a refresh asks for; all if it names none.
+
+    Scopes that were not granted are left out, because clients repeat the scopes of their first
+    request.
+
+    Raises:
+        OAuthError: none of the scopes was granted.
+    """
+    if asked is None:
+        return granted
+    kept = [each for each in granted if each in asked]
+    if not kept:
+        msg = "scope: expected some of the scopes that were granted, received only others."
+        raise OAuthError("invalid_scope", msg)
+    return kept
+
+
+def _is_issued(connection: ConnectionRow, token: str) -> bool:
+    """Whether a token was issued for a connection, and is not forgotten yet."""
+    pairs, digest = connection.token_pairs, tokens.short_digest(token)
+    if token.startswith(tokens.ACCESS_PREFIX):
+        return any(digest == pair.access for pair in pairs)
+    tag = connections.lineage_tag(tokens.lineage(token))
+    return token_pairs.is_issued(pairs, digest, tag)

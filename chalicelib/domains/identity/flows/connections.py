@@ -1,0 +1,72 @@
+"""Changes of connections that follow from changes of accounts, members and plans."""
+
+from collections.abc import Iterable
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.principals import PLATFORM
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.identity.store import connections
+from chalicelib.domains.identity.store.connections import ConnectionRow
+from chalicelib.engine import locks
+from chalicelib.engine.unit import UnitOfWork, run_unit
+
+MAX_LIVE_TOGETHER = 90
+"""Limit of live keys and connections of a workspace together.
+
+One transaction changes all of them, and has at most 100 items.
+"""
+
+
+def check_room(keys: int, connected: int) -> None:
+    """Check that a workspace may have one more key or connection.
+
+    Raises:
+        ConflictError: its live keys and connections are as many as one transaction can change.
+    """
+    if keys + connected >= MAX_LIVE_TOGETHER:
+        msg = (
+            f"The workspace has {keys} live keys and {connected} connected apps, the most that it "
+            "can have together. Revoke a key or disconnect an app first."
+        )
+        raise ConflictError(msg)
+
+
+def stage_endings(unit: UnitOfWork, rows: Iterable[ConnectionRow]) -> None:
+    """Stage the end of live connections. One that ends at the same time keeps its own time."""
+    now = clock.now()
+    for row in rows:
+        is_live = ConnectionRow.pk.exists() & ConnectionRow.ended_at.does_not_exist()
+        unit.update(row, connections.end_actions(now), is_live)
+        unit.mention(f"connection:{row.id}")
+
+
+def stage_endings_of_account(unit: UnitOfWork, account_id: str) -> int:
+    """Stage the end of an account's connections in all workspaces; return how many it has.
+
+    The unit saves the lock row that the creation of a connection saves, too. So a connection that
+    is created at the same time is either ended here, or its creation starts again.
+    """
+    lock = locks.lock_row(PLATFORM, connections.lock_name(account_id))
+    rows = connections.live_of_account(account_id)
+    unit.save(lock)
+    stage_endings(unit, rows)
+    return len(rows)
+
+
+def end_at_once(ctx: Context, connection: ConnectionRow) -> None:
+    """End a connection in a transaction of its own, because the call that ends it then fails."""
+    event = AuditEvent(
+        operation="end_connection",
+        actor=ctx.principal.audit_actor,
+        client_ip=ctx.principal.client_ip,
+        request_id=ctx.request_id,
+    )
+
+    def stage(unit: UnitOfWork) -> None:
+        row = connections.find(connection.id)
+        if row is not None and row.ended_at is None:
+            stage_endings(unit, [row])
+
+    run_unit(connection.workspace_id, event, stage, request_id=ctx.request_id)

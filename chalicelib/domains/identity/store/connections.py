@@ -1,0 +1,268 @@
+"""Connections of accounts to AI clients, each in one workspace (OAuth).
+
+The row of a connection has the hashes of its code and of its tokens. A token contains the id of its
+connection, so authentication is one consistent read. The row stays below 4 KB, which is one read
+unit. Ending a connection ends all its tokens at once.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.exceptions import UpdateError
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError, UnavailableError
+from chalicelib.domains.identity.rules import token_pairs
+from chalicelib.domains.identity.rules.token_pairs import TokenPair
+from chalicelib.engine.connection import reaching
+from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.tables import IdentityRow, JsonAttribute
+from chalicelib.lib import tokens
+
+CODE_LIFE = timedelta(seconds=60)
+REFRESH_LIFE = timedelta(seconds=token_pairs.REFRESH_SECONDS)
+ENDED_LIFE = timedelta(days=30)
+"""How long a connection that has ended is listed."""
+TTL_MARGIN = timedelta(days=1)
+"""Time between the end of a connection's life and its removal. The clock decides, not the TTL."""
+LAST_USE_PRECISION = timedelta(minutes=10)
+"""Minimum time between two writes of a connection's last use, as for API keys."""
+MAX_LIVE = 50
+"""Limit of live connections in one workspace, and of one account."""
+LINEAGE_TAG = 16
+"""Characters of a lineage's hash: 96 bits."""
+SORT_KEY = "connection"
+ConnectionState = Literal["pending", "live", "expired", "ended"]
+
+
+class ConnectionRow(IdentityRow):
+    """A connection. ``plan``, ``role`` and ``scopes`` are those of its calls, as in a key's row.
+
+    ``code_hash`` stays after the exchange, so that a second use of the code is recognised.
+    ``challenge`` and ``redirect_hash`` are there until the exchange, and ``pairs`` after it.
+    Changes of tokens require the ``version`` that was read.
+    """
+
+    version = NumberAttribute(default=1)
+    workspace_id = UnicodeAttribute()
+    account_id = UnicodeAttribute()
+    role = UnicodeAttribute()
+    plan = UnicodeAttribute()
+    scopes: JsonAttribute = JsonAttribute()
+    client_name = UnicodeAttribute()
+    client_host = UnicodeAttribute(default="")
+    client_hash = UnicodeAttribute()
+    redirect_hash = UnicodeAttribute(null=True)
+    challenge = UnicodeAttribute(null=True)
+    code_hash = UnicodeAttribute()
+    pairs: JsonAttribute = JsonAttribute(null=True)
+    created_at = UTCDateTimeAttribute()
+    last_used_at = UTCDateTimeAttribute(null=True)
+    ended_at = UTCDateTimeAttribute(null=True)
+
+    @property
+    def id(self) -> str:
+        """Id of the connection."""
+        return self.pk.partition("#")[2]
+
+    @property
+    def token_pairs(self) -> list[TokenPair]:
+        """Pairs of tokens, in the order of their issue."""
+        return [TokenPair(*each) for each in self.pairs or ()]
+
+    @property
+    def state(self) -> ConnectionState:
+        """State of the connection. It is pending until its code is exchanged."""
+        if self.ended_at is not None:
+            return "ended"
+        if self.pairs is None:
+            return "pending" if clock.now() < self.created_at + CODE_LIFE else "expired"
+        now = seconds(clock.now())
+        return "live" if any(p.refresh_is_live(now) for p in self.token_pairs) else "expired"
+
+    @property
+    def live(self) -> bool:
+        """Whether the connection works, or will work after the exchange of its code."""
+        return self.state in {"pending", "live"}
+
+    def is_of(self, client_id: str) -> bool:
+        """Whether the connection belongs to a client."""
+        return bool(self.client_hash == tokens.short_digest(client_id))
+
+    def mask_of(self, scopes: Iterable[str]) -> int:
+        """Return the mask of some of the connection's scopes; 0 for all of them."""
+        wanted = set(scopes)
+        mask = sum(1 << n for n, each in enumerate(self.scopes) if each in wanted)
+        return 0 if mask == (1 << len(self.scopes)) - 1 else mask
+
+    def scopes_of(self, pair: TokenPair) -> list[str]:
+        """Return the scopes of a pair's access token."""
+        mask = pair.scope_mask
+        return [each for n, each in enumerate(self.scopes) if not mask or mask >> n & 1]
+
+
+class ConnectionLookupRow(IdentityRow):
+    """Reference to a connection, under its workspace or its account."""
+
+
+class Authenticated(NamedTuple):
+    """A live access token: its connection, and its scopes."""
+
+    connection: ConnectionRow
+    scopes: list[str]
+
+
+def seconds(moment: datetime) -> int:
+    """Return a moment as Unix seconds."""
+    return int(moment.timestamp())
+
+
+def row(connection_id: str, **attributes: Any) -> ConnectionRow:  # noqa: ANN401  the row's attributes
+    """Return the row of a new connection, whose code is not exchanged yet. The caller stages it."""
+    expires = attributes["created_at"] + CODE_LIFE + TTL_MARGIN
+    return ConnectionRow(_partition(connection_id), SORT_KEY, expires=expires, **attributes)
+
+
+def lookups(connection: ConnectionRow) -> list[ConnectionLookupRow]:
+    """Return the look-up rows of a connection. They stay until it would no longer be listed."""
+    places = (_by_workspace(connection.workspace_id), _by_account(connection.account_id))
+    expires = connection.expires + ENDED_LIFE
+    return [ConnectionLookupRow(pk, connection.id, expires=expires) for pk in places]
+
+
+def lock_name(account_id: str) -> str:
+    """Return the name of the platform's lock row for changes of an account's connections."""
+    return f"connections:{account_id}"
+
+
+def _partition(connection_id: str) -> str:
+    return f"CONNECTION#{connection_id}"
+
+
+def _by_workspace(workspace_id: str) -> str:
+    return f"W#{workspace_id}#CONNECTION"
+
+
+def _by_account(account_id: str) -> str:
+    return f"ACCOUNT#{account_id}#CONNECTIONS"
+
+
+def find(connection_id: str) -> ConnectionRow | None:
+    """Return a connection by its id, whatever its state, or None."""
+    return ConnectionRow.find(_partition(connection_id), SORT_KEY)
+
+
+def find_by_token(token: str, *prefixes: str) -> ConnectionRow | None:
+    """Return the connection whose id a token contains. A malformed token costs no read.
+
+    The caller must compare the token's hash.
+    """
+    ids = (tokens.owner_id(token, prefix) for prefix in prefixes)
+    connection_id = next(filter(None, ids), None)
+    return None if connection_id is None else find(connection_id)
+
+
+def by_id(connection_id: str, workspace_id: str | None = None) -> ConnectionRow:
+    """Return a connection by its id, whatever its state, optionally only from one workspace.
+
+    Raises:
+        NotFoundError: no connection has this id, or only one of another workspace.
+    """
+    connection = find(connection_id)
+    if connection is None or workspace_id not in {None, connection.workspace_id}:
+        raise NotFoundError("No connected app has this id. List the connected apps for valid ids.")
+    return connection
+
+
+def of_workspace(workspace_id: str) -> list[ConnectionRow]:
+    """Return all connections of a workspace, ended ones included, in the order of creation."""
+    return _of(_by_workspace(workspace_id))
+
+
+def live(workspace_id: str, account_id: str | None = None) -> list[ConnectionRow]:
+    """Return the live connections of a workspace, optionally only those of one account."""
+    return [
+        each
+        for each in of_workspace(workspace_id)
+        if each.live and (account_id is None or each.account_id == account_id)
+    ]
+
+
+def live_of_account(account_id: str) -> list[ConnectionRow]:
+    """Return the live connections of an account in all workspaces."""
+    return [each for each in _of(_by_account(account_id)) if each.live]
+
+
+def of_ids(workspace_id: str, connection_ids: Iterable[str]) -> dict[str, ConnectionRow]:
+    """Return the workspace's connections that have these ids, by id; ended ones included."""
+    rows = fetch(Key(ConnectionRow, _partition(each), SORT_KEY) for each in connection_ids)
+    found = [row for row in rows if isinstance(row, ConnectionRow)]
+    return {row.id: row for row in found if row.workspace_id == workspace_id}
+
+
+def _of(partition: str) -> list[ConnectionRow]:
+    keys = [(_partition(place.sk), SORT_KEY) for place in ConnectionLookupRow.partition(partition)]
+    with reaching():
+        rows = list(ConnectionRow.batch_get(keys, consistent_read=True))
+    return sorted(rows, key=lambda row: row.id)
+
+
+def authenticate(token: str) -> Authenticated | None:
+    """Return the connection of a live access token, in one consistent read, or None."""
+    connection = find_by_token(token, tokens.ACCESS_PREFIX)
+    if connection is None or connection.ended_at is not None:
+        return None
+    now = seconds(clock.now())
+    pair = token_pairs.find_access(connection.token_pairs, tokens.short_digest(token), now)
+    return pair and Authenticated(connection, connection.scopes_of(pair))
+
+
+def touch(connection: ConnectionRow) -> None:
+    """Write the time of a connection's last use, unless that was done within ten minutes."""
+    now = clock.now()
+    if connection.last_used_at is None or now - connection.last_used_at >= LAST_USE_PRECISION:
+        try:
+            used = ConnectionRow.last_used_at.set(now)
+            connection.update([used], condition=ConnectionRow.pk.exists())
+        except (UpdateError, UnavailableError):
+            return  # A failed write of the last use must not fail the request.
+
+
+def lineage_tag(lineage: str) -> str:
+    """Return the stored form of a lineage."""
+    return tokens.short_digest(lineage)[:LINEAGE_TAG]
+
+
+def unchanged(connection: ConnectionRow) -> Condition:
+    """Return the condition that a connection's tokens and its end are as they were read."""
+    return ConnectionRow.version == int(connection.version)
+
+
+def token_actions(connection: ConnectionRow, pairs: Sequence[TokenPair]) -> list[Action]:
+    """Return the changes of a connection that gets new tokens. They set its expiry, too."""
+    connection.expires = clock.now() + REFRESH_LIFE + TTL_MARGIN
+    return [
+        ConnectionRow.pairs.set(pairs),
+        ConnectionRow.version.add(1),
+        ConnectionRow.expires.set(connection.expires),
+        ConnectionRow.challenge.remove(),
+        ConnectionRow.redirect_hash.remove(),
+    ]
+
+
+def lookup_expiry(connection: ConnectionRow) -> list[Action]:
+    """Return the change of a look-up row that keeps it as long as its connection is listed."""
+    return [ConnectionLookupRow.expires.set(connection.expires + ENDED_LIFE)]
+
+
+def end_actions(now: datetime) -> list[Action]:
+    """Return the changes of a connection that ends."""
+    return [
+        ConnectionRow.ended_at.set(now),
+        ConnectionRow.version.add(1),
+        ConnectionRow.expires.set(now + ENDED_LIFE),
+    ]
