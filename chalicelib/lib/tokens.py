@@ -19,8 +19,8 @@ CODE_PREFIX = "wsac_"
 OAUTH_PREFIXES = (ACCESS_PREFIX, REFRESH_PREFIX, CODE_PREFIX)
 SECRET_LENGTH = 32
 """Base62 characters: 190.5 bits."""
-LINEAGE_LENGTH = 16
-"""Base62 characters at the beginning of a refresh token's secret: 95 bits."""
+FAMILY_LENGTH = 16
+"""Base62 characters that begin the secrets of a connection's refresh tokens: 95 bits."""
 CHECKSUM_LENGTH = 6
 ID_LENGTH = 26
 """Characters of a ULID."""
@@ -28,16 +28,16 @@ ID_LENGTH = 26
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
-def generate(prefix: str = PREFIX, lineage: str = "") -> str:
-    """Return a new token. Its secret begins with ``lineage``; the rest is random."""
-    rest = (secrets.choice(_ALPHABET) for _ in range(SECRET_LENGTH - len(lineage)))
-    secret = lineage + "".join(rest)
+def generate(prefix: str = PREFIX, family: str = "") -> str:
+    """Return a new token. Its secret begins with ``family``; the rest is random."""
+    rest = (secrets.choice(_ALPHABET) for _ in range(SECRET_LENGTH - len(family)))
+    secret = family + "".join(rest)
     return prefix + secret + _checksum(prefix + secret)
 
 
-def generate_for(owner_id: str, prefix: str, lineage: str = "") -> str:
+def generate_for(owner_id: str, prefix: str, family: str = "") -> str:
     """Return a new token whose prefix contains the id of its owner."""
-    return generate(f"{prefix}{owner_id}_", lineage)
+    return generate(f"{prefix}{owner_id}_", family)
 
 
 def well_formed(token: str, prefix: str = PREFIX) -> bool:
@@ -53,10 +53,10 @@ def owner_id(token: str, prefix: str) -> str | None:
     return found if found.isalnum() and well_formed(token, f"{prefix}{found}_") else None
 
 
-def lineage(token: str) -> str:
-    """Return the lineage of a well-formed refresh token."""
+def family(token: str) -> str:
+    """Return the secret that a well-formed refresh token shares with others of its connection."""
     secret = token[-SECRET_LENGTH - CHECKSUM_LENGTH :]
-    return secret[:LINEAGE_LENGTH]
+    return secret[:FAMILY_LENGTH]
 
 
 def digest(token: str) -> str:

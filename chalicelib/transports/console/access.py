@@ -46,7 +46,10 @@ _API_KEY = re.compile(
     f"({tokens.PREFIX}|{tokens.BOT_PREFIX}|(?:{'|'.join(tokens.OAUTH_PREFIXES)})[0-9A-Z]{{26}}_)"
     "[0-9A-Za-z]{20}"
 )
-"""Matches API keys and OAuth tokens: texts long enough to be a secret. Shorter ones may be names that begin like a key."""
+"""Matches API keys and OAuth tokens, if the text is long enough to be a secret.
+
+Shorter texts may be names that begin like a key.
+"""
 _OAUTH_TOKEN = re.compile(f"bearer +({'|'.join(tokens.OAUTH_PREFIXES)})", re.IGNORECASE)
 _HEADERS = {
     "Cache-Control": "no-store",

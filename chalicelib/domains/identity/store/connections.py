@@ -33,8 +33,6 @@ LAST_USE_PRECISION = timedelta(minutes=10)
 """Minimum time between two writes of a connection's last use, as for API keys."""
 MAX_LIVE = 50
 """Limit of live connections in one workspace, and of one account."""
-LINEAGE_TAG = 16
-"""Characters of a lineage's hash: 96 bits."""
 SORT_KEY = "connection"
 ConnectionState = Literal["pending", "live", "expired", "ended"]
 
@@ -44,6 +42,7 @@ class ConnectionRow(IdentityRow):
 
     ``code_hash`` stays after the exchange, so that a second use of the code is recognised.
     ``challenge`` and ``redirect_hash`` are there until the exchange, and ``pairs`` after it.
+    ``family_hash`` is the hash of the secret that all refresh tokens share.
     Changes of tokens require the ``version`` that was read.
     """
 
@@ -59,6 +58,7 @@ class ConnectionRow(IdentityRow):
     redirect_hash = UnicodeAttribute(null=True)
     challenge = UnicodeAttribute(null=True)
     code_hash = UnicodeAttribute()
+    family_hash = UnicodeAttribute(null=True)
     pairs: JsonAttribute = JsonAttribute(null=True)
     created_at = UTCDateTimeAttribute()
     last_used_at = UTCDateTimeAttribute(null=True)
@@ -92,6 +92,10 @@ class ConnectionRow(IdentityRow):
     def is_of(self, client_id: str) -> bool:
         """Whether the connection belongs to a client."""
         return bool(self.client_hash == tokens.short_digest(client_id))
+
+    def is_family(self, refresh_token: str) -> bool:
+        """Whether a refresh token shares the secret of the connection's tokens."""
+        return bool(self.family_hash == tokens.short_digest(tokens.family(refresh_token)))
 
     def mask_of(self, scopes: Iterable[str]) -> int:
         """Return the mask of some of the connection's scopes; 0 for all of them."""
@@ -232,25 +236,28 @@ def touch(connection: ConnectionRow) -> None:
             return  # A failed write of the last use must not fail the request.
 
 
-def lineage_tag(lineage: str) -> str:
-    """Return the stored form of a lineage."""
-    return tokens.short_digest(lineage)[:LINEAGE_TAG]
-
-
 def unchanged(connection: ConnectionRow) -> Condition:
     """Return the condition that a connection's tokens and its end are as they were read."""
     return ConnectionRow.version == int(connection.version)
 
 
+def exchange_actions(connection: ConnectionRow, pair: TokenPair, family: str) -> list[Action]:
+    """Return the changes of a connection whose code is exchanged for its first tokens."""
+    return [
+        *token_actions(connection, [pair]),
+        ConnectionRow.family_hash.set(tokens.short_digest(family)),
+        ConnectionRow.challenge.remove(),
+        ConnectionRow.redirect_hash.remove(),
+    ]
+
+
 def token_actions(connection: ConnectionRow, pairs: Sequence[TokenPair]) -> list[Action]:
-    """Return the changes of a connection that gets new tokens. They set its expiry, too."""
+    """Return the changes of a connection that gets new tokens. They extend its life."""
     connection.expires = clock.now() + REFRESH_LIFE + TTL_MARGIN
     return [
         ConnectionRow.pairs.set(pairs),
         ConnectionRow.version.add(1),
         ConnectionRow.expires.set(connection.expires),
-        ConnectionRow.challenge.remove(),
-        ConnectionRow.redirect_hash.remove(),
     ]
 
 

@@ -1,10 +1,10 @@
 """Tokens of a connection: exchange of its code, refresh and revocation (RFC 6749, RFC 7009)."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
 from hmac import compare_digest
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, StringConstraints
 
@@ -135,7 +135,8 @@ def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
         msg = "code_verifier: expected 43 to 128 characters whose SHA-256 is the code_challenge."
         raise OAuthError("invalid_grant", msg)
     issued = ctx.unit.run_side_effect_once("tokens", lambda: _new_tokens(connection.id))
-    _stage(ctx, connection, [_pair(issued)])
+    family = tokens.family(issued.refresh)
+    _stage(ctx, connection, connections.exchange_actions(connection, _pair(issued), family))
     ctx.unit.mention(f"connection:{connection.id}")
     return _answer(issued, connection.scopes)
 
@@ -160,19 +161,22 @@ def refresh_tokens(ctx: Context, args: TokenRefresh) -> TokenPair:
     if not connection.is_of(args.client_id):
         raise OAuthError("invalid_grant", "The refresh token was issued to another client.")
     scopes = _narrowed(args.scopes, connection.scopes)
-    presented, lineage = tokens.short_digest(args.refresh_token), tokens.lineage(args.refresh_token)
-    pairs, now = connection.token_pairs, connections.seconds(clock.now())
+    issued = _new_tokens(connection.id, tokens.family(args.refresh_token))
+    new = _pair(issued)._replace(scope_mask=connection.mask_of(scopes))
     try:
-        continues = token_pairs.accept(pairs, presented, connections.lineage_tag(lineage), now)
-    except token_pairs.Rejection as rejection:
-        if not rejection.is_replay:
+        pairs = token_pairs.rotate(
+            connection.token_pairs,
+            tokens.short_digest(args.refresh_token),
+            new,
+            is_family=connection.is_family(args.refresh_token),
+        )
+    except token_pairs.RejectedError as rejected:
+        if not rejected.is_replay:
             raise OAuthError("invalid_grant", _UNKNOWN) from None
         end_at_once(ctx, connection)
         msg = "The refresh token was used before, so the connection has ended. Connect it again."
         raise OAuthError("invalid_grant", msg) from None
-    issued = _new_tokens(connection.id, lineage if continues else "")
-    new = _pair(issued)._replace(is_first=int(not continues), scope_mask=connection.mask_of(scopes))
-    _stage(ctx, connection, token_pairs.rotate(pairs, presented, new, now))
+    _stage(ctx, connection, connections.token_actions(connection, pairs))
     return _answer(issued, scopes)
 
 
@@ -202,25 +206,22 @@ class _Issued(NamedTuple):
     refresh: str
 
 
-def _new_tokens(connection_id: str, lineage: str = "") -> _Issued:
+def _new_tokens(connection_id: str, family: str = "") -> _Issued:
     access = tokens.generate_for(connection_id, tokens.ACCESS_PREFIX)
-    return _Issued(access, tokens.generate_for(connection_id, tokens.REFRESH_PREFIX, lineage))
+    return _Issued(access, tokens.generate_for(connection_id, tokens.REFRESH_PREFIX, family))
 
 
 def _pair(issued: _Issued) -> token_pairs.TokenPair:
-    """Return the stored form of new tokens, the first of their lineage."""
+    """Return the stored form of new tokens."""
     return token_pairs.TokenPair(
         access=tokens.short_digest(issued.access),
         refresh=tokens.short_digest(issued.refresh),
-        lineage=connections.lineage_tag(tokens.lineage(issued.refresh)),
         issued_at=connections.seconds(clock.now()),
-        is_first=1,
     )
 
 
-def _stage(ctx: Context, connection: ConnectionRow, pairs: Sequence[token_pairs.TokenPair]) -> None:
+def _stage(ctx: Context, connection: ConnectionRow, actions: list[Any]) -> None:
     """Stage the new tokens of a connection. If it has changed meanwhile, the call is retried."""
-    actions = connections.token_actions(connection, pairs)
     ctx.unit.update(connection, actions, connections.unchanged(connection))
     for row in connections.lookups(connection):
         ctx.unit.update(row, connections.lookup_expiry(connection))
@@ -261,9 +262,8 @@ def _narrowed(asked: list[str] | None, granted: list[str]) -> list[str]:
 
 
 def _is_issued(connection: ConnectionRow, token: str) -> bool:
-    """Whether a token was issued for a connection, and is not forgotten yet."""
-    pairs, digest = connection.token_pairs, tokens.short_digest(token)
+    """Whether a token was issued for a connection. Old access tokens are forgotten."""
     if token.startswith(tokens.ACCESS_PREFIX):
-        return any(digest == pair.access for pair in pairs)
-    tag = connections.lineage_tag(tokens.lineage(token))
-    return token_pairs.is_issued(pairs, digest, tag)
+        digest = tokens.short_digest(token)
+        return any(digest == pair.access for pair in connection.token_pairs)
+    return connection.is_family(token)

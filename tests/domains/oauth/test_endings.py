@@ -1,0 +1,259 @@
+"""What ends or changes connections: members, accounts, passwords, plans and disconnecting."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import ForbiddenError, NotFoundError
+from chalicelib.domains.identity.store import accounts, connections
+from chalicelib.engine import audit
+from tests.conftest import PASSWORD, Api, Owner, Time, all_rows, as_operator, in_console
+from tests.factories.oauth import ConnectedApp, connect, exchange, grant, works
+
+pytestmark = pytest.mark.store
+
+EMAIL = "manager@example.com"
+
+
+@pytest.fixture
+def manager(owner: Owner) -> str:
+    """The account id of a manager of the owner's workspace."""
+    made = as_operator("create_account", email=EMAIL, password=PASSWORD)
+    as_operator("add_member", workspaceId=owner.workspace.id, email=EMAIL, role="manager")
+    return str(made["accountId"])
+
+
+@pytest.fixture
+def elsewhere(new_owner: Callable[..., Owner], manager: str) -> ConnectedApp:
+    """An app that the manager connected to another workspace."""
+    other = new_owner().workspace
+    as_operator("add_member", workspaceId=other.id, email=EMAIL, role="manager")
+    return connect(other, manager)
+
+
+def plan_refusal(app: ConnectedApp) -> Any:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    answer = Api(app.access).refused("POST", "/api/mcp", message)
+    return answer.status, answer.data["code"]
+
+
+class TestMembers:
+    @pytest.mark.parametrize("loses", ["remove_member", "add_member"])
+    def test_leaving_or_demotion_ends_the_connections_in_this_workspace_only(
+        self, owner: Owner, manager: str, elsewhere: ConnectedApp, loses: str
+    ) -> None:
+        own, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        pending = grant(owner.workspace, manager)["connectionId"]
+        where = {"workspaceId": owner.workspace.id, "email": EMAIL}
+        done = as_operator(
+            loses, **where, **({} if loses == "remove_member" else {"role": "member"})
+        )
+        assert done.get("endedConnections", 2) == 2
+        assert not theirs.works
+        assert theirs.refresh_refusal() == "invalid_grant"
+        assert connections.by_id(pending).state == "ended"
+        assert own.works
+        assert elsewhere.works
+        (entry, *_) = audit.latest(owner.workspace.id)
+        assert {f"connection:{theirs.id}", f"connection:{pending}"} <= set(entry.resources)
+
+    def test_becoming_manager_again_does_not_revive_a_connection(
+        self, owner: Owner, manager: str
+    ) -> None:
+        app = connect(owner.workspace, manager)
+        for role in ("member", "manager"):
+            as_operator("add_member", workspaceId=owner.workspace.id, email=EMAIL, role=role)
+        assert not app.works
+
+    def test_staying_a_manager_keeps_the_connections(self, owner: Owner, manager: str) -> None:
+        app = connect(owner.workspace, manager)
+        as_operator("add_member", workspaceId=owner.workspace.id, email=EMAIL, role="manager")
+        assert app.works
+
+    def test_all_keys_and_connections_of_a_workspace_fit_in_one_transaction(
+        self, owner: Owner, manager: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The most of both together: the owner has one key, and the manager all others."""
+        monkeypatch.setattr(connections, "of_workspace", lambda _: [])
+        for _ in range(49):
+            key = {"name": "x", "scopes": ["crm:read"]}
+            in_console(owner.workspace.id, "create_key", account_id=manager, **key)
+        monkeypatch.setattr(connections, "live_of_account", lambda _: [])
+        monkeypatch.setattr("chalicelib.domains.identity.store.api_keys.live", lambda *_: [])
+        apps = [connect(owner.workspace, manager) for _ in range(40)]
+        monkeypatch.undo()
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
+        assert {c.plan for c in connections.live(owner.workspace.id)} == {"enterprise"}
+        done = as_operator("remove_member", workspaceId=owner.workspace.id, email=EMAIL)
+        assert (done["revokedKeys"], done["endedConnections"]) == (49, 40)
+        assert not any(app.works for app in apps)
+
+
+class TestAccounts:
+    def test_disabling_an_account_ends_its_connections_everywhere(
+        self, owner: Owner, manager: str, elsewhere: ConnectedApp
+    ) -> None:
+        own, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        assert as_operator("disable_account", email=EMAIL)["endedConnections"] == 2
+        assert not theirs.works
+        assert not elsewhere.works
+        assert own.works
+        (entry, *_) = audit.latest(owner.workspace.id)
+        assert entry.operation == "disable_account"
+        assert f"connection:{theirs.id}" in entry.resources
+
+    def test_signing_out_everywhere_ends_the_connections_of_the_account(
+        self, owner: Owner, manager: str, elsewhere: ConnectedApp
+    ) -> None:
+        own, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+        in_console(owner.workspace.id, "sign_out_everywhere", account_id=manager)
+        assert not theirs.works
+        assert not elsewhere.works
+        assert own.works
+
+    @pytest.mark.parametrize("ends", [False, True])
+    def test_changing_the_password_ends_connections_only_if_asked(
+        self, owner: Owner, manager: str, elsewhere: ConnectedApp, ends: bool
+    ) -> None:
+        theirs = connect(owner.workspace, manager)
+        words = {"current": PASSWORD, "password": "battery staple", "endConnections": ends}
+        in_console(owner.workspace.id, "change_password", account_id=manager, **words)
+        assert theirs.works is not ends
+        assert elsewhere.works is not ends
+
+    def test_operator_who_sets_a_password_keeps_keys_and_connections(self, owner: Owner) -> None:
+        app, key = connect(owner.workspace), owner.token()
+        email = accounts.get(owner.workspace.owner_id).email
+        as_operator("set_password", email=email, password="battery staple")
+        assert app.works
+        assert works(key)
+
+
+class TestPlans:
+    def test_plan_changes_apply_to_the_next_call(self, owner: Owner) -> None:
+        app = connect(owner.workspace)
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="free")
+        assert plan_refusal(app) == (403, "plan_required")
+        newer = app.refreshed()
+        assert plan_refusal(newer) == (403, "plan_required")
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="business")
+        assert app.works
+        assert newer.works
+
+    def test_plan_changes_apply_to_codes_that_are_not_exchanged_yet(self, owner: Owner) -> None:
+        pending = grant(owner.workspace)["connectionId"]
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
+        assert connections.by_id(pending).plan == "enterprise"
+
+
+class TestDisconnecting:
+    def test_managers_disconnect_any_app_of_the_workspace(
+        self, owner: Owner, manager: str, time: Time
+    ) -> None:
+        theirs, own = connect(owner.workspace, manager), connect(owner.workspace)
+        ended = in_console(
+            owner.workspace.id,
+            "end_connection",
+            account_id=manager,
+            id=own.id,
+            membership="manager",
+        )
+        assert ended == {"connectionId": own.id, "endedAt": "2027-01-15T12:00:00.000Z"}
+        assert not own.works
+        assert theirs.works
+        time.pass_by(hours=1)
+        assert as_operator("end_connection", id=own.id) == ended
+
+    def test_plain_members_disconnect_nothing(self, owner: Owner) -> None:
+        app = connect(owner.workspace)
+        with pytest.raises(ForbiddenError):
+            in_console(owner.workspace.id, "end_connection", id=app.id, membership="member")
+        assert app.works
+
+    def test_app_of_another_workspace_is_not_found(
+        self, owner: Owner, elsewhere: ConnectedApp
+    ) -> None:
+        with pytest.raises(NotFoundError):
+            in_console(owner.workspace.id, "end_connection", id=elsewhere.id)
+        assert elsewhere.works
+
+    def test_disconnecting_is_audited_and_the_app_is_named_for_its_changes(
+        self, owner: Owner, time: Time
+    ) -> None:
+        app = connect(owner.workspace, scopes=["projects:write"])
+        assert not Api(app.access).tool("svc_create_site", title="Bakery")[0]
+        time.pass_by(seconds=1)
+        as_operator("end_connection", id=app.id)
+        entries = in_console(owner.workspace.id, "list_audit_log")["entries"]
+        by_name = {each["operation"]: each for each in entries}
+        used = {"id": app.id, "name": "Claude", "masked": "wsat_…"}
+        assert by_name["create_site"]["key"] == used
+        assert by_name["end_connection"]["resources"] == [{"type": "connection", "id": app.id}]
+        assert {"grant_access", "exchange_code"} <= by_name.keys()
+
+
+class TestList:
+    def test_list_shows_who_connected_what_and_when(self, owner: Owner, time: Time) -> None:
+        connect(owner.workspace)
+        time.pass_by(minutes=1)
+        app = connect(owner.workspace, clientName="ChatGPT", clientHost="chatgpt.example")
+        time.pass_by(minutes=1)
+        assert app.works
+        grant(owner.workspace)
+        listed = in_console(owner.workspace.id, "list_connections")
+        account = accounts.get(owner.workspace.owner_id)
+        newest, oldest = listed["connections"]
+        assert newest == {
+            "id": app.id,
+            "clientName": "ChatGPT",
+            "clientHost": "chatgpt.example",
+            "scopes": ["projects:read", "crm:read", "crm:write"],
+            "state": "live",
+            "account": {"id": account.id, "name": account.name, "email": account.email},
+            "createdAt": "2027-01-15T12:01:00.000Z",
+            "lastUsedAt": "2027-01-15T12:02:00.000Z",
+            "endedAt": None,
+        }
+        assert (oldest["clientName"], oldest["lastUsedAt"]) == ("Claude", None)
+        assert (listed["live"], listed["most"]) == (3, 50)
+
+    def test_members_see_their_own_connections_and_managers_see_all(
+        self, owner: Owner, manager: str
+    ) -> None:
+        own, theirs = connect(owner.workspace), connect(owner.workspace, manager)
+
+        def listed(membership: str) -> set[str]:
+            who = {"account_id": manager, "membership": membership}
+            found = in_console(owner.workspace.id, "list_connections", **who)["connections"]
+            return {each["id"] for each in found}
+
+        assert listed("member") == {theirs.id}
+        assert listed("manager") == listed("owner") == {own.id, theirs.id}
+
+    def test_connection_without_use_for_60_days_is_listed_as_expired(
+        self, owner: Owner, time: Time
+    ) -> None:
+        connect(owner.workspace)
+        time.pass_by(days=60)
+        listed = in_console(owner.workspace.id, "list_connections")
+        assert [each["state"] for each in listed["connections"]] == ["expired"]
+        assert listed["live"] == 0
+
+    def test_rows_of_a_connection_expire_after_its_life(self, owner: Owner, time: Time) -> None:
+        def expiries() -> list[float]:
+            rows = {k: v for k, v in all_rows().items() if "CONNECTION" in k and "LOCK" not in k}
+            began = time.now.timestamp()
+            return sorted((int(v["expires"]["N"]) - began) / 86_400 for v in rows.values())
+
+        granted = grant(owner.workspace)
+        minute = 60 / 86_400
+        assert expiries() == [1 + minute, 31 + minute, 31 + minute]
+        made = exchange(granted["code"])
+        assert expiries() == [61, 91, 91]
+        time.pass_by(days=50)
+        app = ConnectedApp(granted["connectionId"], "", made["accessToken"], made["refreshToken"])
+        app.refreshed()
+        assert expiries() == [61, 91, 91]
+        as_operator("end_connection", id=app.id)
+        assert expiries() == [30, 91, 91]

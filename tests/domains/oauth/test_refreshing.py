@@ -1,0 +1,219 @@
+"""Refresh of tokens: rotation, parallel refreshes, replays, narrower scopes and revocation."""
+
+import pytest
+
+from chalicelib.domains.identity.store import connections
+from chalicelib.lib import tokens
+from infra.bench.dynamodb.usage import metering
+from tests.conftest import Api, Owner, Time, all_rows, in_console
+from tests.factories.oauth import (
+    CLIENT_ID,
+    ConnectedApp,
+    call,
+    connect,
+    forged,
+    malformed,
+    refusal,
+    works,
+)
+
+pytestmark = pytest.mark.store
+
+
+@pytest.fixture
+def app(owner: Owner, time: Time) -> ConnectedApp:
+    return connect(owner.workspace)
+
+
+class TestRotation:
+    def test_refresh_gives_new_tokens_and_keeps_the_old_access_token(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        time.pass_by(minutes=30)
+        newer = app.refreshed()
+        assert {newer.access, newer.refresh}.isdisjoint({app.access, app.refresh})
+        assert app.works
+        assert newer.works
+
+    def test_access_token_is_valid_for_one_hour(self, app: ConnectedApp, time: Time) -> None:
+        time.pass_by(seconds=3_599)
+        assert app.works
+        time.pass_by(seconds=1)
+        assert not app.works
+        assert app.refreshed().works
+
+    def test_refresh_token_is_valid_for_60_days_from_its_issue(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        for _ in range(3):
+            time.pass_by(days=59)
+            app = app.refreshed()
+        time.pass_by(days=60)
+        assert app.refresh_refusal() == "invalid_grant"
+
+    def test_refresh_token_of_another_client_is_refused_and_stays_valid(
+        self, app: ConnectedApp
+    ) -> None:
+        assert app.refresh_refusal(clientId="https://other.example/") == "invalid_grant"
+        assert app.refreshed().works
+
+    def test_tokens_of_another_kind_are_refused(self, app: ConnectedApp) -> None:
+        for each in (app.access, app.code, forged(app.id, tokens.REFRESH_PREFIX)):
+            wrong = ConnectedApp(app.id, app.code, app.access, each)
+            assert wrong.refresh_refusal() == "invalid_grant"
+        assert not works(app.refresh)
+        assert not works(app.code)
+        assert app.refreshed().works
+
+    def test_malformed_refresh_tokens_are_refused_without_a_read(self, app: ConnectedApp) -> None:
+        wrong = ConnectedApp(app.id, app.code, app.access, malformed(app.refresh))
+        with metering() as usage:
+            assert wrong.refresh_refusal() == "invalid_grant"
+        assert usage.reads == 0
+
+
+class TestParallelRefreshes:
+    def test_token_replaced_less_than_two_minutes_ago_gets_a_pair_of_its_own(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        first = app.refreshed()
+        time.pass_by(seconds=119)
+        second = app.refreshed()
+        time.pass_by(hours=1)
+        assert first.refreshed().works
+        assert second.refreshed().works
+
+    def test_token_replaced_two_minutes_ago_ends_the_connection(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        newer = app.refreshed()
+        time.pass_by(seconds=120)
+        assert app.refresh_refusal() == "invalid_grant"
+        assert not newer.works
+        assert newer.refresh_refusal() == "invalid_grant"
+
+    def test_replay_after_many_rotations_ends_the_connection(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        newest = app
+        for _ in range(30):
+            time.pass_by(days=1)
+            newest = newest.refreshed()
+        assert app.refresh_refusal() == "invalid_grant"
+        assert not newest.works
+
+    def test_ten_parallel_refreshes_get_pairs_and_more_end_nothing(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        pairs = [app.refreshed() for _ in range(10)]
+        assert app.refresh_refusal() == "invalid_grant"
+        time.pass_by(hours=1)
+        assert all(each.refreshed().works for each in pairs)
+
+    def test_more_than_ten_rotations_in_two_minutes_are_refused_for_a_time(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        newest = app
+        for _ in range(10):
+            newest = newest.refreshed()
+        assert newest.refresh_refusal() == "invalid_grant"
+        time.pass_by(minutes=2)
+        assert newest.refreshed().works
+
+    def test_processes_that_share_a_token_store_refresh_in_parallel_for_days(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        """Each hour three processes refresh the stored token, and the last answer is stored."""
+        for _ in range(24):
+            time.pass_by(hours=1)
+            *_, app = [app.refreshed() for _ in range(3)]
+            assert app.works
+
+    def test_parallel_pairs_of_a_thief_do_not_hide_the_theft(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        """A thief makes as many pairs as allowed, so that the connection drops older ones."""
+        stolen = app
+        for _ in range(5):
+            taken = [stolen.refreshed() for _ in range(5)]
+            time.pass_by(minutes=2)
+            stolen = taken[-1]
+        assert stolen.works
+        assert app.refresh_refusal() == "invalid_grant"
+        assert not stolen.works
+
+    def test_pair_older_than_ten_unused_ones_is_dropped(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        unused, *_, app = [app.refreshed() for _ in range(10)]
+        time.pass_by(minutes=2)
+        app.refreshed()
+        app = app.refreshed()
+        assert not unused.works
+        assert app.works
+
+
+class TestNarrowerScopes:
+    def test_refresh_can_narrow_the_scopes_of_the_access_token_only(
+        self, app: ConnectedApp
+    ) -> None:
+        narrow = app.refreshed(scopes=["crm:read"])
+        assert not Api(narrow.access).tool("svc_list_leads")[0]
+        assert Api(narrow.access).tool("svc_list_sites")[0]
+        wide = narrow.refreshed()
+        assert not Api(wide.access).tool("svc_list_sites")[0]
+
+    def test_scopes_that_were_not_granted_are_left_out(self, app: ConnectedApp) -> None:
+        asked = {"refreshToken": app.refresh, "clientId": CLIENT_ID}
+        scopes = ["crm:read", "products:read", "offline_access"]
+        assert call("refresh_tokens", **asked, scopes=scopes)["scopes"] == ["crm:read"]
+
+    def test_refresh_for_other_scopes_only_is_refused_and_leaves_the_token_usable(
+        self, app: ConnectedApp
+    ) -> None:
+        assert app.refresh_refusal(scopes=["products:read"]) == "invalid_scope"
+        assert app.refreshed().works
+
+
+class TestRevocation:
+    @pytest.mark.parametrize("kind", ["access", "refresh"])
+    def test_revoking_a_token_ends_its_connection(self, app: ConnectedApp, kind: str) -> None:
+        newer = app.refreshed()
+        call("revoke_token", token=getattr(newer, kind), clientId=CLIENT_ID)
+        assert not newer.works
+        assert not app.works
+        assert newer.refresh_refusal() == "invalid_grant"
+
+    def test_revoking_a_replaced_token_ends_its_connection(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        newer = app.refreshed()
+        time.pass_by(hours=5)
+        call("revoke_token", token=app.refresh, clientId=CLIENT_ID)
+        assert newer.refresh_refusal() == "invalid_grant"
+
+    def test_revoking_unknown_tokens_changes_nothing_and_reveals_nothing(
+        self, app: ConnectedApp
+    ) -> None:
+        before = all_rows()
+        wrong = [forged(app.id, tokens.ACCESS_PREFIX), forged(app.id, tokens.REFRESH_PREFIX)]
+        for token in (*wrong, malformed(app.access), "x", app.code, "svc_live_"):
+            assert call("revoke_token", token=token, clientId=CLIENT_ID) == {"status": True}
+        assert {k: v for k, v in all_rows().items() if "/LIMIT" not in k.upper()} == {
+            k: v for k, v in before.items() if "/LIMIT" not in k.upper()
+        }
+        assert app.works
+
+    def test_token_of_another_client_is_not_revoked(self, app: ConnectedApp) -> None:
+        arguments = {"token": app.refresh, "clientId": "https://other.example/"}
+        assert refusal("revoke_token", **arguments) == "invalid_grant"
+        assert app.works
+
+    def test_revoking_twice_succeeds(self, app: ConnectedApp, owner: Owner, time: Time) -> None:
+        call("revoke_token", token=app.refresh, clientId=CLIENT_ID)
+        time.pass_by(hours=1)
+        call("revoke_token", token=app.refresh, clientId=CLIENT_ID)
+        (listed,) = in_console(owner.workspace.id, "list_connections")["connections"]
+        assert listed["endedAt"] == "2027-01-15T12:00:00.000Z"
+        ended = connections.by_id(app.id)
+        assert ended.expires - ended.ended_at == connections.ENDED_LIFE
