@@ -1,0 +1,165 @@
+"""Requests at the same moment, and lost answers of the database."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.core import retry
+from chalicelib.core.errors import AppError
+from chalicelib.domains.identity.flows import connections as flows
+from chalicelib.domains.identity.store import accounts, connections
+from tests.conftest import Owner, Time, as_operator, in_console, run_concurrently
+from tests.factories.oauth import (
+    CLIENT_ID,
+    ConnectedApp,
+    attempt,
+    connect,
+    exchange_arguments,
+    grant,
+    works,
+)
+from tests.fakes.dynamodb_faults import ALWAYS, FAULTS, TIMES, TRANSACTION, Fault, faulty
+from tests.support.effort import matrix
+
+pytestmark = pytest.mark.store
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "sleep", lambda _: None)
+
+
+class TestAtTheSameMoment:
+    def test_code_that_is_used_twice_works_once_and_then_ends_the_connection(
+        self, owner: Owner
+    ) -> None:
+        granted = grant(owner.workspace)
+        arguments = exchange_arguments(granted["code"])
+        answers = run_concurrently(4, lambda _: attempt("exchange_code", **arguments))
+        (made,) = filter(None, answers)
+        assert not works(made["accessToken"])
+        assert connections.by_id(granted["connectionId"]).state == "ended"
+
+    def test_refreshes_with_one_token_all_get_working_pairs(self, owner: Owner, time: Time) -> None:
+        app = connect(owner.workspace)
+        arguments = {"refreshToken": app.refresh, "clientId": CLIENT_ID}
+        answers = run_concurrently(6, lambda _: attempt("refresh_tokens", **arguments))
+        assert all(answers)
+        assert len({made["refreshToken"] for made in answers}) == 6
+        time.pass_by(minutes=5)
+        for made in answers:
+            pair = ConnectedApp(app.id, app.code, made["accessToken"], made["refreshToken"])
+            assert pair.works
+            assert pair.refreshed().works
+
+    @pytest.mark.parametrize("ends", ["end_connection", "revoke_token", "sign_out_everywhere"])
+    def test_refresh_during_the_end_leaves_no_working_token(self, owner: Owner, ends: str) -> None:
+        for _ in range(3):
+            app = connect(owner.workspace)
+
+            def act(turn: int, app: ConnectedApp = app) -> Any:
+                arguments = {"refreshToken": app.refresh, "clientId": CLIENT_ID}
+                return attempt("refresh_tokens", **arguments) if turn else end(app)
+
+            def end(app: ConnectedApp) -> None:
+                if ends == "revoke_token":
+                    attempt(ends, token=app.refresh, clientId=CLIENT_ID)
+                elif ends == "end_connection":
+                    as_operator(ends, id=app.id)
+                else:
+                    person = owner.workspace.owner_id
+                    in_console(owner.workspace.id, ends, account_id=person)
+
+            answers = run_concurrently(4, act)[1:]
+            assert not app.works
+            assert not any(works(made["accessToken"]) for made in filter(None, answers))
+
+    @pytest.mark.parametrize("ends", ["remove_member", "disable_account", "sign_out_everywhere"])
+    def test_consent_during_the_loss_of_access_leaves_no_connection(
+        self, owner: Owner, ends: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The app is connected after the connections were read, before their end is committed."""
+        email = "manager@example.com"
+        as_operator("create_account", email=email, password="long enough")
+        where = {"workspaceId": owner.workspace.id, "email": email}
+        as_operator("add_member", **where, role="manager")
+        person = accounts.by_email(email).id
+        connect(owner.workspace, person)
+        tried: list[object] = []
+        stage = flows.stage_endings
+
+        def late(*arguments: Any) -> None:
+            if not tried:
+                tried.append(None)
+                try:
+                    tried.append(grant(owner.workspace, person))
+                except AppError as error:
+                    tried.append(error)
+            stage(*arguments)
+
+        for module in ("flows.connections", "operations.members", "operations.accounts"):
+            monkeypatch.setattr(f"chalicelib.domains.identity.{module}.stage_endings", late)
+        if ends == "sign_out_everywhere":
+            in_console(owner.workspace.id, ends, account_id=person)
+        else:
+            as_operator(ends, **where if ends == "remove_member" else {"email": email})
+        assert len(tried) == 2
+        assert connections.live(owner.workspace.id) == []
+
+    def test_consents_at_the_same_moment_keep_the_limit(
+        self, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connections, "MAX_LIVE", 3)
+
+        def consent(_: int) -> bool:
+            try:
+                grant(owner.workspace)
+            except AppError:
+                return False
+            return True
+
+        assert sum(run_concurrently(6, consent)) == 3
+
+    def test_plan_change_during_consent_reaches_the_new_connection(self, owner: Owner) -> None:
+        def act(turn: int) -> Any:
+            if turn:
+                return grant(owner.workspace)
+            return as_operator("set_plan", workspaceId=owner.workspace.id, plan="enterprise")
+
+        run_concurrently(4, act)
+        plans = {each.plan for each in connections.live(owner.workspace.id)}
+        assert plans == {"enterprise"}
+
+
+@matrix("fault, when", FAULTS, TIMES)
+class TestLostAnswers:
+    """Answers of the database that are lost once, or until all retries are used up."""
+
+    def test_exchange_whose_answers_are_lost_gives_working_tokens(
+        self, fault: Fault, when: str, owner: Owner
+    ) -> None:
+        arguments = exchange_arguments(grant(owner.workspace)["code"])
+        with faulty(TRANSACTION, fault, when, 3):
+            made = attempt("exchange_code", **arguments)
+        assert works(made["accessToken"])
+
+    def test_client_repeats_a_refresh_whose_answer_was_lost(
+        self, fault: Fault, when: str, owner: Owner
+    ) -> None:
+        app = connect(owner.workspace)
+        with faulty(TRANSACTION, fault, when, ALWAYS):
+            assert attempt("refresh_tokens", refreshToken=app.refresh, clientId=CLIENT_ID) is None
+        newer = app.refreshed()
+        assert newer.works
+        assert app.works
+        assert newer.refreshed().works
+
+    def test_end_whose_answers_are_lost_is_final(
+        self, fault: Fault, when: str, owner: Owner, new_owner: Callable[..., Owner]
+    ) -> None:
+        app, other = connect(owner.workspace), connect(new_owner().workspace)
+        with faulty(TRANSACTION, fault, when, 3):
+            as_operator("end_connection", id=app.id)
+        assert not app.works
+        assert other.works
