@@ -51,6 +51,16 @@ class TestRotation:
         time.pass_by(days=60)
         assert app.refresh_refusal() == "invalid_grant"
 
+    def test_expired_token_that_was_never_used_ends_nothing(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        unused, used = app.refreshed(), app.refreshed()
+        time.pass_by(days=59)
+        used = used.refreshed()
+        time.pass_by(days=1)
+        assert unused.refresh_refusal() == "invalid_grant"
+        assert used.refreshed().works
+
     def test_refresh_token_of_another_client_is_refused_and_stays_valid(
         self, app: ConnectedApp
     ) -> None:
