@@ -50,6 +50,7 @@ EVENT_TYPES = {
 
 INTERNAL_TYPES = {
     "balance.low": "a payment for an answer takes an account's balance below 100 or 10 rubles",
+    "connection.created": "an app is connected with OAuth",
     "key.created": "an API key is created",
     "key.revoked": "an API key is revoked, but not because its owner leaves the workspace",
     "member.added": "an account becomes a member of the workspace",
@@ -59,7 +60,7 @@ INTERNAL_TYPES = {
 }
 """Types that only members are told of, never webhooks, each with what it is sent for.
 
-The id of an event is that of the account, the key or the webhook.
+The id of an event is that of the account, the connection, the key or the webhook.
 """
 
 
@@ -88,6 +89,7 @@ MESSAGE_KINDS = {
     "limit": MessageKind("bot.limit_reached"),
     "webhook_off": MessageKind("webhook.switched_off", status="off"),
     "balance": MessageKind("balance.low", status="low", owner_only=True),
+    "app_connected": MessageKind("connection.created", owner_only=True),
     "key_created": MessageKind("key.created", owner_only=True),
     "key_revoked": MessageKind("key.revoked", owner_only=True),
     "member_added": MessageKind("member.added", owner_only=True),

@@ -13,11 +13,13 @@ from chalicelib.core.jobs import PEOPLE_EVENTS, WEBHOOK_EVENTS
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincipal
 from chalicelib.core.scopes import Scope
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
 from tests.conftest import PASSWORD, as_operator, in_console
 from tests.contract.conftest import ExampleRunner
 from tests.factories.examples import fill
+from tests.factories.oauth import CLIENT_ID, exchange_arguments, grant
 from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds
 
 load_all()
@@ -56,6 +58,9 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("add_knowledge", "create_agent", "delete_knowledge", "set_bot", "update_agent"),
         *("create_bot_key", "delete_bot_key"),
     ),
+    "consent without an exchange of its code gives no access, and an end takes access away": (
+        *("end_connection", "grant_access", "refresh_tokens", "revoke_token"),
+    ),
     "a draft, which it stores nowhere": ("ai_fill_product", "ai_fill_service"),
     "an event only if a stock becomes low, as tests/engine/test_events.py shows": (
         *("bulk_products", "update_product", "upsert_products", "upsert_products_by_id"),
@@ -89,10 +94,13 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
         "idempotencyKey": new_id(),
     },
     "disable_account": lambda _: {"email": MEMBER},
+    "exchange_code": lambda w: exchange_arguments(grant(workspaces.get(w.workspace_id))["code"]),
     "erase_client": lambda w: {"workspaceId": w.workspace_id, "email": "ada@example.com"},
+    "refresh_tokens": lambda w: {"refreshToken": w.refresh_token, "clientId": CLIENT_ID},
     "remove_member": lambda w: {"workspaceId": w.workspace_id, "email": MEMBER},
     "resume_mail": lambda w: {"workspaceId": w.workspace_id},
     "resume_site": lambda w: {"id": w.things.site},
+    "revoke_token": lambda w: {"token": w.refresh_token, "clientId": CLIENT_ID},
     "set_bot": lambda w: {"id": w.things.agent, "isActive": False},
     "set_password": lambda w: {"email": w.email, "password": "battery staple"},
     "set_plan": lambda w: {"workspaceId": w.workspace_id, "plan": "enterprise"},

@@ -13,6 +13,7 @@ from chalicelib.transports.schedules import run_event_jobs, run_jobs
 from tests.conftest import Api, Owner, Time, as_operator, in_console
 from tests.factories.chat import Bot, ScriptedModel, ask, new_bot
 from tests.factories.examples import Things, submit, top_up
+from tests.factories.oauth import connect
 from tests.factories.proposals import ASKED, call
 from tests.factories.salon import Salon
 from tests.fakes.receiver import Receiver, status
@@ -160,6 +161,7 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "client.updated": _update_client,
     "dialog.handover_requested": _ask_for_person,
     "dialog.started": lambda world: ask(world.things.agent, "Hello"),
+    "connection.created": lambda world: connect(world.owner.workspace),
     "key.created": World.new_key,
     "key.revoked": lambda world: as_operator("revoke_key", id=world.new_key()),
     "lead.created": lambda world: submit(world.things.form, name="Ada", email="ada@example.com"),

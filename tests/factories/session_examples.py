@@ -8,9 +8,10 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.lib.tokens import REFRESH_PREFIX
 from tests.conftest import PASSWORD, Owner, as_operator, in_console
 from tests.factories.examples import Things, example
-from tests.factories.oauth import GRANT, connect
+from tests.factories.oauth import GRANT, connect, forged
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class WorkspaceIds:
     webhook: str
     event: str
     connection: str
+    refresh_token: str
 
     @classmethod
     def in_workspace(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
@@ -41,6 +43,7 @@ class WorkspaceIds:
         event = as_operator("send_test_event", webhookId=webhook["webhookId"])
         Owner(workspace).start_session()
         sessions = in_console(workspace_id, "list_sessions", account_id=owner.id)["sessions"]
+        app = connect(workspace)
         return cls(
             things,
             workspace_id,
@@ -51,7 +54,8 @@ class WorkspaceIds:
             session=sessions[0]["id"],
             webhook=webhook["webhookId"],
             event=event["eventId"],
-            connection=connect(workspace).id,
+            connection=app.id,
+            refresh_token=app.refresh,
         )
 
     @classmethod
@@ -68,6 +72,7 @@ class WorkspaceIds:
             webhook=new_id(),
             event=f"evt_{new_id()}",
             connection=new_id(),
+            refresh_token=forged(new_id(), REFRESH_PREFIX),
         )
 
     @property

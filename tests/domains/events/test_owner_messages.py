@@ -10,6 +10,7 @@ from tests.domains.webhooks.conftest import AddWebhook
 from tests.factories.chat import Bot, ask
 from tests.factories.event_triggers import MEMBER, World
 from tests.factories.examples import top_up
+from tests.factories.oauth import connect
 from tests.factories.proposals import ASKED, END, call
 from tests.fakes.dynamodb_faults import ALWAYS, TRANSACTION, closed, faulty
 from tests.fakes.receiver import Receiver
@@ -150,6 +151,23 @@ class TestKeysAndMembers:
         assert f"Ключ: {made['token'].partition('_')[0]}" in text
         assert "Число прав: 2" in text
         assert links(world, inbox) == ["keys"]
+
+    def test_a_connected_app_is_told_with_its_host_and_its_account(
+        self, inbox: Inbox, world: World
+    ) -> None:
+        connect(world.owner.workspace)
+        run_until_idle()
+        assert inbox.subjects == ["Подключено приложение: Claude"]
+        text = text_of(inbox.only())
+        assert "client.example" in text
+        assert "Число прав: 3" in text
+        assert address(world) in text
+        assert links(world, inbox) == ["apps"]
+
+    def test_refreshes_of_a_connected_app_are_not_told(self, inbox: Inbox, world: World) -> None:
+        connect(world.owner.workspace).refreshed().refreshed()
+        run_until_idle()
+        assert inbox.kinds == ["app_connected"]
 
     def test_a_key_that_is_revoked_again_is_told_once(self, inbox: Inbox, world: World) -> None:
         key = world.new_key()

@@ -10,7 +10,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.events import INTERNAL_TYPES
 from chalicelib.domains.billing.rules.spending import LOW_BALANCES
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.engine.listing.registry import listing_of
 
 Record = dict[str, Any]
@@ -46,6 +46,16 @@ def _key(workspace_id: str, key_id: str) -> Record:
     }
 
 
+def _connection(workspace_id: str, connection_id: str) -> Record:
+    connection = connections.by_id(connection_id, workspace_id)
+    return {
+        "name": connection.client_name,
+        "host": connection.client_host,
+        "scopes": len(connection.scopes),
+        "email": accounts.get(connection.account_id).email,
+    }
+
+
 def _member(workspace_id: str, account_id: str) -> Record:
     account, membership = accounts.get(account_id), workspaces.membership(account_id, workspace_id)
     role = membership.role if membership else None
@@ -59,6 +69,7 @@ def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
 
 _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "balance": _balance,
+    "connection": _connection,
     "key": _key,
     "member": _member,
     "webhook": _webhook,

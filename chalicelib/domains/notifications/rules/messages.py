@@ -174,6 +174,14 @@ def _key(_: Language, key: Record) -> tuple[str | None, Pairs]:
     ]
 
 
+def _app(_: Language, app: Record) -> tuple[str | None, Pairs]:
+    return app["name"], [
+        ("host", app["host"]),
+        ("scopes", str(app["scopes"])),
+        ("account", app["email"]),
+    ]
+
+
 def _member(language: Language, member: Record) -> tuple[str | None, Pairs]:
     role = member["role"]
     return member["name"], [
@@ -191,6 +199,7 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "limit": _limit,
     "webhook_off": _webhook,
     "balance": _balance,
+    "app_connected": _app,
     "key_created": _key,
     "key_revoked": _key,
     "member_added": _member,
@@ -203,6 +212,7 @@ _PAGES = {
     "limit": "bots/{id}/limits",
     "webhook_off": "webhooks/{id}",
     "balance": "balance",
+    "app_connected": "apps",
     "key_created": "keys",
     "key_revoked": "keys",
 }

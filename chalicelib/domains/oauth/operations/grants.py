@@ -12,7 +12,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import PLATFORM, Audience, Principal
 from chalicelib.core.scopes import PATTERNS, Scope, expand
-from chalicelib.core.wire.schema import Id, Wire, printable
+from chalicelib.core.wire.schema import Id, Pattern, Wire, printable
 from chalicelib.domains.identity.flows.connections import check_room
 from chalicelib.domains.identity.flows.holders import check_holder
 from chalicelib.domains.identity.store import (
@@ -51,9 +51,9 @@ class GrantCreate(Wire):
     redirect_uri: Annotated[str, StringConstraints(min_length=1, max_length=MAX_REDIRECT_URI)] = (
         Field(description="Redirect URI of the request.")
     )
-    code_challenge: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")] = Field(
-        description="PKCE challenge of the method S256 (RFC 7636, 4.2): 43 characters."
-    )
+    code_challenge: Annotated[
+        str, Pattern("[A-Za-z0-9_-]{43}", "43 characters of base64url, a SHA-256")
+    ] = Field(description="PKCE challenge of the method S256 (RFC 7636, 4.2): 43 characters.")
     scopes: list[str] = Field(description="Scopes that the person grants.")
 
 

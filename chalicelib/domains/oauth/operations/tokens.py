@@ -13,6 +13,7 @@ from chalicelib.core import clock
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import PLATFORM, Audience
+from chalicelib.core.retry import high_contention
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Wire, optional
 from chalicelib.domains.identity.flows.connections import end_at_once, stage_endings
@@ -21,6 +22,7 @@ from chalicelib.domains.identity.store import connections
 from chalicelib.domains.identity.store.connections import ConnectionRow
 from chalicelib.domains.oauth.operations.grants import MAX_CLIENT_ID, MAX_REDIRECT_URI
 from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.engine.events.outbox import Event
 from chalicelib.lib import tokens
 
 PUBLIC = (Audience.PUBLIC,)
@@ -138,6 +140,7 @@ def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
     family = tokens.family(issued.refresh)
     _stage(ctx, connection, connections.exchange_actions(connection, _pair(issued), family))
     ctx.unit.mention(f"connection:{connection.id}")
+    ctx.unit.outbox.emit(Event("connection.created", connection.id))
     return _answer(issued, connection.scopes)
 
 
@@ -155,6 +158,7 @@ def refresh_tokens(ctx: Context, args: TokenRefresh) -> TokenPair:
     The presented token is replaced. Presented again within two minutes, it gets a pair of its own.
     Later that ends the connection, because the token has leaked (RFC 9700, 4.14.2).
     """
+    ctx.unit.retry_policy = high_contention()  # Processes of one client refresh at the same time.
     connection = connections.find_by_token(args.refresh_token, tokens.REFRESH_PREFIX)
     if connection is None or connection.pairs is None or connection.ended_at is not None:
         raise OAuthError("invalid_grant", _UNKNOWN)
