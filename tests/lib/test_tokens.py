@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.lib.tokens import digest, generate, well_formed
+from chalicelib.lib.tokens import (
+    OAUTH_PREFIXES,
+    digest,
+    family,
+    generate,
+    generate_for,
+    owner_id,
+    short_digest,
+    well_formed,
+)
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 TOKEN = re.compile(r"svc_live_([0-9A-Za-z]+)([0-9A-Za-z]{6})")
@@ -100,3 +109,39 @@ class TestDigest:
         token = generate()
         assert token[9:] not in digest(token)
         assert digest(token) != digest(generate())
+
+
+OWNER = "01KDVDNA00J9A75TMKMV39J5WT"
+
+
+class TestTokensOfConnections:
+    @pytest.mark.parametrize("prefix", OAUTH_PREFIXES)
+    def test_a_token_contains_its_owner_a_secret_and_a_checksum(self, prefix: str) -> None:
+        token = generate_for(OWNER, prefix)
+        assert re.fullmatch(f"{prefix}{OWNER}_[0-9A-Za-z]{{38}}", token)
+        assert base62(token[-6:]) == crc32(token[:-6].encode())
+        assert owner_id(token, prefix) == OWNER
+        assert [owner_id(token, each) for each in OAUTH_PREFIXES if each != prefix] == [None, None]
+
+    @given(st.integers(0, 69), st.characters())
+    def test_a_token_with_another_character_is_malformed(self, place: int, other: str) -> None:
+        token = generate_for(OWNER, "wsrt_")
+        changed = token[:place] + other + token[place + 1 :]
+        assert owner_id(changed, "wsrt_") == (OWNER if changed == token else None)
+
+    @given(st.text(max_size=80))
+    def test_any_text_is_malformed(self, text: str) -> None:
+        assert owner_id(text, "wsat_") is None
+        assert owner_id(f"wsat_{text}", "wsat_") is None
+
+    def test_tokens_of_one_family_share_half_of_their_secret(self) -> None:
+        first = generate_for(OWNER, "wsrt_")
+        second = generate_for(OWNER, "wsrt_", family(first))
+        assert family(second) == family(first) == first[32:48]
+        assert second[48:64] != first[48:64]
+        assert family(generate_for(OWNER, "wsrt_")) != family(first)
+
+    def test_the_short_digest_is_the_sha_256_in_base64url(self) -> None:
+        """The example of PKCE (RFC 7636, Appendix B)."""
+        verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+        assert short_digest(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"

@@ -108,6 +108,8 @@ class TestAccounts:
     ) -> None:
         own, theirs = connect(owner.workspace), connect(owner.workspace, manager)
         in_console(owner.workspace.id, "sign_out_everywhere", account_id=manager)
+        (entry, *_) = audit.latest(owner.workspace.id)
+        assert (entry.operation, entry.resources) == ("sign_out_everywhere", [f"account:{manager}"])
         assert not theirs.works
         assert not elsewhere.works
         assert own.works

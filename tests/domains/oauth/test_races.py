@@ -89,14 +89,14 @@ class TestAtTheSameMoment:
         tried: list[object] = []
         stage = flows.stage_endings
 
-        def late(*arguments: Any) -> None:
+        def late(*arguments: Any, **options: Any) -> None:
             if not tried:
                 tried.append(None)
                 try:
                     tried.append(grant(owner.workspace, person))
                 except AppError as error:
                     tried.append(error)
-            stage(*arguments)
+            stage(*arguments, **options)
 
         for module in ("flows.connections", "operations.members", "operations.accounts"):
             monkeypatch.setattr(f"chalicelib.domains.identity.{module}.stage_endings", late)

@@ -33,13 +33,19 @@ def check_room(keys: int, connected: int) -> None:
         raise ConflictError(msg)
 
 
-def stage_endings(unit: UnitOfWork, rows: Iterable[ConnectionRow]) -> None:
-    """Stage the end of live connections. One that ends at the same time keeps its own time."""
+def stage_endings(
+    unit: UnitOfWork, rows: Iterable[ConnectionRow], *, are_named: bool = True
+) -> None:
+    """Stage the end of live connections. One that ends at the same time keeps its own time.
+
+    The audit event names them, unless they may belong to other workspaces than its log.
+    """
     now = clock.now()
     for row in rows:
         is_live = ConnectionRow.pk.exists() & ConnectionRow.ended_at.does_not_exist()
         unit.update(row, connections.end_actions(now), is_live)
-        unit.mention(f"connection:{row.id}")
+        if are_named:
+            unit.mention(f"connection:{row.id}")
 
 
 def stage_endings_of_account(unit: UnitOfWork, account_id: str) -> int:
@@ -51,7 +57,7 @@ def stage_endings_of_account(unit: UnitOfWork, account_id: str) -> int:
     lock = locks.lock_row(PLATFORM, connections.lock_name(account_id))
     rows = connections.live_of_account(account_id)
     unit.save(lock)
-    stage_endings(unit, rows)
+    stage_endings(unit, rows, are_named=False)
     return len(rows)
 
 
