@@ -5,13 +5,18 @@ from typing import Any
 
 import pytest
 
+from chalicelib.application.invoke import invoke
 from chalicelib.core import retry
 from chalicelib.core.errors import AppError
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import SessionPrincipal
 from chalicelib.domains.identity.flows import connections as flows
-from chalicelib.domains.identity.store import accounts, connections
+from chalicelib.domains.identity.store import accounts, connections, console_sessions
+from chalicelib.domains.oauth.operations import grants
 from tests.conftest import Owner, Time, as_operator, in_console, run_concurrently
 from tests.factories.oauth import (
     CLIENT_ID,
+    GRANT,
     ConnectedApp,
     attempt,
     connect,
@@ -105,6 +110,34 @@ class TestAtTheSameMoment:
         else:
             as_operator(ends, **where if ends == "remove_member" else {"email": email})
         assert len(tried) == 2
+        assert connections.live(owner.workspace.id) == []
+
+    @pytest.mark.parametrize("ends", ["disable_account", "set_password"])
+    def test_consent_of_a_session_that_ends_before_the_commit_is_refused(
+        self, owner: Owner, ends: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        session = console_sessions.find(owner.start_session())
+        assert session is not None
+        email = accounts.get(owner.workspace.owner_id).email
+        password = {"password": "battery staple"} if ends == "set_password" else {}
+        done: list[object] = []
+        check = grants._check_limits
+
+        def late(*arguments: Any) -> None:
+            if not done:
+                done.append(as_operator(ends, email=email, **password))
+            check(*arguments)
+
+        monkeypatch.setattr(grants, "_check_limits", late)
+        person = SessionPrincipal(
+            account_id=owner.workspace.owner_id,
+            workspace_id=owner.workspace.id,
+            membership="owner",
+            session_id=session.session_id,
+        )
+        with pytest.raises(AppError, match=r"disabled|session has ended"):
+            invoke(REGISTRY["grant_access"], person, lambda: GRANT, request_id="r")
+        assert done
         assert connections.live(owner.workspace.id) == []
 
     def test_consents_at_the_same_moment_keep_the_limit(
