@@ -39,7 +39,7 @@ class CacheRow(ControlRow):
 def cached(
     kind: str,
     key: str,
-    ttl: timedelta,
+    ttl: timedelta | Callable[[J], timedelta],
     produce: Callable[[], J],
     *,
     ttl_of_none: timedelta | None = None,
@@ -51,7 +51,7 @@ def cached(
     Args:
         kind: the kind of the answer and its shape. Use another kind when the shape changes.
         key: the values that the answer depends on, of any length.
-        ttl: how long the answer is cached.
+        ttl: how long the answer is cached, or a function that returns this for an answer.
         produce: requests the answer.
         ttl_of_none: how long None, the result of an empty search, is cached. Defaults to ``ttl``.
     """
@@ -62,7 +62,8 @@ def cached(
     value = produce()
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if len(body.encode()) <= MAX_BYTES:
-        _write(place, body, ttl if value is not None or ttl_of_none is None else ttl_of_none)
+        life = ttl if value is not None or ttl_of_none is None else ttl_of_none
+        _write(place, body, life if isinstance(life, timedelta) else life(value))
     return value
 
 

@@ -6,6 +6,7 @@ Each connection, also that of a redirect, is one that ``gateways.public_http`` h
 import gzip
 import http.client
 import io
+import re
 import string
 from contextlib import suppress
 from http import HTTPStatus
@@ -37,6 +38,7 @@ MAX_REDIRECTS = 3
 _OVERHEAD = 2**20
 """Bytes allowed for headers and for the framing of chunks."""
 _CHUNK = 2**16
+_MAX_AGE = re.compile(r'max-age="?([0-9]{1,9})"?', re.ASCII)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -45,7 +47,7 @@ class Fetched(NamedTuple):
 
     ``content_type`` is the declared type with its parameters, or empty. The content may be of
     another type. If the server answered that nothing has changed, ``unchanged`` is true and the
-    body is empty.
+    body is empty. ``fresh_for`` is the age in seconds to which a cache may use it (``max-age``).
     """
 
     url: str
@@ -53,6 +55,7 @@ class Fetched(NamedTuple):
     body: bytes
     validators: Validators
     unchanged: bool = False
+    fresh_for: int = 0
 
 
 def fetch(  # noqa: PLR0913  all of them are options of one request
@@ -62,6 +65,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
     max_bytes: int = MAX_BYTES,
     within: float = TOTAL_SECONDS,
     accept: str = "*/*",
+    redirects: int = MAX_REDIRECTS,
     hosts: Hosts | None = None,
     validators: Validators | None = None,
 ) -> Fetched:
@@ -77,6 +81,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
         max_bytes: largest body, decompressed.
         within: seconds for everything, from the DNS look-up to the last byte.
         accept: value of the Accept header.
+        redirects: how many redirects are followed.
         hosts: results of earlier connections in the same import or batch.
         validators: those of an earlier answer. The server at their URL may then answer that
             nothing has changed.
@@ -84,11 +89,11 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
     Raises:
         RefusedUrlError: malformed, or not on the public internet, or redirected to such a URL.
         TooLargeError: more than ``max_bytes``.
-        UpstreamError: no answer in time, more than three redirects, a status other than 2xx, ….
+        UpstreamError: no answer in time, too many redirects, a status other than 2xx, ….
     """
     deadline, hosts = StrictDeadline(within), hosts or Hosts()
     parsed = _parse(url, allow_http=allow_http)
-    for _ in range(1 + MAX_REDIRECTS):
+    for _ in range(1 + redirects):
         known = validators if validators and validators.url == str(parsed) else None
         headers = {
             "Accept": accept,
@@ -111,11 +116,27 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
                 body = _body(response, parsed.host, max_bytes)
                 content_type = response.headers.get("Content-Type", "")
                 return Fetched(
-                    str(parsed), content_type, body, Validators.of(str(parsed), response.headers)
+                    str(parsed),
+                    content_type,
+                    body,
+                    Validators.of(str(parsed), response.headers),
+                    fresh_for=fresh_seconds(response.headers.get("Cache-Control", "")),
                 )
         parsed = _redirect_target(parsed, response.headers.get("Location"), allow_http=allow_http)
-    msg = f"expected at most {MAX_REDIRECTS} redirects; {parsed.host} would be one more"
+    msg = f"expected at most {redirects} redirects; {parsed.host} would be one more"
     raise UpstreamError(msg)
+
+
+def fresh_seconds(cache_control: str) -> int:
+    """Return the ``max-age`` of a ``Cache-Control`` header in seconds (RFC 9111, 5.2.2).
+
+    0 if there is none, or if the response must not be stored.
+    """
+    directives = [each.strip().lower() for each in cache_control.split(",")]
+    if "no-store" in directives or "no-cache" in directives:
+        return 0
+    found = [_MAX_AGE.fullmatch(each) for each in directives]
+    return next((int(each[1]) for each in found if each), 0)
 
 
 def _parse(url: str, *, allow_http: bool) -> PublicUrl:

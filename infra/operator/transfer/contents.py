@@ -54,6 +54,7 @@ from chalicelib.domains.notifications.store import (
     telegram_links,
     windows,
 )
+from chalicelib.domains.oauth.store import assertions
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
 from chalicelib.domains.sites.store import pages, site_visits
@@ -205,6 +206,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     telegram_links.TelegramLinkRow: "belongs to an account, and to a bot of this stage",
     telegram_links.TelegramChatRow: "as its link",
     telegram_links.TelegramCodeRow: "ends after 10 minutes",
+    assertions.UsedAssertionRow: "is kept for the 10 minutes in which it could be used again",
     visitors.SaltRow: "a secret of the platform",
     webhooks.WebhookRow: "its secret belongs to the stage, and a copy must not report events",
     deliveries.DeliveryRow: "as its webhook",

@@ -1,0 +1,1 @@
+"""Steps of OAuth that call other servers."""

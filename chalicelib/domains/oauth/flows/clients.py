@@ -1,0 +1,213 @@
+"""Find and authenticate OAuth clients."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from chalicelib.core import clock
+from chalicelib.domains.oauth.rules import clients, registration
+from chalicelib.domains.oauth.rules.clients import Client
+from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.domains.oauth.store import assertions
+from chalicelib.engine.cache import cached
+from chalicelib.gateways.fetch import Fetched, fetch
+from chalicelib.gateways.public_http import FetchError, UpstreamError
+
+MAX_DOCUMENT_BYTES = 5 * 1024
+"""Largest metadata document (draft-ietf-oauth-client-id-metadata-document, 6.6)."""
+MAX_KEYS_BYTES = 20 * 1024
+SECONDS = 3.0
+"""Time for a document: a person waits for it."""
+SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=1)
+"""Bounds of the time for which documents are cached, whatever their headers say."""
+
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+LONGEST_ASSERTION = timedelta(minutes=10)
+LEEWAY = timedelta(seconds=30)
+"""Difference between the clocks of a client and of this service."""
+MAX_ASSERTION = 8_192
+"""Characters of an assertion."""
+MAX_JTI = 255
+ALGORITHMS = (
+    *("ES256", "ES384", "ES512", "Ed25519"),
+    *("PS256", "PS384", "PS512", "RS256", "RS384", "RS512"),
+)
+"""Signatures by a key pair. ``none`` and shared secrets are excluded (RFC 8725, 3.1).
+
+So is ``EdDSA``, which RFC 9864 replaces by ``Ed25519``.
+"""
+KEY_TYPES = frozenset({"EC", "OKP", "RSA"})
+
+
+def find(client_id: str) -> Client:
+    """Return a client. Its metadata document is requested unless it is cached.
+
+    Raises:
+        OAuthError: ``invalid_client``: there is no such client, or its metadata cannot be used.
+            ``temporarily_unavailable``: its document cannot be requested now.
+    """
+    if client_id.startswith(registration.PREFIX):
+        return registration.read(client_id)
+    if len(client_id) > clients.MAX_ID or not client_id.startswith("https://"):
+        msg = "client_id: expected the id of a registered client, or the URL of its metadata."
+        raise OAuthError("invalid_client", msg)
+    clients.check_document_url(client_id)
+    return clients.of_document(client_id, _document("client", client_id, MAX_DOCUMENT_BYTES))
+
+
+def authenticate(client: Client, form: Mapping[str, str], *, audiences: Sequence[str]) -> None:
+    """Authenticate a client at an endpoint. Public clients have nothing to prove.
+
+    ``audiences`` are the issuer and the URL of the endpoint: the values that an assertion may name
+    as ``aud`` (RFC 7523, 3).
+
+    Raises:
+        OAuthError: ``invalid_client``: the assertion is missing, wrong or used before.
+            ``temporarily_unavailable``: the client's keys cannot be requested now.
+        UnavailableError: the database is unavailable.
+    """
+    if client.auth_method == "none":
+        return
+    if form.get("client_assertion_type") != ASSERTION_TYPE:
+        msg = f"expected client_assertion_type={ASSERTION_TYPE} with a client_assertion"
+        raise _refused(msg)
+    claims = _verified(client, form.get("client_assertion", ""))
+    expires = _checked_claims(client, claims, audiences)
+    if not assertions.use(client.id, claims["jti"], expires + LEEWAY):
+        raise _refused("the assertion was used before; sign a new one with another jti")
+
+
+def _verified(client: Client, assertion: str) -> dict[str, Any]:
+    """Return the claims of an assertion whose signature is right."""
+    # Imported late: few requests need it, and it loads the cryptography library.
+    from joserfc import jws, jwt  # noqa: PLC0415
+    from joserfc.errors import JoseError  # noqa: PLC0415
+
+    if not 0 < len(assertion) <= MAX_ASSERTION:
+        msg = f"expected a client_assertion of at most {MAX_ASSERTION:,} characters"
+        raise _refused(msg)
+    allowed = [client.signing_alg] if client.signing_alg else ALGORITHMS
+    try:
+        header = jws.extract_compact(assertion.encode()).headers()
+        algorithm, key_id = header.get("alg"), header.get("kid")
+        if algorithm not in ALGORITHMS or algorithm not in allowed:
+            msg = f"expected a signature by {', '.join(allowed)}, received {algorithm!r}"
+            raise _refused(msg)
+        keys = _keys(client, key_id if isinstance(key_id, str) else None)
+        claims: dict[str, Any] = jwt.decode(assertion, keys, algorithms=[str(algorithm)]).claims
+    except (JoseError, ValueError, TypeError, KeyError) as error:
+        msg = f"the assertion cannot be verified ({type(error).__name__})"
+        raise _refused(msg) from None
+    return claims
+
+
+def _checked_claims(
+    client: Client, claims: Mapping[str, Any], audiences: Sequence[str]
+) -> datetime:
+    """Check the claims of an assertion, and return when it expires."""
+    now = clock.now()
+    if not claims.get("iss") == claims.get("sub") == client.id:
+        raise _refused("expected iss and sub to be the client_id")
+    named = claims.get("aud")
+    if not set(audiences) & set([named] if isinstance(named, str) else _texts(named)):
+        msg = f"expected aud to be {audiences[0]}"
+        raise _refused(msg)
+    times = {name: _moment(claims.get(name)) for name in ("exp", "iat", "nbf")}
+    expires = times["exp"]
+    if expires is None or not now - LEEWAY < expires <= now + LONGEST_ASSERTION + LEEWAY:
+        raise _refused("expected exp within the next 10 minutes")
+    if any(each is not None and each > now + LEEWAY for each in (times["iat"], times["nbf"])):
+        raise _refused("expected iat and nbf in the past")
+    jti = claims.get("jti")
+    if not isinstance(jti, str) or not 0 < len(jti) <= MAX_JTI:
+        msg = f"expected jti, a text of 1 to {MAX_JTI} characters"
+        raise _refused(msg)
+    return expires
+
+
+def _texts(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _moment(value: object) -> datetime | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return datetime.fromtimestamp(value, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _keys(client: Client, key_id: str | None) -> Any:  # noqa: ANN401  joserfc is imported late
+    """Return the client's public keys. If none has the id, they are requested again."""
+    from joserfc.jwk import KeySet  # noqa: PLC0415
+
+    document: Mapping[str, Any] | None = client.jwks
+    if document is None:
+        document = _document("client-keys", client.jwks_uri, MAX_KEYS_BYTES)
+        if key_id and key_id not in {each.get("kid") for each in _usable(document)}:
+            # Cached under another kind for a minute, so that wrong ids do not cause requests.
+            document = _document("client-keys-again", client.jwks_uri, MAX_KEYS_BYTES, SHORTEST)
+    usable = [
+        {name: value for name, value in key.items() if name not in {"use", "key_ops"}}
+        for key in _usable(document)
+        if key_id is None or key.get("kid") == key_id
+    ]
+    if not usable:
+        raise _refused("the client publishes no key with this kid")
+    return KeySet.import_key_set({"keys": usable})
+
+
+def _usable(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    keys = document.get("keys")
+    return [
+        key
+        for key in (keys if isinstance(keys, list) else [])
+        if isinstance(key, dict) and key.get("kty") in KEY_TYPES and key.get("use", "sig") == "sig"
+    ]
+
+
+def _document(kind: str, url: str, max_bytes: int, longest: timedelta = LONGEST) -> dict[str, Any]:
+    """Return the JSON object at a URL, from the cache or from its server. Errors are not cached."""
+
+    def request() -> list[Any]:
+        found = _request(url, max_bytes)
+        try:
+            return [_json_object(found.body), found.fresh_for]
+        except ValueError as error:
+            msg = f"The document at {url} {error}."
+            raise OAuthError("invalid_client", msg) from None
+
+    def life(answer: list[Any]) -> timedelta:
+        return min(max(timedelta(seconds=answer[1]), SHORTEST), longest)
+
+    document: dict[str, Any] = cached(f"oauth-{kind}", url, life, request)[0]
+    return document
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ValueError("is not JSON") from None
+    if not isinstance(value, dict):
+        raise ValueError("is not a JSON object")  # noqa: TRY004  one error for whatever is wrong
+    return value
+
+
+def _request(url: str, max_bytes: int) -> Fetched:
+    try:
+        return fetch(
+            url, max_bytes=max_bytes, within=SECONDS, accept="application/json", redirects=0
+        )
+    except UpstreamError as error:
+        msg = f"The document at {url} cannot be read: {error.reason}."
+        raise OAuthError("temporarily_unavailable", msg) from None
+    except FetchError as error:
+        msg = f"The document at {url} cannot be used: {error.reason}."
+        raise OAuthError("invalid_client", msg) from None
+
+
+def _refused(what: str) -> OAuthError:
+    return OAuthError("invalid_client", f"The client is not authenticated: {what}.")

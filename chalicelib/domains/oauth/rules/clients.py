@@ -1,0 +1,144 @@
+"""OAuth clients: AI applications that people connect to a workspace.
+
+A client is known by a document at its id, which is a URL, or by an id that contains its metadata
+(``registration``).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+from urllib.parse import unquote, urlsplit
+
+from chalicelib.core.text import BIDI_CONTROL, one_line
+from chalicelib.domains.oauth.rules import redirect_uris
+from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.lib import public_urls
+
+AuthMethod = Literal["none", "private_key_jwt"]
+AUTH_METHODS: tuple[AuthMethod, ...] = ("none", "private_key_jwt")
+MAX_NAME = 100
+MAX_REDIRECT_URIS = 20
+MAX_ID = 1_500
+"""Characters of a client id."""
+_UNSEEN = re.compile("[\u00ad\u034f\u180e\u200b-\u200d\u2060-\u2064\ufeff]")
+"""Characters without width, by which one name could look like another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client. ``jwks_uri`` or ``jwks`` has the keys of the method ``private_key_jwt``."""
+
+    id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    is_document: bool = False
+    auth_method: AuthMethod = "none"
+    signing_alg: str = ""
+    jwks_uri: str = ""
+    jwks: Mapping[str, Any] | None = None
+
+    @property
+    def host(self) -> str:
+        """The host that the client's document is on, or an empty text."""
+        return urlsplit(self.id).hostname or "" if self.is_document else ""
+
+    def allows(self, redirect_uri: str) -> bool:
+        """Whether a request of the client may use a redirect URI."""
+        return any(redirect_uris.matches(each, redirect_uri) for each in self.redirect_uris)
+
+
+def check_document_url(url: str) -> None:
+    """Check the id of a client that is the URL of its metadata document.
+
+    Source: draft-ietf-oauth-client-id-metadata-document, 3 (Client Identifier).
+
+    Raises:
+        OAuthError: ``invalid_client``: the URL may not be one.
+    """
+    try:
+        public_urls.parse(url)
+    except ValueError as error:
+        msg = f"client_id: {error}."
+        raise _refused(msg) from None
+    authority, _, rest = url.removeprefix("https://").partition("/")
+    segments = unquote(rest.partition("?")[0]).split("/")
+    if "#" in url or "@" in authority or "\\" in url:
+        raise _refused("client_id: expected a URL without a fragment and a user name.")
+    if not rest or rest.startswith("?") or {".", ".."} & set(segments):
+        raise _refused("client_id: expected a URL with a path, and without . or .. in it.")
+
+
+def of_document(url: str, document: object) -> Client:
+    """Return the client that a metadata document describes.
+
+    Raises:
+        OAuthError: ``invalid_client``: the document is of another client, or not complete.
+    """
+    if not isinstance(document, Mapping):
+        msg = f"The document at {url} is not a JSON object."
+        raise _refused(msg)
+    if document.get("client_id") != url:
+        msg = f"The document at {url} has another client_id than its URL."
+        raise _refused(msg)
+    if "client_secret" in document:
+        msg = f"The document at {url} contains a client_secret, which is public there."
+        raise _refused(msg)
+    method = document.get("token_endpoint_auth_method", "none")
+    if method not in AUTH_METHODS:
+        known = " or ".join(AUTH_METHODS)
+        msg = f"token_endpoint_auth_method: expected {known}, received {method!r:.100}."
+        raise _refused(msg)
+    jwks_uri, jwks = document.get("jwks_uri") or "", document.get("jwks")
+    if method == "private_key_jwt" and not (isinstance(jwks, Mapping) or _is_url(jwks_uri)):
+        msg = f"The document at {url} names no keys: expected jwks_uri or jwks."
+        raise _refused(msg)
+    try:
+        uris = checked_uris(document.get("redirect_uris"))
+    except ValueError as error:
+        msg = f"The document at {url} cannot be used: redirect_uris: {error}."
+        raise _refused(msg) from None
+    return Client(
+        id=url,
+        name=shown_name(document.get("client_name")) or str(urlsplit(url).hostname),
+        redirect_uris=uris,
+        is_document=True,
+        auth_method=cast("AuthMethod", method),
+        signing_alg=str(document.get("token_endpoint_auth_signing_alg") or ""),
+        jwks_uri=jwks_uri if isinstance(jwks_uri, str) else "",
+        jwks=jwks if isinstance(jwks, Mapping) else None,
+    )
+
+
+def checked_uris(uris: object) -> tuple[str, ...]:
+    """Return a client's redirect URIs.
+
+    Raises:
+        ValueError: there is none, or one of them cannot be used.
+    """
+    if not isinstance(uris, Sequence) or isinstance(uris, str | bytes) or not uris:
+        raise ValueError("expected a list of at least one URI")
+    if len(uris) > MAX_REDIRECT_URIS:
+        msg = f"expected at most {MAX_REDIRECT_URIS} URIs, received {len(uris)}"
+        raise ValueError(msg)
+    for uri in uris:
+        if not isinstance(uri, str):
+            raise ValueError("expected texts")  # noqa: TRY004  one error for whatever is wrong
+        redirect_uris.parse(uri)
+    return tuple(uris)
+
+
+def shown_name(name: object) -> str:
+    """Return a client's name as people are shown it: one line of printable characters."""
+    if not isinstance(name, str):
+        return ""
+    visible = _UNSEEN.sub("", BIDI_CONTROL.sub("", name))
+    return one_line("".join(c if c.isprintable() else " " for c in visible), MAX_NAME)
+
+
+def _is_url(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("https://")
+
+
+def _refused(message: str) -> OAuthError:
+    return OAuthError("invalid_client", message)

@@ -1,0 +1,94 @@
+"""Redirect URIs: which ones a client may register, and which a request may use.
+
+Sources: RFC 6749, 3.1.2; RFC 8252, 7 and 8; RFC 9700, 2.1 and 4.1.
+"""
+
+import re
+from typing import NamedTuple
+
+MAX_LENGTH = 1_000
+LOOPBACK = frozenset({"127.0.0.1", "[::1]", "localhost"})
+"""Hosts of the user's own machine (RFC 8252, 7.3 and 8.3)."""
+REFUSED_SCHEMES = frozenset(
+    {
+        *("about", "blob", "data", "file", "filesystem", "ftp", "javascript", "mailto"),
+        *("vbscript", "view-source", "ws", "wss"),
+    }
+)
+"""Schemes whose URIs a browser opens itself, so that no client receives the code."""
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):([!-~]+)", re.ASCII)
+_WEB = re.compile(
+    r"//(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?",
+    re.ASCII,
+)
+_FORBIDDEN = frozenset('#\\"<>^`{|}')
+"""Characters that no URI contains (RFC 3986, 2), and the fragment, which RFC 6749 excludes."""
+
+
+class RedirectUri(NamedTuple):
+    """The parts of a redirect URI. ``host`` is empty for a scheme of an app."""
+
+    scheme: str
+    host: str
+    rest: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the code goes to a program on the user's own machine."""
+        return self.host in LOOPBACK
+
+    @property
+    def is_app(self) -> bool:
+        """Whether the code goes to the app that has registered the scheme on the device."""
+        return self.scheme not in {"http", "https"}
+
+    @property
+    def shown(self) -> str:
+        """What people are shown: the host, or the scheme of an app."""
+        return f"{self.scheme}:" if self.is_app else self.host
+
+
+def parse(uri: str) -> RedirectUri:
+    """Return the parts of a redirect URI.
+
+    Raises:
+        ValueError: it cannot be used. The text says what was expected and what came.
+    """
+    if len(uri) > MAX_LENGTH:
+        msg = f"expected at most {MAX_LENGTH:,} characters, received {len(uri):,}"
+        raise ValueError(msg)
+    found = _URI.fullmatch(uri)
+    if found is None or not _FORBIDDEN.isdisjoint(uri):
+        msg = f"expected an absolute URI without a fragment, received {uri[:100]!r}"
+        raise ValueError(msg)
+    scheme = found[1].lower()
+    if scheme in REFUSED_SCHEMES:
+        msg = f"expected https, http to this machine, or a scheme of an app, received {scheme}:"
+        raise ValueError(msg)
+    if scheme not in {"http", "https"}:
+        return RedirectUri(scheme, "", found[2])
+    web = _WEB.fullmatch(found[2])
+    if web is None:
+        msg = f"expected {scheme}://host/path without a user name, received {uri[:100]!r}"
+        raise ValueError(msg)
+    host = web["host"].lower()
+    if scheme == "http" and host not in LOOPBACK:
+        msg = f"expected https; http is for {', '.join(sorted(LOOPBACK))} only, received {host}"
+        raise ValueError(msg)
+    return RedirectUri(scheme, host, web["rest"] or "")
+
+
+def matches(registered: str, requested: str) -> bool:
+    """Return whether a request may use a URI that its client has registered.
+
+    URIs are compared character by character. Only the port of http on the user's own machine may
+    differ, since programs there use any free port (RFC 8252, 7.3).
+    """
+    if registered == requested:
+        return True
+    try:
+        ours, theirs = parse(registered), parse(requested)
+    except ValueError:
+        return False
+    return ours.scheme == "http" and ours.is_loopback and ours == theirs

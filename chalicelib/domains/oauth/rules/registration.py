@@ -1,0 +1,90 @@
+"""Stateless registration of clients: the id contains the metadata (RFC 7591, A.5.2).
+
+There is no row, so nothing has to be limited or to expire. Clients register again for each
+connection, and a client whose registration was removed would not recover. The metadata is checked
+at each use, since anybody can write such an id. It needs no signature for the same reason: it
+says nothing that its holder could not have registered.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from chalicelib.domains.oauth.rules import clients, redirect_uris
+from chalicelib.domains.oauth.rules.clients import MAX_ID, Client
+from chalicelib.domains.oauth.rules.errors import OAuthError
+
+PREFIX = "dcr_"
+GRANT_TYPES = ("authorization_code", "refresh_token")
+RESPONSE_TYPES = ("code",)
+
+
+def register(metadata: object) -> dict[str, Any]:
+    """Return the answer to a registration request (RFC 7591, 3.2.1).
+
+    A client is public, whatever method it asks for: the answer says ``none``. What the service does
+    not use is ignored, as the RFC allows.
+
+    Raises:
+        OAuthError: ``invalid_redirect_uri`` or ``invalid_client_metadata``.
+    """
+    if not isinstance(metadata, Mapping):
+        raise _invalid("expected a JSON object with redirect_uris")
+    for field, ours in (("grant_types", GRANT_TYPES), ("response_types", RESPONSE_TYPES)):
+        asked = metadata.get(field)
+        if asked is not None and not (isinstance(asked, list) and ours[0] in asked):
+            msg = f"{field}: expected a list with {ours[0]}, received {asked!r:.100}"
+            raise _invalid(msg)
+    name = metadata.get("client_name")
+    if name is not None and not isinstance(name, str):
+        raise _invalid("client_name: expected a text")
+    try:
+        uris = clients.checked_uris(metadata.get("redirect_uris"))
+    except ValueError as error:
+        msg = f"redirect_uris: {error}."
+        raise OAuthError("invalid_redirect_uri", msg) from None
+    shown = clients.shown_name(name) or redirect_uris.parse(uris[0]).shown
+    client_id = _encode(shown, uris)
+    if len(client_id) > MAX_ID:
+        too_long = f"expected redirect_uris and client_name of some {MAX_ID:,} bytes at most"
+        raise _invalid(too_long)
+    return {
+        "client_id": client_id,
+        "client_name": shown,
+        "redirect_uris": list(uris),
+        "grant_types": list(GRANT_TYPES),
+        "response_types": list(RESPONSE_TYPES),
+        "token_endpoint_auth_method": "none",
+    }
+
+
+def read(client_id: str) -> Client:
+    """Return the client that a registered id describes.
+
+    Raises:
+        OAuthError: ``invalid_client``: the id is not one that ``register`` returns.
+    """
+    error = OAuthError("invalid_client", "This client_id is not registered. Register again.")
+    if len(client_id) > MAX_ID or not client_id.isascii():
+        raise error
+    encoded = client_id.removeprefix(PREFIX)
+    try:
+        data = base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
+        name, *uris = json.loads(data)
+        checked = clients.checked_uris(uris)
+    except (binascii.Error, ValueError, TypeError, RecursionError):
+        raise error from None
+    if clients.shown_name(name) != name or not name or _encode(name, checked) != client_id:
+        raise error
+    return Client(id=client_id, name=name, redirect_uris=checked)
+
+
+def _encode(name: str, uris: tuple[str, ...]) -> str:
+    data = json.dumps([name, *uris], ensure_ascii=False, separators=(",", ":")).encode()
+    return PREFIX + base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _invalid(message: str) -> OAuthError:
+    return OAuthError("invalid_client_metadata", f"{message}.")

@@ -1,0 +1,113 @@
+"""Redirect URIs: what a client may register, and what a request may use."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domains.oauth.rules import redirect_uris
+from chalicelib.domains.oauth.rules.clients import Client
+
+CLAUDE = "https://claude.ai/api/mcp/auth_callback"
+REFUSED = [
+    "javascript:alert(1)",
+    "JavaScript:alert(1)",
+    "data:text/html,x",
+    "file:///etc/passwd",
+    "blob:https://claude.ai/1",
+    "about:blank",
+    "vbscript:x",
+    "http://claude.ai/callback",
+    "http://127.0.0.1.evil.example/callback",
+    "http://localhost.evil.example/callback",
+    "http://127.0.0.2/callback",
+    "http://[::2]/callback",
+    "https://user@claude.ai/callback",
+    "https://claude.ai@evil.example/callback",
+    "https://claude.ai\\@evil.example/callback",
+    "https:claude.ai/callback",
+    "https:///callback",
+    "https://",
+    "https://claude.ai/callback#fragment",
+    "https://claude.ai/callback#",
+    "https://claude.ai/a b",
+    "https://claude.ai/a\r\nSet-Cookie: x=1",
+    "https://клод.рф/callback",
+    "//claude.ai/callback",
+    "/callback",
+    "claude.ai/callback",
+    "cursor:",
+    "",
+    "https://claude.ai/" + "x" * 1_000,
+]
+
+
+@pytest.mark.parametrize("uri", REFUSED)
+def test_a_redirect_uri_that_could_give_the_code_away_is_refused(uri: str) -> None:
+    with pytest.raises(ValueError, match=r"^expected .*received"):
+        redirect_uris.parse(uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        (CLAUDE, "claude.ai"),
+        ("https://claude.ai:8443/callback?x=1", "claude.ai"),
+        ("http://127.0.0.1:33418/", "127.0.0.1"),
+        ("http://localhost/callback", "localhost"),
+        ("http://[::1]:1/callback", "[::1]"),
+        ("cursor://anysphere.cursor-mcp/oauth/callback", "cursor:"),
+        ("com.example.app:/oauth", "com.example.app:"),
+    ],
+)
+def test_a_redirect_uri_is_shown_by_where_it_leads(uri: str, shown: str) -> None:
+    assert redirect_uris.parse(uri).shown == shown
+
+
+@pytest.mark.parametrize(
+    "requested",
+    [
+        "https://claude.ai/api/mcp/auth_callback/",
+        "https://claude.ai/api/mcp/auth_callback?x=1",
+        "https://claude.ai:443/api/mcp/auth_callback",
+        "https://CLAUDE.ai/api/mcp/auth_callback",
+        "https://claude.ai/api/mcp/../mcp/auth_callback",
+        "https://claude.ai/api/mcp/auth%5Fcallback",
+        "https://claude.ai.evil.example/api/mcp/auth_callback",
+        "http://claude.ai/api/mcp/auth_callback",
+    ],
+)
+def test_an_https_uri_is_compared_character_by_character(requested: str) -> None:
+    assert redirect_uris.matches(CLAUDE, CLAUDE)
+    assert not redirect_uris.matches(CLAUDE, requested)
+
+
+@given(st.integers(1, 65_535), st.integers(1, 65_535), st.sampled_from(["127.0.0.1", "[::1]"]))
+def test_a_program_on_the_users_machine_may_use_any_port(ours: int, theirs: int, host: str) -> None:
+    registered = f"http://{host}:{ours}/callback"
+    assert redirect_uris.matches(registered, f"http://{host}:{theirs}/callback")
+    assert redirect_uris.matches(registered, f"http://{host}/callback")
+    assert not redirect_uris.matches(registered, f"http://{host}:{theirs}/other")
+    assert not redirect_uris.matches(registered, f"http://{host}:{theirs}/callback?x")
+    assert not redirect_uris.matches(registered, f"http://localhost:{theirs}/callback")
+    assert not redirect_uris.matches(registered, f"https://{host}:{theirs}/callback")
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_no_two_texts_match_unless_they_are_equal_or_lead_to_the_users_machine(
+    registered: str, requested: str
+) -> None:
+    if redirect_uris.matches(registered, requested) and registered != requested:
+        assert redirect_uris.parse(requested).is_loopback
+
+
+@given(st.sampled_from([CLAUDE, "cursor://a/b"]), st.integers(0, 60), st.characters())
+def test_a_changed_character_ends_the_match(uri: str, place: int, character: str) -> None:
+    changed = uri[:place] + character + uri[place + 1 :]
+    assert redirect_uris.matches(uri, changed) is (uri == changed)
+
+
+def test_a_client_allows_each_of_its_uris() -> None:
+    client = Client("dcr_x", "Claude", (CLAUDE, "http://localhost/callback"))
+    assert client.allows(CLAUDE)
+    assert client.allows("http://localhost:5000/callback")
+    assert not client.allows("http://localhost:5000/")
