@@ -69,6 +69,14 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
     ),
 }
 """Pages behind links in mails, each with the handler of its form, which answers POST."""
+OAUTH_METADATA: Mapping[str, LazyHandler] = {
+    "/.well-known/oauth-protected-resource": Lazy("chalicelib.transports.oauth.metadata:resource"),
+    "/.well-known/oauth-protected-resource/api/mcp": Lazy(
+        "chalicelib.transports.oauth.metadata:resource"
+    ),
+    "/.well-known/oauth-authorization-server": Lazy("chalicelib.transports.oauth.metadata:server"),
+}
+"""Documents by which clients discover how people sign in (RFC 9728, RFC 8414)."""
 _HEALTH: LazyHandler = Lazy("chalicelib.transports.rest:health")
 _OPENAPI: LazyHandler = Lazy("chalicelib.transports.api_docs.reference:openapi_json")
 _TOOL_SERVER: LazyHandler = Lazy("chalicelib.transports.mcp:serve")
@@ -214,6 +222,9 @@ def mount(app: App) -> None:
     for path, handler in PAGES.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
         _shared_route(app, view, "GET", path, handler, cors.PUBLIC)
+    for path, handler in OAUTH_METADATA.items():
+        view = "oauth" + re.sub(r"\W+", "_", path)
+        _shared_route(app, view, "GET", path, handler, cors.OAUTH)
     for path, page in routes.ROUTES.items():
         view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
         for method, page_view in (("GET", page.get), ("POST", page.post)):

@@ -97,3 +97,9 @@ TOOL_SERVER = Policy(
 """Allows the server's own origin and the configured ones (``ALLOWED_ORIGINS``)."""
 PUBLIC = Policy(methods="GET, POST", headers="Content-Type, Idempotency-Key", exposed=_EXPOSED)
 """Allows visitors' pages of any origin."""
+OAUTH = Policy(
+    methods="GET, POST",
+    headers="Authorization, Content-Type, MCP-Protocol-Version",
+    exposed=f"{_EXPOSED}, WWW-Authenticate",
+)
+"""Allows every origin, since clients of OAuth can be pages, and these answers need no cookie."""

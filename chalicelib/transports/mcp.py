@@ -22,6 +22,7 @@ from chalicelib.core.errors import (
     AppError,
     ForbiddenError,
     InternalError,
+    UnauthorizedError,
     ValidationError,
     failure_fields,
     log_fields,
@@ -29,6 +30,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.text import nearest
+from chalicelib.domains.oauth.rules import resources
 from chalicelib.transports import tools
 from chalicelib.transports.auth import authenticate_tool_call
 from chalicelib.transports.cors import TOOL_SERVER
@@ -125,12 +127,22 @@ def serve(request: HttpRequest) -> HttpResponse:
     Size, key, rate limit, origin and plan are checked before anything is parsed.
     """
     check_size(request)
-    principal = authenticate_tool_call(request.headers, request.client_ip)
+    principal = _authenticate(request)
     TOOL_SERVER.check_origin(request)
     require_plan(principal.plan)
     status, body, more = respond(request, principal)
     headers = {"Content-Type": JSON_TYPE} if body else {}
     return HttpResponse(status, body, headers, {**principal.log_fields, **more})
+
+
+def _authenticate(request: HttpRequest) -> ApiKeyPrincipal:
+    """Return the caller. A refusal says where clients find out how people sign in."""
+    try:
+        return authenticate_tool_call(request.headers, request.client_ip)
+    except UnauthorizedError as error:
+        had_token = bool(request.headers.get("authorization"))
+        error.headers["WWW-Authenticate"] = resources.challenge(had_token=had_token)
+        raise
 
 
 def respond(request: HttpRequest, principal: ApiKeyPrincipal) -> Answer:

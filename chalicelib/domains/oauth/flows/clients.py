@@ -9,6 +9,7 @@ from chalicelib.core import clock
 from chalicelib.domains.oauth.rules import clients, registration
 from chalicelib.domains.oauth.rules.clients import Client
 from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.domains.oauth.rules.resources import SIGNATURES
 from chalicelib.domains.oauth.store import assertions
 from chalicelib.engine.cache import cached
 from chalicelib.gateways.fetch import Fetched, fetch
@@ -29,14 +30,6 @@ LEEWAY = timedelta(seconds=30)
 MAX_ASSERTION = 8_192
 """Characters of an assertion."""
 MAX_JTI = 255
-ALGORITHMS = (
-    *("ES256", "ES384", "ES512", "Ed25519"),
-    *("PS256", "PS384", "PS512", "RS256", "RS384", "RS512"),
-)
-"""Signatures by a key pair. ``none`` and shared secrets are excluded (RFC 8725, 3.1).
-
-So is ``EdDSA``, which RFC 9864 replaces by ``Ed25519``.
-"""
 KEY_TYPES = frozenset({"EC", "OKP", "RSA"})
 
 
@@ -87,11 +80,11 @@ def _verified(client: Client, assertion: str) -> dict[str, Any]:
     if not 0 < len(assertion) <= MAX_ASSERTION:
         msg = f"expected a client_assertion of at most {MAX_ASSERTION:,} characters"
         raise _refused(msg)
-    allowed = [client.signing_alg] if client.signing_alg else ALGORITHMS
+    allowed = [client.signing_alg] if client.signing_alg else SIGNATURES
     try:
         header = jws.extract_compact(assertion.encode()).headers()
         algorithm, key_id = header.get("alg"), header.get("kid")
-        if algorithm not in ALGORITHMS or algorithm not in allowed:
+        if algorithm not in SIGNATURES or algorithm not in allowed:
             msg = f"expected a signature by {', '.join(allowed)}, received {algorithm!r}"
             raise _refused(msg)
         keys = _keys(client, key_id if isinstance(key_id, str) else None)

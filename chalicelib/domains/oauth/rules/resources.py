@@ -1,0 +1,108 @@
+"""What clients discover: the protected resource, its authorization server, and the challenge."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from chalicelib import SERVICE
+from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings
+from chalicelib.domains.oauth.rules.clients import AUTH_METHODS
+from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.domains.oauth.rules.registration import GRANT_TYPES, RESPONSE_TYPES
+
+TOOL_SERVER = "/api/mcp"
+AUTHORIZE, TOKEN, REGISTER, REVOKE = (
+    f"/oauth/{name}" for name in ("authorize", "token", "register", "revoke")
+)
+RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
+SERVER_METADATA = "/.well-known/oauth-authorization-server"
+CODE_CHALLENGE_METHODS = ("S256",)
+SCOPES: tuple[Scope, ...] = tuple(scope for scope in Scope if not scope.admin_only)
+"""Scopes that clients are told of. Those of the blog are for ADMIN accounts only."""
+SIGNATURES = (
+    *("ES256", "ES384", "ES512", "Ed25519"),
+    *("PS256", "PS384", "PS512", "RS256", "RS384", "RS512"),
+)
+"""Signatures of client assertions: by a key pair. ``none`` and shared secrets are excluded
+(RFC 8725, 3.1). So is ``EdDSA``, which RFC 9864 replaces by ``Ed25519``.
+"""
+
+
+def issuer() -> str:
+    """Return the identifier of the authorization server, equal byte for byte wherever it is named.
+
+    A client compares it with ``iss`` (RFC 9207, 2.4) and with its metadata (RFC 8414, 3.3).
+    """
+    return settings().public_url
+
+
+def resource() -> str:
+    """Return the identifier of the tool server, for which tokens are issued (RFC 8707, 2)."""
+    return settings().public_url + TOOL_SERVER
+
+
+def check_resource(requested: str) -> None:
+    """Check the ``resource`` of a request. Without one, a token is for the tool server.
+
+    Raises:
+        OAuthError: ``invalid_target``: it is not the tool server.
+    """
+    if requested and _comparable(requested) != _comparable(resource()):
+        msg = f"resource: expected {resource()}, received {requested[:200]}."
+        raise OAuthError("invalid_target", msg)
+
+
+def _comparable(uri: str) -> tuple[str, str, str]:
+    """Return a resource without query and final slash, which clients add or leave out."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return "", "", uri
+    return parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/")
+
+
+def resource_metadata() -> dict[str, Any]:
+    """Return the metadata of the tool server (RFC 9728, 2)."""
+    return {
+        "resource": resource(),
+        "authorization_servers": [issuer()],
+        "scopes_supported": [scope.value for scope in SCOPES],
+        "bearer_methods_supported": ["header"],
+        "resource_name": SERVICE,
+        "resource_documentation": f"{issuer()}/api/docs/tool-server",
+    }
+
+
+def server_metadata() -> dict[str, Any]:
+    """Return the metadata of the authorization server (RFC 8414, 2)."""
+    return {
+        "issuer": issuer(),
+        "authorization_endpoint": issuer() + AUTHORIZE,
+        "token_endpoint": issuer() + TOKEN,
+        "registration_endpoint": issuer() + REGISTER,
+        "revocation_endpoint": issuer() + REVOKE,
+        "scopes_supported": [scope.value for scope in SCOPES],
+        "response_types_supported": list(RESPONSE_TYPES),
+        "response_modes_supported": ["query"],
+        "grant_types_supported": list(GRANT_TYPES),
+        "code_challenge_methods_supported": list(CODE_CHALLENGE_METHODS),
+        "token_endpoint_auth_methods_supported": list(AUTH_METHODS),
+        "token_endpoint_auth_signing_alg_values_supported": list(SIGNATURES),
+        "revocation_endpoint_auth_methods_supported": list(AUTH_METHODS),
+        "revocation_endpoint_auth_signing_alg_values_supported": list(SIGNATURES),
+        "client_id_metadata_document_supported": True,
+        "authorization_response_iss_parameter_supported": True,
+        "service_documentation": f"{issuer()}/api/docs/tool-server",
+    }
+
+
+def challenge(*, had_token: bool) -> str:
+    """Return the ``WWW-Authenticate`` header of a refused call (RFC 9728, 5.1; RFC 6750, 3).
+
+    ``had_token`` is whether the call had a token, which was then not valid.
+    """
+    metadata = f"{issuer()}{RESOURCE_METADATA}{TOOL_SERVER}"
+    values = {"resource_metadata": metadata, "scope": " ".join(SCOPES)}
+    if had_token:
+        values = {"error": "invalid_token", **values}
+    return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in values.items())

@@ -1,0 +1,27 @@
+"""The documents by which OAuth clients discover the endpoints (RFC 9728, RFC 8414)."""
+
+from typing import Any
+
+from pydantic_core import to_json
+
+from chalicelib.domains.oauth.rules import resources
+from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
+
+CACHE = "public, max-age=300"
+"""A change of the service's address reaches clients after five minutes."""
+
+
+def resource(_: HttpRequest) -> HttpResponse:
+    """Answer with the metadata of the tool server."""
+    return _document(resources.resource_metadata())
+
+
+def server(_: HttpRequest) -> HttpResponse:
+    """Answer with the metadata of the authorization server."""
+    return _document(resources.server_metadata())
+
+
+def _document(content: dict[str, Any]) -> HttpResponse:
+    body = to_json(content)
+    headers = {"Content-Type": JSON_TYPE, "Cache-Control": CACHE, "ETag": etag(body)}
+    return HttpResponse(200, body, headers)

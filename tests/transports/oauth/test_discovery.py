@@ -1,0 +1,136 @@
+"""How a client discovers that people can sign in, and where (RFC 9728, RFC 8414)."""
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.oauth.rules import resources
+from chalicelib.domains.oauth.rules.errors import OAuthError
+from tests.conftest import Answer, Api
+
+BASE = "http://127.0.0.1:8000"
+RESOURCE = "/.well-known/oauth-protected-resource"
+SERVER = "/.well-known/oauth-authorization-server"
+
+
+def document(path: str) -> dict[str, Any]:
+    answer = Api(None).call("GET", path)
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "application/json"
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
+
+
+def refused_call(authorization: str | None = None) -> Answer:
+    headers = {"Authorization": authorization} if authorization else {}
+    return Api(None).call("POST", "/api/mcp", b"{}", headers)
+
+
+class TestMetadata:
+    @pytest.mark.parametrize("path", [RESOURCE, f"{RESOURCE}/api/mcp"])
+    def test_the_tool_server_names_its_authorization_server(self, path: str) -> None:
+        found = document(path)
+        assert found["resource"] == f"{BASE}/api/mcp"
+        assert found["authorization_servers"] == [BASE]
+        assert found["bearer_methods_supported"] == ["header"]
+
+    def test_the_authorization_server_names_its_endpoints(self) -> None:
+        found = document(SERVER)
+        assert found["issuer"] == BASE
+        endpoints = {name: url for name, url in found.items() if name.endswith("_endpoint")}
+        assert endpoints == {
+            "authorization_endpoint": f"{BASE}/oauth/authorize",
+            "token_endpoint": f"{BASE}/oauth/token",
+            "registration_endpoint": f"{BASE}/oauth/register",
+            "revocation_endpoint": f"{BASE}/oauth/revoke",
+        }
+        assert found["code_challenge_methods_supported"] == ["S256"]
+        assert found["grant_types_supported"] == ["authorization_code", "refresh_token"]
+        assert found["response_types_supported"] == ["code"]
+        assert found["token_endpoint_auth_methods_supported"] == ["none", "private_key_jwt"]
+        assert found["client_id_metadata_document_supported"] is True
+        assert found["authorization_response_iss_parameter_supported"] is True
+
+    def test_the_scopes_are_those_of_all_areas_but_the_blog(self) -> None:
+        scopes = document(SERVER)["scopes_supported"]
+        assert scopes == document(RESOURCE)["scopes_supported"]
+        assert "crm:write" in scopes
+        assert not [scope for scope in scopes if scope.startswith("blog")]
+
+    @pytest.mark.parametrize("path", [RESOURCE, f"{RESOURCE}/api/mcp", SERVER])
+    def test_pages_of_every_origin_may_read_the_metadata(self, path: str) -> None:
+        answer = Api(None).call("GET", path, headers={"Origin": "https://inspector.example"})
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        preflight = Api(None).call("OPTIONS", path, headers={"Origin": "https://inspector.example"})
+        assert preflight.status == 204
+        assert "MCP-Protocol-Version" in preflight.headers["Access-Control-Allow-Headers"]
+
+    def test_the_metadata_follows_the_public_url(self, reload_settings: Callable[[], None]) -> None:
+        os.environ["PUBLIC_URL"] = "https://api.example.com/"
+        reload_settings()
+        assert document(SERVER)["issuer"] == "https://api.example.com"
+        assert document(RESOURCE)["authorization_servers"] == ["https://api.example.com"]
+        assert document(RESOURCE)["resource"] == "https://api.example.com/api/mcp"
+
+
+class TestChallenge:
+    def test_a_call_without_a_token_is_told_where_to_sign_in(self) -> None:
+        answer = refused_call()
+        assert answer.status == 401
+        scheme, _, values = answer.headers["WWW-Authenticate"].partition(" ")
+        assert scheme == "Bearer"
+        assert f'resource_metadata="{BASE}{RESOURCE}/api/mcp"' in values
+        assert 'scope="projects:read projects:write pages:read' in values
+        assert "blog" not in values
+        assert "error" not in values
+
+    @pytest.mark.parametrize("authorization", ["Bearer nope", "Basic x", "Bearer wsat_x"])
+    def test_a_call_with_a_wrong_token_is_told_so(self, authorization: str) -> None:
+        answer = refused_call(authorization)
+        assert answer.status == 401
+        assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
+
+    def test_pages_may_read_the_challenge(self) -> None:
+        answer = Api(None).call("POST", "/api/mcp", b"{}", {"Origin": BASE})
+        assert "WWW-Authenticate" in answer.headers["Access-Control-Expose-Headers"]
+
+    def test_the_rest_of_the_api_has_no_such_challenge(self) -> None:
+        answer = Api(None).call("GET", "/api/workspaces/list")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+class TestResources:
+    @pytest.mark.parametrize(
+        "requested",
+        [
+            "",
+            f"{BASE}/api/mcp",
+            f"{BASE}/api/mcp/",
+            f"{BASE}/api/mcp?toolsets=crm",
+            "HTTP://127.0.0.1:8000/api/mcp",
+        ],
+    )
+    def test_a_token_may_be_requested_for_the_tool_server(self, requested: str) -> None:
+        resources.check_resource(requested)
+
+    @pytest.mark.parametrize(
+        "requested",
+        [
+            BASE,
+            f"{BASE}/api",
+            f"{BASE}/API/MCP",
+            f"{BASE}/api/mcp/other",
+            "https://127.0.0.1:8000/api/mcp",
+            "http://127.0.0.1:8001/api/mcp",
+            "https://evil.example/api/mcp",
+            "http://[",
+            "x",
+        ],
+    )
+    def test_a_token_for_another_resource_is_refused(self, requested: str) -> None:
+        with pytest.raises(OAuthError) as refusal:
+            resources.check_resource(requested)
+        assert refusal.value.error == "invalid_target"
