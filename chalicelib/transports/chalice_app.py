@@ -77,6 +77,14 @@ OAUTH_METADATA: Mapping[str, LazyHandler] = {
     "/.well-known/oauth-authorization-server": Lazy("chalicelib.transports.oauth.metadata:server"),
 }
 """Documents by which clients discover how people sign in (RFC 9728, RFC 8414)."""
+OAUTH_ENDPOINTS: Mapping[str, LazyHandler] = {
+    "/oauth/token": Lazy("chalicelib.transports.oauth.token:issue"),
+    "/oauth/revoke": Lazy("chalicelib.transports.oauth.token:revoke"),
+    "/oauth/register": Lazy("chalicelib.transports.oauth.register:register"),
+}
+"""Endpoints that OAuth clients call. They answer POST."""
+_CONSENT: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:show")
+_CONSENT_FORM: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:decide")
 _HEALTH: LazyHandler = Lazy("chalicelib.transports.rest:health")
 _OPENAPI: LazyHandler = Lazy("chalicelib.transports.api_docs.reference:openapi_json")
 _TOOL_SERVER: LazyHandler = Lazy("chalicelib.transports.mcp:serve")
@@ -222,9 +230,7 @@ def mount(app: App) -> None:
     for path, handler in PAGES.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
         _shared_route(app, view, "GET", path, handler, cors.PUBLIC)
-    for path, handler in OAUTH_METADATA.items():
-        view = "oauth" + re.sub(r"\W+", "_", path)
-        _shared_route(app, view, "GET", path, handler, cors.OAUTH)
+    _mount_oauth(app)
     for path, page in routes.ROUTES.items():
         view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
         for method, page_view in (("GET", page.get), ("POST", page.post)):
@@ -242,6 +248,18 @@ def mount(app: App) -> None:
     _shared_route(app, "widget_js", "GET", WIDGET_PATH, _WIDGET, cors.PUBLIC)
     for view, path in FILE_PATHS.items():
         _shared_route(app, view, "GET", path, _FILE, cors.PUBLIC)
+
+
+def _mount_oauth(app: App) -> None:
+    """Add the routes of OAuth. Pages of any origin may call those that need no cookie."""
+    for path, handler in OAUTH_METADATA.items():
+        view = "oauth" + re.sub(r"\W+", "_", path)
+        _shared_route(app, view, "GET", path, handler, cors.OAUTH)
+    for path, handler in OAUTH_ENDPOINTS.items():
+        view = "oauth" + re.sub(r"\W+", "_", path.removeprefix("/oauth"))
+        _shared_route(app, view, "POST", path, handler, cors.OAUTH)
+    _route(app, "oauth_consent", "GET", routes.CONSENT, _CONSENT)
+    _route(app, "oauth_consent_form", "POST", routes.CONSENT, _CONSENT_FORM)
 
 
 def _shared_route(  # noqa: PLR0913, PLR0917  as ``_route``, and the policy

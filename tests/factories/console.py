@@ -13,7 +13,7 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.webhooks.store import deliveries
 from chalicelib.engine.unit import run_unit
@@ -21,6 +21,7 @@ from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import BOT
 from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console
 from tests.factories.examples import top_up
+from tests.factories.oauth import connect
 
 FORM = "application/x-www-form-urlencoded"
 Fields = dict[str, str] | list[tuple[str, str]]
@@ -104,7 +105,7 @@ PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight ev
 
 @dataclass(frozen=True)
 class Place:
-    """A workspace with an API key, a private bot with a key and a source, and a webhook.
+    """A workspace with an API key, a private bot with a key and a source, a webhook and an app.
 
     All of them have hostile names. A form and a file do, too. The webhook has an event to which its
     receiver gave a hostile reply.
@@ -119,6 +120,7 @@ class Place:
     bot_token: str
     source: str
     webhook: str
+    connection: str
 
     @property
     def path(self) -> str:
@@ -134,6 +136,7 @@ class Place:
             key=self.bot_key,
             source=self.source,
             webhook=self.webhook,
+            connection=self.connection,
         )
 
     @classmethod
@@ -184,6 +187,7 @@ class Place:
             bot_token=bot_key["token"],
             source=source,
             webhook=webhook,
+            connection=connect(workspaces.get(home), clientName=name[:100]).id,
         )
 
 

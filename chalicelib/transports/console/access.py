@@ -8,6 +8,7 @@ derived from the session's token, so forms of other sites are refused. The ``Sec
 import hashlib
 import hmac
 import re
+from collections.abc import Callable
 from functools import cache
 from secrets import token_urlsafe
 from urllib.parse import quote, unquote_plus, urlencode, urlsplit
@@ -21,7 +22,7 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
 from chalicelib.lib import tokens
 from chalicelib.transports.console.console_request import SESSION_OVER, ConsoleRequest
-from chalicelib.transports.console.routes import PREFIX, ROUTES, Page, View
+from chalicelib.transports.console.routes import CONSENT, PREFIX, ROUTES, Page, View
 from chalicelib.transports.http import (
     CSRF_HEADER,
     HttpRequest,
@@ -37,7 +38,14 @@ from chalicelib.transports.web import render
 COOKIE = "__Host-session"
 """Cookie of the session token. The sign-in page sets one before the session begins."""
 CSRF_FIELD = "csrf"
+NEXT = "next"
+"""Field with the path to which the browser is redirected after signing in."""
 SIGN_IN = f"{PREFIX}/sign-in"
+SIGN_OUT = f"{PREFIX}/sign-out"
+_CONSENT_PATH = re.compile(
+    re.escape(CONSENT) + r"\?[A-Za-z0-9!$%&'()*+,./:;=?@_~-]{1,8000}", re.ASCII
+)
+"""Matches the path and the query (RFC 3986, 3.4) of a request for consent, up to 8 KB."""
 _VARIABLE, _SEGMENT = re.compile(r"{\w+}"), "[A-Za-z0-9_-]+"
 """Ids and slugs have no other characters. A dot in a path could lead out of /console."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -76,7 +84,7 @@ class StaleFormError(ForbiddenError):
 
 def serve(page: Page, view: View, request: HttpRequest) -> HttpResponse:
     """Answer a request to a console path with the view of its method."""
-    return _protect(request, lambda incoming: _respond(page, view, incoming))
+    return protect(request, lambda incoming: _respond(page, view, incoming))
 
 
 def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
@@ -85,15 +93,38 @@ def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
     def fail(_: HttpRequest) -> HttpResponse:
         raise error
 
-    return _protect(request, fail)
+    return protect(request, fail)
 
 
-def _protect(request: HttpRequest, handler: render.Handler) -> HttpResponse:
+def protect(request: HttpRequest, handler: render.Handler) -> HttpResponse:
+    """Answer with a handler of pages: without API keys, with the headers of the console.
+
+    Clients of OAuth open the page for consent in a window whose end they wait for. A page with
+    ``Cross-Origin-Opener-Policy: same-origin`` would cut that window off (HTML, 7.1.3).
+    """
     if _has_api_key(request):
         response = _refuse_api_key(request)
     else:
         response = render.failures_as_pages(handler, link=(PREFIX, "to_console"))(request)
-    return response._replace(headers={**_NON_PAGE_HEADERS, **response.headers, **_HEADERS})
+    headers = {**_NON_PAGE_HEADERS, **response.headers, **_HEADERS}
+    if _leads_to_consent(request):
+        headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
+        headers = render.allow_form_redirects(headers)
+    return response._replace(headers=headers)
+
+
+def _leads_to_consent(request: HttpRequest) -> bool:
+    """Whether a request is for the page for consent, or for signing in on the way there."""
+    if request.route in {SIGN_IN, SIGN_OUT}:
+        return any(map(is_consent_path, request.query.get(NEXT, ()))) or is_consent_path(
+            ConsoleRequest(request, "").form_value(NEXT)
+        )
+    return request.route == CONSENT
+
+
+def is_consent_path(path: str) -> bool:
+    """Whether a text is the path and query of a request for consent."""
+    return _CONSENT_PATH.fullmatch(path) is not None
 
 
 def _refuse_api_key(request: HttpRequest) -> HttpResponse:
@@ -199,11 +230,12 @@ def session_cookie(token: str) -> str:
 
 
 def safe_redirect_path(path: str) -> str:
-    """Return a console page's path unchanged, and the console's start for any other path.
+    """Return the path of a page unchanged, and the console's start for any other path.
 
-    A redirect after signing in therefore never leaves the console.
+    A redirect after signing in therefore leads only to the console and to the page for consent.
     """
-    return path if any(page.fullmatch(path) for page in _page_patterns()) else PREFIX
+    is_page = any(page.fullmatch(path) for page in _page_patterns())
+    return path if is_page or is_consent_path(path) else PREFIX
 
 
 @cache
@@ -216,12 +248,22 @@ def _page_patterns() -> list[re.Pattern[str]]:
 def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
     check_size(http, page.max_bytes)
     request = signed_in_request(http)
-    new_token = ""
     if request is None and not page.guest:
         return _redirect_to_sign_in(page, http)
     if request is None:
-        new_token = _token(http) or token_urlsafe(32)
-        request = ConsoleRequest(http, csrf_token(new_token))
+        return as_guest(http, lambda guest: _view_page(page, view, guest))
+    return _view_page(page, view, request)
+
+
+def as_guest(http: HttpRequest, view: Callable[[ConsoleRequest], HttpResponse]) -> HttpResponse:
+    """Answer a visitor without a session. The answer sets the cookie that forms are bound to."""
+    token = _token(http) or token_urlsafe(32)
+    response = view(ConsoleRequest(http, csrf_token(token)))
+    return response if response.cookies else response._replace(cookies=[session_cookie(token)])
+
+
+def _view_page(page: Page, view: View, request: ConsoleRequest) -> HttpResponse:
+    http = request.http
     if http.method == "POST":
         check_form(http, request.form_value(CSRF_FIELD))
     if "workspace" in http.path:
@@ -229,10 +271,7 @@ def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
         changes = page.for_managers or (http.method == "POST" and not page.own)
         if changes and not request.current_membership.manages:
             raise ForbiddenError("Members may look, not change. Ask the owner or a manager.")
-    response = view(request)
-    if new_token and not response.cookies:
-        response = response._replace(cookies=[session_cookie(new_token)])
-    return response
+    return view(request)
 
 
 def _redirect_to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
@@ -246,7 +285,7 @@ def _redirect_to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
         path = request.route
         for name, value in request.path.items():
             path = path.replace(f"{{{name}}}", quote(value, safe=""))
-        parameters |= {"next": path} if safe_redirect_path(path) == path else {}
+        parameters |= {NEXT: path} if safe_redirect_path(path) == path else {}
     return redirect(f"{SIGN_IN}?{urlencode(parameters)}" if parameters else SIGN_IN)
 
 

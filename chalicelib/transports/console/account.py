@@ -9,7 +9,6 @@ from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpResponse, redirect, set_cookie
 
 ACCOUNT = f"{PREFIX}/account"
-NEXT = "next"
 
 
 def home(request: ConsoleRequest) -> HttpResponse:
@@ -19,9 +18,10 @@ def home(request: ConsoleRequest) -> HttpResponse:
 
 def sign_in_page(request: ConsoleRequest) -> HttpResponse:
     """Show the sign-in form; redirect accounts that are signed in already."""
+    next_path = request.query_value(access.NEXT)
     if request.account is not None:
-        return redirect(PREFIX)
-    return _render_sign_in(request, 200, request.query_value(NEXT))
+        return redirect(next_path if access.is_consent_path(next_path) else PREFIX)
+    return render_sign_in(request, 200, next_path)
 
 
 def sign_in(request: ConsoleRequest) -> HttpResponse:
@@ -39,33 +39,38 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
     except ValidationError as error:
         # No account can have this input, so the answer is that of a wrong password.
         problem = Problem(request.translate("error_unauthorized"))
-        return _render_sign_in(request, error.status, request.form_value(NEXT), problem)
+        return render_sign_in(request, error.status, request.form_value(access.NEXT), problem)
     except AppError as error:
-        return _render_sign_in(
-            request, error.status, request.form_value(NEXT), request.problem(error)
+        return render_sign_in(
+            request, error.status, request.form_value(access.NEXT), request.problem(error)
         )
     if request.account is not None:
         _end_session(request, request.session_id)
-    target = access.safe_redirect_path(request.form_value(NEXT))
+    target = access.safe_redirect_path(request.form_value(access.NEXT))
     return redirect(target, [access.session_cookie(session["token"])])
 
 
-def _render_sign_in(
+def render_sign_in(
     request: ConsoleRequest, status: int, next_path: str, problem: Problem | None = None
 ) -> HttpResponse:
+    """Return the sign-in form, which leads to a path."""
     return request.page(
         "sign_in",
         status,
         problem=problem,
         email=request.form_value("email"),
         next_path=access.safe_redirect_path(next_path),
+        connecting=access.is_consent_path(next_path),
     )
 
 
 def sign_out(request: ConsoleRequest) -> HttpResponse:
-    """End this session."""
+    """End this session. Who wants to give consent with another account returns to that page."""
     _end_session(request, request.session_id)
-    return redirect(f"{access.SIGN_IN}?done=signed_out", [set_cookie(access.COOKIE, "", 0)])
+    next_path = request.form_value(access.NEXT)
+    if not access.is_consent_path(next_path):
+        next_path = f"{access.SIGN_IN}?done=signed_out"
+    return redirect(next_path, [set_cookie(access.COOKIE, "", 0)])
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
@@ -74,12 +79,13 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def change_password(request: ConsoleRequest) -> HttpResponse:
-    """Change the password and end every other session."""
+    """Change the password and end every other session. A box disconnects the apps, too."""
     try:
         session = request.call(
             "change_password",
             current=request.form_value("current"),
             password=request.form_value("password"),
+            endConnections=bool(request.form_value("end_connections")),
         )
     except AppError as error:
         return _account_page(request, error.status, request.problem(error))

@@ -44,7 +44,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
         listed=listed,
         searchable=len(listed["keys"]) > SEARCH_THRESHOLD,
         query=request.query_value("q"),
-        plan_lacks_api=_plan_lacks_api(request),
+        plan_lacks_api=plan_lacks_api(request),
         base_url=settings().public_url,
     )
 
@@ -52,7 +52,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
 def new_key_page(request: ConsoleRequest) -> HttpResponse:
     """Show the form for a new key, or the list if no key can be created."""
     listed = request.call("list_keys")
-    if _plan_lacks_api(request) or listed["live"] >= listed["most"]:
+    if plan_lacks_api(request) or listed["live"] >= listed["most"]:
         return redirect(f"{request.current_membership.path}/keys")
     return _key_form(request, 200, ticked=preset("read", admin=_admin(request)))
 
@@ -156,7 +156,7 @@ def _admin(request: ConsoleRequest) -> bool:
     return request.signed_in_account.role == "admin"
 
 
-def _plan_lacks_api(request: ConsoleRequest) -> bool:
+def plan_lacks_api(request: ConsoleRequest) -> bool:
     """Whether the workspace's plan excludes the API."""
     return request.current_membership.workspace.plan not in PLANS_WITH_API
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 View = Lazy[["ConsoleRequest"], HttpResponse]
 
 PREFIX = "/console"
+CONSENT = "/oauth/authorize"
+"""The page on which a person connects an AI client. It uses the console's sessions."""
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
 WEBHOOK = f"{WORKSPACE}/webhooks/{{webhook}}"
@@ -57,6 +59,10 @@ ROUTES = {
     f"{WORKSPACE}/keys/new": Page(get=_view("keys:new_key_page"), for_managers=True),
     f"{WORKSPACE}/keys/{{id}}/revoke": Page(
         get=_view("keys:confirm_revoke"), post=_view("keys:revoke"), for_managers=True
+    ),
+    f"{WORKSPACE}/apps": Page(get=_view("apps:index")),
+    f"{WORKSPACE}/apps/{{connection}}/disconnect": Page(
+        get=_view("apps:confirm_disconnect"), post=_view("apps:disconnect"), for_managers=True
     ),
     f"{WORKSPACE}/bots": Page(get=_view("bots:index")),
     BOT: Page(get=_view("bots:show")),

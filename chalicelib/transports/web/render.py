@@ -7,7 +7,7 @@ import base64
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,9 +34,10 @@ CACHED_LONGER = "public, max-age=600"
 """For what search engines read."""
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold (XML 1.0, 2.2)."""
+_FORM_ACTION = "form-action 'self'; "
 _POLICY = (
     "default-src 'none'; style-src {style}; img-src 'self' https: data:; base-uri 'none'; "
-    "form-action 'self'; frame-ancestors 'none'"
+    f"{_FORM_ACTION}frame-ancestors 'none'"
 )
 _WITH_SCRIPT = "; script-src 'self'; connect-src 'self'"
 
@@ -104,6 +105,15 @@ def page(
     if cached:
         headers |= {"Cache-Control": CACHED, "ETag": etag(body)}
     return HttpResponse(status, body, headers)
+
+
+def allow_form_redirects(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a page whose forms may lead to other hosts.
+
+    Chromium applies ``form-action`` to every redirect that follows a form (CSP 3, 6.4.1).
+    """
+    policy = "Content-Security-Policy"
+    return {**headers, policy: headers[policy].replace(_FORM_ACTION, "")}
 
 
 def notice(  # noqa: PLR0913  the parts of a notice

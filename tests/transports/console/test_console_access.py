@@ -23,6 +23,7 @@ FORMS: dict[str, dict[str, str]] = {
     f"{PREFIX}/account/sign-out": {},
     f"{WORKSPACE}/keys": {"name": "Laptop", "scopes": "crm:read", "once": "1"},
     f"{WORKSPACE}/keys/{{id}}/revoke": {},
+    f"{WORKSPACE}/apps/{{connection}}/disconnect": {},
     f"{BOT}/keys": {"name": "Site", "once": "1"},
     f"{BOT}/keys/{{key}}/delete": {},
     f"{BOT}/limits": {"daily": "5", "weekly": "", "monthly": "70"},

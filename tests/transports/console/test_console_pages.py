@@ -175,9 +175,16 @@ class TestAccess:
         if {"{key}", "{source}", "{webhook}"} & set(route.split("/")):
             here = {"workspace": world.here.slug, "id": world.here.bot}
             theirs = {"key": world.there.bot_key, "source": world.there.source}
-            own = route.format(**here, **theirs, webhook=world.there.webhook)
-            never = route.format(**here, key=new_id(), source=new_id(), webhook=new_id())
+            theirs |= {"webhook": world.there.webhook}
+            own = route.format(**here, **theirs)
+            never = route.format(**here, **{name: new_id() for name in theirs})
             pairs.append((own, never, 303))  # The same answer as for a deleted workspace.
+        if "{connection}" in route:
+            own, never = (
+                route.format(workspace=world.here.slug, connection=each)
+                for each in (world.there.connection, new_id())
+            )
+            pairs.append((own, never, 404))
         for path, never, status in pairs:
             for method in ("get", "post"):
                 if not getattr(ROUTES[route], method):

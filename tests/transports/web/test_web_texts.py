@@ -12,11 +12,16 @@ from chalicelib import core
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.operations import REGISTRY
 from chalicelib.lib import po_files
-from chalicelib.transports import console, unsubscribe
+from chalicelib.transports import console, oauth, unsubscribe
 from chalicelib.transports.web import assets, texts
 from chalicelib.transports.web.texts import LANGUAGES, Language
 
-PAGES = (assets._FOLDER, Path(console.__file__).parent, Path(unsubscribe.__file__))
+PAGES = (
+    assets._FOLDER,
+    Path(console.__file__).parent,
+    Path(oauth.__file__).parent,
+    Path(unsubscribe.__file__),
+)
 FROM_RECORDS = {"stopped", "limit_reached", "daily", "weekly", "monthly"}
 """Keys that pages take from records: the state of a bot, and the window of a limit."""
 

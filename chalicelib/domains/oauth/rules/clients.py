@@ -43,6 +43,11 @@ class Client:
         """The host that the client's document is on, or an empty text."""
         return urlsplit(self.id).hostname or "" if self.is_document else ""
 
+    @property
+    def only_redirect_uri(self) -> str | None:
+        """The redirect URI of a request that names none (RFC 6749, 3.1.2.3), if there is one."""
+        return self.redirect_uris[0] if len(self.redirect_uris) == 1 else None
+
     def allows(self, redirect_uri: str) -> bool:
         """Whether a request of the client may use a redirect URI."""
         return any(redirect_uris.matches(each, redirect_uri) for each in self.redirect_uris)

@@ -1,0 +1,97 @@
+"""Parameters of an authorization request, checked in the order that decides who gets the error.
+
+The client and its redirect URI come first. Until both are known, nothing may be sent to the URI.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from chalicelib.core.scopes import PATTERNS, Scope, expand
+from chalicelib.domains.oauth.rules import resources
+from chalicelib.domains.oauth.rules.clients import Client
+from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.transports.oauth.answers import single_values
+
+Query = Mapping[str, Sequence[str]]
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+"""The format of a challenge of the method S256 (RFC 7636, 4.2)."""
+
+
+@dataclass(frozen=True)
+class ClientRequest:
+    """A client, and the checked URI to which its answer goes. ``state`` is returned unchanged."""
+
+    client: Client
+    redirect_uri: str
+    state: str
+
+
+@dataclass(frozen=True)
+class AuthorizationRequest:
+    """A valid request. ``scopes`` are those that the client asks for and the person may grant."""
+
+    client: ClientRequest
+    scopes: frozenset[str]
+    code_challenge: str
+
+
+def read_client(query: Query, find: Callable[[str], Client]) -> ClientRequest:
+    """Return the client of a request.
+
+    Raises:
+        OAuthError: there is no such client, or it has not registered the redirect URI. Neither may
+            be answered by a redirect (RFC 6749, 4.1.2.1).
+    """
+    named = {name: query.get(name, ()) for name in ("client_id", "redirect_uri")}
+    parameters = single_values(named)
+    if "client_id" not in parameters:
+        raise OAuthError("invalid_request", "client_id: expected the client's id, received none.")
+    client = find(parameters["client_id"])
+    redirect_uri = parameters.get("redirect_uri") or client.only_redirect_uri
+    if redirect_uri is None or not client.allows(redirect_uri):
+        received = f"{redirect_uri:.200}" if redirect_uri else "none"
+        registered = ", ".join(client.redirect_uris)
+        msg = f"redirect_uri: expected one that the app has registered ({registered:.400}), "
+        raise OAuthError("invalid_request", f"{msg}received {received}.")
+    states = query.get("state", ())
+    return ClientRequest(client, redirect_uri, states[0] if len(states) == 1 else "")
+
+
+def parse(client: ClientRequest, query: Query, *, admin: bool) -> AuthorizationRequest:
+    """Return a request, with the scopes that an account of this role may grant.
+
+    A request without scopes asks for all that clients are told of. Unknown scopes are left out.
+
+    Raises:
+        OAuthError: the request is not valid, which its client is told.
+    """
+    parameters = single_values(query)
+    if (kind := parameters.get("response_type")) != "code":
+        msg = f"response_type: expected code, received {kind or 'none':.100}."
+        code = "unsupported_response_type" if kind else "invalid_request"
+        raise OAuthError(code, msg)  # type: ignore[arg-type]  # both are codes
+    if (mode := parameters.get("response_mode", "query")) != "query":
+        msg = f"response_mode: expected query, received {mode:.100}."
+        raise OAuthError("invalid_request", msg)
+    challenge = parameters.get("code_challenge", "")
+    if parameters.get("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(challenge):
+        msg = (
+            "code_challenge: expected 43 characters with code_challenge_method=S256 (RFC 7636), "
+            "which every client must send."
+        )
+        raise OAuthError("invalid_request", msg)
+    resources.check_resource(parameters.get("resource", ""))
+    return AuthorizationRequest(client, _scopes(parameters.get("scope"), admin=admin), challenge)
+
+
+def _scopes(text: str | None, *, admin: bool) -> frozenset[str]:
+    if text is None:
+        return frozenset(map(str, resources.SCOPES))
+    known = {*PATTERNS, *map(str, Scope)}
+    wanted = expand(tuple(sorted(set(text.split()) & known)))
+    found = frozenset(str(scope) for scope in wanted if admin or not scope.admin_only)
+    if not found:
+        msg = f"scope: expected some of {' '.join(resources.SCOPES)}, received none of them."
+        raise OAuthError("invalid_scope", msg)
+    return found

@@ -1,0 +1,235 @@
+"""The page on which a person lets an AI client use a workspace (RFC 6749, 4.1.1; RFC 9700).
+
+The page is part of the console: it has the same sessions, and the same protection of its forms.
+Consent is always shown. An unknown client, or an address that it has not registered, is an error
+page, never a redirect.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from chalicelib.core.areas import SCOPED
+from chalicelib.core.errors import AppError, ConflictError, UnauthorizedError
+from chalicelib.core.plans import PLANS_WITH_API
+from chalicelib.domains.oauth.flows import clients
+from chalicelib.domains.oauth.rules import redirect_uris, resources
+from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.transports.console import access
+from chalicelib.transports.console.account import render_sign_in
+from chalicelib.transports.console.console_request import ConsoleRequest, Membership, Problem
+from chalicelib.transports.console.keys import PRESETS, preset
+from chalicelib.transports.console.routes import CONSENT, MAX_FORM_BYTES, PREFIX
+from chalicelib.transports.http import HttpRequest, HttpResponse, check_size, redirect
+from chalicelib.transports.oauth.answers import describe
+from chalicelib.transports.oauth.authorization_request import (
+    AuthorizationRequest,
+    ClientRequest,
+    parse,
+    read_client,
+)
+from chalicelib.transports.web import render
+
+ALLOW, DENY = "allow", "deny"
+DECISION, SCOPES, WORKSPACE = "decision", "scopes", "workspace"
+_DOCUMENT = "https://"
+"""The beginning of client ids that are the URL of a metadata document."""
+
+
+class Choice(NamedTuple):
+    """A workspace on the page. ``obstacle`` is the text key of the reason that excludes it."""
+
+    membership: Membership
+    obstacle: str
+
+    @property
+    def slug(self) -> str:
+        """The workspace's slug."""
+        return str(self.membership.workspace.slug)
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """Show the page for consent, or first the sign-in form."""
+    return access.protect(request, _show)
+
+
+def decide(request: HttpRequest) -> HttpResponse:
+    """Redirect to the client with a code, or with the reason why it gets none."""
+    return access.protect(request, _decide)
+
+
+def _show(http: HttpRequest) -> HttpResponse:
+    request = access.signed_in_request(http)
+    if request is None:
+        return _ask_to_sign_in(http)
+    return _answer(request, _render_consent)
+
+
+def _decide(http: HttpRequest) -> HttpResponse:
+    check_size(http, MAX_FORM_BYTES)
+    request = access.signed_in_request(http)
+    if request is None:
+        return _ask_to_sign_in(http)
+    access.check_form(http, request.form_value(access.CSRF_FIELD))
+    return _answer(request, _grant)
+
+
+def _ask_to_sign_in(http: HttpRequest) -> HttpResponse:
+    """Show the sign-in form, which leads back to this request.
+
+    A client with a metadata document is looked up only after that, because its document is
+    requested from its server. The form is shown here, since the address of the sign-in page could
+    not contain the whole request.
+    """
+
+    def view(request: ConsoleRequest) -> HttpResponse:
+        if not request.query_value("client_id").startswith(_DOCUMENT):
+            try:
+                read_client(http.query, clients.find)
+            except OAuthError as error:
+                return _error_page(request, error)
+        path = f"{CONSENT}?{urlencode(http.query, doseq=True)}"
+        if not access.is_consent_path(path):
+            too_long = "expected a request of at most 8,000 characters, received a longer one."
+            return _error_page(request, OAuthError("invalid_request", too_long))
+        return render_sign_in(request, 200, path)
+
+    return access.as_guest(http, view)
+
+
+def _answer(
+    request: ConsoleRequest,
+    view: Callable[[ConsoleRequest, AuthorizationRequest], HttpResponse],
+) -> HttpResponse:
+    """Answer a request of a known client. Its mistakes are reported to its redirect URI."""
+    try:
+        asking = read_client(request.http.query, clients.find)
+    except OAuthError as error:
+        return _error_page(request, error)
+    try:
+        admin = request.signed_in_account.role == "admin"
+        return view(request, parse(asking, request.http.query, admin=admin))
+    except OAuthError as error:
+        return _refuse(asking, error)
+
+
+def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
+    """Grant access, unless the person denies it or only ticks the boxes of a preset."""
+    if request.form_value(DECISION) == DENY:
+        raise OAuthError("access_denied", "The person has not given access.")
+    if request.form_value("preset"):
+        return _render_consent(request, asking)
+    ticked = set(request.form.get(SCOPES, ())) & asking.scopes
+    chosen = request.form_value(WORKSPACE)
+    known = {each.slug for each in _choices(request) if not each.obstacle}
+    missing = {
+        name: request.translate(f"wrong_consent_{name}")
+        for name, is_given in ((WORKSPACE, chosen in known), (SCOPES, ticked))
+        if not is_given
+    }
+    if missing:
+        problem = Problem(request.translate("wrong_fields"), missing)
+        return _render_consent(request, asking, 400, problem)
+    request.select_workspace(chosen)
+    client = asking.client.client
+    try:
+        made = request.call(
+            "grant_access",
+            clientId=client.id,
+            clientName=client.name,
+            clientHost=client.host,
+            redirectUri=asking.client.redirect_uri,
+            codeChallenge=asking.code_challenge,
+            scopes=sorted(ticked),
+        )
+    except UnauthorizedError:  # The session has ended since the form was received.
+        return _ask_to_sign_in(request.http)
+    except ConflictError as error:
+        request.membership = None
+        problem = Problem(request.translate("apps_full"))
+        return _render_consent(request, asking, error.status, problem)
+    except AppError as error:
+        request.membership = None
+        return _render_consent(request, asking, error.status, request.problem(error))
+    return _to_client(asking.client, code=made["code"])
+
+
+def _render_consent(
+    request: ConsoleRequest,
+    asking: AuthorizationRequest,
+    status: int = 200,
+    problem: Problem | None = None,
+) -> HttpResponse:
+    choices = _choices(request)
+    open_to_all = [each.slug for each in choices if not each.obstacle]
+    admin = request.signed_in_account.role == "admin"
+    presets = {each: preset(each, admin=admin) & asking.scopes for each in PRESETS}
+    if request.http.method == "POST":
+        chosen = request.form_value(WORKSPACE)
+        pressed = presets.get(request.form_value("preset"))
+        ticked = set(request.form.get(SCOPES, ())) if pressed is None else pressed
+    else:
+        chosen = open_to_all[0] if len(open_to_all) == 1 else ""
+        ticked = presets["agent"] or asking.scopes
+    uri = redirect_uris.parse(asking.client.redirect_uri)
+    return request.page(
+        "consent",
+        status,
+        problem=problem,
+        client=asking.client.client,
+        redirect_to=uri,
+        choices=choices,
+        chosen=chosen,
+        may_allow=bool(open_to_all),
+        areas=[
+            (area, [f"{area.name}:{right}" for right in ("read", "write")])
+            for area in SCOPED.values()
+            if any(scope.partition(":")[0] == area.name for scope in asking.scopes)
+        ],
+        offered=asking.scopes,
+        ticked=ticked,
+        presets={name: sorted(scopes) for name, scopes in presets.items() if scopes},
+        this_path=f"{CONSENT}?{urlencode(request.http.query, doseq=True)}",
+    )
+
+
+def _choices(request: ConsoleRequest) -> list[Choice]:
+    """Return the account's workspaces, those first to which it may give access."""
+    found = [Choice(each, _obstacle(each)) for each in request.memberships]
+    return sorted(found, key=lambda each: bool(each.obstacle))
+
+
+def _obstacle(membership: Membership) -> str:
+    if not membership.manages:
+        return "consent_not_manager"
+    return "" if membership.workspace.plan in PLANS_WITH_API else "consent_no_plan"
+
+
+def _refuse(asking: ClientRequest, error: OAuthError) -> HttpResponse:
+    """Redirect to the client with an error (RFC 6749, 4.1.2.1)."""
+    answer = _to_client(asking, error=error.error, error_description=describe(error.message))
+    return answer.with_log_fields(error=error.error)
+
+
+def _to_client(asking: ClientRequest, **parameters: str) -> HttpResponse:
+    """Redirect to the client. ``iss`` says which server answers (RFC 9207, 2)."""
+    if asking.state:
+        parameters["state"] = asking.state
+    parameters["iss"] = resources.issuer()
+    uri = asking.redirect_uri
+    return redirect(f"{uri}{'&' if '?' in uri else '?'}{urlencode(parameters)}")
+
+
+def _error_page(request: ConsoleRequest, error: OAuthError) -> HttpResponse:
+    """Return a page of ours: an address that is not checked gets no redirect (RFC 9700, 4.11)."""
+    kinds = {"invalid_client": "unknown_app", "temporarily_unavailable": "app_unreachable"}
+    shown = render.notice(
+        request.http,
+        503 if error.error == "temporarily_unavailable" else 400,
+        icon="triangle-alert",
+        title="consent_failed",
+        about=kinds.get(error.error, "wrong_app_request"),
+        facts=[(request.translate("reason"), error.message)],
+        link=(PREFIX, "to_console"),
+    )
+    return shown.with_log_fields(error=error.error)

@@ -1,0 +1,147 @@
+"""The token endpoint and the revocation endpoint (RFC 6749, 3.2; RFC 7009)."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import from_json
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.operations import REGISTRY
+from chalicelib.domains.oauth.flows import clients
+from chalicelib.domains.oauth.flows.presented_tokens import client_of
+from chalicelib.domains.oauth.rules import resources
+from chalicelib.domains.oauth.rules.clients import Client
+from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.lib import tokens
+from chalicelib.transports import auth
+from chalicelib.transports.http import HttpRequest, HttpResponse
+from chalicelib.transports.oauth.answers import failures_as_json, json_answer, read_form
+
+
+def issue(request: HttpRequest) -> HttpResponse:
+    """Exchange a code or a refresh token for tokens."""
+    return failures_as_json(_issue)(request)
+
+
+def revoke(request: HttpRequest) -> HttpResponse:
+    """End the connection of a token. The answer to an unknown token is a success, too."""
+    return failures_as_json(_revoke)(request)
+
+
+def _issue(request: HttpRequest) -> HttpResponse:
+    form = read_form(request)
+    resources.check_resource(form.get("resource", ""))
+    match _required(form, "grant_type"):
+        case "authorization_code":
+            made = _exchange(request, form)
+        case "refresh_token":
+            made = _refresh(request, form)
+        case other:
+            msg = f"expected authorization_code or refresh_token, received {other[:100]}."
+            raise OAuthError("unsupported_grant_type", msg)
+    return json_answer(
+        {
+            "access_token": made["accessToken"],
+            "token_type": "Bearer",
+            "expires_in": made["expiresIn"],
+            "refresh_token": made["refreshToken"],
+            "scope": " ".join(made["scopes"]),
+        }
+    )
+
+
+def _exchange(request: HttpRequest, form: Mapping[str, str]) -> dict[str, Any]:
+    code = _required(form, "code")
+    verifier = _required(form, "code_verifier")
+    client = client_of(code, (tokens.CODE_PREFIX,), _client_id(form))
+    _authenticate(client, form, resources.TOKEN)
+    redirect_uri = form.get("redirect_uri") or client.only_redirect_uri
+    if redirect_uri is None:
+        raise _missing("redirect_uri")
+    return _call(
+        request,
+        "exchange_code",
+        code=code,
+        clientId=client.id,
+        redirectUri=redirect_uri,
+        codeVerifier=verifier,
+    )
+
+
+def _refresh(request: HttpRequest, form: Mapping[str, str]) -> dict[str, Any]:
+    token = _required(form, "refresh_token")
+    client = client_of(token, (tokens.REFRESH_PREFIX,), _client_id(form))
+    _authenticate(client, form, resources.TOKEN)
+    asked = {"scopes": form["scope"].split()} if "scope" in form else {}
+    return _call(request, "refresh_tokens", refreshToken=token, clientId=client.id, **asked)
+
+
+def _revoke(request: HttpRequest) -> HttpResponse:
+    form = read_form(request)
+    token = _required(form, "token")
+    client_id = _client_id(form)
+    try:
+        client = client_of(token, (tokens.ACCESS_PREFIX, tokens.REFRESH_PREFIX), client_id)
+    except OAuthError as error:
+        if error.error != "invalid_grant":
+            raise
+        return json_answer({})
+    _authenticate(client, form, resources.REVOKE)
+    _call(request, "revoke_token", token=token, clientId=client.id)
+    return json_answer({})
+
+
+def _call(request: HttpRequest, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
+    reply = invoke(
+        REGISTRY[operation],
+        auth.visitor(request),
+        lambda: arguments,
+        request_id=request.request_id,
+    )
+    data: dict[str, Any] = from_json(reply.body)["data"]
+    return data
+
+
+def _authenticate(client: Client, form: Mapping[str, str], path: str) -> None:
+    audiences = (
+        resources.issuer(),
+        resources.issuer() + path,
+        resources.issuer() + resources.TOKEN,
+    )
+    clients.authenticate(client, form, audiences=audiences)
+
+
+def _client_id(form: Mapping[str, str]) -> str:
+    """Return the client's id. A client assertion names it, too (RFC 7521, 4.2).
+
+    Raises:
+        OAuthError: ``invalid_client``: the request names no client.
+    """
+    found = form.get("client_id") or _subject(form.get("client_assertion", ""))
+    if not found:
+        msg = "client_id: expected the client's id in the body, received none."
+        raise OAuthError("invalid_client", msg)
+    return found
+
+
+def _subject(assertion: str) -> str:
+    """Return the subject of an assertion that is not verified yet, or "" if it has none."""
+    payload = assertion.partition(".")[2].partition(".")[0]
+    try:
+        claims = from_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (binascii.Error, ValueError):
+        return ""
+    subject = claims.get("sub") if isinstance(claims, dict) else None
+    return subject if isinstance(subject, str) else ""
+
+
+def _required(form: Mapping[str, str], name: str) -> str:
+    if name not in form:
+        raise _missing(name)
+    return form[name]
+
+
+def _missing(name: str) -> OAuthError:
+    return OAuthError("invalid_request", f"{name}: expected a value, received none.")
