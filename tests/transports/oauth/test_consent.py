@@ -1,0 +1,387 @@
+"""Consent: signing in on the way, the page, and what the client receives."""
+
+import json
+import re
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from chalicelib.domains.identity.store import connections
+from chalicelib.domains.oauth.rules import registration
+from tests.conftest import PASSWORD, Time, all_rows, as_operator
+from tests.factories.console import HOSTILE, Person, World
+from tests.factories.oauth import REDIRECT_URI
+from tests.factories.oauth_http import (
+    AUTHORIZE,
+    BASE,
+    CLIENT,
+    REQUEST,
+    allow,
+    content,
+    exchange_form,
+    path,
+    returned,
+    send_form,
+)
+from tests.fakes.internet import Answer, Internet, http_response
+
+DOCUMENT = "https://chat.example.com/client.json"
+
+
+def ticked(html: bytes) -> set[str]:
+    """Return the scopes whose boxes are ticked."""
+    return set(re.findall(r'name="scopes" value="([a-z:]+)" checked', html.decode()))
+
+
+def offered(html: bytes) -> set[str]:
+    return set(re.findall(r'name="scopes" value="([a-z:]+)"', html.decode()))
+
+
+def radios(html: bytes) -> dict[str, str]:
+    """Return the attributes of each workspace's radio button, by slug."""
+    found = re.findall(r'name="workspace" value="([^"]+)"([^>]*)>', html.decode())
+    return {slug: attributes.strip() for slug, attributes in found}
+
+
+class TestSignIn:
+    def test_signing_in_leads_back_to_consent(self, world: World) -> None:
+        visitor, asked = Person("boss@example.com"), path()
+        page = visitor.get(asked)
+        assert page.status == 200
+        assert b"An app asks for access" in page.body
+        (next_path,) = re.findall(r'name="next" value="([^"]*)"', page.body.decode())
+        fields = {"email": visitor.email, "password": PASSWORD}
+        fields["next"] = next_path.replace("&amp;", "&").replace("&#39;", "'")
+        wrong = visitor.post("/console/sign-in", fields | {"password": "wrong"})
+        assert (wrong.status, next_path in wrong.body.decode()) == (401, True)
+        answer = visitor.post("/console/sign-in", fields)
+        assert answer.status == 303
+        consent = visitor.get(answer.headers["Location"])
+        assert "“Claude” asks for access" in consent.body.decode()
+        for each in (page, wrong, answer, consent):
+            assert each.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
+            assert "form-action" not in each.headers["Content-Security-Policy"]
+            assert "frame-ancestors 'none'" in each.headers["Content-Security-Policy"]
+            assert each.headers["X-Frame-Options"] == "DENY"
+            assert each.headers["Cache-Control"] == "no-store"
+
+    def test_consent_with_another_account_begins_by_signing_out(self, world: World) -> None:
+        boss = world.person("boss")
+        page = boss.get(path()).body.decode()
+        assert "boss@example.com" in page
+        pattern = r'action="/console/sign-out">.*?name="next" value="([^"]*)"'
+        form = re.search(pattern, page, re.DOTALL)
+        assert form
+        answer = boss.post("/console/sign-out", {"next": form[1].replace("&amp;", "&")})
+        assert answer.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
+        again = boss.get(answer.headers["Location"])
+        assert b"An app asks for access" in again.body
+
+    @pytest.mark.parametrize(
+        "next_path",
+        [
+            "https://evil.example/oauth/authorize?a=1",
+            "//evil.example/oauth/authorize?a=1",
+            "/oauth/authorize",
+            "/oauth/authorize/../../x?a=1",
+            "/oauth/token?a=1",
+            "/oauth/authorize?a=1#x",
+            "/oauth/authorize?a=1\r\nSet-Cookie: x=1",
+            "/oauth/authorize?a=\\evil",
+            f"/oauth/authorize?a={'x' * 8_000}",
+            "/oauth/authorize?a=ё",
+        ],
+    )
+    def test_signing_in_never_leads_elsewhere(self, next_path: str, world: World) -> None:
+        visitor = Person("boss@example.com")
+        page = visitor.get(f"/console/sign-in?next={quote(next_path)}")
+        assert page.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert "form-action 'self'" in page.headers["Content-Security-Policy"]
+        answer = visitor.start_session(next=next_path)
+        assert answer.headers["Location"] == "/console"
+        signed_out = visitor.post("/console/sign-out", {"next": next_path})
+        assert signed_out.headers["Location"] == "/console/sign-in?done=signed_out"
+
+    def test_a_request_of_nearly_eight_kilobytes_survives_signing_in(self, world: World) -> None:
+        visitor, asked = Person("boss@example.com"), path(state="ü" * 1_200)
+        assert len(asked) > 7_000
+        assert visitor.get(asked).status == 200
+        answer = visitor.start_session(next=asked)
+        assert answer.headers["Location"] == asked
+        assert returned(allow(visitor, asked, world.here.slug))["state"] == "ü" * 1_200
+
+    def test_a_longer_request_is_refused(self, world: World) -> None:
+        page = Person("boss@example.com").get(path(state="ü" * 1_400))
+        assert page.status == 400
+        assert b"8,000 characters" in page.body
+
+    def test_somebody_who_is_signed_in_is_led_on(self, world: World) -> None:
+        answer = world.person("boss").get(f"/console/sign-in?next={quote(path())}")
+        assert answer.headers["Location"] == path()
+
+
+class TestPage:
+    def test_page_shows_who_asks_and_where_access_goes(self, world: World) -> None:
+        html = world.person("boss").get(path()).body.decode()
+        assert "client.example" in html
+        assert "The app chose its name itself" in html
+        assert "a program on this computer" not in html
+
+    @pytest.mark.parametrize(
+        ("uri", "shown", "warning"),
+        [
+            ("http://127.0.0.1:3118/callback", "127.0.0.1", "a program on this computer"),
+            ("http://localhost/callback", "localhost", "a program on this computer"),
+            ("cursor://anysphere.cursor-mcp/oauth", "cursor:", "the app on this device"),
+        ],
+    )
+    def test_page_warns_of_programs_on_the_device(
+        self, uri: str, shown: str, warning: str, world: World
+    ) -> None:
+        metadata = {"client_name": "Tool", "redirect_uris": [uri]}
+        asked = path(client_id=registration.register(metadata)["client_id"], redirect_uri=uri)
+        boss = world.person("boss")
+        html = boss.get(asked).body.decode()
+        assert f"<code>{shown}</code>" in html
+        assert warning in html
+        answer = allow(boss, asked, world.here.slug)
+        assert answer.headers["Location"].startswith(f"{uri}?code=wsac_")
+
+    def test_a_client_with_a_document_is_shown_by_its_host(
+        self, net: Internet, world: World
+    ) -> None:
+        server = net.serve(DOCUMENT, document())
+        asked = path(client_id=DOCUMENT)
+        visitor = Person("boss@example.com")
+        visitor.get(asked)
+        assert server.requests == []
+        visitor.start_session()
+        html = visitor.get(asked).body.decode()
+        assert "chat.example.com" in html
+        assert "The app chose its name itself" not in html
+        code = returned(allow(visitor, asked, world.here.slug))["code"]
+        made = content(send_form("token", **exchange_form(code, client_id=DOCUMENT)))
+        assert made["token_type"] == "Bearer"
+        assert len(server.requests) == 1
+
+    def test_hostile_names_are_shown_as_text(self, world: World) -> None:
+        metadata = {"client_name": HOSTILE[:100], "redirect_uris": [REDIRECT_URI]}
+        asked = path(client_id=registration.register(metadata)["client_id"], state=HOSTILE)
+        answer = world.person("boss").get(asked)
+        assert answer.status == 200
+        assert b"<img" not in answer.body
+        assert b"<script>alert" not in answer.body
+
+    def test_workspaces_are_listed_with_the_reason_why_not(self, world: World) -> None:
+        boss = world.person("boss")
+        only = radios(boss.get(path()).body)
+        assert only == {world.here.slug: "required checked"}
+        free = as_operator("create_workspace", owner=boss.email, name="Free", plan="free")
+        also = as_operator("create_workspace", owner=boss.email, name="Also", plan="enterprise")
+        answer = boss.get(path())
+        assert radios(answer.body) == {
+            world.here.slug: "required",
+            also["slug"]: "required",
+            free["slug"]: "disabled",
+        }
+        assert b"Apps can be connected on the Business plan" in answer.body
+
+    def test_a_plain_member_can_only_deny(self, world: World) -> None:
+        member = world.person("member")
+        html = member.get(path()).body
+        assert radios(html) == {world.here.slug: "disabled"}
+        assert b"Only the owner and managers" in html
+        assert b'value="allow"' not in html
+        assert allow(member, path(), world.here.slug).status == 400
+        assert returned(member.post(path(), {"decision": "deny"}))["error"] == "access_denied"
+
+    def test_boxes_offer_what_the_client_asks_for(self, world: World) -> None:
+        boss = world.person("boss")
+        html = boss.get(path(scope="crm:read crm:write agents:write blog:read claudeai")).body
+        assert offered(html) == {"crm:read", "crm:write", "agents:write"}
+        assert ticked(html) == {"crm:read", "crm:write"}
+        everything = boss.get(path(scope=None)).body
+        assert len(offered(everything)) == 16
+        assert "projects:write" not in ticked(everything)
+        assert "pages:write" in ticked(everything)
+        assert ticked(boss.get(path(scope="agents:write")).body) == {"agents:write"}
+        assert len(offered(boss.get(path(scope="*:read *:write")).body)) == 16
+
+    def test_presets_work_without_script(self, world: World) -> None:
+        boss = world.person("boss")
+        form = {"preset": "read", "workspace": world.here.slug, "scopes": "crm:write"}
+        answer = boss.post(path(), form)
+        assert answer.status == 200
+        assert ticked(answer.body) == {"projects:read", "crm:read"}
+        assert "checked" in radios(answer.body)[world.here.slug]
+
+    def test_an_incomplete_form_is_shown_again(self, world: World) -> None:
+        boss = world.person("boss")
+        answer = boss.post(path(), {"decision": "allow"})
+        assert answer.status == 400
+        assert b"Choose a workspace." in answer.body
+        assert b"Choose at least one right." in answer.body
+        assert ticked(answer.body) == set()
+
+    def test_a_full_workspace_is_explained(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connections, "MAX_LIVE", 0)
+        answer = allow(world.person("boss"), path(), world.here.slug)
+        assert answer.status == 409
+        assert b"as many connected apps as possible" in answer.body
+        assert ticked(answer.body) == set(REQUEST["scope"].split())
+
+
+class TestDecision:
+    def test_client_gets_a_code_that_opens_the_tool_server(self, world: World) -> None:
+        got = returned(allow(world.person("boss"), path(), world.here.slug, "crm:read"))
+        assert set(got) == {"code", "state", "iss"}
+        assert (got["state"], got["iss"]) == (REQUEST["state"], BASE)
+        assert content(send_form("token", **exchange_form(got["code"])))["scope"] == "crm:read"
+
+    def test_scopes_beyond_the_request_are_not_granted(self, world: World) -> None:
+        form = ("crm:read", "agents:write", "blog:write", "*:write")
+        got = returned(allow(world.person("boss"), path(), world.here.slug, *form))
+        assert content(send_form("token", **exchange_form(got["code"])))["scope"] == "crm:read"
+
+    def test_a_denial_reaches_the_client(self, world: World) -> None:
+        got = returned(world.person("boss").post(path(), {"decision": "deny"}))
+        assert got.pop("error_description")
+        assert got == {"error": "access_denied", "state": REQUEST["state"], "iss": BASE}
+
+    def test_two_answers_to_one_form_both_work(self, world: World) -> None:
+        boss = world.person("boss")
+        codes = [returned(allow(boss, path(), world.here.slug))["code"] for _ in "12"]
+        assert codes[0] != codes[1]
+        assert {send_form("token", **exchange_form(code)).status for code in codes} == {200}
+
+    def test_another_persons_workspace_cannot_be_chosen(self, world: World) -> None:
+        boss, before = world.person("boss"), len(all_rows())
+        answer = allow(boss, path(), world.there.slug)
+        assert answer.status == 400
+        assert len(all_rows()) == before
+
+    @pytest.mark.parametrize("csrf", ["", "0" * 64])
+    def test_a_form_of_another_site_is_refused(self, csrf: str, world: World) -> None:
+        boss = world.person("boss")
+        form = {"decision": "allow", "workspace": world.here.slug, "scopes": "crm:read"}
+        assert boss.post(path(), form, csrf).status == 403
+        assert boss.post(path(), form, Sec_Fetch_Site="cross-site").status == 403
+        assert boss.post(path(), form, Origin="https://evil.example").status == 403
+
+    def test_a_form_of_an_ended_session_leads_to_sign_in(self, world: World, time: Time) -> None:
+        boss = world.person("boss")
+        time.pass_by(hours=13)
+        answer = allow(boss, path(), world.here.slug)
+        assert (answer.status, "Location" in answer.headers) == (200, False)
+        assert b"An app asks for access" in answer.body
+
+    def test_the_query_of_a_registered_address_is_kept(self, world: World) -> None:
+        uri = "https://client.example/callback?tenant=1"
+        metadata = {"client_name": "Tool", "redirect_uris": [uri]}
+        asked = path(client_id=registration.register(metadata)["client_id"], redirect_uri=None)
+        got = returned(allow(world.person("boss"), asked, world.here.slug))
+        assert got["tenant"] == "1"
+        assert "code" in got
+
+
+class TestFaultyRequests:
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"client_id": None},
+            {"client_id": "dcr_e30"},
+            {"client_id": "somebody"},
+            {"client_id": "http://chat.example.com/client.json"},
+            {"redirect_uri": "https://evil.example/callback"},
+            {"redirect_uri": f"{REDIRECT_URI}/"},
+            {"redirect_uri": f"{REDIRECT_URI}?a=1"},
+            {"redirect_uri": "javascript:alert(1)"},
+        ],
+    )
+    @pytest.mark.parametrize("name", ["boss", "visitor"])
+    def test_an_unknown_client_or_address_is_never_redirected_to(
+        self, name: str, changes: dict[str, str | None], world: World
+    ) -> None:
+        person = world.person("boss") if name == "boss" else Person("boss@example.com")
+        answers = [person.get(path(**changes))]
+        if name == "boss":
+            answers.append(allow(person, path(**changes), world.here.slug))
+        for answer in answers:
+            assert answer.status == 400
+            assert "Location" not in answer.headers
+            assert b"The app cannot be connected" in answer.body
+
+    def test_an_unreachable_document_is_explained(self, net: Internet, world: World) -> None:
+        net.serve(DOCUMENT, http_response(status="503 Service Unavailable"))
+        answer = world.person("boss").get(path(client_id=DOCUMENT))
+        assert answer.status == 503
+        assert b"The app cannot be connected" in answer.body
+
+    @pytest.mark.parametrize(
+        ("changes", "error"),
+        [
+            ({"response_type": "token"}, "unsupported_response_type"),
+            ({"response_type": None}, "invalid_request"),
+            ({"response_mode": "fragment"}, "invalid_request"),
+            ({"code_challenge": None}, "invalid_request"),
+            ({"code_challenge": "short"}, "invalid_request"),
+            ({"code_challenge_method": "plain"}, "invalid_request"),
+            ({"code_challenge_method": None}, "invalid_request"),
+            ({"resource": "https://other.example/api/mcp"}, "invalid_target"),
+            ({"scope": "claudeai offline_access"}, "invalid_scope"),
+            ({"scope": "blog:write"}, "invalid_scope"),
+        ],
+    )
+    def test_other_mistakes_are_reported_to_the_client(
+        self, changes: dict[str, str | None], error: str, world: World
+    ) -> None:
+        boss = world.person("boss")
+        for answer in (boss.get(path(**changes)), allow(boss, path(**changes), world.here.slug)):
+            got = returned(answer)
+            assert got.pop("error_description")
+            assert got == {"error": error, "state": REQUEST["state"], "iss": BASE}
+            assert answer.headers["Location"].startswith(f"{REDIRECT_URI}?")
+
+    @pytest.mark.parametrize("name", ["scope", "code_challenge", "state", "response_type"])
+    def test_a_repeated_parameter_is_refused(self, name: str, world: World) -> None:
+        got = returned(world.person("boss").get(f"{path()}&{name}=x"))
+        assert got["error"] == "invalid_request"
+        assert got.get("state") == (None if name == "state" else REQUEST["state"])
+
+    @pytest.mark.parametrize("name", ["client_id", "redirect_uri"])
+    def test_a_repeated_client_or_address_gets_no_redirect(self, name: str, world: World) -> None:
+        twice = urlencode({name: REQUEST[name]})
+        assert world.person("boss").get(f"{path()}&{twice}").status == 400
+
+    def test_admins_may_grant_the_blogs_scopes(self, world: World) -> None:
+        as_operator("create_account", email="a@example.com", password=PASSWORD, role="admin")
+        as_operator("create_workspace", owner="a@example.com", name="Blog")
+        admin = Person("a@example.com")
+        admin.start_session()
+        assert offered(admin.get(path(scope="blog:write")).body) == {"blog:write"}
+
+    def test_an_api_key_gives_no_access_to_the_page(self, world: World) -> None:
+        boss = world.person("boss")
+        assert boss.get(path(), Authorization=f"Bearer {world.here.token}").status == 403
+        assert boss.get(path(state=world.here.token)).status == 403
+
+    def test_consent_is_shown_each_time(self, world: World) -> None:
+        boss = world.person("boss")
+        allow(boss, path(), world.here.slug)
+        for prompt in (None, "none"):
+            assert boss.get(path(prompt=prompt)).status == 200
+
+    def test_the_path_accepts_no_other_method(self, world: World) -> None:
+        assert world.person("boss").request("DELETE", AUTHORIZE).status == 405
+        assert world.person("boss").request("HEAD", path()).status == 200
+
+
+def document() -> Answer:
+    metadata = {"client_id": DOCUMENT, "client_name": "Chat", "redirect_uris": [REDIRECT_URI]}
+    return http_response(json.dumps(metadata).encode())
+
+
+def test_the_client_of_these_tests_is_registered() -> None:
+    assert registration.read(CLIENT).redirect_uris == (REDIRECT_URI,)
