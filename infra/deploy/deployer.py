@@ -110,6 +110,17 @@ CLOUDFORMATION: Mapping[str, Mapping[str, str]] = {
         "lambda": "CreateEventSourceMapping DeleteEventSourceMapping GetEventSourceMapping "
         "ListTags TagResource UpdateEventSourceMapping"
     },
+    "AWS::Lambda::Function": {
+        "iam": "PassRole",
+        "lambda": "CreateFunction DeleteFunction GetFunction GetFunctionCodeSigningConfig "
+        "GetFunctionRecursionConfig GetFunctionScalingConfig GetRuntimeManagementConfig "
+        "TagResource UpdateFunctionCode UpdateFunctionConfiguration",
+    },
+    "AWS::Lambda::Version": {
+        "lambda": "DeleteFunction GetFunctionConfiguration GetFunctionScalingConfig "
+        "GetProvisionedConcurrencyConfig GetRuntimeManagementConfig ListVersionsByFunction "
+        "PublishVersion"
+    },
     "AWS::Lambda::Permission": {"lambda": "AddPermission GetPolicy RemovePermission"},
     "AWS::Lambda::Url": {
         "lambda": "CreateFunctionUrlConfig DeleteFunctionUrlConfig GetFunctionUrlConfig "
@@ -175,6 +186,12 @@ FOR_VAULTS: Mapping[str, str] = {
     "kms": "CreateGrant Decrypt DescribeKey GenerateDataKey RetireGrant",
 }
 """Actions by which AWS Backup creates a vault, as the deployer."""
+FOR_EDGE_FUNCTIONS: Mapping[str, str] = {
+    "iam": "CreateServiceLinkedRole",
+    "lambda": "EnableReplication GetFunction",
+}
+"""Actions by which CloudFront copies a function to its locations, as the deployer (CloudFront
+developer guide, Set up IAM permissions and roles for Lambda@Edge)."""
 
 UNSCOPED = frozenset(
     {
@@ -216,7 +233,13 @@ CONDITIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "StringEquals": {"iam:PassedToService": ["lambda.amazonaws.com", "backup.amazonaws.com"]}
     },
     "iam:CreateServiceLinkedRole": {
-        "StringEquals": {"iam:AWSServiceName": ["backup.amazonaws.com"]}
+        "StringEquals": {
+            "iam:AWSServiceName": [
+                "backup.amazonaws.com",
+                "logger.cloudfront.amazonaws.com",
+                "replicator.lambda.amazonaws.com",
+            ]
+        }
     },
     **{
         f"kms:{action}": {"StringLike": {"kms:ViaService": ["backup.*.amazonaws.com"]}}
@@ -253,12 +276,18 @@ def resources(stage: str, target: Target) -> dict[str, list[str]]:
         "events": [arn("events", f"rule/{name}-*")],
         "iam": [
             arn("iam", f"role/{name}-*", ""),
-            arn("iam", "role/aws-service-role/backup.amazonaws.com/*", ""),
+            *(
+                arn("iam", f"role/aws-service-role/{service}/*", "")
+                for service in CONDITIONS["iam:CreateServiceLinkedRole"]["StringEquals"][
+                    "iam:AWSServiceName"
+                ]
+            ),
         ],
         "kms": [arn("kms", "key/*", "*")],
         "lambda": [
             *(arn("lambda", f"function:{name}{rest}") for rest in ("", "-*")),
             arn("lambda", "event-source-mapping:*"),
+            arn("lambda", f"function:{name}-edge-global-*", GLOBAL_REGION),
         ],
         "logs": [arn("logs", f"log-group:/aws/lambda/{name}{rest}") for rest in ("", ":*", "-*")],
         "route53": ["arn:aws:route53:::hostedzone/*"],
@@ -280,7 +309,7 @@ def actions() -> list[str]:
     """Return all actions, such as ``s3:GetObject``, in order."""
     found = {
         f"{service}:{action}"
-        for table in (CALLS, CHALICE, FOR_VAULTS, *CLOUDFORMATION.values())
+        for table in (CALLS, CHALICE, FOR_VAULTS, FOR_EDGE_FUNCTIONS, *CLOUDFORMATION.values())
         for service, names in table.items()
         for action in names.split()
     }

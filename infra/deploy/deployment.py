@@ -358,6 +358,7 @@ class Deployment:
                 "EdgeSecret": facts.edge_secret,
                 "EdgeSecretVersion": facts.edge_secret_version,
                 "WebAclArn": made["WebAclArn"],
+                "ChallengeFunctionArn": made["ChallengeFunctionArn"],
                 "CertificateArn": made.get("CertificateArn", ""),
                 "SitesCertificateArn": made.get("SitesCertificateArn", ""),
             },

@@ -270,6 +270,7 @@ def _tools(target: Target) -> str:
     answer = _send("POST", f"{target.url}/api/mcp", json=message, headers=headers)
     if target.key is None:
         _failure(answer, {401}, {"unauthorized"})
+        _challenge(target, answer)
         return "not tried: give --key; without one, it is refused as it should be"
     _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
     try:
@@ -279,6 +280,42 @@ def _tools(target: Target) -> str:
         raise FailedError(msg) from None
     _expect("tools with an inputSchema", tools and all("inputSchema" in t for t in tools), tools)
     return f"{len(tools)} tools"
+
+
+def _challenge(target: Target, refusal: requests.Response) -> None:
+    """Check that a refusal leads to the authorization server, under the header's true name.
+
+    Without the edge, API Gateway renames the header. Clients then look at the documents only.
+    """
+    given = refusal.headers.get("WWW-Authenticate", "")
+    if target.origins:
+        metadata = f'resource_metadata="{target.url}/.well-known/oauth-protected-resource/api/mcp"'
+        _expect(metadata, given.startswith("Bearer ") and metadata in given, given or "none")
+
+
+def _sign_in(target: Target) -> str:
+    """Check the documents by which an AI client discovers where people sign in."""
+    found = _document(f"{target.url}/.well-known/oauth-protected-resource/api/mcp")
+    _expect(f"{target.url}/api/mcp", found.get("resource") == f"{target.url}/api/mcp", found)
+    server = str((found.get("authorization_servers") or [""])[0])
+    found = _document(f"{target.url}/.well-known/oauth-authorization-server")
+    # Clients compare these byte for byte (RFC 8414, 3.3).
+    _expect(f"issuer {server}", found.get("issuer") == server == target.url, found.get("issuer"))
+    answer = _send("POST", found["token_endpoint"], data={"grant_type": "authorization_code"})
+    _expect("status 400 or 401", answer.status_code in {400, 401}, answer.status_code)
+    return server
+
+
+def _document(url: str) -> dict[str, Any]:
+    answer = _send("GET", url, headers={"Origin": "https://smoke.example"})
+    _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    _shared(answer)
+    try:
+        found: dict[str, Any] = answer.json()
+    except ValueError:
+        msg = f"expected JSON; came {answer.text[:120]!r}"
+        raise FailedError(msg) from None
+    return found
 
 
 def _blog(target: Target) -> None:
@@ -350,6 +387,7 @@ CHECKS: dict[str, Callable[[Target], str | None]] = {
     "chat: probe streams": _probe,
     "chat: answer streams": _chat,
     "tools/list": _tools,
+    "sign-in of AI clients": _sign_in,
     "blog": _blog,
     "site page": _site,
     "widget.js": _widget,

@@ -34,7 +34,10 @@ from tests.support.patience import PATIENCE
 
 REGION = "eu-central-1"
 STAND_INS = {
-    "edge-global": {"WebAclArn": "arn:aws:wafv2:us-east-1:123456789012:global/webacl/ours/1"},
+    "edge-global": {
+        "WebAclArn": "arn:aws:wafv2:us-east-1:123456789012:global/webacl/ours/1",
+        "ChallengeFunctionArn": "arn:aws:lambda:us-east-1:123456789012:function:challenge:1",
+    },
     "edge": {
         "BaseUrl": "https://d1.cloudfront.example",
         "DistributionId": "D1",

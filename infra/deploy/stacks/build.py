@@ -33,12 +33,13 @@ stack and region        parameters and outputs
 (always us-east-1)      SitesHostedZoneId. Without a hosted zone, the domain's owner must
                         create the DNS record that the stack's events name. The stack waits
                         for it.
-                        Outputs: WebAclArn; CertificateArn with a Domain; SitesCertificateArn with
-                        a SitesDomain.
+                        Outputs: WebAclArn; ChallengeFunctionArn, with its version; CertificateArn
+                        with a Domain; SitesCertificateArn with a SitesDomain.
 ``edge``                Parameters: Stage, ApiId, ApiStage, ChatFunctionUrl, BucketName,
                         EdgeSecret (its value; NoEcho), EdgeSecretVersion (the value's id in
-                        Secrets Manager); optional: WebAclArn, Domain, CertificateArn,
-                        HostedZoneId, SitesDomain, SitesCertificateArn, SitesHostedZoneId.
+                        Secrets Manager); optional: WebAclArn, ChallengeFunctionArn,
+                        Domain, CertificateArn, HostedZoneId, SitesDomain,
+                        SitesCertificateArn, SitesHostedZoneId.
                         Outputs: BaseUrl, for ``PUBLIC_URL``; DistributionId; DistributionDomain,
                         the target of the Domain's record; SitesDistributionDomain, the target
                         of the record of ``*.<SitesDomain>``, with a SitesDomain;

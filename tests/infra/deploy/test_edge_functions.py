@@ -77,3 +77,39 @@ def test_service_receives_the_whole_host(host: str) -> None:
     returned = run_function("SitesFunction", "/about", host)
     assert returned["uri"] == f"/s/{host.lower()}/about"
     assert returned["headers"][edge.HOST_HEADER] == {"value": host.lower()}
+
+
+class TestChallenge:
+    """The function of Lambda@Edge, run as Lambda does (CloudFront guide, event structure)."""
+
+    @pytest.fixture
+    def handler(self) -> Any:
+        resources = cfn_yaml.loads(stacks.template("edge-global"))["Resources"]
+        names: dict[str, Any] = {}
+        exec(resources["ChallengeFunction"]["Properties"]["Code"]["ZipFile"], names)  # noqa: S102  the code under test
+        return names["handler"]
+
+    def event(self, status: str, **headers: str) -> Any:
+        sent = {
+            name.replace("_", "-"): [{"key": name.replace("_", "-").title(), "value": value}]
+            for name, value in headers.items()
+        }
+        return {"Records": [{"cf": {"response": {"status": status, "headers": sent}}}]}
+
+    def test_the_header_that_api_gateway_renamed_gets_its_name_back(self, handler: Any) -> None:
+        event = self.event("401", x_amzn_remapped_www_authenticate="Bearer x", vary="Origin")
+        answer = handler(event, None)
+        assert answer == {
+            "status": "401",
+            "headers": {
+                "vary": [{"key": "Vary", "value": "Origin"}],
+                "www-authenticate": [{"key": "WWW-Authenticate", "value": "Bearer x"}],
+            },
+        }
+
+    def test_other_answers_stay_as_they_are(self, handler: Any) -> None:
+        event = self.event("200", content_type="application/json")
+        assert (
+            handler(event, None)
+            == self.event("200", content_type="application/json")["Records"][0]["cf"]["response"]
+        )

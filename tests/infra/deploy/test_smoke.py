@@ -16,6 +16,7 @@ import pytest
 
 import app as application
 from chalicelib.core import settings as settings_module
+from chalicelib.domains.oauth.rules import resources
 from chalicelib.transports import edge
 from chalicelib.transports.api_docs import reference
 from infra.deploy import smoke
@@ -50,6 +51,7 @@ def url(server: LocalServer, monkeypatch: pytest.MonkeyPatch, database: None) ->
     url = f"http://127.0.0.1:{server.port}"
     known = replace(settings_module.settings(), public_url=url)
     monkeypatch.setattr(reference, "settings", lambda: known)
+    monkeypatch.setattr(resources, "settings", lambda: known)
     reference._response.cache_clear()
     yield url
     reference._response.cache_clear()
@@ -244,7 +246,7 @@ def test_the_command_prints_a_table_and_json_and_fails() -> None:
     assert done.returncode == 1
     printed = json.loads(done.stdout)
     assert printed["url"] == url
-    assert [each["ok"] for each in printed["checks"]].count(False) == 12
+    assert [each["ok"] for each in printed["checks"]].count(False) == 13
     *table, last = done.stderr.splitlines()
     assert table[0].startswith("FAILED  health ")
     assert last.startswith("Failed: health, unknown path, ")

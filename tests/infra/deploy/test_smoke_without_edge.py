@@ -11,6 +11,7 @@ import requests
 
 import app as application
 from chalicelib.core import settings as settings_module
+from chalicelib.domains.oauth.rules import resources
 from chalicelib.transports.api_docs import reference
 from infra.deploy import smoke
 from infra.local import devserver
@@ -78,6 +79,7 @@ def test_the_smoke_test_passes_on_a_stage_without_an_edge(
 ) -> None:
     known = replace(settings_module.settings(), public_url=api_url, chat_url=chat_url)
     monkeypatch.setattr(reference, "settings", lambda: known)
+    monkeypatch.setattr(resources, "settings", lambda: known)
     reference._response.cache_clear()
     assert failed(smoke.Target(api_url, chat_url=chat_url)) == set()
     assert failed(smoke.Target(api_url)) == {"chat: preflight", "chat: unknown bot"}
