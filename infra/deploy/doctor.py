@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
@@ -19,7 +20,7 @@ from packaging.requirements import Requirement
 
 from chalicelib.gateways import telegram
 from chalicelib.gateways.llm import models
-from infra.deploy import deployer, stage_config, stage_facts
+from infra.deploy import deployer, published_settings, smoke, stage_config, stage_facts
 from infra.deploy.aws import messaging
 from infra.deploy.aws.account import Account, sign_in
 from infra.deploy.aws.errors import code, explain
@@ -63,6 +64,7 @@ def examine(stage: str, region: str | None, root: Path = package.ROOT) -> Iterat
     yield Finding("credentials", ok=True, text=f"{account.user} in {account.region}")
     yield from examine_account(account, stage, root)
     yield from examine_messages(account, stage, root)
+    yield _finding("sign-in", partial(_sign_in_of_clients, account, stage))
 
 
 def examine_machine(stage: str, root: Path) -> Iterator[Finding]:
@@ -88,6 +90,22 @@ def examine_messages(account: Account, stage: str, root: Path) -> Iterator[Findi
     """Yield the results of the checks of SES and Telegram. No deployment depends on them."""
     for name, check in messaging.checks(account, stage, root):
         yield _finding(name, check)
+
+
+def _sign_in_of_clients(account: Account, stage: str) -> tuple[bool | None, str]:
+    """Whether AI clients find out where people sign in to the deployed stage."""
+    url = published_settings.published(account, stage).get("PUBLIC_URL", "")
+    if not url:
+        return None, "The stage is not deployed yet."
+    if urlsplit(url).path:
+        return None, "Without an edge, AI clients cannot sign people in. They can use keys."
+    check = smoke.sign_in(url)
+    if not check.ok:
+        return False, (
+            f"AI clients cannot find out where people sign in: {check.why}. Deploy again, and see "
+            "whether the function of the stack edge-global is on the path /api/mcp."
+        )
+    return True, f"AI clients sign people in at {check.why}"
 
 
 def _finding(name: str, check: Callable[[], tuple[bool | None, str]]) -> Finding:

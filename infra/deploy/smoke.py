@@ -8,7 +8,7 @@ probe for streaming costs nothing.
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -72,9 +72,11 @@ class Check:
     why: str
 
 
-def run(target: Target) -> Iterator[Check]:
-    """Yield the result of each check once it is known."""
+def run(target: Target, names: Collection[str] | None = None) -> Iterator[Check]:
+    """Yield the result of each check, or of those with these names, once it is known."""
     for name, check in CHECKS.items():
+        if names is not None and name not in names:
+            continue
         try:
             note = check(target)
             skipped = note is not None and note.startswith("not tried")
@@ -396,6 +398,12 @@ CHECKS: dict[str, Callable[[Target], str | None]] = {
     "origins refuse": _origins,
 }
 """Checks by their name in the table."""
+
+
+def sign_in(url: str) -> Check:
+    """Return whether AI clients find out where people sign in to a stage behind an edge."""
+    *others, last = run(Target(url, origins=(url,)), ("tools/list", "sign-in of AI clients"))
+    return next((check for check in others if check.ok is False), last)
 
 
 def table(checks: list[Check]) -> str:

@@ -18,6 +18,7 @@ from infra.deploy.aws.account import Account
 from infra.deploy.doctor import Finding
 from infra.deploy.names import function_name
 from infra.deploy.package import build as package
+from infra.deploy.smoke import Check
 from tests.infra.conftest import REGION, new_checkout
 
 
@@ -361,3 +362,32 @@ def test_machine_is_examined_without_credentials(
     assert (last.name, last.ok) == ("credentials", False)
     assert "There are no AWS credentials" in last.text
     assert "MISSING  credentials" in doctor.table([*machine, last])
+
+
+class TestSignInOfClients:
+    @pytest.fixture
+    def finding(self, monkeypatch: pytest.MonkeyPatch) -> Any:
+        """Return a function that returns the finding for a stage with a base URL."""
+
+        def finding(url: str, why: str = "", *, ok: bool = True) -> doctor.Finding:
+            variables = {"PUBLIC_URL": url} if url else {}
+            monkeypatch.setattr(doctor.published_settings, "published", lambda *_: variables)
+            monkeypatch.setattr(doctor.smoke, "sign_in", lambda _: Check("sign-in", ok, why))
+            account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
+            return doctor._finding("sign-in", lambda: doctor._sign_in_of_clients(account, "prod"))
+
+        return finding
+
+    def test_a_stage_that_is_not_deployed_or_has_no_edge_is_not_asked(self, finding: Any) -> None:
+        assert finding("").ok is None
+        without = finding("https://x.execute-api.eu-central-1.amazonaws.com/prod", ok=False)
+        assert without.ok is None
+        assert "Without an edge" in without.text
+
+    def test_a_stage_whose_documents_lead_to_it_passes(self, finding: Any) -> None:
+        assert finding("https://api.example.com", "https://api.example.com").ok
+
+    def test_a_stage_without_its_challenge_fails_with_advice(self, finding: Any) -> None:
+        found = finding("https://api.example.com", "expected resource_metadata", ok=False)
+        assert found.ok is False
+        assert "expected resource_metadata. Deploy again" in found.text

@@ -63,6 +63,19 @@ def test_local_stack_passes(url: str) -> None:
     assert {name for name, check in checks.items() if check.ok is None} == UNTRIED
 
 
+def test_ai_clients_find_out_where_people_sign_in(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = smoke.sign_in(url)
+    assert (found.ok, found.why) == (True, url)
+    monkeypatch.setattr(resources, "challenge", lambda **_: "Bearer")
+    found = smoke.sign_in(url)
+    assert found.ok is False
+    assert found.why.startswith(f'expected resource_metadata="{url}/.well-known/')
+    assert Target(url).origins == (), "a stage without an edge has a renamed header"
+    assert failed(outcomes(Target(url))) == {}
+
+
 def test_tools_and_a_bot_are_checked_with_a_key(url: str, new_owner: Callable[..., Owner]) -> None:
     owner = new_owner()
     bot = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "gpt-4o-mini"}

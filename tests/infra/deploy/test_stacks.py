@@ -291,8 +291,26 @@ class TestMainDistribution:
             assert (each["MinTTL"], each["DefaultTTL"]) == (0, 0)
 
     def test_a_key_sent_unencrypted_is_refused_rather_than_redirected(self) -> None:
-        for path in ("/api/projects/list", chat_route.PATH):
+        for path in ("/api/projects/list", chat_route.PATH, "/api/mcp", "/oauth/token"):
             assert behaviour("Distribution", path)["ViewerProtocolPolicy"] == "https-only"
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            *("/api/mcp", "/oauth/authorize", "/oauth/token"),
+            "/.well-known/oauth-protected-resource/api/mcp",
+        ],
+    )
+    def test_sign_in_of_ai_clients_is_encrypted_and_never_cached(self, path: str) -> None:
+        found = behaviour("Distribution", path)
+        assert found["ViewerProtocolPolicy"] == "https-only"
+        assert found["CachePolicyId"] == behaviour("Distribution", "/console")["CachePolicyId"]
+        assert "POST" in found["AllowedMethods"]
+
+    def test_only_answers_of_the_tool_server_pass_the_function_for_its_challenge(self) -> None:
+        special = DISTRIBUTIONS["Distribution"]["DistributionConfig"]["CacheBehaviors"]
+        passing = [each["PathPattern"] for each in special if "LambdaFunctionAssociations" in each]
+        assert passing == ["/api/mcp*"]
 
 
 class TestSitesDistribution:

@@ -10,6 +10,7 @@ from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 from cfnlint.decode import cfn_yaml
 
+from chalicelib.core.ids import new_id
 from chalicelib.lib import tokens
 from chalicelib.transports.api_docs import openapi
 from infra.deploy.aws import gateway
@@ -103,6 +104,10 @@ class TestLimits:
         self, prefix: str, scheme: str
     ) -> None:
         assert not self.counts_as_visitor(f"{scheme} {tokens.generate(prefix)}")
+
+    def test_an_access_token_is_not_counted_as_a_visitor(self) -> None:
+        token = tokens.generate_for(new_id(), tokens.ACCESS_PREFIX)
+        assert not self.counts_as_visitor(f"Bearer {token}")
 
     @pytest.mark.parametrize(
         "header",
