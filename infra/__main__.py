@@ -6,6 +6,7 @@ import sys
 import click
 
 from infra.deploy import check_commands, commands
+from infra.deploy.registry_entry import server_json
 from infra.local import dev as local
 from infra.local.dynamodb import SetupError
 from infra.local.stack import LocalStack
@@ -73,6 +74,6 @@ def reference() -> None:
     click.echo(write())
 
 
-for command in (admin, *commands.COMMANDS, *check_commands.COMMANDS):
+for command in (admin, *commands.COMMANDS, *check_commands.COMMANDS, server_json):
     main.add_command(command)
 main(prog_name="python -m infra")

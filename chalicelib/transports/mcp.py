@@ -29,9 +29,10 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import ApiKeyPrincipal
+from chalicelib.core.settings import settings
 from chalicelib.core.text import nearest
 from chalicelib.domains.oauth.rules import resources
-from chalicelib.transports import tools
+from chalicelib.transports import prompts, tools
 from chalicelib.transports.auth import authenticate_tool_call
 from chalicelib.transports.cors import TOOL_SERVER
 from chalicelib.transports.http import (
@@ -49,6 +50,9 @@ MODERN_VERSIONS = ("2026-07-28",)
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
+
+ICON_PATH = "/icon.svg"
+ICON_TYPE = "image/svg+xml"
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -74,7 +78,11 @@ TTL_MS = 300_000
 """Cache time of the list in milliseconds. A key's tools change only with its plan or role."""
 _CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
 _SERVER_INFO = {"name": "workspace-automation", "title": SERVICE, "version": VERSION}
-_CAPABILITIES: dict[str, Any] = {"tools": {}}
+_CAPABILITIES: dict[str, Any] = {"prompts": {}, "tools": {}}
+_WITH_ICONS = {"2025-11-25", *MODERN_VERSIONS}
+"""Protocol versions whose server info may have icons."""
+_NAMED_METHODS = frozenset({"prompts/get", "tools/call"})
+"""Methods of the stateless era whose header ``Mcp-Name`` repeats ``params.name``."""
 
 Answer = tuple[int, bytes, dict[str, Any]]
 """HTTP status, body, and further fields of the log line."""
@@ -206,8 +214,8 @@ def _check_modern(call: Call) -> None:
         raise RpcError(INVALID_PARAMS, f"params._meta lacks {', '.join(missing)}.")
     version = call.meta[VERSION_KEY]
     expected = {"MCP-Protocol-Version": version, "Mcp-Method": call.method}
-    if call.method == "tools/call":
-        expected["Mcp-Name"] = _tool_name(call)
+    if call.method in _NAMED_METHODS:
+        expected["Mcp-Name"] = _name(call)
     for name, value in expected.items():
         if _decode_header(call.headers.get(name.lower())) != value:
             raise RpcError(
@@ -229,19 +237,30 @@ def _decode_header(value: str | None) -> str | None:
     return text if value is not None else None
 
 
-def _tool_name(call: Call) -> str:
+def _name(call: Call) -> str:
     name = call.params.get("name")
     if not isinstance(name, str):
-        raise RpcError(INVALID_PARAMS, "params.name must be the name of a tool.")
+        kind = "a prompt" if call.method == "prompts/get" else "a tool"
+        msg = f"params.name must be the name of {kind}."
+        raise RpcError(INVALID_PARAMS, msg)
     return name
+
+
+def _server_info(version: str) -> dict[str, Any]:
+    """Return the server info, with an icon if the protocol version knows icons."""
+    if version not in _WITH_ICONS:
+        return _SERVER_INFO
+    icon = {"src": settings().public_url + ICON_PATH, "mimeType": ICON_TYPE, "sizes": ["any"]}
+    return {**_SERVER_INFO, "icons": [icon]}
 
 
 def _initialize(call: Call) -> dict[str, Any]:
     requested = call.params.get("protocolVersion")
+    version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     return {
-        "protocolVersion": requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+        "protocolVersion": version,
         "capabilities": _CAPABILITIES,
-        "serverInfo": _SERVER_INFO,
+        "serverInfo": _server_info(version),
         "instructions": _instructions(call),
     }
 
@@ -252,6 +271,7 @@ def _discover(call: Call) -> dict[str, Any]:
         "capabilities": _CAPABILITIES,
         "instructions": _instructions(call),
         **_CACHE,
+        "_meta": {SERVER_INFO_KEY: _server_info(call.meta[VERSION_KEY])},
     }
 
 
@@ -259,13 +279,32 @@ def _instructions(call: Call) -> str:
     return tools.instructions(call.principal, tools.Selection.read(call.headers, call.query))
 
 
+def _tool_names(call: Call) -> tuple[str, ...]:
+    return tools.names_for(call.principal, tools.Selection.read(call.headers, call.query))
+
+
 def _list(call: Call) -> dict[str, Any]:
-    names = tools.names_for(call.principal, tools.Selection.read(call.headers, call.query))
-    return {"tools": Raw("tools", tools.list_bytes(names)), **(_CACHE if call.modern else {})}
+    listed = Raw("tools", tools.list_bytes(_tool_names(call)))
+    return {"tools": listed, **(_CACHE if call.modern else {})}
+
+
+def _list_prompts(call: Call) -> dict[str, Any]:
+    found = [prompt.definition for prompt in prompts.offered(_tool_names(call))]
+    return {"prompts": found, **(_CACHE if call.modern else {})}
+
+
+def _get_prompt(call: Call) -> dict[str, Any]:
+    arguments = call.params.get("arguments")
+    if arguments is not None and not isinstance(arguments, dict):
+        raise RpcError(INVALID_PARAMS, "params.arguments must be an object, such as {}.")
+    try:
+        return prompts.rendered(_name(call), arguments or {}, _tool_names(call))
+    except prompts.PromptError as error:
+        raise RpcError(INVALID_PARAMS, str(error)) from None
 
 
 def _call(call: Call) -> dict[str, Any]:
-    name = _tool_name(call)
+    name = _name(call)
     entry = tools.by_name().get(name)
     if entry is None:
         near = nearest(name, tools.by_name())
@@ -315,20 +354,22 @@ def _text(text: str, *, is_error: bool) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
-_METHODS: dict[str, dict[str, Callable[[Call], dict[str, Any]]]] = {
-    "handshake": {
-        "initialize": _initialize,
-        "ping": lambda _: {},
-        "tools/list": _list,
-        "tools/call": _call,
-    },
-    "modern": {"server/discover": _discover, "tools/list": _list, "tools/call": _call},
+_Methods = dict[str, Callable[[Call], dict[str, Any]]]
+_SHARED_METHODS: _Methods = {
+    "prompts/get": _get_prompt,
+    "prompts/list": _list_prompts,
+    "tools/call": _call,
+    "tools/list": _list,
+}
+_METHODS: dict[str, _Methods] = {
+    "handshake": {"initialize": _initialize, "ping": lambda _: {}, **_SHARED_METHODS},
+    "modern": {"server/discover": _discover, **_SHARED_METHODS},
 }
 
 
 def _result(call: Call, result: dict[str, Any]) -> bytes:
     if call.modern:
-        result = {"resultType": "complete", **result, "_meta": {SERVER_INFO_KEY: _SERVER_INFO}}
+        result = {"resultType": "complete", "_meta": {SERVER_INFO_KEY: _SERVER_INFO}, **result}
     parts = [
         to_json(name) + b":" + (value.body if isinstance(value, Raw) else to_json(value))
         for name, value in result.items()

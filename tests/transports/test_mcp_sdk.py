@@ -135,7 +135,7 @@ class TestWithAKey:
             assert "kopecks" in (instructions or "")
             assert capabilities.tools is not None
             assert capabilities.resources is None
-            assert capabilities.prompts is None
+            assert capabilities.prompts is not None
 
     def test_all_tools_of_the_key_are_listed(self, sdk: Sdk, owner: Owner) -> None:
         async def use(client: Client) -> Any:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from chalicelib.transports.prompts import PROMPTS, Prompt
+
 REF = "#/components/schemas/"
 _JSON = "application/json"
 _LIMITS = (
@@ -159,6 +161,11 @@ class Reference:
     def operation(self, name: str) -> OperationDoc:
         """Return the operation of this name."""
         return next(each for each in self.operations if each.name == name)
+
+    @cached_property
+    def prompts(self) -> tuple[Prompt, ...]:
+        """The prompts of the tool server."""
+        return tuple(PROMPTS.values())
 
     @cached_property
     def chat_url(self) -> str:

@@ -99,3 +99,16 @@ def serve(request: HttpRequest) -> HttpResponse:
         "X-Content-Type-Options": "nosniff",
     }
     return HttpResponse(200, body, headers)
+
+
+def product_icon(_: HttpRequest) -> HttpResponse:
+    """Return the icon that AI clients show next to the tool server."""
+    body = (_FOLDER / "static" / "product.svg").read_bytes()
+    headers = {
+        "Content-Type": "image/svg+xml",
+        "ETag": etag(body),
+        "Cache-Control": "public, max-age=86400",
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse(200, body, headers)

@@ -35,7 +35,7 @@ class Client:
         if self.modern:
             params.setdefault("_meta", META)
             all_headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
-            if method == "tools/call" and isinstance(params.get("name"), str):
+            if method in {"prompts/get", "tools/call"} and isinstance(params.get("name"), str):
                 all_headers["Mcp-Name"] = params["name"]
         all_headers |= headers or {}
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
