@@ -205,7 +205,9 @@ class TestAssertions:
         form = self.form(owner, client_assertion=assertion("https://other.example"))
         assert error_of(send_form("token", **form)) == "invalid_client"
 
-    @pytest.mark.parametrize("code", ["x", forged("01" * 13, tokens.CODE_PREFIX)])
+    @pytest.mark.parametrize(
+        "code", ["x", forged("01" * 13, tokens.CODE_PREFIX)], ids=["malformed", "forged"]
+    )
     def test_a_made_up_code_causes_no_request_to_the_clients_server(
         self, code: str, owner: Owner, net: Internet
     ) -> None:
