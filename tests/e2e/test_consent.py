@@ -1,0 +1,246 @@
+"""Consent in a browser: signing in on the way, the page on any screen, and its redirects."""
+
+import re
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from chalicelib.core.plans import PLANS
+from chalicelib.domains.identity.store import connections
+from chalicelib.domains.oauth.rules import registration
+from tests.conftest import PASSWORD, as_operator
+from tests.e2e.conftest import (
+    EMAIL,
+    SCREENS,
+    ConsoleTab,
+    OpenConsole,
+    findings,
+    markup_errors,
+    save_screenshot,
+)
+from tests.e2e.test_console import MOST_BYTES, MOST_REQUESTS, OVERFLOW
+from tests.factories.console import Place
+from tests.factories.oauth_http import content, exchange_form, path, send_form
+from tests.factories.oauth_sdk import SdkApp
+
+LONG = "Application " + "Donaudampfschifffahrtsgesellschaft" * 3
+
+
+@pytest.fixture
+def hops() -> Iterator[tuple[str, list[str]]]:
+    """A client's callback that redirects to an app, as that of claude.ai does.
+
+    Yields its URL, and the paths that were requested.
+    """
+    requested: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            requested.append(self.path)
+            is_hop = self.path.startswith("/hop")
+            self.send_response(302 if is_hop else 200)
+            if is_hop:
+                self.send_header("Location", f"http://localhost:{server.server_port}/end")
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>Connected</title><h1>Connected</h1>")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", requested
+        server.shutdown()
+        thread.join()
+
+
+def registered(uri: str, name: str = "Claude") -> str:
+    made: str = registration.register({"client_name": name, "redirect_uris": [uri]})["client_id"]
+    return made
+
+
+def asked(tab: ConsoleTab, uri: str, name: str = "Claude", **changes: str | None) -> str:
+    """Return the path of a request of a client with this redirect URI."""
+    resource = f"{tab.base}/api/mcp"
+    return path(
+        client_id=registered(uri, name), redirect_uri=uri, resource=resource, scope=None, **changes
+    )
+
+
+def sign_in(page: Page) -> None:
+    page.get_by_label(re.compile("E-mail|Эл. почта")).fill(EMAIL)
+    page.get_by_label(re.compile("Password|Пароль")).fill(PASSWORD)
+    page.keyboard.press("Enter")
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_pages_on_the_way_pass_the_checks_on_any_screen(
+    screen: str, workspace: Place, open_console: OpenConsole
+) -> None:
+    as_operator("create_workspace", owner=EMAIL, name="Салон «Ромашка»", plan=PLANS[0])
+    problems: list[str] = []
+
+    def check(tab: ConsoleTab, name: str) -> None:
+        page = tab.page
+        size = sum(len(response.body()) for response in tab.responses)
+        if len(tab.responses) > MOST_REQUESTS or size > MOST_BYTES:
+            problems.append(f"{name}: {len(tab.responses)} requests, {size} bytes")
+        problems.extend(f"{name}: wider: {each}" for each in page.evaluate(OVERFLOW))
+        problems.extend(f"{name}: {each}" for each in markup_errors(page))
+        if page.locator("h1").count() != 1 or not page.title():
+            problems.append(f"{name}: it has not one h1 and a title")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            rules = [] if scheme == "light" else ["color-contrast"]
+            problems.extend(f"{name}: {each}" for each in findings(page, *rules))
+            save_screenshot(page, f"{name}-{screen}-{scheme}")
+        page.emulate_media(color_scheme="light")
+
+    with open_console(**SCREENS[screen]) as tab:
+        tab.open(asked(tab, "http://127.0.0.1:3118/callback"))
+        check(tab, "consent-sign-in")
+        tab.responses.clear()
+        sign_in(tab.page)
+        expect(tab.page.locator("#scopes")).to_be_visible()
+        check(tab, "consent-loopback")
+        tab.open(asked(tab, "cursor://anysphere.cursor-mcp/oauth", LONG))
+        check(tab, "consent-app")
+        tab.page.locator("button[value=allow]").last.evaluate("b => b.form.noValidate = true")
+        for box in tab.page.locator("[name=scopes]:checked").all():
+            box.uncheck()
+        tab.page.locator("button[value=allow]").last.click()
+        expect(tab.page.locator("#problem")).to_be_visible()
+        check(tab, "consent-error")
+        tab.open(path(client_id="somebody"))
+        check(tab, "consent-refused")
+        tab.errors = [each for each in tab.errors if "400" not in each]
+    assert not problems, "\n".join(problems)
+
+
+def test_access_is_given_to_an_address_that_redirects_further(
+    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+) -> None:
+    url, requested = hops
+    with open_console() as tab:
+        page = tab.page
+        tab.open(asked(tab, f"{url}/hop"))
+        sign_in(page)
+        page.get_by_role("button", name="Read only").click()
+        expect(page.get_by_label("Products: write")).not_to_be_checked()
+        page.get_by_label("Products: write").check()
+        page.get_by_role("button", name="Allow").dblclick()
+        expect(page.get_by_role("heading", name="Connected")).to_be_visible()
+        assert urlsplit(page.url).path == "/end"
+        hop = next(each for each in requested if each.startswith("/hop"))
+        code = parse_qs(urlsplit(hop).query)["code"][0]
+        form = {"redirect_uri": f"{url}/hop", "client_id": registered(f"{url}/hop")}
+        scope = content(send_form("token", **exchange_form(code, **form)))["scope"]
+        assert {"products:read", "products:write"} <= set(scope.split())
+        assert "projects:write" not in scope
+        tab.open(f"{workspace.path}/apps")
+        expect(page.get_by_text("Claude", exact=True).first).to_be_visible()
+        page.get_by_role("link", name="Disconnect: Claude").click()
+        save_screenshot(page, "console-app-disconnect-desktop-light")
+        page.get_by_role("button", name="Disconnect “Claude”").click()
+        expect(page.get_by_role("status")).to_have_text("The app is disconnected.")
+
+
+def test_access_is_denied_without_script(
+    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+) -> None:
+    url, requested = hops
+    with open_console(java_script_enabled=False) as tab:
+        tab.open(asked(tab, f"{url}/hop"))
+        sign_in(tab.page)
+        tab.page.get_by_role("button", name="Deny").click()
+        expect(tab.page.get_by_role("heading", name="Connected")).to_be_visible()
+        assert "error=access_denied" in requested[0]
+
+
+def test_access_is_given_to_an_app_of_the_device(
+    workspace: Place, open_console: OpenConsole
+) -> None:
+    uri = "cursor://anysphere.cursor-mcp/oauth"
+    with open_console() as tab:
+        tab.open(asked(tab, uri))
+        sign_in(tab.page)
+        with tab.page.expect_response(lambda each: each.request.method == "POST") as answer:
+            tab.page.get_by_role("button", name="Allow").click()
+        assert answer.value.status == 303
+        assert answer.value.headers["location"].startswith(f"{uri}?code=wsac_")
+        tab.errors = [each for each in tab.errors if "cursor:" not in each]
+    # A blocked redirect would be an error that names the policy.
+    assert "form-action" not in str(tab.errors)
+
+
+def test_another_account_is_chosen_on_the_way(workspace: Place, open_console: OpenConsole) -> None:
+    with open_console(**SCREENS["phone"]) as tab:
+        tab.start_session()
+        tab.open(asked(tab, "https://client.example.com/callback"))
+        tab.page.get_by_role("button", name="Это не вы?").click()
+        expect(tab.page.get_by_text("Приложение просит доступ")).to_be_visible()
+        sign_in(tab.page)
+        expect(tab.page.get_by_role("heading", level=1)).to_contain_text("просит доступ")
+
+
+def test_the_page_opens_in_a_window_that_its_opener_can_watch(
+    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+) -> None:
+    url, _ = hops
+    with open_console() as tab:
+        tab.page.goto(f"{url}/opener")
+        target = tab.base + asked(tab, f"{url}/hop")
+        with tab.page.expect_popup() as opened:
+            tab.page.evaluate("url => { window.popup = open(url, 'w', 'popup') }", target)
+        popup = opened.value
+        sign_in(popup)
+        expect(popup.locator("#scopes")).to_be_visible()
+        assert tab.page.evaluate("window.popup.closed") is False
+        popup.get_by_role("button", name="Allow").click()
+        expect(popup.get_by_role("heading", name="Connected")).to_be_visible()
+        assert tab.page.evaluate("window.popup.closed") is False
+        popup.close()
+
+
+def test_the_page_is_not_shown_in_a_frame(
+    workspace: Place, open_console: OpenConsole, site: object
+) -> None:
+    with open_console() as tab:
+        tab.start_session()
+        target = tab.base + asked(tab, "https://client.example.com/callback")
+        site.pages["/"] = f'<!doctype html><iframe src="{target}"></iframe>'  # type: ignore[attr-defined]
+        tab.page.goto(site.url)  # type: ignore[attr-defined]
+        tab.page.wait_for_load_state("networkidle")
+        frames = [frame for frame in tab.page.frames if frame != tab.page.main_frame]
+        assert not any(frame.locator("#scopes").count() for frame in frames)
+        tab.errors = [each for each in tab.errors if "frame" not in each.lower()]
+
+
+def test_the_sdk_connects_with_a_click_in_the_browser(
+    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+) -> None:
+    url, requested = hops
+    with open_console() as tab:
+
+        def authorize(target: str) -> str:
+            tab.page.goto(target)
+            sign_in(tab.page)
+            tab.page.get_by_role("button", name="Allow").click()
+            expect(tab.page.get_by_role("heading", name="Connected")).to_be_visible()
+            return next(each for each in requested if each.startswith("/done"))
+
+        app = SdkApp(f"{tab.base}/api/mcp", f"{url}/done", authorize)
+        result = app.call_tool("svc_list_products")
+        assert not result.is_error
+        (made,) = [
+            each
+            for each in connections.live(workspace.workspace_id)
+            if each.client_name == app.name
+        ]
+        assert made.last_used_at is not None

@@ -1,0 +1,66 @@
+"""The way of the official Python SDK from the tool server's refusal to a call, over real HTTP."""
+
+import os
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from chalicelib.domains.identity.store import connections
+from tests.factories.console import Person, World
+from tests.factories.oauth_http import allow
+from tests.factories.oauth_sdk import SdkApp
+from tests.transports.conftest import LocalServer
+
+REDIRECT_URI = "http://127.0.0.1:33418/callback"
+
+
+@pytest.fixture
+def server_url(local_server: LocalServer, reload_settings: Callable[[], None]) -> Iterator[str]:
+    """The tool server's URL, which its metadata names, too."""
+    os.environ["PUBLIC_URL"] = f"http://127.0.0.1:{local_server.port}"
+    reload_settings()
+    return f"{os.environ['PUBLIC_URL']}/api/mcp"
+
+
+def browser(person: Person, world: World) -> Callable[[str], str]:
+    """Return a function that gives consent to an authorization request."""
+
+    def authorize(url: str) -> str:
+        path = urlsplit(url)._replace(scheme="", netloc="").geturl()
+        if not person.token:
+            person.get(path)
+            path = person.start_session(next=path).headers["Location"]
+        assert person.get(path).status == 200
+        answer = allow(person, path, world.here.slug, "products:read", "projects:read")
+        return answer.headers["Location"]
+
+    return authorize
+
+
+def test_the_sdk_connects_calls_a_tool_and_refreshes(server_url: str, world: World) -> None:
+    visitor = Person("boss@example.com")
+    app = SdkApp(server_url, REDIRECT_URI, browser(visitor, world))
+    assert not app.call_tool("svc_list_products").is_error
+    assert app.storage.tokens
+    assert app.storage.tokens.scope == "projects:read products:read"
+    assert app.storage.client
+    assert app.storage.client.client_id
+    assert app.storage.client.client_id.startswith("dcr_")
+    failed = app.call_tool("svc_list_bookings")
+    assert failed.is_error
+    assert "Connected apps" in failed.content[0].text
+    assert app.asked == 1
+    before = app.storage.tokens
+    app.storage.tokens = before.model_copy(update={"access_token": "wsat_x"})
+    assert not app.call_tool("svc_list_sites").is_error
+
+
+def test_the_sdk_asks_again_after_the_person_disconnected_it(server_url: str, world: World) -> None:
+    boss = world.person("boss")
+    app = SdkApp(server_url, REDIRECT_URI, browser(boss, world))
+    app.call_tool("svc_list_products")
+    *_, made = connections.live(world.here.workspace_id)
+    boss.post(f"{world.here.path}/apps/{made.id}/disconnect")
+    assert not app.call_tool("svc_list_products").is_error
+    assert app.asked == 2
