@@ -6,12 +6,12 @@ import sys
 import click
 
 from infra.deploy import check_commands, commands
-from infra.deploy.registry_entry import server_json
 from infra.local import dev as local
 from infra.local.dynamodb import SetupError
 from infra.local.stack import LocalStack
 from infra.operator.admin import admin, connect
 from infra.operator.cli_errors import OneLineErrors
+from infra.operator.registry_entry import server_json
 
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})

@@ -50,7 +50,6 @@ PAGES: Mapping[str, LazyHandler] = {
     "/blog/rss.xml": Lazy("chalicelib.transports.web.blog:rss"),
     "/sitemap.xml": Lazy("chalicelib.transports.web.blog:sitemap"),
     "/robots.txt": Lazy("chalicelib.transports.web.blog:robots"),
-    "/icon.svg": Lazy("chalicelib.transports.web.assets:product_icon"),
     "/api/docs": Lazy("chalicelib.transports.web.docs:start"),
     "/api/docs/search.json": Lazy("chalicelib.transports.web.docs:index"),
     "/api/docs/{section}": Lazy("chalicelib.transports.web.docs:section"),

@@ -51,7 +51,7 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 
-ICON_PATH = "/icon.svg"
+ICON_PATH = "/assets/product.svg"
 ICON_TYPE = "image/svg+xml"
 
 PARSE_ERROR = -32700

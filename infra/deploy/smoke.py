@@ -134,6 +134,15 @@ def _data(answer: requests.Response) -> dict[str, Any]:
     return data
 
 
+def _read(answer: requests.Response, what: str, part: Callable[[Any], Any]) -> Any:  # noqa: ANN401  JSON
+    """Return a part of a JSON answer."""
+    try:
+        return part(answer.json())
+    except (ValueError, KeyError, IndexError, TypeError):
+        msg = f"expected {what}; came {answer.text[:120]!r}"
+        raise FailedError(msg) from None
+
+
 def _failure(answer: requests.Response, statuses: set[int], codes: set[str]) -> dict[str, Any]:
     """Return the data of a refusal, after checking its status, code and fields."""
     about = " or ".join(str(status) for status in sorted(statuses))
@@ -275,11 +284,7 @@ def _tools(target: Target) -> str:
         _challenge(target, answer)
         return "not tried: give --key; without one, it is refused as it should be"
     _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
-    try:
-        tools = answer.json()["result"]["tools"]
-    except (ValueError, KeyError, TypeError):
-        msg = f"expected a list of tools; came {answer.text[:120]!r}"
-        raise FailedError(msg) from None
+    tools = _read(answer, "a list of tools", lambda body: body["result"]["tools"])
     _expect("tools with an inputSchema", tools and all("inputSchema" in t for t in tools), tools)
     return f"{len(tools)} tools"
 
@@ -312,11 +317,7 @@ def _document(url: str) -> dict[str, Any]:
     answer = _send("GET", url, headers={"Origin": "https://smoke.example"})
     _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
     _shared(answer)
-    try:
-        found: dict[str, Any] = answer.json()
-    except ValueError:
-        msg = f"expected JSON; came {answer.text[:120]!r}"
-        raise FailedError(msg) from None
+    found: dict[str, Any] = _read(answer, "a JSON object", dict)
     return found
 
 
@@ -352,12 +353,9 @@ def _page(answer: requests.Response, kind: str, status: int = requests.codes.ok)
 def _openapi(target: Target) -> str:
     answer = _send("GET", f"{target.url}/api/openapi.json")
     _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
-    try:
-        document = answer.json()
-        server, paths = document["servers"][0]["url"], document["paths"]
-    except (ValueError, KeyError, IndexError, TypeError):
-        msg = f"expected OpenAPI; came {answer.text[:120]!r}"
-        raise FailedError(msg) from None
+    server, paths = _read(
+        answer, "OpenAPI", lambda body: (body["servers"][0]["url"], body["paths"])
+    )
     _expect(f"it to name {target.url}", server.rstrip("/") == target.url, server)
     return f"{len(paths)} paths"
 

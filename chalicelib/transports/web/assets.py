@@ -27,6 +27,8 @@ STYLE_SHEETS = {
 """The parts of each style sheet. Each kind of page has one style sheet."""
 SCRIPTS = frozenset({"console", "docs"})
 """Scripts in ``static``. A page may name one (``render.page``)."""
+ICON = "product.svg"
+"""The icon that AI clients show next to the tool server."""
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _CACHED = {
     True: "public, max-age=31536000, immutable",
@@ -81,11 +83,13 @@ def icon(name: str) -> str:
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Return a style sheet or a script. A URL of another version returns the current version.
+    """Return a style sheet, a script or the icon. A URL of another version returns the current one.
 
     Raises:
         NotFoundError: no file has this name.
     """
+    if request.path["name"] == ICON:
+        return _icon_file()
     match = _NAME.fullmatch(request.path["name"])
     if match is None or match[1] not in {"css": STYLE_SHEETS, "js": SCRIPTS}[match[3]]:
         msg = "There is no such file. Reload the page that names it."
@@ -101,14 +105,13 @@ def serve(request: HttpRequest) -> HttpResponse:
     return HttpResponse(200, body, headers)
 
 
-def product_icon(_: HttpRequest) -> HttpResponse:
-    """Return the icon that AI clients show next to the tool server."""
-    body = (_FOLDER / "static" / "product.svg").read_bytes()
+def _icon_file() -> HttpResponse:
+    body = (_FOLDER / "static" / ICON).read_bytes()
     headers = {
         "Content-Type": "image/svg+xml",
         "ETag": etag(body),
         "Cache-Control": "public, max-age=86400",
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+        "Content-Security-Policy": "default-src 'none'",
         "X-Content-Type-Options": "nosniff",
     }
     return HttpResponse(200, body, headers)

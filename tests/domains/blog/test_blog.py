@@ -396,6 +396,7 @@ class TestReaders:
             assert answer.status == 403
         assert Api(None).refused("GET", "/api/blog/bread").status == 401
 
+    @pytest.mark.usefixtures("database")
     def test_scripts_of_any_page_may_read_the_list(self) -> None:
         answer = Api(None).call("GET", "/api/blog/list")
         assert answer.headers["Access-Control-Allow-Origin"] == "*"

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 import click
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.transports.mcp import ICON_PATH, ICON_TYPE
 
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 NAME = re.compile(r"[A-Za-z0-9.-]+/[A-Za-z0-9._-]+")
@@ -29,6 +28,8 @@ def entry(url: str, name: str | None = None) -> dict[str, Any]:
     Raises:
         ValueError: the URL is not public, or the name is none of the registry's.
     """
+    from chalicelib.transports.mcp import ICON_PATH, ICON_TYPE  # noqa: PLC0415  slow to import
+
     parts = urlsplit(url)
     if parts.scheme != "https" or not parts.hostname or "." not in parts.hostname or parts.path:
         msg = f"expected a base URL such as https://api.example.com, received {url}"

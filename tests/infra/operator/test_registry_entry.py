@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from chalicelib import VERSION
-from infra.deploy.registry_entry import entry, server_json
+from infra.operator.registry_entry import entry, server_json
 
 
 def test_the_entry_leads_to_the_tool_server() -> None:
