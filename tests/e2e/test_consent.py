@@ -44,7 +44,7 @@ def hops() -> Iterator[tuple[str, list[str]]]:
             is_hop = self.path.startswith("/hop")
             self.send_response(302 if is_hop else 200)
             if is_hop:
-                self.send_header("Location", f"http://localhost:{server.server_port}/end")
+                self.send_header("Location", f"http://app.localhost:{server.server_port}/end")
             self.send_header("Content-Type", "text/html")
             self.end_headers()
             self.wfile.write(b"<!doctype html><title>Connected</title><h1>Connected</h1>")
@@ -88,9 +88,10 @@ def test_pages_on_the_way_pass_the_checks_on_any_screen(
 
     def check(tab: ConsoleTab, name: str) -> None:
         page = tab.page
-        size = sum(len(response.body()) for response in tab.responses)
-        if len(tab.responses) > MOST_REQUESTS or size > MOST_BYTES:
-            problems.append(f"{name}: {len(tab.responses)} requests, {size} bytes")
+        answers = [each for each in tab.responses if each.status != 303]
+        size = sum(len(response.body()) for response in answers)
+        if len(answers) > MOST_REQUESTS or size > MOST_BYTES:
+            problems.append(f"{name}: {len(answers)} requests, {size} bytes")
         problems.extend(f"{name}: wider: {each}" for each in page.evaluate(OVERFLOW))
         problems.extend(f"{name}: {each}" for each in markup_errors(page))
         if page.locator("h1").count() != 1 or not page.title():
@@ -112,8 +113,8 @@ def test_pages_on_the_way_pass_the_checks_on_any_screen(
         tab.open(asked(tab, "cursor://anysphere.cursor-mcp/oauth", LONG))
         check(tab, "consent-app")
         tab.page.locator("button[value=allow]").last.evaluate("b => b.form.noValidate = true")
-        for box in tab.page.locator("[name=scopes]:checked").all():
-            box.uncheck()
+        tab.page.locator("[name=scopes]").evaluate_all("all => all.map(b => b.checked = false)")
+        tab.responses.clear()
         tab.page.locator("button[value=allow]").last.click()
         expect(tab.page.locator("#problem")).to_be_visible()
         check(tab, "consent-error")
@@ -170,6 +171,7 @@ def test_access_is_given_to_an_app_of_the_device(
     with open_console() as tab:
         tab.open(asked(tab, uri))
         sign_in(tab.page)
+        expect(tab.page.locator("#scopes")).to_be_visible()
         with tab.page.expect_response(lambda each: each.request.method == "POST") as answer:
             tab.page.get_by_role("button", name="Allow").click()
         assert answer.value.status == 303
@@ -219,7 +221,7 @@ def test_the_page_is_not_shown_in_a_frame(
         tab.page.wait_for_load_state("networkidle")
         frames = [frame for frame in tab.page.frames if frame != tab.page.main_frame]
         assert not any(frame.locator("#scopes").count() for frame in frames)
-        tab.errors = [each for each in tab.errors if "frame" not in each.lower()]
+        tab.errors = [each for each in tab.errors if not re.search("rame|404", each)]
 
 
 def test_the_sdk_connects_with_a_click_in_the_browser(
