@@ -83,7 +83,7 @@ def _run_smoke_test(deployment: "Deployment", result: dict[str, Any]) -> None:
     if result["stopped"]:
         click.echo(f"{url} answers nothing while functions are kept from running.", err=True)
         return
-    if result["records"] and not smoke.is_in_dns(url):
+    if result["records"] and not deployed_stage.is_in_dns(url):
         click.echo(
             f"{url} is in no DNS yet. Make the records above, then run "
             f"{_command(deployment, 'smoke')}",
@@ -91,7 +91,7 @@ def _run_smoke_test(deployment: "Deployment", result: dict[str, Any]) -> None:
         )
         return
     click.echo(f"Smoke test of {url} …", err=True)
-    smoke.wait_until_healthy(url)
+    deployed_stage.wait_until_healthy(url)
     checks = list(smoke.run(deployed_stage.smoke_target(deployment, result)))
     click.echo(smoke.table(checks), err=True)
     result["smoke"] = "failed" if any(check.ok is False for check in checks) else "ok"

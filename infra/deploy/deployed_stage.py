@@ -1,14 +1,21 @@
 """Facts of a deployed stage that the commands need after a deployment: addresses and secrets."""
 
+import socket
+import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
+import requests
 
 from infra.deploy import releases, stage_facts
 from infra.deploy.aws import chalice_state
 from infra.deploy.deployment import Deployment
-from infra.deploy.smoke import Target
+from infra.deploy.smoke import TIMEOUT, Target
+
+HEALTHY_SECONDS = 120.0
+"""Longest time, in seconds, until a new distribution's name resolves on this machine."""
 
 
 def addresses(deployment: Deployment) -> dict[str, Any]:
@@ -55,3 +62,23 @@ def earlier_release(deployment: Deployment) -> str | None:
         return releases.previous(store).id
     except click.ClickException:
         return None
+
+
+def is_in_dns(url: str) -> bool:
+    """Whether the host of a URL resolves."""
+    try:
+        return bool(socket.getaddrinfo(urlsplit(url).hostname, None))
+    except socket.gaierror:
+        return False
+
+
+def wait_until_healthy(url: str, pause: float = 3.0) -> None:
+    """Wait until a new service answers. Return silently after the time limit."""
+    ends = time.monotonic() + HEALTHY_SECONDS
+    while time.monotonic() < ends:
+        try:
+            if requests.get(f"{url}/api/health", timeout=TIMEOUT).ok:
+                return
+        except requests.RequestException:
+            pass
+        time.sleep(pause)

@@ -6,13 +6,11 @@ probe for streaming costs nothing.
 """
 
 import json
-import socket
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import requests
@@ -22,8 +20,6 @@ from chalicelib.transports.chat import stream_probe
 CHAT = "/api/agents/public/chat-stream"
 TIMEOUT = (5.0, 35.0)
 """Timeouts in seconds: to connect, and between two pieces. API Gateway ends requests after 29."""
-HEALTHY_SECONDS = 120.0
-"""Longest time, in seconds, until a new distribution's name resolves on this machine."""
 AT_ONCE = 0.1
 """Seconds. Streaming cannot be judged from an answer that is complete this soon."""
 PROBE_FIRST = 15.0
@@ -86,26 +82,6 @@ def run(target: Target, names: Collection[str] | None = None) -> Iterator[Check]
         except requests.RequestException as error:
             # The error's own text ends in an object's memory address.
             yield Check(name, ok=False, why=f"no answer: {type(error).__name__}")
-
-
-def is_in_dns(url: str) -> bool:
-    """Whether the host of a URL resolves."""
-    try:
-        return bool(socket.getaddrinfo(urlsplit(url).hostname, None))
-    except socket.gaierror:
-        return False
-
-
-def wait_until_healthy(url: str, pause: float = 3.0) -> None:
-    """Wait until a new service answers. Return silently after the time limit."""
-    ends = time.monotonic() + HEALTHY_SECONDS
-    while time.monotonic() < ends:
-        try:
-            if requests.get(f"{url}/api/health", timeout=TIMEOUT).ok:
-                return
-        except requests.RequestException:
-            pass
-        time.sleep(pause)
 
 
 def _expect(expected: str, holds: object, came: object) -> None:

@@ -44,7 +44,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
         monkeypatch.setattr("infra.deploy.aws.account.sign_in", lambda _: made)
         monkeypatch.setattr(doctor, "examine_machine", lambda *_: iter(()))
         monkeypatch.setattr(doctor, "examine_account", lambda *_: iter(()))
-        monkeypatch.setattr(smoke, "wait_until_healthy", lambda _: None)
+        monkeypatch.setattr(deployed_stage, "wait_until_healthy", lambda _: None)
         yield made
 
 
@@ -190,7 +190,7 @@ class TestDeploy:
         url = "https://api.example.com"
         monkeypatch.setitem(RESULT, "records", [record])
         monkeypatch.setitem(RESULT, "baseUrl", url)
-        monkeypatch.setattr(smoke, "is_in_dns", lambda asked: made and asked == url)
+        monkeypatch.setattr(deployed_stage, "is_in_dns", lambda asked: made and asked == url)
         targets = self.look(monkeypatch, ok=True)
         status, printed, said = run(commands.deploy, "--stage", "dev", "--yes")
         assert (status, printed["smoke"]) == (0, "ok" if made else "skipped")
