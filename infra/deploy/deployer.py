@@ -188,10 +188,13 @@ FOR_VAULTS: Mapping[str, str] = {
 """Actions by which AWS Backup creates a vault, as the deployer."""
 FOR_EDGE_FUNCTIONS: Mapping[str, str] = {
     "iam": "CreateServiceLinkedRole",
-    "lambda": "EnableReplication GetFunction",
+    "lambda": "DisableReplication* EnableReplication* GetFunction",
 }
-"""Actions by which CloudFront copies a function to its locations, as the deployer (CloudFront
-developer guide, Set up IAM permissions and roles for Lambda@Edge)."""
+"""Actions by which CloudFront copies a function to its locations, as the deployer.
+
+The asterisks are required (CloudFront developer guide, Set up IAM permissions and roles for
+Lambda@Edge).
+"""
 
 UNSCOPED = frozenset(
     {
@@ -287,7 +290,8 @@ def resources(stage: str, target: Target) -> dict[str, list[str]]:
         "lambda": [
             *(arn("lambda", f"function:{name}{rest}") for rest in ("", "-*")),
             arn("lambda", "event-source-mapping:*"),
-            arn("lambda", f"function:{name}-edge-global-*", GLOBAL_REGION),
+            # Not the whole name of the stack: CloudFormation shortens names over 64 characters.
+            arn("lambda", f"function:{name}-*", GLOBAL_REGION),
         ],
         "logs": [arn("logs", f"log-group:/aws/lambda/{name}{rest}") for rest in ("", ":*", "-*")],
         "route53": ["arn:aws:route53:::hostedzone/*"],
@@ -359,7 +363,8 @@ def denied(iam: Any, principal: str, stage: str, target: Target) -> list[str]:  
         for statement in statements(stage, target)
         for page in pages.paginate(
             PolicySourceArn=principal,
-            ActionNames=statement["Action"],
+            # A simulation accepts no wildcard, which is always the last character.
+            ActionNames=[action.rstrip("*") for action in statement["Action"]],
             ResourceArns=[statement["Resource"][0].replace("*", "x")]
             if statement["Resource"] != ["*"]
             else ["*"],

@@ -128,6 +128,16 @@ class TestPolicies:
         patterns = [each for found in STATEMENTS for each in found["Resource"] if each != "*"]
         assert not [(o, p) for o in others for p in patterns if fnmatchcase(o, p)]
 
+    @pytest.mark.parametrize("action", ["EnableReplication*", "DisableReplication*", "GetFunction"])
+    @pytest.mark.parametrize("stack", ["edge-global", "edge-g"])
+    def test_cloudfront_may_copy_the_function_of_the_edge_even_if_its_name_is_shortened(
+        self, stack: str, action: str
+    ) -> None:
+        name = f"workspace-api-dev-{stack}-ChallengeFunction-0123456789ab"
+        version = f"arn:aws:lambda:us-east-1:123456789012:function:{name}:1"
+        (found,) = [each["Resource"] for each in STATEMENTS if f"lambda:{action}" in each["Action"]]
+        assert [pattern for pattern in found if fnmatchcase(version, pattern)]
+
     def test_roles_are_passed_to_the_services_that_run_them_only(self) -> None:
         (passing,) = [each for each in STATEMENTS if "iam:PassRole" in each["Action"]]
         assert passing["Action"] == ["iam:PassRole"]

@@ -176,7 +176,7 @@ def simulation(*denied: str, unknown: tuple[str, ...] = ()) -> Any:
         client.simulated.append({"ActionNames": ActionNames, **given})
         results = []
         for action in ActionNames:
-            allowed = action not in {*denied, *unknown}
+            allowed = action not in {each.rstrip("*") for each in (*denied, *unknown)}
             result: dict[str, Any] = {
                 "EvalActionName": action,
                 "EvalDecision": "allowed" if allowed else "implicitDeny",
@@ -245,6 +245,9 @@ class TestRights:
         names = {entry["ContextKeyName"] for entries in contexts for entry in entries}
         assert {"iam:PassedToService", "kms:ViaService"} <= names
         assert not [each for each in iam.simulated if "*" in each["ResourceArns"][0][1:]]
+        actions = [action for each in iam.simulated for action in each["ActionNames"]]
+        assert "lambda:EnableReplication" in actions
+        assert not [action for action in actions if "*" in action], "IAM refuses wildcards here"
 
     @pytest.mark.parametrize(
         "user",
