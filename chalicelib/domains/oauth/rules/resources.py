@@ -45,9 +45,10 @@ def check_resource(requested: str) -> None:
     """Check the ``resource`` of a request. Without one, a token is for the tool server.
 
     Raises:
-        OAuthError: ``invalid_target``: it is not the tool server.
+        OAuthError: ``invalid_target``: it is not the tool server, or has a fragment, which no
+            resource may have (RFC 8707, 2).
     """
-    if requested and _comparable(requested) != _comparable(resource()):
+    if requested and ("#" in requested or _comparable(requested) != _comparable(resource())):
         msg = f"resource: expected {resource()}, received {requested[:200]}."
         raise OAuthError("invalid_target", msg)
 
@@ -58,7 +59,7 @@ def _comparable(uri: str) -> tuple[str, str, str]:
         parts = urlsplit(uri)
     except ValueError:
         return "", "", uri
-    return parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/")
+    return parts.scheme.lower(), parts.netloc.lower(), parts.path.removesuffix("/")
 
 
 def resource_metadata() -> dict[str, Any]:
