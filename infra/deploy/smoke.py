@@ -251,14 +251,14 @@ def _probe(target: Target) -> str:
 
 def _tools(target: Target) -> str:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    headers = {"Accept": "application/json, text/event-stream"}
-    if target.key is not None:
-        headers["Authorization"] = f"Bearer {target.key}"
-    answer = _send("POST", f"{target.url}/api/mcp", json=message, headers=headers)
+    url, headers = f"{target.url}/api/mcp", {"Accept": "application/json, text/event-stream"}
+    answer = _send("POST", url, json=message, headers=headers)
+    _failure(answer, {401}, {"unauthorized"})
+    _challenge(target, answer)
     if target.key is None:
-        _failure(answer, {401}, {"unauthorized"})
-        _challenge(target, answer)
         return "not tried: give --key; without one, it is refused as it should be"
+    headers["Authorization"] = f"Bearer {target.key}"
+    answer = _send("POST", url, json=message, headers=headers)
     _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
     tools = _read(answer, "a list of tools", lambda body: body["result"]["tools"])
     _expect("tools with an inputSchema", tools and all("inputSchema" in t for t in tools), tools)

@@ -1,5 +1,7 @@
 """CloudFront's functions, run in an engine for the same language (ECMAScript 5.1)."""
 
+import hashlib
+import json
 from typing import Any
 
 import dukpy
@@ -88,6 +90,15 @@ class TestChallenge:
         names: dict[str, Any] = {}
         exec(resources["ChallengeFunction"]["Properties"]["Code"]["ZipFile"], names)  # noqa: S102  the code under test
         return names["handler"]
+
+    def test_other_code_is_published_as_another_version(self) -> None:
+        found = json.loads(json.dumps(cfn_yaml.loads(stacks.template("edge-global"))))["Resources"]
+        properties = json.dumps(found["ChallengeFunction"]["Properties"], sort_keys=True)
+        versions = [name for name in found if found[name]["Type"] == "AWS::Lambda::Version"]
+        digest = hashlib.sha256(properties.encode()).hexdigest()[:8]
+        assert (versions, digest) == (["ChallengeVersion1"], "c6365760"), (
+            "CloudFront keeps running a version that has the same name: give it the next number"
+        )
 
     def event(self, status: str, **headers: str) -> Any:
         sent = {

@@ -76,6 +76,17 @@ def test_ai_clients_find_out_where_people_sign_in(
     assert failed(outcomes(Target(url))) == {}
 
 
+def test_the_challenge_is_checked_with_a_key_as_well(
+    url: str, monkeypatch: pytest.MonkeyPatch, new_owner: Callable[..., Owner]
+) -> None:
+    target = Target(url, key=new_owner().token(), origins=(url,))
+    (found,) = smoke.run(target, ["tools/list"])
+    assert (found.ok, found.why.endswith(" tools")) == (True, True)
+    monkeypatch.setattr(resources, "challenge", lambda **_: "Bearer")
+    (found,) = smoke.run(target, ["tools/list"])
+    assert (found.ok, found.why[:29]) == (False, 'expected resource_metadata="h')
+
+
 def test_tools_and_a_bot_are_checked_with_a_key(url: str, new_owner: Callable[..., Owner]) -> None:
     owner = new_owner()
     bot = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "gpt-4o-mini"}
