@@ -85,7 +85,7 @@ class ConfirmationRequiredError(AppError):
 
 
 class UnauthorizedError(AppError):
-    """The API key is missing, malformed, unknown, revoked or expired."""
+    """The API key or the token is missing, malformed, unknown, revoked or expired."""
 
     status = 401
     code = "unauthorized"

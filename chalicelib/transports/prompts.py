@@ -80,7 +80,7 @@ PROMPTS = {
             "Change a page",
             "Change a text or a part of a page, after showing what will change.",
             ("svc_list_sites", "svc_list_pages", "svc_get_page", "svc_save_page_html"),
-            "Find the page “{page}” and read its HTML. Make this change, and no other: {change} "
+            "Find the page “{page}” and read its HTML. Make this change, and no other: “{change}”. "
             "Keep forms, scripts and the ids of elements as they are. Show me the passages before "
             "and after, wait for my consent, and then save the page.",
             (

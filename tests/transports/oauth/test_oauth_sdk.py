@@ -38,7 +38,9 @@ def browser(person: Person, world: World) -> Callable[[str], str]:
     return authorize
 
 
-def test_the_sdk_connects_calls_a_tool_and_refreshes(server_url: str, world: World) -> None:
+def test_the_sdk_connects_and_calls_tools_within_the_granted_scopes(
+    server_url: str, world: World
+) -> None:
     visitor = Person("boss@example.com")
     app = SdkApp(server_url, REDIRECT_URI, browser(visitor, world))
     assert not app.call_tool("svc_list_products").is_error
