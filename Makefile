@@ -55,7 +55,7 @@ test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability te
 
 .PHONY: e2e
 e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if apt can)
-	@if [ -n "$$(infra/local/find-chromium)" ]; then $(BIN)/python -m pytest -m e2e; \
+	@if [ -n "$$(infra/local/find-chromium)" ]; then $(BIN)/python -m pytest -n auto -m e2e; \
 	else echo "No Chromium was found, nor could apt install it: the browser tests do not run."; fi
 
 build/clients/.installed: requirements-clients.txt constraints-clients.txt
