@@ -359,7 +359,7 @@ def in_console(
 ) -> Any:
     """Run an operation as a user of the console, and return the data inside the envelope."""
     person = SessionPrincipal(
-        account_id=account_id, workspace_id=workspace_id, membership=membership
+        account_id=account_id, workspace_id=workspace_id, plan="business", membership=membership
     )
     with aws_calls.entered(aws_calls.API):
         reply = invoke(

@@ -13,6 +13,7 @@ from chalicelib.core.manifest import Declarations, manifest
 class Job(Protocol):
     """A scheduled job, as passed to its handler."""
 
+    kind: str
     workspace_id: str
     payload: Any
 

@@ -60,7 +60,7 @@ class Indexer:
         if (listing := self.listing_of(row)) and isinstance(row, Record):
             row.updated_at = clock.now()
             row.created_at = row.created_at or row.updated_at
-            row.revision = int(row.version or 0) + 1
+            row.revision = int(row.version or row.follows) + 1
             listing.set_index_keys(row)
             self._counts[listing.noun].update(listing.counters(row.facets))
             self._sync_side_rows(listing, row.as_read, row, taken)

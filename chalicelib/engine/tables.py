@@ -20,6 +20,7 @@ from pynamodb.attributes import (
     VersionAttribute,
 )
 from pynamodb.connection import TableConnection
+from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 from pynamodb.indexes import IncludeProjection, KeysOnlyProjection, LocalSecondaryIndex
 from pynamodb.models import Model
@@ -27,6 +28,7 @@ from pynamodb.models import Model
 from chalicelib.core.errors import FieldError, PayloadTooLargeError
 from chalicelib.core.settings import settings
 from chalicelib.engine.connection import connection, reaching
+from chalicelib.lib.item_sizes import size_of
 
 MAX_PARTITION_KEY_BYTES = 2_048
 MAX_SORT_KEY_BYTES = 1_024
@@ -45,25 +47,6 @@ def is_key(pk: str, sk: str | None = None) -> bool:
     """
     sort_key_fits = sk is None or 0 < len(sk.encode()) <= MAX_SORT_KEY_BYTES
     return sort_key_fits and 0 < len(pk.encode()) <= MAX_PARTITION_KEY_BYTES
-
-
-def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, or a part of one
-    """Return a lower bound of the bytes that DynamoDB counts for values, names included."""
-    match value:
-        case dict():
-            return sum(_OVERHEAD.get(n, len(n)) + size_of(each) for n, each in value.items())
-        case list() | tuple():
-            return sum(map(size_of, value))
-        case str():
-            return len(value) if value.isascii() else len(value.encode())
-        case bytes():
-            return len(value)
-        case _:
-            return 8
-
-
-_OVERHEAD = {"L": 4, "M": 4, "N": 2}
-"""Bytes that DynamoDB adds to a nested list, map or number (DynamoDB, Item sizes and formats)."""
 
 
 class JsonAttribute(JSONAttribute):
@@ -240,6 +223,9 @@ class Record(ContentRow):
     created_at = UTCDateTimeAttribute()
     updated_at = UTCDateTimeAttribute()
 
+    trashed_with_id = UnicodeAttribute(null=True)
+    """Id of the deletion, or of another thing, that a soft-deleted record is found by."""
+
     stored: dict[str, Any] | None = None
     """The row as it was read, in DynamoDB's JSON. None for a new record."""
     facets_read: Facets = (None, None, None, None)
@@ -247,6 +233,8 @@ class Record(ContentRow):
     record."""
     revision: int = 0
     """The version that readers see after the commit of the unit that wrote the record."""
+    follows: int = 0
+    """The version that a new row continues: that of the row from which the record moves."""
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
@@ -255,6 +243,19 @@ class Record(ContentRow):
         record.stored = data
         record.facets_read, record.revision = record.facets, int(record.version or 0)
         return record
+
+    def _handle_version_attribute(
+        self,
+        *,
+        attributes: dict[str, Any] | None = None,
+        actions: list[Action] | None = None,
+    ) -> Condition | None:
+        """Set the first version of a row that continues another one; PynamoDB sets 1."""
+        is_new = self.version is None
+        condition = super()._handle_version_attribute(attributes=attributes, actions=actions)
+        if is_new and attributes is not None:
+            attributes["version"] = {"N": str(self.follows + 1)}
+        return condition
 
     def changes(self, among: Collection[str] | None = None) -> list[Action]:
         """Return one action per changed attribute, which turn the stored row into this one.

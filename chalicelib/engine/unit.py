@@ -30,7 +30,6 @@ from chalicelib.engine.listing.registry import LISTINGS, NOUNS, listing_of
 from chalicelib.engine.tables import Record, Row
 from chalicelib.engine.transactions import MAX_ITEMS, OutcomeUnknownError, Stage, Transaction
 
-R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
@@ -142,14 +141,16 @@ class UnitOfWork:
         stage: Stage = lambda t: t.delete(row, condition=demand)  # noqa: E731
         self._transaction.deletes.append((stage, on_conflict))
 
-    def soft_delete(self, record: Record, *, until: datetime) -> None:
-        """Stage a soft deletion: the record moves to its noun's trash and expires there."""
-        listing = LISTINGS[type(record)]
-        left_behind = {"pk", "version", "r"}
-        values = {k: v for k, v in record.attribute_values.items() if k not in left_behind}
-        kept = type(record)(listing.trash(self.tenant), **values | {"expires": until})
+    def soft_delete(self, record: Record, *, until: datetime, together_with: str = "") -> None:
+        """Stage the move of a record to its noun's trash (``Listing.in_trash``)."""
+        kept = LISTINGS[type(record)].in_trash(self.tenant, record, until, together_with)
         self.delete(record)
         self._transaction.puts.append((lambda t: t.save(kept), None))
+
+    def restore(self, record: Record, deleted: Record, *, taken: Taken = NOTHING) -> None:
+        """Stage the return of a record from the trash (``Listing.revived``)."""
+        self.create(record, taken=taken)
+        self.delete(deleted)
 
     def delete_counter(self, noun: str, facet: str, value: str) -> None:
         """Stage the deletion of a facet value's counter. No record can have the value any more."""
@@ -209,8 +210,8 @@ class UnitOfWork:
     def _commit_batch(
         self, name: str, stage: "Callable[[UnitOfWork], bytes]", audited_in: str
     ) -> bytes:
-        record = self._record and self._record.for_part(name)
-        event = self._event or AuditEvent.by_job(name)
+        record, event = self._record and self._record.for_part(name), self._event
+        event = event or AuditEvent.by_job(name)
         event = replace(event, workspace_id=audited_in or event.workspace_id)
 
         def staged(unit: UnitOfWork) -> bytes:

@@ -28,7 +28,10 @@ class Things:
     """Ids of one record of every type that a workspace can have."""
 
     site: str
+    deleted_site: str
     page: str
+    version: str
+    deleted_page: str
     home: str
     folder: str
     file: str
@@ -58,6 +61,15 @@ class Things:
             api.post("/api/pages/create", {"projectId": site["id"], "title": title})["page"]
             for title in ("Home", "About")
         )
+        for html in ("<h1>About us</h1>", "<h1>About</h1>"):
+            body = {"id": page["id"], "html": html}
+            api.post("/api/pages/save-html", body)
+        (version,) = api.get(f"/api/pages/{page['id']}/versions")["versions"]
+        body = {"projectId": site["id"], "title": "Old"}
+        deleted_page = api.post("/api/pages/create", body)["page"]
+        api.post("/api/pages/delete", {"id": deleted_page["id"], "confirm": True})
+        deleted_site = api.post("/api/projects/create", {"title": "Closed"})["project"]
+        api.post("/api/projects/delete", {"id": deleted_site["id"]})
         folder = api.post("/api/file-folders", {"name": f"Papers {new_id()}"})["folder"]
         file = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
         upload = api.post("/api/files/uploads/create", {"name": "b.txt", "size": 5})["upload"]
@@ -106,7 +118,10 @@ class Things:
         source = api.post(f"/api/agents/{agent}/knowledge", body)["source"]["id"]
         return cls(
             site=site["id"],
+            deleted_site=deleted_site["id"],
             page=page["id"],
+            version=version["id"],
+            deleted_page=deleted_page["id"],
             home=home["id"],
             folder=folder["id"],
             file=file["id"],

@@ -9,8 +9,10 @@ way that is exact (ADR 8).
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
+from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.engine.claims import ClaimRow
@@ -20,6 +22,7 @@ from chalicelib.engine.listing.declaration import INDEX_SLOTS, Declaration, Sort
 from chalicelib.engine.listing.index_entries import (
     IndexEntry,
     entries,
+    group,
     number_in,
     partition_of,
     token,
@@ -28,7 +31,7 @@ from chalicelib.engine.listing.index_entries import (
 from chalicelib.engine.listing.lookups import LookupRow
 from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.listing.query import Query, ResultPage
-from chalicelib.engine.reading import Cost, Partition, fetch
+from chalicelib.engine.reading import Cost, Key, Partition, fetch
 from chalicelib.engine.tables import ContentRow, Record
 
 R = TypeVar("R", bound=Record)
@@ -51,6 +54,50 @@ class Listing(Declaration[R]):
         An id of another workspace returns None.
         """
         return self.row.find(self.partition(workspace_id), record_id)
+
+    def find_deleted(self, workspace_id: str, record_id: str) -> R | None:
+        """Return a soft-deleted record that can still be restored, read consistently, or None.
+
+        Time-to-live removes records late, so the clock decides.
+        """
+        found = self.row.find(self.trash(workspace_id), record_id)
+        return found if found and found.expires > clock.now() else None
+
+    def deleted_ids(self, workspace_id: str, together_with: str) -> list[str]:
+        """Return the ids of the soft-deleted records with this ``together_with``, in order.
+
+        They include records that time-to-live has not removed yet.
+        """
+        trash = Partition(self.trash(workspace_id), Cost())
+        return [each.id for each in entries(trash, under(together_with), None, consistent=True)]
+
+    def fetch_deleted(self, workspace_id: str, ids: Iterable[str]) -> list[R]:
+        """Return the soft-deleted records with these ids, in their order."""
+        trash = self.trash(workspace_id)
+        rows = fetch(Key(self.row, trash, record_id) for record_id in ids)
+        return [row for row in rows if isinstance(row, self.row)]
+
+    def in_trash(self, workspace_id: str, record: R, until: datetime, together_with: str) -> R:
+        """Return the row of a soft-deleted record, which keeps its version and expires.
+
+        ``together_with`` is the id by which ``deleted_ids`` finds the record with others.
+        """
+        values = _moved_values(record) | {"expires": until, "trashed_with_id": together_with}
+        kept = self.row(self.trash(workspace_id), **values)
+        kept.follows = int(record.version) - 1
+        kept.r = self.trash_order(kept)
+        return kept
+
+    @staticmethod
+    def trash_order(deleted: Record) -> str:
+        """Return the key by which ``deleted_ids`` finds a record in the trash."""
+        return group(deleted.trashed_with_id) + deleted.id
+
+    def revived(self, workspace_id: str, deleted: R) -> R:
+        """Return the live record of a soft-deleted one. It continues the version."""
+        record = self.row(self.partition(workspace_id), **_moved_values(deleted))
+        record.follows = int(deleted.version or 0)
+        return record
 
     def require(self, workspace_id: str, record_id: str) -> R:
         """Return a live record by id, read consistently.
@@ -196,3 +243,9 @@ class Listing(Declaration[R]):
         spent = {"units": page.cost.units, "roundTrips": page.cost.round_trips}
         log.debug("listed", extra={"noun": self.noun, "plan": page.plan, **spent})
         return page
+
+
+def _moved_values(record: Record) -> dict[str, Any]:
+    """Return the attributes that a record keeps when it moves to the trash or back."""
+    left_behind = {"pk", "version", "r", "expires", "trashed_with_id"}
+    return {k: v for k, v in record.attribute_values.items() if k not in left_behind}

@@ -57,7 +57,7 @@ from chalicelib.domains.notifications.store import (
 from chalicelib.domains.oauth.store import assertions
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
-from chalicelib.domains.sites.store import pages, site_visits
+from chalicelib.domains.sites.store import page_versions, pages, site_visits
 from chalicelib.domains.webhooks.store import deliveries, turns, webhooks
 from chalicelib.engine import (
     audit,
@@ -180,6 +180,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     ledger.HoldRow: "as the wallet",
     ledger.CreditKeyRow: "as the wallet",
     limit_notices.LimitNoticeRow: "what the owner has been told here",
+    page_versions.VersionRow: "pages are exported as they are",
     posts.PostRow: "the blog is the platform's own",
     posts.ContentTextRow: "as its post",
     posts.FormerSlugRow: "as its post",

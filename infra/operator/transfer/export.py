@@ -52,8 +52,8 @@ from infra.operator.transfer.lines import StoredObject
 READERS = 8
 """Records that are read at the same time, each with an object of up to 20 MB and its thumbnail."""
 ATTEMPTS = 20
-DERIVED_ATTRIBUTES = {"pk", *ENTRY_ATTRIBUTES}
-"""Attributes of records that the import sets."""
+LEFT_ATTRIBUTES = {"pk", *ENTRY_ATTRIBUTES, "saved_by", "kept_for"}
+"""Attributes of records that the import sets, and callers that are known to this stage only."""
 GROUPS = {
     "project_id": "sites",
     "site_id": "sites",
@@ -201,7 +201,7 @@ class _Export:
             self._writer.object(stored)
         if not at.endswith(contents.TRASH):
             self.missing += whole.missing
-        item = {k: v for k, v in whole.item.items() if k not in DERIVED_ATTRIBUTES}
+        item = {k: v for k, v in whole.item.items() if k not in LEFT_ATTRIBUTES}
         line: dict[str, Any] = {"at": at, "item": item}
         if whole.parts:
             line["parts"] = [

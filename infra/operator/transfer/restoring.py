@@ -173,7 +173,7 @@ class Restoring:
         is_live = line["at"] == listing.noun
         listing.set_index_keys(record)
         if not is_live:
-            record.r = None
+            record.r = listing.trash_order(record)
         made = record.serialize()
         keys = {name: made[name] for name in ENTRY_ATTRIBUTES if name in made}
         writer.put(listing.row, (record.stored or {}) | keys)

@@ -1,5 +1,7 @@
 """Deletion of pages, and of the data that belongs to them."""
 
+from datetime import timedelta
+
 import pytest
 
 from chalicelib.engine import audit
@@ -55,18 +57,27 @@ class TestDeletePage:
             assert refused_field(api, DELETE, body)["field"] == "confirm"
         assert len(listed(api, site)) == 1
 
-    def test_delete_removes_the_page_and_its_html_at_once(
-        self, owner: Owner, api: Api, site: str
+    def test_delete_removes_the_page_at_once_and_keeps_its_html_for_30_days(
+        self, owner: Owner, api: Api, site: str, time: Time
     ) -> None:
         kept = save(api, create(api, site, "Kept"), "kept")
         page = create(api, site, "Gone")
         save(api, page, "gone")
-        assert delete(api, page) == {"status": True, "id": page["id"], "deleted": True}
+        data = delete(api, page)
+        assert (data["id"], data["deleted"]) == (page["id"], True)
+        until = (time.now + timedelta(days=30)).strftime("%Y-%m-%dT%H:%M")
+        assert data["undo"].startswith(f"Until {until}")
+        assert f'POST /api/pages/restore with {{"id": "{page["id"]}"}}' in data["undo"]
         assert titles(api, site) == ["Kept"]
         assert api.refused("GET", f"/api/pages/{page['id']}").status == 404
         assert read(api, kept)["page"] == kept
-        assert objects(owner) == [b"kept"]
         assert counters.read(owner.workspace.id, "PAGE") == {"total": 1}
+        time.pass_by(days=29, hours=23)
+        run_jobs()
+        assert objects(owner) == [b"gone", b"kept"]
+        time.pass_by(hours=1)
+        assert run_jobs()["page-purge"] == 1
+        assert objects(owner) == [b"kept"]
 
     def test_a_second_deletion_is_not_found(self, api: Api, site: str) -> None:
         page = create(api, site)
@@ -90,7 +101,7 @@ class TestDeletePage:
         before = all_rows()
         for more in ({}, {"confirm": True}, {"confirm": False}):
             data = api.post(DELETE, {"id": page["id"], "dryRun": True, **more})
-            assert data == {"status": True, "id": page["id"], "deleted": False}
+            assert data == {"status": True, "id": page["id"], "deleted": False, "undo": None}
         assert all_rows() == before
         assert objects(owner) == [b"html"]
 
@@ -147,9 +158,10 @@ class TestDeletePage:
         def fail(*_: object) -> None:
             raise OSError("no luck")
 
+        assert delete(api, page)["deleted"] is True
+        time.pass_by(days=30)
         with monkeypatch.context() as patched:
             patched.setattr(object_store.FolderStore, "delete_under", fail)
-            assert delete(api, page)["deleted"] is True
             assert run_jobs()["page-purge"] == 0
         assert objects(owner) == [b"html"]
         assert run_jobs()["page-purge"] == 0

@@ -14,6 +14,7 @@ from chalicelib.domains.sites.store import pages as store_pages
 from chalicelib.engine import audit
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import object_store
+from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.pages import (
     CREATE,
@@ -91,13 +92,15 @@ class TestLongDesignSystem:
 
     @pytest.mark.parametrize("last", ["shortened", "cleared", "deleted"])
     def test_a_long_design_system_leaves_no_row_behind(
-        self, last: str, api: Api, site: str
+        self, last: str, time: Time, api: Api, site: str
     ) -> None:
         page = create(api, site)
         update(api, page, designSystem=design(5000))
         assert any("#PAGE#DESIGN/" in key for key in all_rows())
         if last == "deleted":
             delete(api, page)
+            time.pass_by(days=30)
+            run_jobs()
         else:
             update(api, page, designSystem=None if last == "cleared" else {"a": 1})
         assert not any("#PAGE#DESIGN/" in key for key in all_rows())

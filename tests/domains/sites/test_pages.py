@@ -273,7 +273,8 @@ class TestGetPage:
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         page = create(api, site)
-        save(api, page, "old")
+        for html in ("kept", "old"):
+            save(api, page, html)
         real = object_store.FolderStore.get
         saved = []
 

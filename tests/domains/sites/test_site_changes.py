@@ -203,7 +203,9 @@ class TestDeleteSite:
         site, other = create(api, "Gone"), create(api, "Stays")
         pages = [add_page(api, site, html="<p>") for _ in range(3)]
         kept = add_page(api, other)
-        assert delete(api, site) == {
+        data = delete(api, site)
+        assert "POST /api/projects/restore" in data.pop("undo")
+        assert data == {
             "status": True,
             "id": site["id"],
             "deleted": True,

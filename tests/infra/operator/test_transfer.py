@@ -61,7 +61,8 @@ class TestRoundTrip:
             key for key in stored if key not in objects()
         }
         assert {key: body for key, body in stored.items() if key not in left} == objects()
-        assert len(left) == 1, "the announced upload alone"
+        left = {key for key in left if "/pages/" not in key}
+        assert len(left) == 1, "the announced upload, besides versions of pages"
         again = tmp_path / "again.zip"
         run("export", "--workspace", workspace, "--out", str(again))
         assert read_whole(again) == read_whole(file)
@@ -69,7 +70,9 @@ class TestRoundTrip:
     def test_every_row_of_a_workspace_is_exported_or_listed_as_excluded(
         self, bakery: Furnished, file: Path
     ) -> None:
-        made = re.compile(r"COUNT#|CALENDAR#|USAGE|FILE#USE#|[A-Z_]+#(BY|TEXT|[a-z_]+_id)\b")
+        made = re.compile(
+            r"COUNT#|CALENDAR#|USAGE|FILE#USE#|[A-Z_]+#(BY|TEXT|VERSION|[a-z_]+_id)\b"
+        )
         for key in rows_of(bakery.workspace):
             table, at = key.split("/")[0], key.partition(f"W#{bakery.workspace}#")[2]
             place = at.rpartition("/")[0]

@@ -33,7 +33,14 @@ class TestContents:
     def test_every_kind_of_job_is_exported_or_excluded_with_a_reason(self) -> None:
         assert set(contents.EXCLUDED_JOBS) <= set(JOB_HANDLERS)
         assert set(JOB_HANDLERS) - set(contents.EXCLUDED_JOBS) == {
-            *("category-cascade", "site-cascade", "site-purge", "folder-cascade", "file-purge"),
+            *(
+                "category-cascade",
+                "site-cascade",
+                "site-purge",
+                "site-restore",
+                "folder-cascade",
+                "file-purge",
+            ),
             *(
                 "resource-cascade",
                 "page-purge",

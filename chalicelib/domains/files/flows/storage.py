@@ -22,12 +22,12 @@ def charge(unit: UnitOfWork, plan: str, size: int, *, retry_if_full: bool = Fals
     Raises:
         QuotaExceededError: raised at commit if the bytes do not fit, unless ``retry_if_full``.
     """
+    if size <= 0:
+        files.release_bytes(unit, -size)
+        return
     quota = plans.STORAGE_BYTES[plan]
     over = QuotaExceededError(
         f"The workspace's plan includes {quota // plans.MEGABYTE:,} MB for files and pages; "
         f"{size:,} more bytes do not fit. Delete some or upgrade."
     )
-    if size > 0:
-        files.reserve_bytes(unit, size, quota, on_conflict=None if retry_if_full else over)
-    else:
-        files.release_bytes(unit, -size)
+    files.reserve_bytes(unit, size, quota, on_conflict=None if retry_if_full else over)

@@ -5,17 +5,23 @@ An object is stored before a record refers to it, and is removed when no record 
 
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.store import files
-from chalicelib.domains.sites.store import pages
-from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.domains.sites.flows.undoing import end_deletion
+from chalicelib.domains.sites.store import page_versions, pages
+from chalicelib.domains.sites.store.page_versions import VersionRow
+from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.engine import jobs
+from chalicelib.engine.transactions import MAX_ITEMS
+from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 from chalicelib.gateways.object_store import object_store
 
 MAX_HTML_BYTES = 2**20
@@ -77,7 +83,9 @@ def read_html(ctx: Context, page: PageRow) -> str:
     raise RuntimeError(msg)
 
 
-def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -> None:
+def stage_html(
+    ctx: Context, page: PageRow, html: str, *, files_size: int = 0, ends_edit: bool = False
+) -> str | None:
     """Store a page's HTML, and set the key in the page's record.
 
     The caller has checked the size, and stages the record.
@@ -85,9 +93,15 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
     The growth of the HTML counts against the quota, together with ``files_size`` bytes of files
     that the same unit stages. These files leave room for HTML of any size.
 
-    The old HTML is removed after the commit; the new HTML is removed if the operation fails. If the
-    process dies before, a job removes the unused object after an hour. A retry of the handler after
-    a conflict can produce other HTML. The object then holds the HTML of the last attempt.
+    The old HTML stays as a version of the page, unless it belongs to an edit that has kept a
+    version (``page_versions.SAME_EDIT``) and ``ends_edit`` is false. In this case it is removed
+    after the commit. HTML that equals the old one changes nothing.
+
+    The new HTML is removed if the operation fails. If the process dies before, a job removes the
+    unused object after an hour. A retry of the handler after a conflict can produce other HTML. The
+    object then holds the HTML of the last attempt.
+
+    Returns the id of the version that was kept, or None.
 
     Raises:
         QuotaExceededError: raised at commit if the bytes do not fit.
@@ -95,14 +109,33 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
     body, old = html.encode(), page.html_key
     size = len(body) - int(page.html_bytes) + files_size
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=files_size > 0)
+    digest = sha256(body).hexdigest()
+    if old is not None and page.html_hash == digest:
+        return None
     new = ctx.unit.run_side_effect_once("html", lambda: _new_object(ctx, page))
     if new.body != body:
         object_store().put(new.key, body, HTML_TYPE)
         new.body = body
-    if old is not None and old != new.key:
-        ctx.unit.after_commit(lambda: object_store().delete(old))
-    page.html_key, page.html_bytes = new.key, len(body)
+    version_id = _replace_old(ctx, page, new.key, ends_edit=ends_edit)
+    page.html_key, page.html_bytes, page.html_hash = new.key, len(body), digest
+    page.saved_by, page.saved_at = ctx.principal.rate_limit_key, clock.now()
     page.file_ids = files.find_file_ids(ctx.unit, html, page.file_ids)
+    return version_id
+
+
+def _replace_old(ctx: Context, page: PageRow, new_key: str, *, ends_edit: bool) -> str | None:
+    """Keep the page's HTML as a version and return its id, or have it removed."""
+    caller, now, old = ctx.principal.rate_limit_key, clock.now(), page.html_key
+    version_id = None
+    if old is None or old == new_key:
+        return None
+    if ends_edit or not page_versions.continues_edit(page, caller, now):
+        version_id = page_versions.keep(ctx.unit, page, caller, now)
+    else:
+        ctx.unit.after_commit(lambda: object_store().delete(old))
+    if ends_edit:
+        page.kept_for = None
+    return version_id
 
 
 def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
@@ -121,14 +154,48 @@ def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
 
 @job_handler(UNUSED)
 def remove_unused_html(job: Job) -> None:
-    """Remove the objects of a save that the page does not use: the old one or the new one."""
-    used = pages.find_html_key(job.workspace_id, job.payload["pageId"])
+    """Remove the objects of a save that neither the page nor a version uses.
+
+    Versions beyond the limits of the page are removed, too, each with its object.
+    """
+    # The order matters: an object leaves the page in the transaction that makes it a version.
+    page_id = job.payload["pageId"]
+    used = pages.find_html_key(job.workspace_id, page_id)
+    versions = page_versions.read_all(job.workspace_id, page_id)
+    needed = {used, *(version.html_key for version in versions)}
     for key in job.payload["keys"]:
-        if key not in {None, used}:
+        if key is not None and key not in needed:
             object_store().delete(key)
+    surplus = versions[len(page_versions.within_limits(versions)) :]
+    for batch in in_batches(surplus, MAX_ITEMS // 2):
+        _remove_versions(job, batch)
+
+
+def _remove_versions(job: Job, versions: list[VersionRow]) -> None:
+    """Delete versions of a page. A job of the same transaction removes their objects."""
+    keys = [version.html_key for version in versions]
+    payload = {"pageId": job.payload["pageId"], "keys": keys}
+    remover = jobs.row(UNUSED, job.workspace_id, payload)
+
+    def stage(unit: UnitOfWork) -> None:
+        for version in versions:
+            unit.delete(version)
+        unit.create(remover)
+
+    run_unit(job.workspace_id, AuditEvent.by_job(UNUSED), stage)
+    jobs.attempt(remover, remove_unused_html)
 
 
 @job_handler(PURGE)
-def purge_page_files(job: Job) -> None:
-    """Remove the stored HTML of a deleted page."""
+def purge_page(job: Job) -> None:
+    """Remove the HTML, the versions and the design system of a page that was deleted a month ago.
+
+    Jobs of earlier releases have no ``pageId``. They follow deletions that could not be undone.
+    """
+    page_id, workspace_id = job.payload.get("pageId"), job.workspace_id
+    if page_id is not None:
+        if not end_deletion(PAGES, job, page_id, clock.now()):
+            return
+        page_versions.purge_of_page(workspace_id, page_id)
+        pages.purge_design(workspace_id, page_id)
     object_store().delete_under(job.payload["folder"])

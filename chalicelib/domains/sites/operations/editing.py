@@ -18,6 +18,7 @@ from chalicelib.domains.sites.flows.page_objects import (
     stage_html,
     too_large,
 )
+from chalicelib.domains.sites.flows.undoing import UNDO, how_to_undo_save
 from chalicelib.domains.sites.operations.pages import (
     IF_VERSION,
     PAGE_ID,
@@ -66,6 +67,7 @@ class PageSaved(Wire):
     """A page whose HTML was saved."""
 
     page: PageOut | PageRecord = Field(description="The page; without HTML if returnHtml is false.")
+    undo: str | None = UNDO
 
 
 @operation(
@@ -91,8 +93,11 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
         page = existing_page(ctx, args.id, args.if_version)
         html = _apply_edits(read_html(ctx, page), args.edits or ())
     ctx.unit.save(page)
-    stage_html(ctx, page, html)
-    return PageSaved(page=PageOut.of(page, html=html) if args.return_html else PageRecord.of(page))
+    version_id = stage_html(ctx, page, html)
+    return PageSaved(
+        page=PageOut.of(page, html=html) if args.return_html else PageRecord.of(page),
+        undo=how_to_undo_save(page, version_id),
+    )
 
 
 def _apply_edits(html: str, edits: Sequence[HtmlEdit]) -> str:

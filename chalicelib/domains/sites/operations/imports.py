@@ -45,6 +45,7 @@ from chalicelib.domains.sites.flows.page_objects import (
     stage_html,
     too_large,
 )
+from chalicelib.domains.sites.flows.undoing import UNDO, how_to_undo_save
 from chalicelib.domains.sites.operations.pages import (
     IF_VERSION,
     MAX_DESCRIPTION,
@@ -146,6 +147,7 @@ class PageImported(PageWritten):
     """An imported page."""
 
     imported: ImportedImages = Field(description="Results of importing its images.")
+    undo: str | None = UNDO
 
 
 @operation(
@@ -188,8 +190,9 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
         with _report_growth("html", size_label):
             html, imported, files_size = _rehost_images(ctx, page, source, deadline.left())
             check_size("html", html, size_label)
-    stage_html(ctx, page, html, files_size=files_size)
-    return PageImported(page=PageRecord.of(page), imported=imported)
+    version_id = stage_html(ctx, page, html, files_size=files_size)
+    undo = how_to_undo_save(page, version_id)
+    return PageImported(page=PageRecord.of(page), imported=imported, undo=undo)
 
 
 def _read_source(args: PageImport) -> ImportedHtml:

@@ -281,7 +281,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
     """
     options = [slug] if slug else list(slugs.candidates(slugs.slugify(title, "page")))
     site, taken = pages.site_and_taken_slugs(ctx.workspace_id, site_id, options)
-    site = _check_room(SITES.found(site))
+    site = check_room(SITES.found(site))
     page = PageRow(
         PAGES.partition(ctx.workspace_id),
         ctx.unit.run_side_effect_once("page id", new_id),
@@ -308,10 +308,15 @@ def site_with_room(ctx: Context, site_id: str) -> SiteRow:
         NotFoundError: the site does not exist.
         ConflictError: the site has the maximum number of pages.
     """
-    return _check_room(SITES.require(ctx.workspace_id, site_id))
+    return check_room(SITES.require(ctx.workspace_id, site_id))
 
 
-def _check_room(site: SiteRow) -> SiteRow:
+def check_room(site: SiteRow) -> SiteRow:
+    """Return a site if it can have another page.
+
+    Raises:
+        ConflictError: the site has the maximum number of pages.
+    """
     if (site.page_count or 0) >= MAX_PAGES:
         msg = f"The site has {MAX_PAGES:,} pages, which is the maximum. Delete some first."
         raise ConflictError(msg)

@@ -3,7 +3,12 @@
 from typing import Any
 
 from pydantic_core import to_json
-from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import (
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
 from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import AppError, ConcurrentUpdateError, ConflictError
@@ -55,6 +60,14 @@ class PageRow(Record):
     sort_order = NumberAttribute(default=0)
     html_key = UnicodeAttribute(null=True)
     html_bytes = NumberAttribute(default=0)
+    html_hash = UnicodeAttribute(null=True)
+    """SHA-256 of the HTML. Rows of earlier releases have none."""
+    saved_by = UnicodeAttribute(null=True)
+    saved_at = UTCDateTimeAttribute(null=True)
+    """The caller that saved the HTML, and the time."""
+    kept_for = UnicodeAttribute(null=True)
+    kept_at = UTCDateTimeAttribute(null=True)
+    """The caller before whose save the last version was kept, and the time of that save."""
     file_ids: ListAttribute[Any] = ListAttribute(default=list)
     """Ids of the workspace's files that the HTML shows (``files.find_file_ids``)."""
 
@@ -171,6 +184,13 @@ def find(workspace_id: str, page_id: str) -> PageRow | None:
     return page
 
 
+def read_design(workspace_id: str, page: PageRow) -> None:
+    """Read the design system of a page that returns from the trash, if it is long."""
+    if page.design_revision is not None:
+        for row in fetch([design_key(workspace_id, page.id)]):
+            page.long_design = row.design_system if isinstance(row, DesignRow) else None
+
+
 def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -> None:
     """Set the design system of a page. The caller stages the update of the page."""
     is_long = len(to_json(design)) > INLINE_DESIGN_BYTES
@@ -191,6 +211,13 @@ def delete_design(unit: UnitOfWork, page: PageRow) -> None:
     if page.design_revision is not None:
         key = design_key(unit.workspace_id, page.id)
         unit.delete(DesignRow(key.pk, key.sk))
+
+
+def purge_design(workspace_id: str, page_id: str) -> None:
+    """Remove the long design system of a purged page, if it has one."""
+    key = design_key(workspace_id, page_id)
+    with reaching():
+        DesignRow(key.pk, key.sk).delete()
 
 
 def purge_designs(workspace_id: str, site_id: str) -> None:
@@ -291,6 +318,17 @@ def count_new_page(unit: UnitOfWork, page: PageRow, max_pages: int) -> None:
     same_home = SiteRow.home_page_id == site.home_page_id
     actions = [*_count_actions(1), last.set(page.sort_order)]
     unit.update(PageCountRow(site.pk, site.sk), actions, same_home & has_room & is_last)
+
+
+def count_restored_page(unit: UnitOfWork, page: PageRow, max_pages: int) -> None:
+    """Stage the counting of a restored page of a site that has a home page.
+
+    The operation is retried if the site at commit has another home page or ``max_pages`` pages.
+    """
+    site, count = page.site, PageCountRow.page_count
+    has_room = count.does_not_exist() | (count < max_pages)
+    same_home = SiteRow.home_page_id == site.home_page_id
+    unit.update(PageCountRow(site.pk, site.sk), _count_actions(1), same_home & has_room)
 
 
 def count_deleted_page(unit: UnitOfWork, page: PageRow, *, on_conflict: AppError) -> None:

@@ -94,6 +94,9 @@ class SiteRow(Record):
     ``status_when_resumed`` is the status to which a suspended site returns. ``home_page_id`` is the
     home page, and ``page_count`` the number of pages. No page has a sort order above
     ``last_sort_order``.
+
+    ``deletion_id`` is the id of the site's last deletion, which its pages and forms in the trash
+    share. ``restoring_id`` is the same id while records of that deletion still return.
     """
 
     title = UnicodeAttribute()
@@ -105,6 +108,8 @@ class SiteRow(Record):
     home_page_id = UnicodeAttribute(null=True)
     page_count = NumberAttribute(null=True)
     last_sort_order = NumberAttribute(null=True)
+    deletion_id = UnicodeAttribute(null=True)
+    restoring_id = UnicodeAttribute(null=True)
     domain_binding = DomainMap(null=True)  # type: ignore[no-untyped-call]  # PynamoDB's __init__
 
     @property
@@ -147,11 +152,6 @@ SITES = register_listing(
         followed_by=KNOWLEDGE_STALE,
     )
 )
-
-
-def find_deleted(workspace_id: str, site_id: str) -> SiteRow | None:
-    """Return a site that was deleted in the last 30 days, as it was at its deletion, or None."""
-    return SiteRow.find(SITES.trash(workspace_id), site_id)
 
 
 def find_urls(workspace_id: str) -> list[str]:

@@ -1,0 +1,96 @@
+"""What can be undone: until when a deletion, and how callers learn of it."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from pydantic import Field
+
+from chalicelib.core.clock import iso
+from chalicelib.core.jobs import Job
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.files.store.files import FILES
+from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.tables import Record
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.lib.item_sizes import size_of
+
+KEPT_AFTER_DELETION = timedelta(days=30)
+"""Time for which a deleted site, page or form can be restored."""
+RECORDS_PER_TRANSACTION = 25
+"""Records that one transaction moves to the trash or back."""
+MOST_ITEMS = 75
+MOST_BYTES = 3_000_000
+"""Limits of the rows of such records. They leave room for the other writes of the transaction."""
+_ITEMS_PER_RECORD = 3
+"""Rows of a record in a transaction: its old and its new one, and one claim."""
+
+R = TypeVar("R", bound=Record)
+
+UNDO = Field(description="How and until when to undo it, or null.")
+
+
+def how_to_undo(route: str, record_id: str, until: datetime) -> str:
+    """Return the sentence by which a caller can tell its owner how a deletion is undone."""
+    call = f'{route} with {{"id": "{record_id}"}}'
+    return f"Until {iso(until)}: under Sites in the console, or {call}."
+
+
+def how_to_undo_save(page: PageRow, version_id: str | None) -> str | None:
+    """Return the sentence by which a caller can tell its owner how a save of HTML is undone.
+
+    ``version_id`` is the version that was kept, if any. Returns None if there was no HTML before.
+    """
+    if version_id is not None:
+        call = f"POST /api/pages/restore-version with versionId {version_id}"
+        return f"Under Sites in the console, or {call}."
+    if page.kept_at is None:
+        return None
+    return "Under Sites in the console: the latest version is from before this edit."
+
+
+def first_batch(records: Iterable[R]) -> list[R]:
+    """Return as many of the first records as one transaction can move, at least one."""
+    batch: list[R] = []
+    items = size = 0
+    for record in records:
+        items += _ITEMS_PER_RECORD
+        if isinstance(record, PageRow):
+            items += len(record.former_slugs)
+        size += size_of(record.serialize())
+        if batch and (items > MOST_ITEMS or size > MOST_BYTES):
+            break
+        batch.append(record)
+    return batch
+
+
+def drop_missing_files(workspace_id: str, pages: Sequence[PageRow]) -> list[str]:
+    """Remove the files that are gone from the lists of the pages' files. Returns their ids."""
+    ids = sorted({file_id for page in pages for file_id in page.file_ids})
+    there = {file.id for file in FILES.fetch(workspace_id, ids)} if ids else set()
+    for page in pages:
+        page.file_ids = [file_id for file_id in page.file_ids if file_id in there]
+    return [file_id for file_id in ids if file_id not in there]
+
+
+def end_deletion(listing: Listing[R], job: Job, record_id: str, now: datetime) -> bool:
+    """Return whether a purge may remove what belongs to a deleted record.
+
+    It may not if the record lives again, or if a later deletion still can be undone. Otherwise the
+    row in the trash is deleted first, so that no restore can begin.
+    """
+    trash = listing.trash(job.workspace_id)
+
+    def stage(unit: UnitOfWork) -> bool:
+        deleted = listing.row.find(trash, record_id)
+        if deleted is None:
+            # The second read of the trash finds a record that was deleted after the first.
+            is_live = listing.find(job.workspace_id, record_id) is not None
+            return not is_live and listing.row.find(trash, record_id) is None
+        if deleted.expires > now:
+            return False
+        unit.delete(deleted)
+        return True
+
+    return run_unit(job.workspace_id, AuditEvent.by_job(job.kind), stage)

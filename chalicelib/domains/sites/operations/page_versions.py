@@ -1,0 +1,176 @@
+"""Earlier versions of a page's HTML: list, read and restore them."""
+
+from typing import Self
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core.errors import ConcurrentUpdateError, NotFoundError
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.domains.files.flows.storage import QuotaExceededError
+from chalicelib.domains.files.rules import stored_files
+from chalicelib.domains.files.store.files import MAX_FILES_PER_TEXT
+from chalicelib.domains.sites.flows.page_objects import read_html, stage_html
+from chalicelib.domains.sites.operations.pages import (
+    IF_VERSION,
+    PAGE_ID,
+    IfVersion,
+    PageRecord,
+    PageWritten,
+    existing_page,
+)
+from chalicelib.domains.sites.store import page_versions
+from chalicelib.domains.sites.store.page_versions import (
+    MAX_BYTES,
+    MAX_VERSIONS,
+    VersionRow,
+)
+from chalicelib.domains.sites.store.pages import VersionConflictError
+from chalicelib.gateways.object_store import object_store
+
+VERSION_ID = Field(description="Id of the version.")
+
+
+class PageVersion(Wire):
+    """HTML that a page had earlier."""
+
+    id: Id = VERSION_ID
+    html_bytes: int = Field(description="Size of the HTML in bytes of UTF-8.")
+    saved_at: Timestamp = Field(description="When the page got this HTML.")
+    saved_by: str | None = Field(
+        description="Who saved it, such as key:<id> or account:<id>; null if unknown."
+    )
+
+    @classmethod
+    def of(cls, row: VersionRow) -> Self:
+        """Return the wire form of a stored version."""
+        return cls.from_row({**row.attribute_values, "id": row.id})
+
+
+class PageVersionsQuery(Wire):
+    """Page whose versions to list."""
+
+    id: Id = PAGE_ID
+
+
+class PageVersions(Wire):
+    """The earlier versions of a page."""
+
+    page: PageRecord = Field(description="The page as it is now.")
+    versions: list[PageVersion] = Field(description="Earlier versions of its HTML, latest first.")
+
+
+class PageVersionQuery(Wire):
+    """Version to read."""
+
+    id: Id = PAGE_ID
+    version_id: Id = VERSION_ID
+
+
+class PageVersionRead(Wire):
+    """An earlier version of a page, with the present one."""
+
+    page: PageRecord = Field(description="The page as it is now.")
+    html: str = Field(description="Its HTML now.")
+    version: PageVersion = Field(description="The earlier version.")
+    version_html: str = Field(description="The HTML of the earlier version.")
+
+
+class PageRestoreVersion(Wire):
+    """Version to restore."""
+
+    id: Id = PAGE_ID
+    version_id: Id = VERSION_ID
+    if_version: IfVersion | None = IF_VERSION
+
+
+class PageVersionRestored(PageWritten):
+    """A page that has the HTML of an earlier version again."""
+
+    missing_file_ids: list[Id] = Field(
+        description="Files that the HTML shows and that were deleted."
+    )
+
+
+@operation(
+    rest="GET /api/pages/{id}/versions",
+    scope=Scope.PAGES_READ,
+    audience=KEYS_AND_SESSIONS,
+    title="List a page's versions",
+    example={"id": "PAGE_ID"},
+)
+def list_page_versions(ctx: Context, args: PageVersionsQuery) -> PageVersions:
+    """List the earlier versions of a page's HTML.
+
+    Each save that changes the HTML keeps the one before. Saves by one caller within 10 minutes keep
+    only the HTML before the first of them. A page has at most 30 versions and 10 MiB of them.
+    """
+    page = existing_page(ctx, args.id)
+    found = page_versions.within_limits(page_versions.read_all(ctx.workspace_id, page.id))
+    return PageVersions(
+        page=PageRecord.of(page), versions=[PageVersion.of(version) for version in found]
+    )
+
+
+@operation(
+    audience=(Audience.SESSION,),
+    title="Compare a page with a version",
+    reads=True,
+    example={"id": "PAGE_ID", "versionId": "VERSION_ID"},
+)
+def get_page_version(ctx: Context, args: PageVersionQuery) -> PageVersionRead:
+    """Return an earlier version of a page and the present one, both with their HTML."""
+    page = existing_page(ctx, args.id)
+    version, html = _stored_version(ctx, page.id, args.version_id)
+    return PageVersionRead(
+        page=PageRecord.of(page),
+        html=read_html(ctx, page),
+        version=PageVersion.of(version),
+        version_html=html,
+    )
+
+
+@operation(
+    rest="POST /api/pages/restore-version",
+    scope=Scope.PAGES_WRITE,
+    audience=KEYS_AND_SESSIONS,
+    title="Restore a page's version",
+    example={"id": "PAGE_ID", "versionId": "VERSION_ID"},
+    errors=(QuotaExceededError, VersionConflictError),
+)
+def restore_page_version(ctx: Context, args: PageRestoreVersion) -> PageVersionRestored:
+    """Give a page the HTML of an earlier version.
+
+    The HTML that it had before becomes a version, so this can be undone in the same way.
+    """
+    page = existing_page(ctx, args.id, args.if_version)
+    _, html = _stored_version(ctx, page.id, args.version_id)
+    ctx.unit.save(page)
+    stage_html(ctx, page, html, ends_edit=True)
+    shown = stored_files.file_ids_in(html)[:MAX_FILES_PER_TEXT]
+    missing = [file_id for file_id in shown if file_id not in page.file_ids]
+    return PageVersionRestored(page=PageRecord.of(page), missing_file_ids=missing)
+
+
+def _stored_version(ctx: Context, page_id: str, version_id: str) -> tuple[VersionRow, str]:
+    """Return a version and its HTML.
+
+    Raises:
+        NotFoundError: the page has no such version.
+        ConcurrentUpdateError: the version was removed after it was found.
+    """
+    version = page_versions.find(ctx.workspace_id, page_id, version_id)
+    if version is None:
+        msg = (
+            "The page has no such version. It keeps the last "
+            f"{MAX_VERSIONS}, of {MAX_BYTES // 2**20} MiB at most. "
+            f"GET /api/pages/{page_id}/versions lists them."
+        )
+        raise NotFoundError(msg)
+    body = object_store().get(version.html_key)
+    if body is None:
+        raise ConcurrentUpdateError
+    return version, body.decode()

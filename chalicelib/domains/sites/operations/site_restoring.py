@@ -1,0 +1,195 @@
+"""Return of a deleted site with its pages and forms, within 30 days of its deletion."""
+
+from typing import TypeVar
+
+from pydantic import Field
+
+from chalicelib.application import new_slugs
+from chalicelib.application.context import Context
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import AuditEvent
+from chalicelib.core.wire.schema import Id, Wire
+from chalicelib.domains.files.flows import storage
+from chalicelib.domains.files.flows.storage import QuotaExceededError
+from chalicelib.domains.sites.flows.undoing import (
+    KEPT_AFTER_DELETION,
+    RECORDS_PER_TRANSACTION,
+    drop_missing_files,
+    first_batch,
+)
+from chalicelib.domains.sites.operations.deletion import FORM, has_contents
+from chalicelib.domains.sites.operations.pages import PageRecord
+from chalicelib.domains.sites.operations.sites import SiteOut
+from chalicelib.domains.sites.store import pages
+from chalicelib.domains.sites.store.pages import PAGES, PageRow
+from chalicelib.domains.sites.store.sites import SITES, SLUG_CLAIM, SUSPENDED, SiteRow
+from chalicelib.engine import jobs
+from chalicelib.engine.claims import ClaimRow
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import listing_of
+from chalicelib.engine.tables import Record
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.lib import slugs
+
+RESTORE = "site-restore"
+R = TypeVar("R", bound=Record)
+
+
+class SiteRestore(Wire):
+    """A deleted site to restore."""
+
+    id: Id = Field(description="Id of a site that was deleted in the last 30 days.")
+
+
+class SiteRestored(Wire):
+    """A restored site."""
+
+    project: SiteOut = Field(description="The site. It is inactive and has no domain.")
+    pages: list[PageRecord] = Field(description="The pages that were deleted with it.")
+    forms: int = Field(description="Number of the forms that were deleted with it.")
+    former_slug: str | None = Field(
+        description="The slug that it had, if another site has that now; or null."
+    )
+    unbound_domain: str | None = Field(
+        description="The domain that it had, or null. Bind it again to use it."
+    )
+    charged_bytes: int = Field(description="Bytes of HTML, counted against the storage again.")
+    missing_file_ids: list[Id] = Field(
+        description="Files that its pages show and that were deleted."
+    )
+
+
+@operation(
+    rest="POST /api/projects/restore",
+    scope=Scope.PROJECTS_WRITE,
+    audience=KEYS_AND_SESSIONS,
+    title="Restore a site",
+    example={"id": "DELETED_SITE_ID"},
+    errors=(ConflictError, QuotaExceededError),
+)
+def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
+    """Restore a site that was deleted in the last 30 days, with its pages and forms.
+
+    The site is inactive and has no domain. A slug that another site has taken gets an ending, such
+    as ``-2``. Pages and forms that were deleted before the site stay deleted.
+    """
+    deleted = _deleted_site(ctx, args.id)
+    workspace_id, deletion = ctx.workspace_id, str(deleted.deletion_id)
+    found = PAGES.fetch_deleted(workspace_id, PAGES.deleted_ids(workspace_id, deletion))
+    site = SITES.revived(workspace_id, deleted)
+    options = list(slugs.candidates(site.slug))
+    site.slug = new_slugs.choose(ctx, options, ClaimRow.taken(SLUG_CLAIM, options), slugs.RESERVED)
+    if site.status == SUSPENDED:
+        site.status_when_resumed = "inactive"
+    else:
+        site.status = "inactive"
+    site.domain_binding, site.restoring_id = None, deletion
+    ctx.unit.restore(site, deleted)
+    size = sum(int(page.html_bytes) for page in found)
+    storage.charge(ctx.unit, ctx.principal.plan, size)
+    job = jobs.row(RESTORE, workspace_id, {"siteId": site.id})
+    ctx.unit.create(job)
+    ctx.unit.after_commit(lambda: jobs.attempt(job, restore_rest_of_site))
+    restored = _revived(workspace_id, site, found)
+    missing = drop_missing_files(workspace_id, restored)
+    for page in restored:
+        page.revision = page.follows + 1
+        page.updated_at = site.updated_at
+    return SiteRestored(
+        project=SiteOut.of(site),
+        pages=[PageRecord.of(page) for page in sorted(restored, key=lambda page: page.order_key)],
+        forms=len(listing_of(FORM).deleted_ids(workspace_id, deletion)),
+        former_slug=deleted.slug if site.slug != deleted.slug else None,
+        unbound_domain=deleted.domain.name if deleted.domain else None,
+        charged_bytes=size,
+        missing_file_ids=missing,
+    )
+
+
+def _deleted_site(ctx: Context, site_id: str) -> SiteRow:
+    """Return a deleted site whose pages and forms are all deleted, too.
+
+    Raises:
+        NotFoundError: the site was not deleted, or too long ago.
+        ConflictError: the site is live, or its deletion is still running.
+    """
+    deleted = SITES.find_deleted(ctx.workspace_id, site_id)
+    if deleted is None and SITES.find(ctx.workspace_id, site_id) is not None:
+        msg = "The site is not deleted."
+        raise ConflictError(msg)
+    if deleted is None or deleted.deletion_id is None:
+        msg = (
+            "No site with this id was deleted in the last "
+            f"{KEPT_AFTER_DELETION.days} days. svc_list_sites lists the sites."
+        )
+        raise NotFoundError(msg)
+    if has_contents(ctx.workspace_id, site_id):
+        msg = "The deletion of the site is still running. Repeat in a minute."
+        raise ConflictError(msg)
+    return deleted
+
+
+def _revived(workspace_id: str, site: SiteRow, deleted: list[PageRow]) -> list[PageRow]:
+    """Return the live records of deleted pages."""
+    revived = [PAGES.revived(workspace_id, page) for page in deleted]
+    for page in revived:
+        page.site = site
+    return revived
+
+
+@job_handler(RESTORE)
+def restore_rest_of_site(job: Job) -> None:
+    """Restore the pages and forms of a restored site, in batches, the home page first.
+
+    The job runs right after the site's own return. If the process dies, the scheduled runner
+    finishes the job. The quota was charged with the site.
+    """
+
+    def restore_some(unit: UnitOfWork) -> bool:
+        site = SITES.find(job.workspace_id, job.payload["siteId"])
+        if site is None or site.restoring_id is None:
+            return False
+        if _restore_some(unit, site):
+            unit.require(site, SiteRow.restoring_id == site.restoring_id)
+            return True
+        site.restoring_id = None
+        unit.save(site)
+        return False
+
+    while run_unit(job.workspace_id, AuditEvent.by_job(RESTORE), restore_some):
+        pass
+
+
+def _restore_some(unit: UnitOfWork, site: SiteRow) -> bool:
+    """Stage the return of a site's next pages, or else forms; return whether there were any."""
+    batch = _next_deleted(PAGES, unit.workspace_id, site)
+    live = _revived(unit.workspace_id, site, batch)
+    drop_missing_files(unit.workspace_id, live)
+    _free_slugs(unit.workspace_id, site, live)
+    for page, deleted in zip(live, batch, strict=True):
+        unit.restore(page, deleted)
+    forms = listing_of(FORM)
+    found_forms = [] if batch else _next_deleted(forms, unit.workspace_id, site)
+    for form in found_forms:
+        unit.restore(forms.revived(unit.workspace_id, form), form)
+    return bool(batch or found_forms)
+
+
+def _next_deleted(listing: Listing[R], workspace_id: str, site: SiteRow) -> list[R]:
+    """Return the next records that return with a site, the home page first."""
+    ids = listing.deleted_ids(workspace_id, str(site.restoring_id))
+    ids.sort(key=lambda record_id: record_id != site.home_page_id)
+    return first_batch(listing.fetch_deleted(workspace_id, ids[:RECORDS_PER_TRANSACTION]))
+
+
+def _free_slugs(workspace_id: str, site: SiteRow, live: list[PageRow]) -> None:
+    """Give pages whose slug was taken since the site's return another one."""
+    _, taken = pages.site_and_taken_slugs(workspace_id, site.id, [page.slug for page in live])
+    for page in live:
+        if page.slug in taken:
+            options = list(slugs.candidates(page.slug))
+            _, others = pages.site_and_taken_slugs(workspace_id, site.id, options)
+            page.slug = slugs.first_free(options, others, ())

@@ -1,0 +1,230 @@
+"""Versions of a page's HTML: kept by saves, listed and restored."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.core import plans
+from chalicelib.domains.sites.store import page_versions
+from chalicelib.gateways import object_store
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time, in_console
+from tests.factories.files import upload
+from tests.factories.pages import Killed, create, objects, read, save
+
+RESTORE = "/api/pages/restore-version"
+
+
+@pytest.fixture
+def page(api: Api, site: str) -> Any:
+    return create(api, site)
+
+
+@pytest.fixture
+def edits(time: Time, api: Api, page: Any) -> Any:
+    """Save HTML in edits of their own."""
+
+    def save_apart(*htmls: str) -> None:
+        for html in htmls:
+            save(api, page, html)
+            time.pass_by(minutes=10)
+
+    return save_apart
+
+
+def versions(api: Api, page: Any) -> list[Any]:
+    listed: list[Any] = api.get(f"/api/pages/{page['id']}/versions")["versions"]
+    return listed
+
+
+def restore(api: Api, page: Any, version: Any, **more: Any) -> Any:
+    return api.post(RESTORE, {"id": page["id"], "versionId": version["id"], **more})
+
+
+def html_of(owner: Owner, page: Any, version: Any) -> str:
+    html: str = in_console(
+        owner.workspace.id, "get_page_version", id=page["id"], versionId=version["id"]
+    )["versionHtml"]
+    return html
+
+
+class TestKeeping:
+    def test_a_save_keeps_the_html_before_it(
+        self, owner: Owner, api: Api, page: Any, edits: Any
+    ) -> None:
+        edits("one", "two", "three")
+        found = versions(api, page)
+        assert [html_of(owner, page, version) for version in found] == ["two", "one"]
+        assert [version["htmlBytes"] for version in found] == [3, 3]
+        assert all(version["savedBy"].startswith("key:") for version in found)
+        assert found[0]["savedAt"] > found[1]["savedAt"]
+
+    def test_a_page_without_html_has_no_versions(self, api: Api, page: Any) -> None:
+        assert versions(api, page) == []
+        assert save_answer(api, page, "first")["undo"] is None
+        assert versions(api, page) == []
+
+    def test_saves_of_one_caller_within_ten_minutes_keep_the_html_before_them(
+        self, owner: Owner, time: Time, api: Api, page: Any, edits: Any
+    ) -> None:
+        edits("before")
+        for html in ("a", "b", "c"):
+            save(api, page, html)
+            time.pass_by(minutes=3)
+        assert [html_of(owner, page, each) for each in versions(api, page)] == ["before"]
+        assert objects(owner) == [b"before", b"c"]
+        time.pass_by(minutes=1)
+        save(api, page, "d")
+        assert [html_of(owner, page, each) for each in versions(api, page)] == ["c", "before"]
+
+    def test_saves_of_two_callers_keep_the_html_of_each(
+        self, owner: Owner, api: Api, page: Any, edits: Any
+    ) -> None:
+        other = owner.api()
+        edits("before")
+        save(api, page, "mine")
+        save(other, page, "theirs")
+        save(api, page, "mine again")
+        found = [html_of(owner, page, each) for each in versions(api, page)]
+        assert found == ["theirs", "mine", "before"]
+
+    def test_html_that_does_not_change_keeps_nothing(
+        self, owner: Owner, api: Api, page: Any, edits: Any
+    ) -> None:
+        edits("same", "same", "same")
+        assert versions(api, page) == []
+        assert objects(owner) == [b"same"]
+        assert read(api, page)["page"]["version"] == 4
+
+    def test_an_answer_says_how_to_undo_the_save(self, api: Api, page: Any, edits: Any) -> None:
+        edits("before")
+        undo = save_answer(api, page, "after")["undo"]
+        (version,) = versions(api, page)
+        assert f"POST {RESTORE} with versionId {version['id']}" in undo
+        assert "before this edit" in save_answer(api, page, "and more")["undo"]
+
+    def test_versions_do_not_count_against_the_storage(
+        self, api: Api, page: Any, edits: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", 10)
+        edits(*(str(n) * 10 for n in range(5)))
+        assert len(versions(api, page)) == 4
+
+
+class TestLimits:
+    def test_a_page_has_30_versions_and_a_job_removes_the_others(
+        self, owner: Owner, time: Time, api: Api, page: Any, edits: Any
+    ) -> None:
+        htmls = [f"{n:02}" for n in range(40)]
+        edits(*htmls)
+        found = versions(api, page)
+        assert [html_of(owner, page, each) for each in found] == htmls[-2:-32:-1]
+        time.pass_by(hours=2)
+        run_jobs()
+        assert versions(api, page) == found
+        assert objects(owner) == [html.encode() for html in htmls[9:]]
+
+    def test_versions_have_10_mib_at_most(
+        self, api: Api, page: Any, edits: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(page_versions, "MAX_BYTES", 100)
+        edits("a" * 60, "b" * 60, "c" * 40, "d")
+        assert [version["htmlBytes"] for version in versions(api, page)] == [40, 60]
+
+    def test_a_version_beyond_the_limits_is_not_restored(
+        self, api: Api, page: Any, edits: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        edits("one", "two", "three")
+        oldest = versions(api, page)[-1]
+        monkeypatch.setattr(page_versions, "MAX_VERSIONS", 1)
+        answer = api.refused("POST", RESTORE, {"id": page["id"], "versionId": oldest["id"]})
+        assert (answer.status, answer.data["code"]) == (404, "not_found")
+
+    def test_a_process_killed_while_versions_are_removed_leaves_no_object(
+        self,
+        owner: Owner,
+        time: Time,
+        api: Api,
+        page: Any,
+        edits: Any,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        edits("one", "two", "three")
+        monkeypatch.setattr(page_versions, "MAX_VERSIONS", 1)
+        time.pass_by(hours=1)
+        with monkeypatch.context() as dying:
+            dying.setattr(object_store.FolderStore, "delete", Killed.now)
+            with pytest.raises(Killed):
+                run_jobs()
+        assert objects(owner) == [b"one", b"three", b"two"]
+        time.pass_by(hours=1)
+        run_jobs()
+        assert objects(owner) == [b"three", b"two"]
+
+
+class TestRestoring:
+    def test_a_version_becomes_the_html_and_the_html_a_version(
+        self, owner: Owner, api: Api, page: Any, edits: Any
+    ) -> None:
+        edits("good")
+        save(api, page, "oops")
+        (good,) = versions(api, page)
+        restored = restore(api, page, good)
+        assert restored["missingFileIds"] == []
+        assert restored["page"]["version"] == 4
+        assert read(api, page)["page"]["html"] == "good"
+        oops = versions(api, page)[0]
+        assert html_of(owner, page, oops) == "oops"
+        restore(api, page, oops)
+        assert read(api, page)["page"]["html"] == "oops"
+
+    def test_a_save_after_a_restore_keeps_the_restored_html(
+        self, owner: Owner, api: Api, page: Any, edits: Any
+    ) -> None:
+        edits("good")
+        save(api, page, "oops")
+        restore(api, page, versions(api, page)[0])
+        save(api, page, "next")
+        assert html_of(owner, page, versions(api, page)[0]) == "good"
+
+    def test_a_restore_charges_the_difference(
+        self, api: Api, page: Any, edits: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        edits("large" * 10, "small")
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", 49)
+        (large,) = versions(api, page)
+        body = {"id": page["id"], "versionId": large["id"]}
+        assert api.refused("POST", RESTORE, body).data["code"] == "quota_exceeded"
+        assert read(api, page)["page"]["html"] == "small"
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", 50)
+        assert restore(api, page, large)["page"]["htmlBytes"] == 50
+
+    def test_an_answer_names_files_that_are_gone(self, api: Api, page: Any, edits: Any) -> None:
+        there, gone = (upload(api, name=f"{name}.txt") for name in "ab")
+        edits(f'<img src="{there["url"]}"><img src="{gone["url"]}">', "x")
+        api.post("/api/files/delete", {"id": gone["id"]})
+        assert restore(api, page, versions(api, page)[0])["missingFileIds"] == [gone["id"]]
+
+    def test_only_the_version_that_was_read_is_replaced(
+        self, api: Api, page: Any, edits: Any
+    ) -> None:
+        edits("one", "two")
+        body = {"id": page["id"], "versionId": versions(api, page)[0]["id"], "ifVersion": 2}
+        answer = api.refused("POST", RESTORE, body)
+        assert (answer.status, answer.data["code"]) == (409, "version_conflict")
+
+    def test_versions_of_another_page_or_workspace_are_unknown(
+        self, api: Api, site: str, page: Any, edits: Any, new_owner: Any
+    ) -> None:
+        edits("one", "two")
+        (version,) = versions(api, page)
+        body = {"id": create(api, site)["id"], "versionId": version["id"]}
+        assert api.refused("POST", RESTORE, body).status == 404
+        body["id"] = page["id"]
+        stranger = new_owner().api()
+        assert stranger.refused("POST", RESTORE, body).status == 404
+        assert stranger.refused("GET", f"/api/pages/{page['id']}/versions").status == 404
+
+
+def save_answer(api: Api, page: Any, html: str) -> Any:
+    return api.post("/api/pages/save-html", {"id": page["id"], "html": html})

@@ -1,0 +1,316 @@
+"""Return of deleted pages and sites within 30 days."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.core import plans
+from chalicelib.domains.files.store import files
+from chalicelib.domains.sites.flows import undoing
+from chalicelib.domains.sites.operations import site_restoring
+from chalicelib.engine.listing import counters
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Api, Owner, Time
+from tests.factories.examples import FORM, submit
+from tests.factories.pages import Killed, create, delete, listed, new_site, objects, read, save
+
+RESTORE = "/api/pages/restore"
+RESTORE_SITE = "/api/projects/restore"
+SITE_DELETE = "/api/projects/delete"
+
+
+def restore(api: Api, page: Any) -> Any:
+    return api.post(RESTORE, {"id": page["id"]})
+
+
+def restore_site(api: Api, site: str) -> Any:
+    return api.post(RESTORE_SITE, {"id": site})
+
+
+def delete_site(api: Api, site: str) -> Any:
+    return api.post(SITE_DELETE, {"id": site})
+
+
+def code(answer: Any) -> tuple[int, str]:
+    return answer.status, answer.data["code"]
+
+
+class TestPages:
+    def test_a_page_returns_with_its_html_versions_and_design(
+        self, owner: Owner, time: Time, api: Api, site: str
+    ) -> None:
+        create(api, site, "Home")
+        page = create(api, site, "About")
+        save(api, page, "one")
+        save(api, page, "two")
+        design = {"a": "x" * 5000}
+        body = {"id": page["id"], "designSystem": design, "slug": "about-us"}
+        before = api.post("/api/pages/update", body)["page"]
+        versions = api.get(f"/api/pages/{page['id']}/versions")["versions"]
+        used = files.used_bytes(owner.workspace.id)
+        delete(api, page)
+        assert files.used_bytes(owner.workspace.id) == used - 3
+        time.pass_by(days=29)
+        run_jobs()
+        data = restore(api, page)
+        assert (data["formerSlug"], data["missingFileIds"]) == (None, [])
+        changed = ("version", "updatedAt")
+        after = read(api, page)["page"]
+        assert after.pop("html") == "two"
+        assert after["version"] == before["version"] + 1
+        assert after == data["page"]
+        assert {k: v for k, v in after.items() if k not in changed} == {
+            k: v for k, v in before.items() if k not in changed
+        }
+        assert api.get(f"/api/pages/{page['id']}/versions")["versions"] == versions
+        assert files.used_bytes(owner.workspace.id) == used
+        assert counters.read(owner.workspace.id, "PAGE") == {"total": 2}
+        time.pass_by(days=2)
+        run_jobs()
+        assert read(api, page)["page"]["html"] == "two", "the purge skips what lives again"
+
+    def test_the_last_page_returns_as_the_home_page(self, api: Api, site: str) -> None:
+        page = create(api, site)
+        delete(api, page)
+        assert restore(api, page)["page"]["isHome"] is True
+
+    def test_a_taken_slug_gets_an_ending(self, api: Api, site: str) -> None:
+        create(api, site)
+        page = create(api, site, slug="about")
+        delete(api, page)
+        create(api, site, slug="about")
+        data = restore(api, page)
+        assert (data["page"]["slug"], data["formerSlug"]) == ("about-2", "about")
+        assert len(data["warnings"]) == 1
+
+    def test_a_page_returns_only_if_its_html_fits_the_storage(
+        self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "12345")
+        delete(api, page)
+        monkeypatch.setitem(plans.STORAGE_BYTES, "business", 4)
+        assert code(api.refused("POST", RESTORE, {"id": page["id"]})) == (409, "quota_exceeded")
+        assert listed(api, site) == []
+
+    def test_after_30_days_a_page_is_gone(self, time: Time, api: Api, site: str) -> None:
+        page = create(api, site)
+        delete(api, page)
+        time.pass_by(days=30)
+        assert code(api.refused("POST", RESTORE, {"id": page["id"]})) == (404, "not_found")
+
+    def test_a_live_page_and_an_unknown_one_are_refused(
+        self, api: Api, site: str, new_owner: Any
+    ) -> None:
+        page = create(api, site)
+        assert code(api.refused("POST", RESTORE, {"id": page["id"]})) == (409, "conflict")
+        delete(api, page)
+        stranger = new_owner().api()
+        assert code(stranger.refused("POST", RESTORE, {"id": page["id"]})) == (404, "not_found")
+
+    def test_a_page_deleted_with_its_site_returns_with_the_site_only(
+        self, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        delete_site(api, site)
+        answer = api.refused("POST", RESTORE, {"id": page["id"]})
+        assert code(answer) == (409, "conflict")
+        assert site in answer.data["message"]
+
+    def test_a_page_deleted_again_is_purged_by_its_last_deletion(
+        self, owner: Owner, time: Time, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "html")
+        delete(api, page)
+        time.pass_by(days=10)
+        restore(api, page)
+        delete(api, page)
+        time.pass_by(days=20)
+        run_jobs()
+        assert objects(owner) == [b"html"]
+        time.pass_by(days=10)
+        run_jobs()
+        assert objects(owner) == []
+
+
+class TestSites:
+    @pytest.fixture
+    def pages(self, api: Api, site: str) -> list[Any]:
+        made = [create(api, site, title) for title in ("Home", "About", "Menu")]
+        for page in made:
+            save(api, page, f"<h1>{page['title']}</h1>")
+        return made
+
+    def test_an_overwritten_and_deleted_site_returns_as_it_was(
+        self, owner: Owner, api: Api, site: str, pages: list[Any]
+    ) -> None:
+        form = api.post("/api/forms/create", FORM | {"projectId": site})["form"]["id"]
+        submit(form, name="Ada", email="ada@example.com")
+        before, used = listed(api, site), files.used_bytes(owner.workspace.id)
+        counts = counters.read_all(owner.workspace.id, "PAGE")
+        save(api, pages[1], "<h1>About</h1>!")
+        save(api, pages[1], "oops")
+        delete_site(api, site)
+        assert files.used_bytes(owner.workspace.id) == 0
+        data = restore_site(api, site)
+        assert data["project"]["status"] == "inactive"
+        assert (data["formerSlug"], data["unboundDomain"], data["forms"]) == (None, None, 1)
+        found = listed(api, site)
+        for page in (*found, *data["pages"]):
+            page.pop("updatedAt")  # They return by transactions of their own.
+        assert data["pages"] == found
+        assert [page["id"] for page in data["pages"]] == [page["id"] for page in before]
+        assert data["chargedBytes"] == files.used_bytes(owner.workspace.id)
+        first = api.get(f"/api/pages/{pages[1]['id']}/versions")["versions"][-1]
+        body = {"id": pages[1]["id"], "versionId": first["id"]}
+        api.post("/api/pages/restore-version", body)
+        assert read(api, pages[1])["page"]["html"] == "<h1>About</h1>"
+        assert files.used_bytes(owner.workspace.id) == used
+        assert counters.read_all(owner.workspace.id, "PAGE") == counts
+        submit(form, name="Eve", email="eve@example.com")
+        (restored,) = api.get("/api/forms/list")["forms"]
+        assert (restored["id"], restored["submissions"]) == (form, 2)
+
+    def test_what_was_deleted_before_the_site_stays_deleted(
+        self, api: Api, site: str, pages: list[Any]
+    ) -> None:
+        delete(api, pages[2])
+        delete_site(api, site)
+        assert len(restore_site(api, site)["pages"]) == 2
+        assert [page["title"] for page in listed(api, site)] == ["Home", "About"]
+        assert restore(api, pages[2])["page"]["title"] == "Menu"
+
+    def test_a_taken_slug_and_a_bound_domain_are_named(
+        self, api: Api, site: str, new_owner: Any
+    ) -> None:
+        slug = api.get("/api/projects/list")["projects"][0]["slug"]
+        delete_site(api, site)
+        new_owner().api().post("/api/projects/create", {"title": "Rival", "slug": slug})
+        data = restore_site(api, site)
+        assert (data["project"]["slug"], data["formerSlug"]) == (f"{slug}-2", slug)
+
+    def test_a_full_storage_leaves_the_site_deleted(
+        self, api: Api, site: str, pages: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        delete_site(api, site)
+        with monkeypatch.context() as full:
+            full.setitem(plans.STORAGE_BYTES, "business", 10)
+            answer = api.refused("POST", RESTORE_SITE, {"id": site})
+        assert code(answer) == (409, "quota_exceeded")
+        assert api.get("/api/projects/list")["projects"] == []
+        assert len(restore_site(api, site)["pages"]) == len(pages)
+
+    def test_a_suspended_site_stays_suspended(self, api: Api, site: str) -> None:
+        from tests.conftest import as_operator
+
+        as_operator("suspend_site", id=site)
+        delete_site(api, site)
+        assert restore_site(api, site)["project"]["status"] == "suspended"
+
+    def test_a_deletion_that_still_runs_is_not_undone(
+        self, time: Time, api: Api, site: str, pages: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as dying:
+            dying.setattr(undoing, "MOST_ITEMS", 1)
+            dying.setattr("chalicelib.engine.jobs.attempt", Killed.now)
+            with pytest.raises(Killed):
+                delete_site(api, site)
+        assert code(api.refused("POST", RESTORE_SITE, {"id": site})) == (409, "conflict")
+        run_jobs()
+        assert len(restore_site(api, site)["pages"]) == len(pages)
+
+    @pytest.mark.parametrize("commits", range(5))
+    def test_a_restore_killed_at_any_write_is_finished_by_the_runner(
+        self,
+        commits: int,
+        owner: Owner,
+        time: Time,
+        api: Api,
+        site: str,
+        pages: list[Any],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        api.post("/api/forms/create", FORM | {"projectId": site})
+        used = files.used_bytes(owner.workspace.id)
+        delete_site(api, site)
+        monkeypatch.setattr(undoing, "MOST_ITEMS", 1)
+        commit, left = UnitOfWork.commit, [commits]
+
+        def die(self: UnitOfWork, *rest: Any) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise Killed
+            commit(self, *rest)
+
+        with monkeypatch.context() as dying:
+            dying.setattr(UnitOfWork, "commit", die)
+            with pytest.raises(Killed):
+                restore_site(api, site)
+        if commits == 0:
+            assert api.get("/api/projects/list")["projects"] == []
+            restore_site(api, site)
+        elif commits < 5:
+            answer = api.refused("POST", SITE_DELETE, {"id": site})
+            assert code(answer) == (409, "conflict"), "while it is being restored"
+        time.pass_by(minutes=1)
+        run_jobs()
+        assert [page["title"] for page in listed(api, site)] == ["Home", "About", "Menu"]
+        assert files.used_bytes(owner.workspace.id) == used
+        assert len(api.get("/api/forms/list")["forms"]) == 1
+        assert delete_site(api, site)["cascade"]["pages"] == 3
+
+    def test_a_cascade_that_runs_again_leaves_a_restored_site_alone(
+        self, owner: Owner, time: Time, api: Api, site: str, pages: list[Any]
+    ) -> None:
+        from chalicelib.engine import jobs
+
+        delete_site(api, site)
+        restore_site(api, site)
+        jobs.schedule(jobs.row("site-cascade", owner.workspace.id, {"siteId": site}))
+        jobs.schedule(jobs.row(site_restoring.RESTORE, owner.workspace.id, {"siteId": site}))
+        run_jobs()
+        assert len(listed(api, site)) == len(pages)
+
+    def test_after_30_days_a_site_is_gone_with_all_objects(
+        self, owner: Owner, time: Time, api: Api, site: str, pages: list[Any]
+    ) -> None:
+        save(api, pages[0], "new")
+        delete_site(api, site)
+        time.pass_by(days=30)
+        assert code(api.refused("POST", RESTORE_SITE, {"id": site})) == (404, "not_found")
+        run_jobs()
+        assert objects(owner) == []
+
+    def test_the_purge_of_an_undone_deletion_removes_nothing(
+        self, owner: Owner, time: Time, api: Api, site: str, pages: list[Any]
+    ) -> None:
+        delete_site(api, site)
+        time.pass_by(days=29)
+        restore_site(api, site)
+        time.pass_by(days=2)
+        run_jobs()
+        assert len(objects(owner)) == len(pages)
+        for page in pages:
+            assert read(api, page)["page"]["html"]
+
+    def test_sites_of_another_workspace_are_unknown(
+        self, api: Api, site: str, new_owner: Any
+    ) -> None:
+        assert code(api.refused("POST", RESTORE_SITE, {"id": site})) == (409, "conflict")
+        delete_site(api, site)
+        stranger = new_owner().api()
+        assert code(stranger.refused("POST", RESTORE_SITE, {"id": site})) == (404, "not_found")
+
+    def test_a_site_of_40_pages_with_many_former_slugs_returns(self, api: Api) -> None:
+        site = new_site(api, "Large")
+        for number in range(40):
+            page = create(api, site, f"Page {number}")
+            for name in "abcde":
+                slug = f"{name}-{number}"
+                api.post("/api/pages/update", {"id": page["id"], "slug": slug})
+        before = [page["slug"] for page in listed(api, site)]
+        delete_site(api, site)
+        restore_site(api, site)
+        assert [page["slug"] for page in listed(api, site)] == before
