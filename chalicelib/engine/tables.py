@@ -28,7 +28,7 @@ from pynamodb.models import Model
 from chalicelib.core.errors import FieldError, PayloadTooLargeError
 from chalicelib.core.settings import settings
 from chalicelib.engine.connection import connection, reaching
-from chalicelib.lib.item_sizes import size_of
+from chalicelib.engine.item_sizes import size_of
 
 MAX_PARTITION_KEY_BYTES = 2_048
 MAX_SORT_KEY_BYTES = 1_024

@@ -6,7 +6,9 @@ without TLS.
 
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import quote, urlencode
 
 from chalicelib.application.invoke import invoke
@@ -15,6 +17,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.leads.store.forms import FORMS
+from chalicelib.domains.sites.operations import deletion, page_deletion
 from chalicelib.domains.webhooks.store import deliveries
 from chalicelib.engine.unit import run_unit
 from chalicelib.transports.console import access
@@ -121,6 +124,11 @@ class Place:
     source: str
     webhook: str
     connection: str
+    site: str
+    deleted_site: str
+    page: str
+    deleted_page: str
+    version: str
 
     @property
     def path(self) -> str:
@@ -137,6 +145,11 @@ class Place:
             source=self.source,
             webhook=self.webhook,
             connection=self.connection,
+            site=self.site,
+            deleted_site=self.deleted_site,
+            deleted_page=self.deleted_page,
+            page=self.page,
+            version=self.version,
         )
 
     @classmethod
@@ -177,6 +190,7 @@ class Place:
             "add_file", workspaceId=home, name=f"{name[:100]}.txt", folder="F", content="aGk="
         )
         top_up(who, 1_000_000)
+        sites = _edited_site(Owner(workspaces.get(home)).api(), name)
         return cls(
             workspace_id=home,
             slug=made["slug"],
@@ -188,7 +202,40 @@ class Place:
             source=source,
             webhook=webhook,
             connection=connect(workspaces.get(home), clientName=name[:100]).id,
+            **sites,
         )
+
+
+def _edited_site(api: Api, name: str) -> dict[str, str]:
+    """Create a site with a page and a version of it, and delete another site and another page."""
+
+    def new_site() -> str:
+        site: str = api.post("/api/projects/create", {"title": name})["project"]["id"]
+        return site
+
+    def new_page() -> str:
+        page: str = api.post("/api/pages/create", {"projectId": site, "title": name})["page"]["id"]
+        return page
+
+    site, gone = new_site(), new_site()
+    page, deleted = new_page(), new_page()
+    long = timedelta(days=3650)  # Tests use this world long after the time at which it was made.
+    with (
+        patch.object(deletion, "KEPT_AFTER_DELETION", long),
+        patch.object(page_deletion, "KEPT_AFTER_DELETION", long),
+    ):
+        api.post("/api/projects/delete", {"id": gone})
+        api.post("/api/pages/delete", {"id": deleted, "confirm": True})
+    for html in (name, f"{name}\n<p>"):
+        api.post("/api/pages/save-html", {"id": page, "html": html})
+    (version,) = api.get(f"/api/pages/{page}/versions")["versions"]
+    return {
+        "site": site,
+        "deleted_site": gone,
+        "page": page,
+        "deleted_page": deleted,
+        "version": version["id"],
+    }
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ PREFIX = "/console"
 CONSENT = "/oauth/authorize"
 """The page on which a person connects an AI client. It uses the console's sessions."""
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
+SITE = f"{WORKSPACE}/sites/{{site}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
 WEBHOOK = f"{WORKSPACE}/webhooks/{{webhook}}"
 MAX_FORM_BYTES = 64_000
@@ -63,6 +64,14 @@ ROUTES = {
     f"{WORKSPACE}/apps": Page(get=_view("apps:index")),
     f"{WORKSPACE}/apps/{{connection}}/disconnect": Page(
         get=_view("apps:confirm_disconnect"), post=_view("apps:disconnect"), for_managers=True
+    ),
+    f"{WORKSPACE}/sites": Page(get=_view("sites:index")),
+    f"{WORKSPACE}/deleted-sites/{{deleted_site}}": Page(post=_view("sites:restore_site")),
+    SITE: Page(get=_view("sites:show")),
+    f"{SITE}/deleted-pages/{{deleted_page}}": Page(post=_view("sites:restore_page")),
+    f"{SITE}/pages/{{page}}": Page(get=_view("sites:versions")),
+    f"{SITE}/pages/{{page}}/{{version}}": Page(
+        get=_view("sites:compare"), post=_view("sites:restore_version")
     ),
     f"{WORKSPACE}/bots": Page(get=_view("bots:index")),
     BOT: Page(get=_view("bots:show")),

@@ -134,10 +134,15 @@ def make_site(do: Caller) -> None:
         do("create_site", title=bakery.SITE, description=bakery.ABOUT)
 
 
+DRAFT = "<h1>Coming soon</h1>"
+"""First HTML of each page, which stays as an earlier version."""
+
+
 def make_pages(do: Caller) -> None:
     """Create the site's pages, with the form, the booking of services and the chat widget.
 
-    A page with HTML stays unchanged. An older demo only gets the pages that it lacks.
+    A page with other HTML than the draft stays unchanged. An older demo only gets the pages that it
+    lacks.
     """
     found = do("list_sites", search=bakery.SITE)["projects"]
     if not found:
@@ -152,8 +157,9 @@ def make_pages(do: Caller) -> None:
             there[page.slug] = _ensure_page(do, site["id"], page)
     for page in wanted:
         made = there[page.slug]
-        if not made["htmlBytes"]:
+        if made["htmlBytes"] in {0, len(DRAFT)}:
             do("update_page", id=made["id"], description=page.description)
+            do("save_page_html", id=made["id"], html=DRAFT, returnHtml=False)
             do("save_page_html", id=made["id"], html=page.html(wanted, tools), returnHtml=False)
 
 

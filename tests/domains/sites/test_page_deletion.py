@@ -159,6 +159,8 @@ class TestDeletePage:
             raise OSError("no luck")
 
         assert delete(api, page)["deleted"] is True
+        time.pass_by(hours=2)
+        run_jobs()
         time.pass_by(days=30)
         with monkeypatch.context() as patched:
             patched.setattr(object_store.FolderStore, "delete_under", fail)

@@ -35,11 +35,17 @@ INPUTS: dict[str, Callable[[Api], str]] = {
 }
 """Queries of the list operations that require one."""
 PATHS: dict[str, Callable[[Api], str]] = {
+    "list_page_versions": lambda api: f"/api/pages/{home_page(api)}/versions",
     "list_knowledge": lambda api: (
         f"/api/agents/{api.get('/api/agents/list')['agents'][0]['id']}/knowledge"
     ),
 }
 """Paths of the list operations that have an id in them."""
+
+
+def home_page(api: Api) -> str:
+    page: str = api.get(f"/api/pages/list?projectId={sites(api)[0]['id']}")["pages"][0]["id"]
+    return page
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import console_sessions
 from chalicelib.lib import tokens
 from chalicelib.transports.console import access
-from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WEBHOOK, WORKSPACE
+from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, SITE, WEBHOOK, WORKSPACE
 from tests.conftest import PASSWORD, Answer, all_rows, as_operator, run_concurrently
 from tests.factories.console import EVENT, Person, World, begun, cookies
 from tests.transports.conftest import LocalServer
@@ -30,6 +30,9 @@ FORMS: dict[str, dict[str, str]] = {
     f"{BOT}/capabilities": {"capabilities": "booking", "orderFormId": "", "privacyUrl": ""},
     f"{BOT}/knowledge": {"kind": "text", "title": "Delivery", "text": "On weekdays.", "once": "1"},
     f"{BOT}/knowledge/{{source}}": {},
+    f"{WORKSPACE}/deleted-sites/{{deleted_site}}": {},
+    f"{SITE}/deleted-pages/{{deleted_page}}": {},
+    f"{SITE}/pages/{{page}}/{{version}}": {"ifVersion": ""},
     f"{WORKSPACE}/webhooks": {"url": "https://bakery.example", "events": "all", "once": "1"},
     WEBHOOK: {"url": "https://bakery.example", "events": "chosen", "types": "lead.created"},
     f"{WEBHOOK}/status": {"status": "off"},

@@ -1,6 +1,7 @@
 """The pages of the console: their content and their readers, checked for every page."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import quote
 
@@ -23,6 +24,10 @@ from tests.transports.console.test_console_access import (
 every_form_of_a_workspace = pytest.mark.parametrize(
     "route", [route for route in SENT if route.startswith(WORKSPACE)]
 )
+
+
+def unknown_site() -> dict[str, str]:
+    return {name: new_id() for name in ("site", "page", "deleted_page", "version")}
 
 
 class Markup(HTMLParser):
@@ -179,6 +184,12 @@ class TestAccess:
             own = route.format(**here, **theirs)
             never = route.format(**here, **{name: new_id() for name in theirs})
             pairs.append((own, never, 303))  # The same answer as for a deleted workspace.
+        if "{site}" in route:
+            own, never = (
+                each.path_of(route).replace(world.there.slug, world.here.slug)
+                for each in (world.there, replace(world.there, **unknown_site()))
+            )
+            pairs.append((own, never, 404))
         if "{connection}" in route:
             own, never = (
                 route.format(workspace=world.here.slug, connection=each)

@@ -11,10 +11,10 @@ from chalicelib.core.jobs import Job
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.engine.item_sizes import size_of
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from chalicelib.lib.item_sizes import size_of
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 """Time for which a deleted site, page or form can be restored."""

@@ -10,7 +10,7 @@ from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, SlugTakenError
 from chalicelib.core.ids import new_id
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import cut_bytes
 from chalicelib.core.wire.schema import (
@@ -201,6 +201,7 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
     tool="svc_list_pages",
     rest="GET /api/pages/list",
     scope=Scope.PAGES_READ,
+    audience=KEYS_AND_SESSIONS,
     title="List pages",
     example={"projectId": "SITE_ID"},
 )

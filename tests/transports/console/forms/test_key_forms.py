@@ -64,7 +64,7 @@ class TestKeys:
         made = boss.post(keys, KEY)
         api = Api(token_of(made))
         (path,) = re.findall(r"curl -H '[^']*' ([^<\s]+)", text(made))
-        assert api.get(path.removeprefix(settings().public_url))["projects"] == []
+        assert api.get(path.removeprefix(settings().public_url))["pagination"]["total"] == 1
         failed, sites = api.tool("svc_list_sites")
         assert not failed, sites
         assert api.refused("POST", "/api/projects/create", {"title": "x"}).status == 403

@@ -1,0 +1,40 @@
+"""Two texts compared line by line."""
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import NamedTuple
+
+CONTEXT_LINES = 3
+"""Equal lines that are shown before and after a change."""
+MAX_LINES = 3_000
+"""Lines of a text that are compared. The comparison takes time in proportion to their product."""
+
+
+class Row(NamedTuple):
+    """A line of each text. An absent line is None. ``skipped`` lines before it are equal."""
+
+    before: str | None
+    after: str | None
+    changed: bool
+    skipped: int = 0
+
+
+def compare(before: str, after: str) -> list[Row] | None:
+    """Return the changed lines with their surroundings, or None if the texts are too long."""
+    old, new = before.splitlines(), after.splitlines()
+    if max(len(old), len(new)) > MAX_LINES:
+        return None
+    return list(_rows(old, new))
+
+
+def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[Row]:
+    shown = 0
+    for group in SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT_LINES):
+        skipped = group[0][1] - shown
+        for tag, start, end, new_start, new_end in group:
+            pairs = zip_longest(old[start:end], new[new_start:new_end])
+            for left, right in pairs:
+                yield Row(left, right, tag != "equal", skipped)
+                skipped = 0
+        shown = group[-1][2]

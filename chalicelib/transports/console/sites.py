@@ -1,0 +1,136 @@
+"""Pages of sites: their pages, earlier versions of these, and what was deleted."""
+
+from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.domains.sites.rules import side_by_side
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.http import HttpResponse, redirect
+
+SITES_PER_PAGE = 100
+
+
+def index(request: ConsoleRequest) -> HttpResponse:
+    """List the sites, and the deleted ones that can be restored."""
+    return _index(request, 200)
+
+
+def restore_site(request: ConsoleRequest) -> HttpResponse:
+    """Restore a deleted site."""
+    try:
+        made = request.call("restore_site", id=request.http.path["deleted_site"])
+    except NotFoundError:
+        return redirect(f"{_list_path(request)}?done=restored_no_more")
+    except AppError as error:
+        return _index(request, error.status, _problem(request, error))
+    return redirect(f"{_list_path(request)}/{made['project']['id']}?done=site_restored")
+
+
+def show(request: ConsoleRequest) -> HttpResponse:
+    """Show a site: its pages, and its deleted pages that can be restored."""
+    return _site_page(request, 200)
+
+
+def restore_page(request: ConsoleRequest) -> HttpResponse:
+    """Restore a deleted page of a site."""
+    deleted = request.call("list_deleted_pages", projectId=request.http.path["site"])["deleted"]
+    page_id = request.http.path["deleted_page"]
+    if page_id not in {page["id"] for page in deleted}:
+        return redirect(f"{_site_path(request)}?done=restored_no_more")
+    try:
+        request.call("restore_page", id=page_id)
+    except AppError as error:
+        return _site_page(request, error.status, _problem(request, error))
+    return redirect(f"{_site_path(request)}?done=page_restored")
+
+
+def versions(request: ConsoleRequest) -> HttpResponse:
+    """List the earlier versions of a page."""
+    found = request.call("list_page_versions", id=request.http.path["page"])
+    return request.page(
+        "page_versions",
+        path=_site_path(request),
+        page=found["page"],
+        versions=found["versions"],
+    )
+
+
+def compare(request: ConsoleRequest) -> HttpResponse:
+    """Show an earlier version of a page beside the present one."""
+    return _comparison(request, 200)
+
+
+def restore_version(request: ConsoleRequest) -> HttpResponse:
+    """Give a page the HTML of an earlier version, unless it has changed since it was shown."""
+    page = request.http.path["page"]
+    try:
+        request.call(
+            "restore_page_version",
+            id=page,
+            versionId=request.http.path["version"],
+            ifVersion=int(request.form_value("ifVersion") or 0) or None,
+        )
+    except AppError as error:
+        return _comparison(request, error.status, _problem(request, error))
+    return redirect(f"{_site_path(request)}/pages/{page}?done=version_restored")
+
+
+def _comparison(
+    request: ConsoleRequest, status: int, problem: Problem | None = None
+) -> HttpResponse:
+    found = request.call(
+        "get_page_version",
+        id=request.http.path["page"],
+        versionId=request.http.path["version"],
+    )
+    rows = side_by_side.compare(found["versionHtml"], found["html"])
+    return request.page(
+        "page_version",
+        status=status,
+        problem=problem,
+        path=_site_path(request),
+        rows=rows,
+        page=found["page"],
+        version=found["version"],
+    )
+
+
+def _index(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
+    listed = request.call("list_sites", size=SITES_PER_PAGE, sortBy="updatedAt")
+    deleted = request.call("list_deleted_sites")["deleted"]
+    return request.page(
+        "sites",
+        status=status,
+        problem=problem,
+        sites=listed["projects"],
+        total=listed["pagination"]["total"],
+        deleted=deleted,
+    )
+
+
+def _site_page(
+    request: ConsoleRequest, status: int, problem: Problem | None = None
+) -> HttpResponse:
+    site_id = request.http.path["site"]
+    pages = request.call("list_pages", projectId=site_id)["pages"]
+    found = request.call("list_deleted_pages", projectId=site_id)
+    return request.page(
+        "site",
+        status=status,
+        problem=problem,
+        site=found["project"],
+        pages=pages,
+        deleted=found["deleted"],
+    )
+
+
+def _problem(request: ConsoleRequest, error: AppError) -> Problem:
+    """Return what a page says of a restore that was refused."""
+    known = {"quota_exceeded", "version_conflict"}
+    return Problem(request.translate(f"restore_{error.code if error.code in known else 'refused'}"))
+
+
+def _list_path(request: ConsoleRequest) -> str:
+    return f"{request.current_membership.path}/sites"
+
+
+def _site_path(request: ConsoleRequest) -> str:
+    return f"{_list_path(request)}/{request.http.path['site']}"
