@@ -1,0 +1,205 @@
+"""Random histories of saves, deletions, restores and purges, compared with a model."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from chalicelib.domains.files.store import files
+from chalicelib.transports.schedules import run_jobs
+from tests.conftest import Answer, Api, Owner, Time, in_console
+from tests.factories.pages import create, listed, new_site, objects
+from tests.support.effort import examples
+
+MONTH = timedelta(days=30)
+EDIT = timedelta(minutes=10)
+PAGES = st.integers(0, 3)
+HTMLS = st.sampled_from(["", "a", "bb", "ccc", "ё"])
+
+
+@dataclass
+class Page:
+    """What the model knows of a page. Versions are listed from the latest on."""
+
+    id: str
+    html: str | None = None
+    kept_at: datetime | None = None
+    versions: list[str] = field(default_factory=list)
+    deleted_at: datetime | None = None
+    with_site: bool = False
+
+    def save(self, html: str, now: datetime, *, ends_edit: bool = False) -> None:
+        if html == self.html:
+            return
+        in_edit = self.kept_at is not None and now - self.kept_at < EDIT
+        if self.html is not None and (ends_edit or not in_edit):
+            self.versions.insert(0, self.html)
+            self.kept_at = now
+        if ends_edit:
+            self.kept_at = None
+        self.html = html
+
+
+class Histories(RuleBasedStateMachine):
+    """Random actions on a site and its pages. Each must be answered as the model expects."""
+
+    api: Api
+    owner: Owner
+    time: Time
+
+    @initialize()
+    def open(self) -> None:
+        self.site = new_site(self.api, "Bakery")
+        self.pages: list[Page] = []
+        self.deleted_at: datetime | None = None
+
+    @property
+    def live(self) -> list[Page]:
+        return [page for page in self.pages if page.deleted_at is None]
+
+    def post(self, call: str, **body: Any) -> Answer:
+        return self.api.call("POST", f"/api/{call}", body)
+
+    def is_kept(self, since: datetime | None) -> bool:
+        return since is not None and self.time.now - since < MONTH
+
+    @precondition(lambda self: self.deleted_at is None and len(self.pages) < 4)
+    @rule()
+    def create_page(self) -> None:
+        self.pages.append(Page(create(self.api, self.site)["id"]))
+
+    @precondition(lambda self: self.pages)
+    @rule(which=PAGES, html=HTMLS)
+    def save(self, which: int, html: str) -> None:
+        page = self.pages[which % len(self.pages)]
+        status = self.post("pages/save-html", id=page.id, html=html).status
+        assert status == (404 if page.deleted_at else 200)
+        if status == 200:
+            page.save(html, self.time.now)
+
+    @precondition(lambda self: any(page.versions for page in self.live))
+    @rule(which=PAGES, number=st.integers(0, 5))
+    def restore_version(self, which: int, number: int) -> None:
+        edited = [page for page in self.live if page.versions]
+        page = edited[which % len(edited)]
+        found = self.api.get(f"/api/pages/{page.id}/versions")["versions"]
+        number %= len(found)
+        answer = self.post("pages/restore-version", id=page.id, versionId=found[number]["id"])
+        assert answer.status == 200, answer.body
+        page.save(page.versions[number], self.time.now, ends_edit=True)
+
+    @precondition(lambda self: self.pages)
+    @rule(which=PAGES)
+    def delete_page(self, which: int) -> None:
+        page = self.pages[which % len(self.pages)]
+        home = next((p["id"] for p in self.shown() if p["isHome"]), None)
+        blocked = page.id == home and len(self.live) > 1
+        answer = self.post("pages/delete", id=page.id, confirm=True)
+        expected = 404 if page.deleted_at else 409 if blocked else 200
+        assert answer.status == expected, answer.body
+        if expected == 200:
+            page.deleted_at, page.with_site = self.time.now, False
+
+    @precondition(lambda self: self.pages)
+    @rule(which=PAGES)
+    def restore_page(self, which: int) -> None:
+        page = self.pages[which % len(self.pages)]
+        answer = self.post("pages/restore", id=page.id)
+        if page.deleted_at is None:
+            assert answer.status == 409
+        elif not self.is_kept(page.deleted_at):
+            assert answer.status == 404
+        elif self.deleted_at is not None:
+            assert answer.status == 409
+        else:
+            assert answer.status == 200, answer.body
+            page.deleted_at = None
+
+    @rule()
+    def delete_site(self) -> None:
+        answer = self.post("projects/delete", id=self.site)
+        assert answer.status == (404 if self.deleted_at else 200)
+        if self.deleted_at is None:
+            assert answer.data["cascade"]["pages"] == len(self.live)
+            self.deleted_at = self.time.now
+            for page in self.live:
+                page.deleted_at, page.with_site = self.time.now, True
+
+    @rule()
+    def restore_site(self) -> None:
+        answer = self.post("projects/restore", id=self.site)
+        if self.deleted_at is None:
+            assert answer.status == 409
+        elif not self.is_kept(self.deleted_at):
+            assert answer.status == 404
+        else:
+            assert answer.status == 200, answer.body
+            self.deleted_at = None
+            for page in self.pages:
+                if page.with_site:
+                    page.deleted_at, page.with_site = None, False
+
+    @rule(
+        length=st.sampled_from(
+            [
+                timedelta(minutes=4),
+                timedelta(minutes=10),
+                timedelta(hours=2),
+                timedelta(days=14),
+                timedelta(days=29),
+            ]
+        )
+    )
+    def wait(self, length: timedelta) -> None:
+        self.time.now += length
+        run_jobs()
+
+    def shown(self) -> list[Any]:
+        return listed(self.api, self.site) if self.deleted_at is None else []
+
+    @invariant()
+    def pages_and_versions_are_those_of_the_model(self) -> None:
+        if not hasattr(self, "site"):
+            return
+        assert {page["id"] for page in self.shown()} == {page.id for page in self.live}
+        for page in self.live:
+            read = self.api.get(f"/api/pages/{page.id}")
+            assert read["page"]["html"] == (page.html or "")
+            found = self.api.get(f"/api/pages/{page.id}/versions")["versions"]
+            assert [self.html_of(page, each["id"]) for each in found] == page.versions
+
+    def html_of(self, page: Page, version: str) -> str:
+        html: str = in_console(
+            self.owner.workspace.id, "get_page_version", id=page.id, versionId=version
+        )["versionHtml"]
+        return html
+
+    @invariant()
+    def the_storage_in_use_is_that_of_the_live_pages(self) -> None:
+        if hasattr(self, "site"):
+            used = sum(len((page.html or "").encode()) for page in self.live)
+            assert files.used_bytes(self.owner.workspace.id) == used
+
+    def teardown(self) -> None:
+        """Delete the rest. After a month, no object is left."""
+        if not hasattr(self, "site"):
+            return
+        self.post("projects/delete", id=self.site)
+        self.time.now += timedelta(days=31)
+        for _ in range(2):
+            run_jobs()
+        assert objects(self.owner) == []
+
+
+def test_histories_of_pages_match_the_model(api: Api, owner: Owner, time: Time) -> None:
+    machine = type("Machine", (Histories,), {"api": api, "owner": owner, "time": time})
+    run_state_machine_as_test(machine, settings=examples(100, stateful_step_count=30))
