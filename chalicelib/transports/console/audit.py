@@ -8,6 +8,8 @@ from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
 FILTERS = ("actor", "from", "to")
+ENTRIES = 40
+"""Entries a page shows. More of them made the page heavier than 60 KB on a busy workspace."""
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
@@ -17,10 +19,10 @@ def show(request: ConsoleRequest) -> HttpResponse:
     before = {"before": request.query_value("before")} if request.query_value("before") else {}
     problem, status = None, 200
     try:
-        log = request.call("list_audit_log", **filters, **before)
+        log = request.call("list_audit_log", limit=ENTRIES, **filters, **before)
     except AppError as error:
         problem, status = request.problem(error), error.status
-        log = request.call("list_audit_log")
+        log = request.call("list_audit_log", limit=ENTRIES)
     members = request.call("list_members")["members"]
     return request.page(
         "audit",
