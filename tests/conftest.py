@@ -59,7 +59,7 @@ import app as application
 from chalicelib.application.invoke import invoke
 from chalicelib.core import clock, deadline, retry
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import SessionPrincipal, VisitorPrincipal
+from chalicelib.core.principals import Role, SessionPrincipal, VisitorPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, workspaces
@@ -359,7 +359,10 @@ def in_console(
 ) -> Any:
     """Run an operation as a user of the console, and return the data inside the envelope."""
     person = SessionPrincipal(
-        account_id=account_id, workspace_id=workspace_id, plan="business", membership=membership
+        account_id=account_id,
+        workspace_id=workspace_id,
+        plan="business",
+        membership=Role(membership),
     )
     with aws_calls.entered(aws_calls.API):
         reply = invoke(

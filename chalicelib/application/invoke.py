@@ -32,13 +32,13 @@ from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import (
-    MANAGER_ROLES,
     PLATFORM,
     ApiKeyPrincipal,
     Audience,
     OAuthPrincipal,
     OperatorPrincipal,
     Principal,
+    Role,
     SessionPrincipal,
     VisitorPrincipal,
 )
@@ -133,14 +133,14 @@ def _count(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | 
 
 
 def authorize(operation: Operation, principal: Principal) -> None:
-    """Check the audience, membership, plan, scope and role, in this order.
+    """Check the audience, role in the workspace, plan, scope and account role, in this order.
 
     A principal of a class that these checks were not written for is refused.
     """
     if type(principal) not in _KNOWN_CALLERS or principal.audience not in operation.audience:
         raise ForbiddenError("This call is not for this kind of caller.")
     if isinstance(principal, SessionPrincipal):
-        require_manager(operation, principal)
+        require_role(operation, principal.membership)
     if not isinstance(principal, ApiKeyPrincipal):
         return
     require_plan(principal.plan)
@@ -162,12 +162,26 @@ def _missing_scope(principal: ApiKeyPrincipal, scope: str) -> str:
     return f"This key lacks the scope {scope}. Create a key that has it in the console."
 
 
-def require_manager(operation: Operation, principal: SessionPrincipal) -> None:
-    """Refuse changes of a workspace by its plain members, who can only read."""
-    ours = operation.platform or operation.read_only
-    if not ours and principal.membership not in MANAGER_ROLES:
-        msg = "Members of a workspace may look, not change. Ask its owner or a manager."
-        raise ForbiddenError(msg)
+def require_role(entry: Entry, membership: Role) -> None:
+    """Refuse a person whose role in the workspace is lower than the operation's.
+
+    Raises:
+        ForbiddenError: the role is too low. The message names both roles.
+    """
+    if may_in_console(entry, membership):
+        return
+    if membership is Role.ACCOUNT:
+        raise ForbiddenError("This call is for members of the workspace.")
+    msg = (
+        f"{entry.title}: expected the role {entry.role} in the workspace, yours is {membership}. "
+        "Ask the owner or a manager."
+    )
+    raise ForbiddenError(msg)
+
+
+def may_in_console(entry: Entry, membership: Role) -> bool:
+    """Whether a person with a role in the workspace may call an operation in the console."""
+    return entry.role is not None and membership.includes(entry.role)
 
 
 def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:

@@ -33,6 +33,7 @@ class PackedEntry(NamedTuple):
     path: str
     scope: str | None
     audience: tuple[str, ...]
+    role: str | None
 
 
 class Manifest(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, get_type_hints
 from chalicelib.core.errors import AppError
 from chalicelib.core.limits import Limit
 from chalicelib.core.manifest import PackedEntry, manifest
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Partial, Wire
 
@@ -45,6 +45,7 @@ class Entry:
     path: str
     scope: Scope | None
     audience: frozenset[Audience]
+    role: Role | None
 
     @property
     def read_only(self) -> bool:
@@ -73,6 +74,7 @@ class Entry:
             path=self.path,
             scope=self.scope and str(self.scope),
             audience=tuple(sorted(map(str, self.audience))),
+            role=self.role and str(self.role),
         )
 
     @staticmethod
@@ -81,6 +83,7 @@ class Entry:
         values = packed._asdict()
         values["scope"] = packed.scope and Scope(packed.scope)
         values["audience"] = frozenset(map(Audience, packed.audience))
+        values["role"] = packed.role and Role(packed.role)
         return Entry(**values)
 
 
@@ -198,6 +201,10 @@ class Registry:
         """Return how many operations there are."""
         return len(self._entries)
 
+    def entry(self, name: str) -> Entry:
+        """Return the entry of an operation; imports no module that the manifest names."""
+        return self._entries[name]
+
     def __getitem__(self, name: str) -> Operation:
         """Return the operation whose handler has this name. Its module is imported if necessary."""
         entry = self._entries[name]
@@ -272,6 +279,9 @@ class Declaration(Options):
     """The scope that a key needs. Without one, any valid key may call."""
     audience: Iterable[Audience] = KEYS
     """The kinds of callers that may call."""
+    role: Role | None = None
+    """The lowest role in the workspace that a person in the console needs. Operations for
+    sessions must declare it; other operations must not."""
     idempotent: bool | None = None
     """Whether a repeated call changes nothing more. By default true for reads, false for writes."""
     accepts_idempotency_key: bool | None = None
@@ -288,6 +298,9 @@ class Declaration(Options):
         idempotent = read_only if self.idempotent is None else self.idempotent
         takes_key = self.accepts_idempotency_key
         hints = get_type_hints(handler)
+        if (self.role is None) is (Audience.SESSION in self.audience):
+            msg = f"{handler.__name__}: declare role= if and only if the audience has sessions"
+            raise TypeError(msg)
         self.registry.add(
             Operation(
                 **{option.name: getattr(self, option.name) for option in fields(Options)},
@@ -299,6 +312,7 @@ class Declaration(Options):
                 path=path,
                 scope=self.scope,
                 audience=frozenset(self.audience),
+                role=self.role,
                 description=cleandoc(handler.__doc__ or ""),
                 input=hints["args"],
                 output=hints["return"],

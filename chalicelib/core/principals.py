@@ -14,8 +14,24 @@ from chalicelib.core.scopes import Scope
 PLATFORM = "platform"
 """The tenant of data that belongs to no workspace: accounts and the blog."""
 
-MANAGER_ROLES = frozenset({"owner", "manager"})
-"""Memberships that may change a workspace. A plain member can only read."""
+
+class Role(StrEnum):
+    """The roles of a person in a workspace, from the lowest to the highest.
+
+    ``ACCOUNT`` is any signed-in account, also outside a workspace.
+    """
+
+    ACCOUNT = "account"
+    MEMBER = "member"
+    MANAGER = "manager"
+    OWNER = "owner"
+
+    def includes(self, other: "Role") -> bool:
+        """Whether a person with this role may do what the other role may."""
+        return _ASCENDING.index(self) >= _ASCENDING.index(other)
+
+
+_ASCENDING = list(Role)
 
 
 class Audience(StrEnum):
@@ -102,13 +118,13 @@ class OAuthPrincipal(ApiKeyPrincipal):
 class SessionPrincipal(Principal):
     """A person in the console.
 
-    ``membership`` is owner, manager or member; it is empty outside a workspace. ``session_id`` is
-    the id of the session, not its token.
+    ``membership`` is the role in the workspace, or ``ACCOUNT`` outside a workspace. ``session_id``
+    is the id of the session, not its token.
     """
 
     audience: ClassVar[Audience] = Audience.SESSION
 
-    membership: str = ""
+    membership: Role = Role.ACCOUNT
     session_id: str = ""
 
     @property

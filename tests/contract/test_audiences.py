@@ -7,16 +7,18 @@ import pytest
 
 from chalicelib.application.invoke import authorize, invoke
 from chalicelib.core.errors import ForbiddenError
-from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.operations import REGISTRY, Declaration, Operation, Registry
 from chalicelib.core.principals import (
     ApiKeyPrincipal,
     Audience,
     OperatorPrincipal,
     Principal,
+    Role,
     SessionPrincipal,
     VisitorPrincipal,
 )
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import NoInput
 from chalicelib.transports import tools
 from chalicelib.transports.api_docs import openapi
 
@@ -24,7 +26,7 @@ CALLERS: dict[Audience, Principal] = {
     Audience.KEY: ApiKeyPrincipal(
         key_id="k", workspace_id="w", plan="enterprise", role="admin", scopes=frozenset(Scope)
     ),
-    Audience.SESSION: SessionPrincipal(account_id="a", workspace_id="w", membership="owner"),
+    Audience.SESSION: SessionPrincipal(account_id="a", workspace_id="w", membership=Role.OWNER),
     Audience.PUBLIC: VisitorPrincipal(visitor="v"),
     Audience.OPERATOR: OperatorPrincipal(),
 }
@@ -68,21 +70,67 @@ def test_some_operations_are_closed_to_keys() -> None:
     assert {operation.name for operation in NOT_FOR_KEYS} >= {"create_key", "create_account"}
 
 
-CHANGES = [o for o in REGISTRY.of(Audience.SESSION) if not (o.read_only or o.platform)]
+ROLES = [
+    pytest.param(operation, role, id=f"{operation.name}-{role}")
+    for operation in REGISTRY.of(Audience.SESSION)
+    for role in Role
+]
 
 
-@pytest.mark.parametrize("operation", CHANGES, ids=lambda operation: operation.name)
-@pytest.mark.parametrize("membership", ["member", ""])
-def test_a_person_who_does_not_manage_a_workspace_cannot_change_it(
-    operation: Operation, membership: str
+@pytest.mark.parametrize(("operation", "role"), ROLES)
+def test_a_person_may_call_exactly_the_operations_of_their_role_and_of_lower_ones(
+    operation: Operation, role: Role
 ) -> None:
-    caller = SessionPrincipal(account_id="a", workspace_id="w", membership=membership)
-    with pytest.raises(ForbiddenError, match="may look, not change"):
+    caller = SessionPrincipal(account_id="a", workspace_id="w", membership=role)
+    least = list(Role).index(operation.role) if operation.role else -1
+    if list(Role).index(role) >= least:
+        authorize(operation, caller)
+        return
+    with pytest.raises(ForbiddenError):
         invoke(operation, caller, dict, request_id="r")
 
 
-def test_members_may_read() -> None:
-    caller = SessionPrincipal(account_id="a", workspace_id="w", membership="member")
-    for operation in REGISTRY.of(Audience.SESSION):
-        if operation.read_only:
-            authorize(operation, caller)
+def test_each_operation_for_sessions_declares_a_role_and_no_other_does() -> None:
+    for operation in REGISTRY:
+        assert (operation.role is not None) is (Audience.SESSION in operation.audience)
+
+
+@pytest.mark.parametrize("role", [None, Role.MEMBER])
+def test_a_declaration_whose_role_and_audience_disagree_is_refused(role: Role | None) -> None:
+    def handler(ctx: Any, args: NoInput) -> NoInput:
+        """Do nothing at all, in a declaration that must fail."""
+        return args
+
+    audience = (Audience.SESSION,) if role is None else (Audience.KEY,)
+    declare = Declaration(title="Nothing", audience=audience, role=role, registry=Registry())
+    with pytest.raises(TypeError, match="declare role="):
+        declare(handler)
+
+
+LEAST: dict[Role, set[str]] = {
+    Role.OWNER: {"get_balance", "get_statement", "list_ledger", "get_bot_limits", "set_bot_limits"},
+    Role.MANAGER: {
+        "create_key",
+        "list_keys",
+        "list_audit_log",
+        "create_webhook",
+        "list_sites",
+        "update_agent",
+        "grant_access",
+    },
+    Role.MEMBER: {
+        "update_lead",
+        "set_lead_status",
+        "update_client",
+        "create_booking",
+        "reschedule_booking",
+        "set_booking_status",
+        "list_agent_dialogs",
+    },
+}
+"""Operations whose role must not change by accident: those of money, access, and daily work."""
+
+
+@pytest.mark.parametrize("role", LEAST)
+def test_money_is_for_owners_access_for_managers_and_daily_work_for_members(role: Role) -> None:
+    assert {REGISTRY[name].role for name in LEAST[role]} == {role}

@@ -14,7 +14,7 @@ from secrets import token_urlsafe
 from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 
 from chalicelib.core.errors import AppError, ForbiddenError, UnauthorizedError
-from chalicelib.core.principals import MANAGER_ROLES
+from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import accounts, console_sessions, workspaces
@@ -200,7 +200,7 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
     membership = workspaces.membership(
         account.id, AGENTS.found_for_visitor(AGENTS.workspace_of(agent_id))
     )
-    if membership is not None and membership.role not in MANAGER_ROLES:
+    if membership is not None and not Role(membership.role).includes(Role.MANAGER):
         msg = "Members of a workspace cannot spend its owner's money. Ask the owner or a manager."
         raise ForbiddenError(msg)
     return membership is not None
@@ -268,9 +268,7 @@ def _view_page(page: Page, view: View, request: ConsoleRequest) -> HttpResponse:
         check_form(http, request.form_value(CSRF_FIELD))
     if "workspace" in http.path:
         request.select_workspace(http.path["workspace"])
-        changes = page.for_managers or (http.method == "POST" and not page.own)
-        if changes and not request.current_membership.manages:
-            raise ForbiddenError("Members may look, not change. Ask the owner or a manager.")
+        request.require(page.posts if http.method == "POST" else page.shows)
     return view(request)
 
 

@@ -10,9 +10,7 @@ ENTRIES = 50
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show the balance and the latest ledger entries. Only the owner sees them."""
-    if not request.current_membership.owns:
-        return request.page("balance", statement=None)
+    """Show the balance and the latest ledger entries."""
     before = request.query_value("before")
     start = {"before": int(before)} if re.fullmatch("[1-9][0-9]{0,14}", before, re.ASCII) else {}
     return request.page(

@@ -104,7 +104,7 @@ def _page(
 ) -> HttpResponse:
     bot = find_bot(request)
     listed = _sources(request, bot)
-    adding = kind if kind in FIELDS and request.current_membership.manages else ""
+    adding = kind if kind in FIELDS and request.current_membership.may("add_knowledge") else ""
     query = (request.form_value("q") or request.query_value("q"))[:MAX_QUERY].strip()
     files: Fields = {}
     if adding == sources.FILE:

@@ -10,14 +10,15 @@ from urllib.parse import parse_qsl
 
 from pydantic_core import from_json
 
-from chalicelib.application.invoke import invoke
+from chalicelib.application.invoke import invoke, may_in_console, require_role
 from chalicelib.core.errors import AppError, NotFoundError, UnauthorizedError
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import Principal, SessionPrincipal
+from chalicelib.core.principals import Principal, Role, SessionPrincipal
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 from chalicelib.transports import auth
+from chalicelib.transports.console import navigation
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from chalicelib.transports.web import render, texts
@@ -38,24 +39,18 @@ class Membership(NamedTuple):
     row: MembershipRow
 
     @property
-    def role(self) -> str:
+    def role(self) -> Role:
         """The account's role in the workspace."""
-        return self.row.role
+        return Role(self.row.role)
 
     @property
     def path(self) -> str:
         """Path of the workspace's pages."""
         return f"{PREFIX}/w/{self.workspace.slug}"
 
-    @property
-    def manages(self) -> bool:
-        """Whether the account may change the workspace."""
-        return self.role in {"owner", "manager"}
-
-    @property
-    def owns(self) -> bool:
-        """Whether the account owns the workspace."""
-        return self.role == "owner"
+    def may(self, operation: str) -> bool:
+        """Whether the account may call an operation in the workspace."""
+        return may_in_console(REGISTRY.entry(operation), self.role)
 
 
 class Problem(NamedTuple):
@@ -117,6 +112,14 @@ class ConsoleRequest:
         self.membership = next(found, None)
         if self.membership is None:
             raise _no_workspace()
+
+    def require(self, operation: str) -> None:
+        """Refuse the page to an account that may not call its operation.
+
+        Raises:
+            ForbiddenError: the account's role in the workspace is too low.
+        """
+        require_role(REGISTRY.entry(operation), self.current_membership.role)
 
     @cached_property
     def principal(self) -> Principal:
@@ -223,6 +226,8 @@ class ConsoleRequest:
         shown = {
             "request": self,
             "membership": self.membership,
+            "may": self.membership.may if self.membership else None,
+            "menu": navigation.menu(self.membership.may) if self.membership else [],
             "csrf": self.csrf,
             "once": token_urlsafe(18),
             "problem": problem,

@@ -30,17 +30,17 @@ def _view(target: str) -> View:
 class Page(NamedTuple):
     """Handlers of a path: the functions for GET and POST.
 
-    Visitors who are not signed in may open a ``guest`` page. Within a workspace, only managers may
-    send forms, except on a page of the member's ``own`` settings. Plain members, who have read
-    access, cannot open a page ``for_managers``. A form that ``signs_out`` succeeds even if the
-    session has already ended. ``max_bytes`` is the size limit of a form.
+    Visitors who are not signed in may open a ``guest`` page. Within a workspace, ``shows`` and
+    ``posts`` are the operations that the page and its form are for: people who may not call them
+    are refused. A form that ``signs_out`` succeeds even if the session has already ended.
+    ``max_bytes`` is the size limit of a form.
     """
 
     get: View | None = None
     post: View | None = None
     guest: bool = False
-    for_managers: bool = False
-    own: bool = False
+    shows: str = ""
+    posts: str = ""
     signs_out: bool = False
     max_bytes: int = MAX_FORM_BYTES
 
@@ -55,63 +55,118 @@ ROUTES = {
     f"{PREFIX}/account/password": Page(post=_view("account:change_password")),
     f"{PREFIX}/account/sessions": Page(post=_view("account:end_session")),
     f"{PREFIX}/account/sign-out": Page(post=_view("account:sign_out_everywhere"), signs_out=True),
-    WORKSPACE: Page(get=_view("overview:show")),
-    f"{WORKSPACE}/keys": Page(get=_view("keys:index"), post=_view("keys:create")),
-    f"{WORKSPACE}/keys/new": Page(get=_view("keys:new_key_page"), for_managers=True),
+    WORKSPACE: Page(get=_view("overview:show"), shows="get_overview"),
+    f"{WORKSPACE}/keys": Page(
+        get=_view("keys:index"), post=_view("keys:create"), shows="list_keys", posts="create_key"
+    ),
+    f"{WORKSPACE}/keys/new": Page(get=_view("keys:new_key_page"), shows="create_key"),
     f"{WORKSPACE}/keys/{{id}}/revoke": Page(
-        get=_view("keys:confirm_revoke"), post=_view("keys:revoke"), for_managers=True
+        get=_view("keys:confirm_revoke"),
+        post=_view("keys:revoke"),
+        shows="revoke_key",
+        posts="revoke_key",
     ),
-    f"{WORKSPACE}/apps": Page(get=_view("apps:index")),
+    f"{WORKSPACE}/apps": Page(get=_view("apps:index"), shows="list_connections"),
     f"{WORKSPACE}/apps/{{connection}}/disconnect": Page(
-        get=_view("apps:confirm_disconnect"), post=_view("apps:disconnect"), for_managers=True
+        get=_view("apps:confirm_disconnect"),
+        post=_view("apps:disconnect"),
+        shows="end_connection",
+        posts="end_connection",
     ),
-    f"{WORKSPACE}/sites": Page(get=_view("sites:index")),
-    f"{WORKSPACE}/deleted-sites/{{deleted_site}}": Page(post=_view("sites:restore_site")),
-    SITE: Page(get=_view("sites:show")),
-    f"{SITE}/deleted-pages/{{deleted_page}}": Page(post=_view("sites:restore_page")),
-    f"{SITE}/pages/{{page}}": Page(get=_view("sites:versions")),
+    f"{WORKSPACE}/sites": Page(get=_view("sites:index"), shows="list_sites"),
+    f"{WORKSPACE}/deleted-sites/{{deleted_site}}": Page(
+        post=_view("sites:restore_site"), posts="restore_site"
+    ),
+    SITE: Page(get=_view("sites:show"), shows="list_pages"),
+    f"{SITE}/deleted-pages/{{deleted_page}}": Page(
+        post=_view("sites:restore_page"), posts="restore_page"
+    ),
+    f"{SITE}/pages/{{page}}": Page(get=_view("sites:versions"), shows="list_page_versions"),
     f"{SITE}/pages/{{page}}/{{version}}": Page(
-        get=_view("sites:compare"), post=_view("sites:restore_version")
+        get=_view("sites:compare"),
+        post=_view("sites:restore_version"),
+        shows="get_page_version",
+        posts="restore_page_version",
     ),
-    f"{WORKSPACE}/bots": Page(get=_view("bots:index")),
-    BOT: Page(get=_view("bots:show")),
-    f"{BOT}/keys": Page(get=_view("bots:keys"), post=_view("bots:create_key")),
+    f"{WORKSPACE}/bots": Page(get=_view("bots:index"), shows="list_held_back_bots"),
+    BOT: Page(get=_view("bots:show"), shows="get_agent"),
+    f"{BOT}/keys": Page(
+        get=_view("bots:keys"),
+        post=_view("bots:create_key"),
+        shows="list_bot_keys",
+        posts="create_bot_key",
+    ),
     f"{BOT}/keys/{{key}}/delete": Page(
-        get=_view("bots:confirm_delete_key"), post=_view("bots:delete_key"), for_managers=True
+        get=_view("bots:confirm_delete_key"),
+        post=_view("bots:delete_key"),
+        shows="delete_bot_key",
+        posts="delete_bot_key",
     ),
-    f"{BOT}/limits": Page(get=_view("bots:limits"), post=_view("bots:set_limits")),
+    f"{BOT}/limits": Page(
+        get=_view("bots:limits"),
+        post=_view("bots:set_limits"),
+        shows="get_bot_limits",
+        posts="set_bot_limits",
+    ),
     f"{BOT}/capabilities": Page(
-        get=_view("bot_capabilities:show"), post=_view("bot_capabilities:save")
+        get=_view("bot_capabilities:show"),
+        post=_view("bot_capabilities:save"),
+        shows="get_agent",
+        posts="update_agent",
     ),
     f"{BOT}/knowledge": Page(
         get=_view("bot_knowledge:index"),
         post=_view("bot_knowledge:add"),
+        shows="list_knowledge",
+        posts="add_knowledge",
         max_bytes=MAX_TEXT_FORM_BYTES,
     ),
     f"{BOT}/knowledge/{{source}}": Page(
         get=_view("bot_knowledge:confirm_delete"),
         post=_view("bot_knowledge:delete"),
-        for_managers=True,
+        shows="delete_knowledge",
+        posts="delete_knowledge",
     ),
-    f"{BOT}/chat": Page(get=_view("bots:chat")),
-    f"{BOT}/embed": Page(get=_view("bots:embed")),
-    f"{WORKSPACE}/webhooks": Page(get=_view("webhooks:index"), post=_view("webhooks:create")),
-    f"{WORKSPACE}/webhooks/new": Page(get=_view("webhooks:new_webhook_page"), for_managers=True),
-    WEBHOOK: Page(get=_view("webhooks:show"), post=_view("webhooks:save")),
-    f"{WEBHOOK}/status": Page(post=_view("webhooks:set_status")),
-    f"{WEBHOOK}/test": Page(post=_view("webhooks:send_test")),
-    f"{WEBHOOK}/deliveries": Page(post=_view("webhooks:send_again")),
+    f"{BOT}/chat": Page(get=_view("bots:chat"), shows="get_agent"),
+    f"{BOT}/embed": Page(get=_view("bots:embed"), shows="get_agent"),
+    f"{WORKSPACE}/webhooks": Page(
+        get=_view("webhooks:index"),
+        post=_view("webhooks:create"),
+        shows="list_webhooks",
+        posts="create_webhook",
+    ),
+    f"{WORKSPACE}/webhooks/new": Page(
+        get=_view("webhooks:new_webhook_page"), shows="create_webhook"
+    ),
+    WEBHOOK: Page(
+        get=_view("webhooks:show"),
+        post=_view("webhooks:save"),
+        shows="list_webhook_deliveries",
+        posts="update_webhook",
+    ),
+    f"{WEBHOOK}/status": Page(post=_view("webhooks:set_status"), posts="update_webhook"),
+    f"{WEBHOOK}/test": Page(post=_view("webhooks:send_test"), posts="send_test_event"),
+    f"{WEBHOOK}/deliveries": Page(
+        post=_view("webhooks:send_again"), posts="resend_webhook_delivery"
+    ),
     f"{WEBHOOK}/secret": Page(
         get=_view("webhooks:confirm_replace_secret"),
         post=_view("webhooks:replace_secret"),
-        for_managers=True,
+        shows="rotate_webhook_secret",
+        posts="rotate_webhook_secret",
     ),
     f"{WEBHOOK}/delete": Page(
-        get=_view("webhooks:confirm_delete"), post=_view("webhooks:delete"), for_managers=True
+        get=_view("webhooks:confirm_delete"),
+        post=_view("webhooks:delete"),
+        shows="delete_webhook",
+        posts="delete_webhook",
     ),
-    f"{WORKSPACE}/balance": Page(get=_view("balance:show")),
-    f"{WORKSPACE}/audit": Page(get=_view("audit:show")),
+    f"{WORKSPACE}/balance": Page(get=_view("balance:show"), shows="get_statement"),
+    f"{WORKSPACE}/audit": Page(get=_view("audit:show"), shows="list_audit_log"),
     f"{WORKSPACE}/notifications": Page(
-        get=_view("notifications:show"), post=_view("notifications:save"), own=True
+        get=_view("notifications:show"),
+        post=_view("notifications:save"),
+        shows="get_notifications",
+        posts="set_notifications",
     ),
 }

@@ -200,7 +200,7 @@ def _choices(request: ConsoleRequest) -> list[Choice]:
 
 
 def _obstacle(membership: Membership) -> str:
-    if not membership.manages:
+    if not membership.may("grant_access"):
         return "consent_not_manager"
     return "" if membership.workspace.plan in PLANS_WITH_API else "consent_no_plan"
 

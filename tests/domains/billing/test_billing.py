@@ -10,7 +10,7 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core.errors import AppError, ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import SessionPrincipal
+from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
@@ -139,7 +139,7 @@ class TestSession:
     """Balances in the console."""
 
     def read(self, operation: str, account_id: str, **arguments: Any) -> Any:
-        principal = SessionPrincipal(account_id=account_id, workspace_id="w", membership="member")
+        principal = SessionPrincipal(account_id=account_id, workspace_id="w", membership=Role.OWNER)
         reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="r")
         return json.loads(reply.body)["data"]
 

@@ -10,7 +10,7 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import SessionPrincipal
+from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.domains.bots.operations import bots as records
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
@@ -220,7 +220,9 @@ class TestSession:
     }
 
     def act(self, operation: str, workspace_id: str, **arguments: Any) -> Any:
-        principal = SessionPrincipal(account_id="a", workspace_id=workspace_id, membership="owner")
+        principal = SessionPrincipal(
+            account_id="a", workspace_id=workspace_id, membership=Role.OWNER
+        )
         reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="r")
         return json.loads(reply.body)["data"]
 

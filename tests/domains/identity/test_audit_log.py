@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.errors import NotFoundError
+from chalicelib.core.errors import ForbiddenError, NotFoundError
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.identity.store import accounts
@@ -223,8 +223,10 @@ class TestAccess:
         assert entry["key"] is None
         assert entry["actor"] == {"kind": "account", "id": "nobody", "name": None, "email": None}
 
-    def test_members_and_the_operator_can_read_the_log(self, quiet: Owner) -> None:
-        assert entries(quiet, membership="member") == ["create_workspace"]
+    def test_managers_and_the_operator_can_read_the_log(self, quiet: Owner) -> None:
+        assert entries(quiet, membership="manager") == ["create_workspace"]
+        with pytest.raises(ForbiddenError, match="expected the role manager"):
+            entries(quiet, membership="member")
         found = as_operator("list_audit_log", workspaceId=quiet.workspace.id)
         assert [entry["operation"] for entry in found["entries"]] == ["create_workspace"]
         with pytest.raises(NotFoundError, match="No workspace has the id"):

@@ -37,7 +37,7 @@ class TestGetAccount:
         time.pass_by(days=1)
         as_operator("set_password", email="ada@example.com", password="longer still")
         for place in (PLATFORM, make_workspace("ada@example.com")):
-            shown = in_console(place, "get_account", account_id=account, membership="")
+            shown = in_console(place, "get_account", account_id=account, membership="account")
             assert shown["account"] == {
                 "id": account,
                 "email": "ada@example.com",
@@ -60,7 +60,7 @@ class TestListMyWorkspaces:
         other = make_workspace("bob@example.com", name="Mill")
         join(other, "ada@example.com", "manager")
         make_workspace("bob@example.com", name="Not hers")
-        shown = in_console(PLATFORM, "list_my_workspaces", account_id=account, membership="")
+        shown = in_console(PLATFORM, "list_my_workspaces", account_id=account, membership="account")
         assert shown["workspaces"] == [
             {
                 "id": own,

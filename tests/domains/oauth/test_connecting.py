@@ -14,7 +14,7 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import SessionPrincipal
+from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.domains.identity.flows import connections as flows
 from chalicelib.domains.identity.store import accounts, connections, console_sessions
 from chalicelib.domains.oauth.rules.errors import OAuthError
@@ -84,7 +84,7 @@ class TestConsent:
         person = SessionPrincipal(
             account_id=owner.workspace.owner_id,
             workspace_id=owner.workspace.id,
-            membership="owner",
+            membership=Role.OWNER,
             session_id=row.session_id,
         )
 

@@ -9,7 +9,7 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core import retry
 from chalicelib.core.errors import AppError
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import SessionPrincipal
+from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.domains.identity.flows import connections as flows
 from chalicelib.domains.identity.store import accounts, connections, console_sessions
 from chalicelib.domains.oauth.operations import grants
@@ -132,7 +132,7 @@ class TestAtTheSameMoment:
         person = SessionPrincipal(
             account_id=owner.workspace.owner_id,
             workspace_id=owner.workspace.id,
-            membership="owner",
+            membership=Role.OWNER,
             session_id=session.session_id,
         )
         with pytest.raises(AppError, match=r"disabled|session has ended"):

@@ -7,7 +7,10 @@ from urllib.parse import quote
 
 import pytest
 
+from chalicelib.application.invoke import may_in_console
 from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import Role
 from chalicelib.engine import audit
 from chalicelib.transports.console import account
 from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
@@ -133,34 +136,49 @@ class TestPages:
 
 class TestAccess:
     @every_form_of_a_workspace
-    def test_members_read_and_managers_change(self, route: str, world: World) -> None:
-        member, manager = world.person("member"), world.person("manager")
-        path, before = world.here.path_of(route), stored()
-        answer = member.post(path, FORMS[route])
-        if ROUTES[route].own:
-            assert answer.status == 303
+    @pytest.mark.parametrize("name", ["boss", "manager", "member"])
+    def test_a_form_is_accepted_from_people_who_may_call_its_operation_alone(
+        self, route: str, name: str, world: World
+    ) -> None:
+        person, path = world.person(name), world.here.path_of(route)
+        before = stored()
+        answer = person.post(path, FORMS[route])
+        if may(name, ROUTES[route].posts):
+            assert answer.status in {200, 303}
             assert stored() != before
             return
         assert answer.status == 403
-        assert b"can view the workspace" in answer.body
+        assert b"does not allow this" in answer.body
         assert answer.headers["Content-Type"].startswith("text/html")
         assert stored() == before
-        assert manager.post(path, FORMS[route]).status in {200, 303}
-        assert stored() != before
 
-    @pytest.mark.parametrize("name", ["manager", "member"])
+    @pytest.mark.parametrize("name", ["boss", "manager", "member"])
     @every_page
-    def test_another_persons_workspace_is_shown_to_its_own_people(
+    def test_a_page_is_shown_to_people_who_may_call_its_operation_alone(
         self, route: str, name: str, world: World
     ) -> None:
+        if not route.startswith(WORKSPACE):
+            return
         answer = world.person(name).get(world.here.path_of(route))
-        closed = name == "member" and ROUTES[route].for_managers
-        assert answer.status in ({403} if closed else {200, 303})
-        html = answer.body.decode()
-        if name == "member" and route.startswith(WORKSPACE):
-            own = {world.here.path_of(route)} if ROUTES[route].own else set()
-            assert set(re.findall('action="([^"]*)"', html)) <= {"/console/sign-out"} | own
-            assert "/revoke" not in html
+        assert answer.status in ({200, 303} if may(name, ROUTES[route].shows) else {403})
+        offered = set(re.findall('action="([^"]*)"', answer.body.decode()))
+        refused = {
+            world.here.path_of(each)
+            for each, page in ROUTES.items()
+            if page.posts and not may(name, page.posts)
+        }
+        assert not offered & refused
+
+    @every_page
+    def test_the_menu_leads_to_pages_that_a_person_may_open(self, route: str, world: World) -> None:
+        if route != WORKSPACE:
+            return
+        for name in ("boss", "manager", "member"):
+            person = world.person(name)
+            html = person.get(world.here.path).body.decode()
+            links = set(re.findall(f'href="({world.here.path}[^"]*)"', html))
+            assert links
+            assert {person.get(each).status for each in links} <= {200, 303}
 
     @every_route
     def test_a_strangers_workspace_looks_like_an_unknown_one(
@@ -213,7 +231,7 @@ class TestAccess:
         assert manager.get(path).status == 200
         member = {"workspaceId": world.here.workspace_id, "email": "manager@example.com"}
         as_operator("add_member", **member, role="member")
-        assert manager.get(path).status == 200
+        assert manager.get(path).status == 403
         assert manager.post(path, FORMS[f"{WORKSPACE}/keys"]).status == 403
         as_operator("remove_member", **member)
         assert manager.get(path).status == 404
@@ -227,12 +245,25 @@ class TestAccess:
         assert manager.get(f"{world.here.path}/keys").status == 303
 
 
+def may(name: str, operation: str) -> bool:
+    """Whether a person of the world may call an operation."""
+    role = {"boss": Role.OWNER}.get(name) or Role(name)
+    return may_in_console(REGISTRY.entry(operation), role)
+
+
+def test_every_page_of_a_workspace_declares_the_operations_that_it_is_for() -> None:
+    for route, page in ROUTES.items():
+        if route.startswith(WORKSPACE):
+            assert bool(page.get) is bool(page.shows), route
+            assert bool(page.post) is bool(page.posts), route
+
+
 def test_a_plain_member_sees_no_form_that_would_be_refused(world: World) -> None:
     member, keys = world.person("member"), f"{world.here.path}/keys"
     for fields in ({"preset": "read"}, {"name": "Laptop", "scopes": "crm:read"}):
         answer = member.post(keys, fields)
         assert answer.status == 403
-        assert b"Members can view the workspace but not change it" in answer.body
+        assert b"Your role in this workspace does not allow this" in answer.body
         assert b'name="scopes"' not in answer.body
 
 

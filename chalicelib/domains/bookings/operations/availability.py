@@ -10,7 +10,8 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day
@@ -149,6 +150,8 @@ def _rule_out(rule: Rule) -> OpeningRuleOut:
     scope=Scope.SERVICES_READ,
     title="List opening hours",
     example={"resourceId": "RESOURCE_ID"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
     """Return a resource's opening hours. Without rules it cannot be booked."""
@@ -170,6 +173,8 @@ def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
             {"date": "2027-03-08", "intervals": []},
         ],
     },
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
     """Replace all opening hours of a resource. A warning lists bookings outside the new hours.

@@ -9,6 +9,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     Id,
@@ -178,6 +179,7 @@ class BookingList(Wire):
     rest="GET /api/bookings/list",
     scope=Scope.BOOKINGS_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
     title="List bookings",
     example={"from": "2026-01-05", "status": "all", "q": "eve"},
 )
@@ -242,6 +244,7 @@ def _zone(ctx: Context, args: BookingListQuery) -> str:
     rest="GET /api/bookings/{id}",
     scope=Scope.BOOKINGS_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
     title="Get a booking",
     example={"id": "BOOKING_ID"},
 )

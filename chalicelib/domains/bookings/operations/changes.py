@@ -6,7 +6,8 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_at_least_one, optional
 from chalicelib.core.wire.times import When
@@ -99,6 +100,8 @@ class BookingReschedule(BookingMoveTo):
         "ignoreSchedule": True,
     },
     errors=(SlotUnavailableError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     """Book a slot of svc_get_available_slots for a client.
@@ -138,6 +141,8 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     destructive=True,
     example={"id": "BOOKING_ID", "status": "completed", "reason": "Came"},
     errors=(SlotUnavailableError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
     """Set any status of a booking; with startAt or resourceId, move it.
@@ -155,6 +160,8 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
     destructive=True,
     example={"id": "BOOKING_ID", "startAt": "2027-03-02T15:00", "ignoreSchedule": True},
     errors=(SlotUnavailableError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingResult:
     """Move a booking to another start, another resource, or both. Its status stays."""

@@ -11,7 +11,8 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
@@ -81,6 +82,8 @@ class SlotList(Wire):
     scope=Scope.BOOKINGS_READ,
     title="Find free slots",
     example={"serviceId": "SERVICE_ID", "timezone": "Asia/Kolkata", "limit": 2},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find free slots of a service. Book one by its startAt with svc_create_booking."""

@@ -13,7 +13,8 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import (
@@ -184,6 +185,8 @@ def weight(args: Wire) -> int:
     scope=Scope.SERVICES_READ,
     title="List resources",
     example={"q": "ann", "status": "active"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
     """List resources. Long descriptions are cut, except with id."""
@@ -225,6 +228,8 @@ def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
     scope=Scope.SERVICES_READ,
     title="Get a resource",
     example={"id": "RESOURCE_ID"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     """Return one resource with its full description."""
@@ -243,6 +248,8 @@ def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     limit=HEAVY.weighed(weight),
     example={"name": "Boris", "serviceIds": ["SERVICE_ID"]},
     errors=(ConflictError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     """Create a resource. It has slots only in its opening hours (svc_set_availability)."""
@@ -277,6 +284,8 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     limit=HEAVY.weighed(weight),
     example={"id": "RESOURCE_ID", "capacity": 2},
     errors=(ConflictError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     """Change a resource, or which services are booked with it."""
@@ -308,6 +317,8 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     idempotent=True,
     example={"id": "RESOURCE_ID", "force": True},
     errors=(HasFutureBookingsError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
     """Delete a resource. It has no more slots and is unbound from services; its bookings stay.

@@ -11,7 +11,8 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import HEAVY
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     DeletedResult,
@@ -231,6 +232,8 @@ class ServiceDeleted(DeletedResult):
     scope=Scope.SERVICES_READ,
     title="List services",
     example={"q": "tas", "sort": "price", "maxPrice": 10_000},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
     """List services. Long descriptions are cut, except with id."""
@@ -267,6 +270,8 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
     scope=Scope.SERVICES_READ,
     title="Get a service",
     example={"id": "SERVICE_ID"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
     """Return one service with its full description."""
@@ -290,6 +295,8 @@ def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
         "tags": ["children"],
     },
     errors=(ConflictError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     """Create a service. It has slots once bound to a resource with opening hours."""
@@ -313,6 +320,8 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     limit=HEAVY.weighed(images.weight_of),
     example={"id": "SERVICE_ID", "bufferAfterMin": 10, "slotStepMin": None},
     errors=(ConflictError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     """Change a service, or bind it to resources. Bookings keep their duration and price."""
@@ -334,6 +343,8 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     destructive=True,
     idempotent=True,
     example={"id": "SERVICE_ID"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
     """Delete a service. It has no more slots; its bookings stay."""

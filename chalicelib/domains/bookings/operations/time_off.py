@@ -11,7 +11,8 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms, iso
 from chalicelib.core.errors import NotFoundError, ValidationError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
@@ -108,6 +109,8 @@ class _Period(NamedTuple):
     scope=Scope.SERVICES_READ,
     title="List time off",
     example={"from": "2027-01-01"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     """List past and future time off. With resourceId null, it applies to all resources."""
@@ -142,6 +145,8 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
         "endAt": "2027-05-09",
         "reason": "Holidays",
     },
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     """Close a resource, or all resources. Bookings stay: see affectedBookings."""
@@ -183,6 +188,8 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     destructive=True,
     idempotent=True,
     example={"id": "TIME_OFF_ID"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
     """Delete time off. Its period can be booked again."""

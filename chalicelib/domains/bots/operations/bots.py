@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import is_visible
 from chalicelib.core.wire.schema import (
@@ -209,6 +209,7 @@ def _check_model(ctx: Context, name: str) -> None:
     rest="GET /api/agents/list",
     scope=Scope.AGENTS_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
     title="List bots",
     example={},
 )
@@ -224,6 +225,7 @@ def list_agents(ctx: Context, args: NoInput) -> AgentList:  # noqa: ARG001  ever
     rest="GET /api/agents/{id}",
     scope=Scope.AGENTS_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="Get a bot",
     example={"id": "AGENT_ID"},
 )
@@ -239,6 +241,7 @@ def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     rest="POST /api/agents/create",
     scope=Scope.AGENTS_WRITE,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="Create a bot",
     example={
         "name": "Baker",
@@ -270,6 +273,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     rest="PUT /api/agents/{id}",
     scope=Scope.AGENTS_WRITE,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="Update a bot",
     idempotent=True,
     example={"id": "AGENT_ID", "name": "Miller", "welcomeMessage": None},

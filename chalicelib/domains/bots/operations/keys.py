@@ -9,7 +9,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, printable
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
@@ -77,6 +77,7 @@ class BotKeyList(Wire):
 @operation(
     title="List a bot's keys",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     reads=True,
 )
@@ -91,6 +92,7 @@ def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
 @operation(
     title="Create a bot key",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     secret="token",  # noqa: S106  the name of the field
 )
@@ -121,6 +123,7 @@ def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
 @operation(
     title="Delete a bot key",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     destructive=True,
     idempotent=True,

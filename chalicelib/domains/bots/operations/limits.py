@@ -7,7 +7,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, Kopecks, NoInput, Patch, Timestamp, Wire, optional
 from chalicelib.domains.billing.rules.spending import (
     WINDOWS,
@@ -103,6 +103,7 @@ class HeldBackBots(Wire):
 @operation(
     title="Set a bot's spending limits",
     audience=MANAGED,
+    role=Role.OWNER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     idempotent=True,
 )
@@ -120,6 +121,7 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
 @operation(
     title="Read what a bot may spend and has spent",
     audience=MANAGED,
+    role=Role.OWNER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     reads=True,
 )
@@ -136,7 +138,12 @@ def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
     return BotBudget(agent_id=agent.id, timezone=zone, **windows)
 
 
-@operation(title="List bots that their limits hold back", audience=(Audience.SESSION,), reads=True)
+@operation(
+    title="List bots that their limits hold back",
+    audience=(Audience.SESSION,),
+    reads=True,
+    role=Role.MANAGER,
+)
 def list_held_back_bots(ctx: Context, args: NoInput) -> HeldBackBots:  # noqa: ARG001  every handler has this shape
     """List the bots that do not answer because a limit is 0 or used up."""
     keys = window_keys(clock.now(), workspaces.get(ctx.workspace_id).timezone)

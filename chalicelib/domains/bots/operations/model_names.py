@@ -5,6 +5,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import NoInput, Wire
 from chalicelib.gateways import llm
@@ -33,6 +34,7 @@ class ModelList(Wire):
     rest="GET /api/agents/models",
     scope=Scope.AGENTS_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="List models",
     example={},
 )

@@ -18,7 +18,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import (
@@ -129,7 +129,8 @@ class CategoryDeleted(DeletedResult):
     tool="svc_list_categories",
     rest="GET /api/categories/list",
     scope=Scope.PRODUCTS_READ,
-    audience=(Audience.KEY, Audience.OPERATOR),
+    audience=(Audience.KEY, Audience.SESSION, Audience.OPERATOR),
+    role=Role.MEMBER,
     title="List categories",
     example={"kind": "product"},
 )

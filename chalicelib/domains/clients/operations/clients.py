@@ -7,7 +7,8 @@ from pydantic import Field, StringConstraints
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, ValidationError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, Patch, SearchText, Timestamp, Wire, optional
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
@@ -111,6 +112,8 @@ class ClientPatch(Patch):
     scope=Scope.CRM_READ,
     title="List clients",
     example={"search": "ada", "sort": "lastActivityDesc"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
     """List clients: one record per person.
@@ -137,6 +140,8 @@ def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
     scope=Scope.CRM_READ,
     title="Get a client",
     example={"id": "CLIENT_ID"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
     """Return one client with its newest leads and bookings.
@@ -167,6 +172,8 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
     idempotent=True,
     example={"id": "CLIENT_ID", "tags": ["regular"], "notes": "Likes rye"},
     errors=(DuplicateClientError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
     """Change a client; omitted fields stay unchanged.

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, Timestamp, Wire
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
@@ -78,6 +79,8 @@ class OrderList(Wire):
     scope=Scope.CRM_READ,
     title="List a lead's orders",
     example={"id": "LEAD_ID"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
     """List the orders of a lead and of its client, including bookings.

@@ -8,7 +8,8 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import search_fold
 from chalicelib.core.wire.schema import (
@@ -99,6 +100,8 @@ class FileList(Wire):
     scope=Scope.FILES_READ,
     title="List files",
     example={"folderId": "FOLDER_ID"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def list_files(ctx: Context, args: FileListQuery) -> FileList:
     """List a folder's files, newest first, and its subfolders. Only files are paged."""

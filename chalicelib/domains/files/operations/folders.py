@@ -11,7 +11,8 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, CycleError, ValidationError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Patch, Title, Wire, copy_descriptions_from, optional
 from chalicelib.domains.files.store import files
@@ -164,6 +165,8 @@ def require_folder(ctx: Context, folder_id: str | None) -> None:
     scope=Scope.FILES_READ,
     title="List folders",
     example={},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:  # noqa: ARG001  it has no arguments
     """Return the whole folder tree with the number of files in each."""

@@ -12,8 +12,8 @@ from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, PayloadTooLargeError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
@@ -92,6 +92,8 @@ class UploadRef(Wire):
     if_too_large=IN_TWO_STEPS,
     example={"name": "note.txt", "content": "UnllIGJyZWFk", "folderId": "FOLDER_ID"},
     errors=(QuotaExceededError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     """Store a file of up to 4 MB, sent as multipart/form-data or as JSON with base64.

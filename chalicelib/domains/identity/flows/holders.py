@@ -1,7 +1,7 @@
 """Accounts that may hold API keys and connections of a workspace."""
 
 from chalicelib.core.errors import ConflictError, ForbiddenError
-from chalicelib.core.principals import MANAGER_ROLES
+from chalicelib.core.principals import Role
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 
@@ -19,7 +19,7 @@ def check_holder(account: AccountRow, workspace_id: str, what: str) -> None:
         ConflictError: the account is disabled.
     """
     membership = workspaces.membership(account.id, workspace_id)
-    if membership is None or membership.role not in MANAGER_ROLES:
+    if membership is None or not Role(membership.role).includes(Role.MANAGER):
         holders = "the owner and the managers of a workspace"
         msg = f"{what.capitalize()} are for {holders}. Ask one of them."
         raise ForbiddenError(msg)

@@ -11,7 +11,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.domains.identity.flows.connections import stage_endings
 from chalicelib.domains.identity.operations.keys import stage_revocations
@@ -108,7 +108,9 @@ class OwnAccountResult(Wire):
     account: OwnAccount = Field(description="The account.")
 
 
-@operation(title="Get one's own account", audience=(Audience.SESSION,), reads=True)
+@operation(
+    title="Get one's own account", audience=(Audience.SESSION,), reads=True, role=Role.ACCOUNT
+)
 def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:  # noqa: ARG001  every handler has this shape
     """Return the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)

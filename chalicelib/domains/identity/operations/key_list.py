@@ -7,6 +7,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.identity.operations.keys import MANAGED, MAX_LIVE_KEYS
 from chalicelib.domains.identity.store import accounts, api_keys, workspaces
@@ -65,6 +66,7 @@ class KeyList(Wire):
 @operation(
     title="List API keys",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,
 )

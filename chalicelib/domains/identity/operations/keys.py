@@ -14,7 +14,7 @@ from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import parse_grants
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional, printable
 from chalicelib.core.wire.times import Moment
@@ -94,6 +94,7 @@ class KeyRevoked(Wire):
 @operation(
     title="Create an API key",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=lambda args: args.workspace_id or "",
     secret="token",  # noqa: S106  the name of the field
 )
@@ -142,6 +143,7 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
 @operation(
     title="Revoke an API key",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=lambda args: api_keys.by_id(args.id).workspace_id,
     idempotent=True,
 )

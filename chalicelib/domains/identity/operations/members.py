@@ -13,7 +13,7 @@ from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.jobs import MEMBERSHIP_ENDED
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows.connections import stage_endings
 from chalicelib.domains.identity.operations.keys import stage_revocations
@@ -85,6 +85,7 @@ def _workspace(args: MemberRef) -> str:
 @operation(
     title="List members",
     audience=(Audience.SESSION, Audience.OPERATOR),
+    role=Role.MEMBER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,
 )

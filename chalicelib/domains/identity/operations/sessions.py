@@ -12,7 +12,7 @@ from chalicelib.core.errors import NotFoundError, UnauthorizedError, ValidationE
 from chalicelib.core.ids import new_id
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience, SessionPrincipal
+from chalicelib.core.principals import Audience, Role, SessionPrincipal
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.domains.identity.flows.connections import stage_endings_of_account
 from chalicelib.domains.identity.operations.accounts import MAX_PASSWORD, Password
@@ -156,7 +156,7 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     return SignedIn(account_id=account.id, token=_begin(ctx, account, args.browser))
 
 
-@operation(title="List sessions", audience=SESSION, reads=True, platform=True)
+@operation(title="List sessions", audience=SESSION, reads=True, platform=True, role=Role.ACCOUNT)
 def list_sessions(ctx: Context, args: NoInput) -> SessionList:  # noqa: ARG001  every handler has this shape
     """List the sessions of the account."""
     caller = _session(ctx)
@@ -173,7 +173,9 @@ def list_sessions(ctx: Context, args: NoInput) -> SessionList:  # noqa: ARG001  
     )
 
 
-@operation(title="End a session", audience=SESSION, idempotent=True, platform=True)
+@operation(
+    title="End a session", audience=SESSION, idempotent=True, platform=True, role=Role.ACCOUNT
+)
 def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
     """End a session of the account: the current one or another."""
     account = accounts.get(_session(ctx).account_id)
@@ -186,7 +188,9 @@ def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
     raise NotFoundError("No live session of this account has this id.")
 
 
-@operation(title="Sign out everywhere", audience=SESSION, idempotent=True, platform=True)
+@operation(
+    title="Sign out everywhere", audience=SESSION, idempotent=True, platform=True, role=Role.ACCOUNT
+)
 def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:  # noqa: ARG001  as above
     """End every session of the account, including the current one, and disconnect its apps."""
     account = accounts.get(_session(ctx).account_id)
@@ -199,6 +203,7 @@ def sign_out_everywhere(ctx: Context, args: NoInput) -> SignedOut:  # noqa: ARG0
 @operation(
     title="Change one's own password",
     audience=SESSION,
+    role=Role.ACCOUNT,
     limit=PASSWORD_CHANGES,
     platform=True,
     secret="token",  # noqa: S106  the name of the field

@@ -11,7 +11,7 @@ from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import Plan
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import (
     Id,
     NoInput,
@@ -114,7 +114,9 @@ def list_workspaces(ctx: Context, args: NoInput) -> WorkspaceList:  # noqa: ARG0
     )
 
 
-@operation(title="List one's own workspaces", audience=(Audience.SESSION,), reads=True)
+@operation(
+    title="List one's own workspaces", audience=(Audience.SESSION,), reads=True, role=Role.ACCOUNT
+)
 def list_my_workspaces(ctx: Context, args: NoInput) -> OwnWorkspaceList:  # noqa: ARG001  as above
     """List the workspaces that the account belongs to."""
     found = workspaces.of_account(ctx.principal.account_id)

@@ -9,7 +9,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, FieldError, PayloadTooLargeError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     DeletedResult,
@@ -141,6 +141,7 @@ class ReadableFiles(Wire):
     rest="POST /api/agents/{id}/knowledge",
     scope=Scope.AGENTS_WRITE,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="Add a source to a bot's knowledge",
     example={
         "id": "AGENT_ID",
@@ -220,6 +221,7 @@ def _readable_file(ctx: Context, file_id: str) -> str:
     rest="GET /api/agents/{id}/knowledge",
     scope=Scope.AGENTS_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="List a bot's knowledge",
     example={"id": "AGENT_ID"},
 )
@@ -235,6 +237,7 @@ def list_knowledge(ctx: Context, args: BotRef) -> SourceList:
     rest="DELETE /api/agents/{id}/knowledge/{sourceId}",
     scope=Scope.AGENTS_WRITE,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="Delete a source of a bot's knowledge",
     destructive=True,
     idempotent=True,
@@ -259,6 +262,7 @@ def delete_knowledge(ctx: Context, args: KnowledgeRef) -> DeletedResult:
 @operation(
     reads=True,
     audience=(Audience.SESSION,),
+    role=Role.MANAGER,
     title="List files that a bot can read",
     example={"q": "price"},
 )

@@ -8,7 +8,8 @@ from chalicelib.application.context import Context
 from chalicelib.application.descriptions import cut_error, require_whole
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import FieldError, PayloadTooLargeError, ValidationError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Patch, Wire, optional, wire_name
 from chalicelib.domains.contacts.flows import contacts
@@ -57,6 +58,8 @@ class LeadPatch(Patch):
     title="Set a lead's status",
     idempotent=True,
     example={"id": "LEAD_ID", "status": "in_progress"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     """Set the status of a lead. Its history records the change and its author."""
@@ -78,6 +81,8 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     title="Update a lead",
     idempotent=True,
     example={"id": "LEAD_ID", "notes": "Call back", "data": {"message": "By Friday"}},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     """Change a lead; omitted fields stay unchanged.

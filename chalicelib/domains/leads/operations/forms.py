@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import (
@@ -226,6 +227,7 @@ class FormDeleted(DeletedResult):
     rest="GET /api/forms/list",
     scope=Scope.CRM_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
     title="List forms",
     example={"size": 5},
 )
@@ -268,6 +270,8 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
         ],
         "projectId": "SITE_ID",
     },
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def create_form(ctx: Context, args: FormCreate) -> FormResult:
     """Create a form. Each submission becomes a lead.
@@ -294,6 +298,8 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
     destructive=True,
     idempotent=True,
     example={"id": "FORM_ID"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
     """Delete a form. Its submitUrl stops working; its leads stay."""

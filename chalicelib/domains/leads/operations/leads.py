@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
@@ -193,6 +194,7 @@ class LeadsFound(Wire):
     rest="GET /api/forms/collection-list",
     scope=Scope.CRM_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
     title="List leads",
     example={"status": "new", "from": "2026-01-01", "search": "ada"},
 )
@@ -239,6 +241,7 @@ def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
     rest="GET /api/forms/collection/{id}",
     scope=Scope.CRM_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
     title="Get a lead",
     example={"id": "LEAD_ID"},
 )
@@ -261,6 +264,8 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
     scope=Scope.CRM_READ,
     title="Find leads by contact",
     example={"email": "ada@example.com", "phone": "8 495 123-45-67"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MEMBER,
 )
 def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
     """Find a person's leads by e-mail address or phone; either may match.

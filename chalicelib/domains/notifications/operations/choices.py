@@ -15,7 +15,7 @@ from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
-from chalicelib.core.principals import PLATFORM, Audience
+from chalicelib.core.principals import PLATFORM, Audience, Role
 from chalicelib.core.wire.schema import NoInput, Wire, optional
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.notifications.flows import choosing
@@ -77,7 +77,7 @@ class NotificationsChange(Wire):
     )
 
 
-@operation(title="Get one's own notifications", audience=SESSION, reads=True)
+@operation(title="Get one's own notifications", audience=SESSION, reads=True, role=Role.MEMBER)
 def get_notifications(ctx: Context, args: NoInput) -> Notifications:  # noqa: ARG001  every handler has this shape
     """Return the messages about the workspace that the caller gets.
 
@@ -86,7 +86,13 @@ def get_notifications(ctx: Context, args: NoInput) -> Notifications:  # noqa: AR
     return _shown(ctx, choosing.of_member(_workspace(ctx), ctx.principal.account_id))
 
 
-@operation(title="Change one's own notifications", audience=SESSION, platform=True, idempotent=True)
+@operation(
+    title="Change one's own notifications",
+    audience=SESSION,
+    platform=True,
+    idempotent=True,
+    role=Role.MEMBER,
+)
 def set_notifications(ctx: Context, args: NotificationsChange) -> Notifications:
     """Choose the messages about the workspace that the caller gets, and their language."""
     workspace_id = _workspace(ctx)

@@ -14,7 +14,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ForbiddenError, UpstreamFailedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import PLATFORM, Audience
+from chalicelib.core.principals import PLATFORM, Audience, Role
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import NoInput, Timestamp, Wire
 from chalicelib.domains.notifications.store import telegram_links
@@ -49,7 +49,7 @@ class TelegramUnlinked(Wire):
     was_linked: bool = Field(description="Whether there was a link.")
 
 
-@operation(title="Get one's own Telegram chat", audience=SESSION, reads=True)
+@operation(title="Get one's own Telegram chat", audience=SESSION, reads=True, role=Role.MEMBER)
 def get_telegram(ctx: Context, args: NoInput) -> TelegramState:  # noqa: ARG001  every handler has this shape
     """Return whether the caller receives messages about the workspace by Telegram."""
     try:
@@ -68,6 +68,7 @@ def get_telegram(ctx: Context, args: NoInput) -> TelegramState:  # noqa: ARG001 
 @operation(
     title="Link one's own Telegram chat",
     audience=SESSION,
+    role=Role.MEMBER,
     platform=True,
     limit=NEW_CODES,
     accepts_idempotency_key=False,
@@ -89,7 +90,13 @@ def link_telegram(ctx: Context, args: NoInput) -> TelegramCode:  # noqa: ARG001 
     return TelegramCode(code=code, bot=bot, url=url, expires_at=row.expires or clock.now())
 
 
-@operation(title="Unlink one's own Telegram chat", audience=SESSION, platform=True, idempotent=True)
+@operation(
+    title="Unlink one's own Telegram chat",
+    audience=SESSION,
+    platform=True,
+    idempotent=True,
+    role=Role.MEMBER,
+)
 def unlink_telegram(ctx: Context, args: NoInput) -> TelegramUnlinked:  # noqa: ARG001  as above
     """End the caller's link in the workspace. The chat receives no more messages about it."""
     link = telegram_links.find(_workspace(ctx), ctx.principal.account_id)

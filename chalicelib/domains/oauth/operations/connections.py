@@ -8,7 +8,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import MANAGER_ROLES, Audience, Principal, SessionPrincipal
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows.connections import stage_endings
@@ -82,13 +82,14 @@ class ConnectionEnded(Wire):
 @operation(
     title="List connected apps",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,
 )
 def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:  # noqa: ARG001  every handler has this shape
-    """List the connected apps of a workspace, newest first. Plain members see only their own."""
+    """List the connected apps of a workspace, newest first."""
     rows = connections.of_workspace(ctx.workspace_id)[::-1]
-    shown = [row for row in rows if row.pairs is not None and _sees(ctx.principal, row)]
+    shown = [row for row in rows if row.pairs is not None]
     owners = accounts.of_ids({row.account_id for row in shown})
     return ConnectionList(
         connections=[ConnectionOut.of(row, owners) for row in shown],
@@ -100,6 +101,7 @@ def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:
 @operation(
     title="Disconnect an app",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=lambda args: connections.by_id(args.id).workspace_id,
     idempotent=True,
 )
@@ -115,10 +117,3 @@ def end_connection(ctx: Context, args: ConnectionRef) -> ConnectionEnded:
         ended_at = clock.now()
         stage_endings(ctx.unit, [row])
     return ConnectionEnded(connection_id=row.id, ended_at=ended_at)
-
-
-def _sees(principal: Principal, row: ConnectionRow) -> bool:
-    """Whether a caller sees a connection: a plain member of the workspace sees only their own."""
-    if isinstance(principal, SessionPrincipal) and principal.membership not in MANAGER_ROLES:
-        return bool(row.account_id == principal.account_id)
-    return True

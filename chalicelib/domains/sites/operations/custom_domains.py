@@ -10,7 +10,8 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.limits import HEAVY
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import (
@@ -57,6 +58,8 @@ class DomainResult(Wire):
     limit=HEAVY,
     example={"id": "SITE_ID", "domain": "www.example.com"},
     errors=(DomainTakenError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
     """Bind a custom domain to a site.

@@ -5,7 +5,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.domains.sites.operations.pages import PageListQuery
 from chalicelib.domains.sites.operations.sites import SiteOut
@@ -37,7 +37,13 @@ class DeletedPages(DeletedList):
     project: SiteOut = Field(description="The site.")
 
 
-@operation(audience=(Audience.SESSION,), title="List deleted sites", reads=True, example={})
+@operation(
+    audience=(Audience.SESSION,),
+    title="List deleted sites",
+    reads=True,
+    example={},
+    role=Role.MANAGER,
+)
 def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:  # noqa: ARG001  no input
     """List the sites that were deleted in the last 30 days, with their pages and forms."""
     found = SITES.fetch_deleted(ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, ""))
@@ -46,6 +52,7 @@ def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:  # noqa: ARG
 
 @operation(
     audience=(Audience.SESSION,),
+    role=Role.MANAGER,
     title="List deleted pages",
     reads=True,
     example={"projectId": "SITE_ID"},

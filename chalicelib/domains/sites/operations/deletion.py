@@ -9,7 +9,8 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import (
@@ -72,6 +73,8 @@ class SiteDeleted(DeletedResult):
     idempotent=True,
     example={"id": "SITE_ID"},
     errors=(ConflictError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     """Delete a site with its pages and forms, and free its slug and domain.

@@ -7,7 +7,8 @@ from pydantic import Field, model_validator
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.operations import operation
+from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, optional
 from chalicelib.domains.files.flows.storage import QuotaExceededError
@@ -80,6 +81,8 @@ class PageSaved(Wire):
     accepts_idempotency_key=True,  # a repeated edit may match its own replacement
     example={"id": "PAGE_ID", "html": "<h1>About us</h1>"},
     errors=(QuotaExceededError, VersionConflictError),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
     """Replace a page's whole HTML, or apply edits to it, all or none. HTML is stored unchanged.

@@ -7,6 +7,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConfirmationRequiredError, ConflictError, NotFoundError
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.files.flows import storage
@@ -59,6 +60,8 @@ class PageDeleted(DeletedResult):
     idempotent=True,
     example={"id": "PAGE_ID", "confirm": True},
     errors=(ConfirmationRequiredError, ConflictError, VersionConflictError),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def delete_page(ctx: Context, args: PageDelete) -> PageDeleted:
     """Delete a page. Without confirm, the error names it: ask the user.
@@ -114,6 +117,7 @@ class PageRestored(PageWritten):
     rest="POST /api/pages/restore",
     scope=Scope.PAGES_WRITE,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="Restore a page",
     example={"id": "DELETED_PAGE_ID"},
     errors=(ConflictError, QuotaExceededError),

@@ -7,7 +7,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConcurrentUpdateError, NotFoundError
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.files.flows.storage import QuotaExceededError
@@ -99,6 +99,7 @@ class PageVersionRestored(PageWritten):
     rest="GET /api/pages/{id}/versions",
     scope=Scope.PAGES_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="List a page's versions",
     example={"id": "PAGE_ID"},
 )
@@ -117,6 +118,7 @@ def list_page_versions(ctx: Context, args: PageVersionsQuery) -> PageVersions:
 
 @operation(
     audience=(Audience.SESSION,),
+    role=Role.MANAGER,
     title="Compare a page with a version",
     reads=True,
     example={"id": "PAGE_ID", "versionId": "VERSION_ID"},
@@ -137,6 +139,7 @@ def get_page_version(ctx: Context, args: PageVersionQuery) -> PageVersionRead:
     rest="POST /api/pages/restore-version",
     scope=Scope.PAGES_WRITE,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="Restore a page's version",
     example={"id": "PAGE_ID", "versionId": "VERSION_ID"},
     errors=(QuotaExceededError, VersionConflictError),

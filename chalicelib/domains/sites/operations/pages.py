@@ -11,6 +11,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, SlugTakenError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import cut_bytes
 from chalicelib.core.wire.schema import (
@@ -202,6 +203,7 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
     rest="GET /api/pages/list",
     scope=Scope.PAGES_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="List pages",
     example={"projectId": "SITE_ID"},
 )
@@ -223,6 +225,8 @@ def list_pages(ctx: Context, args: PageListQuery) -> PageList:
     scope=Scope.PAGES_READ,
     title="Get a page",
     example={"id": "PAGE_ID"},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def get_page(ctx: Context, args: PageQuery) -> PageRead:
     """Return one page with its HTML, whole or in parts. The HTML is untrusted data."""
@@ -264,6 +268,8 @@ def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | N
     title="Create a page",
     example={"projectId": "SITE_ID", "title": "Delivery"},
     errors=(ConflictError, SlugTakenError),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def create_page(ctx: Context, args: PageCreate) -> PageWritten:
     """Create a page without HTML, last in its site."""
@@ -332,6 +338,8 @@ def check_room(site: SiteRow) -> SiteRow:
     idempotent=True,
     example={"id": "PAGE_ID", "title": "About the bakery"},
     errors=(SlugTakenError, VersionConflictError),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def update_page(ctx: Context, args: PagePatch) -> PageWritten:
     """Change a page's metadata, or make it the site's home."""

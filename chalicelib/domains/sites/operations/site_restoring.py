@@ -9,6 +9,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import Id, Wire
@@ -66,6 +67,7 @@ class SiteRestored(Wire):
     rest="POST /api/projects/restore",
     scope=Scope.PROJECTS_WRITE,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="Restore a site",
     example={"id": "DELETED_SITE_ID"},
     errors=(ConflictError, QuotaExceededError),

@@ -11,6 +11,7 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
+from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     NULL_IS_A_VALUE,
@@ -179,6 +180,7 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
     rest="GET /api/projects/list",
     scope=Scope.PROJECTS_READ,
     audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
     title="List sites",
     example={"search": "bak", "size": 5},
 )
@@ -208,6 +210,8 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     title="Create a site",
     example={"title": "Corner bakery"},
     errors=(SlugTakenError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     """Create a site. It is active and has no pages."""
@@ -232,6 +236,8 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     idempotent=True,
     example={"id": "SITE_ID", "title": "Corner bakery and café"},
     errors=(SlugTakenError,),
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     """Change a site. Omitted fields stay unchanged."""
@@ -256,6 +262,8 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     scope=Scope.PROJECTS_WRITE,
     title="Switch visit counting",
     example={"id": "SITE_ID", "enabled": False},
+    audience=KEYS_AND_SESSIONS,
+    role=Role.MANAGER,
 )
 def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
     """Switch the counting of a site's visits on or off."""

@@ -12,6 +12,7 @@ from chalicelib.core.events import TEST_EVENT
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import DELIVER_WEBHOOK, Job, job_handler
 from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Timestamp, Wire
 from chalicelib.domains.webhooks.flows import fan_out, sending, turns
 from chalicelib.domains.webhooks.operations.webhooks import (
@@ -63,7 +64,13 @@ class DeliveryQueued(Wire):
     event_id: str = Field(description="Event id.")
 
 
-@operation(title="List deliveries", audience=MANAGED, resolve=workspace_of_webhook, reads=True)
+@operation(
+    title="List deliveries",
+    audience=MANAGED,
+    resolve=workspace_of_webhook,
+    reads=True,
+    role=Role.MANAGER,
+)
 def list_webhook_deliveries(ctx: Context, args: WebhookRef) -> DeliveryList:
     """List the latest 50 deliveries of a webhook, newest first. They are kept for 30 days."""
     webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
@@ -74,6 +81,7 @@ def list_webhook_deliveries(ctx: Context, args: WebhookRef) -> DeliveryList:
 @operation(
     title="Send an event again",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=workspace_of_webhook,
     errors=(ConflictError,),
 )
@@ -93,6 +101,7 @@ def resend_webhook_delivery(ctx: Context, args: DeliveryRef) -> DeliveryQueued:
 @operation(
     title="Send a test event",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=workspace_of_webhook,
     errors=(ConflictError,),
 )

@@ -10,7 +10,7 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.events import EVENT_TYPES
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import DeletedResult, Id, Patch, Timestamp, Wire, optional
 from chalicelib.domains.identity.store import workspaces
@@ -138,6 +138,7 @@ def workspace_of_webhook(args: WebhookRef | WebhookPatch) -> str:
 @operation(
     title="List webhooks",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     reads=True,
 )
@@ -150,6 +151,7 @@ def list_webhooks(ctx: Context, args: WebhookListQuery) -> WebhookList:  # noqa:
 @operation(
     title="Add a webhook",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     secret="secret",  # noqa: S106  the name of the field
     errors=(ConflictError,),
@@ -179,6 +181,7 @@ def create_webhook(ctx: Context, args: WebhookCreate) -> WebhookCreated:
 @operation(
     title="Change a webhook",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=workspace_of_webhook,
 )
 def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
@@ -207,6 +210,7 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
 @operation(
     title="Replace a webhook's secret",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=workspace_of_webhook,
     secret="secret",  # noqa: S106  the name of the field
 )
@@ -224,6 +228,7 @@ def rotate_webhook_secret(ctx: Context, args: WebhookRef) -> WebhookCreated:
 @operation(
     title="Delete a webhook",
     audience=MANAGED,
+    role=Role.MANAGER,
     resolve=workspace_of_webhook,
     destructive=True,
     idempotent=True,

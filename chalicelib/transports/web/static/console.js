@@ -46,7 +46,7 @@ if (menu) {
 
 // Scroll the menu to the current page. scrollIntoView would also move the start of keyboard navigation.
 for (const link of document.querySelectorAll("nav [aria-current]")) {
-  const bar = link.closest("nav");
+  const bar = link.parentElement;
   bar.scrollLeft = link.offsetLeft - bar.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
 }
 
