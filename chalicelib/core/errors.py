@@ -150,6 +150,15 @@ class ConflictError(AppError):
     code = "conflict"
 
 
+class VersionConflictError(ConflictError):
+    """The record is not at the version ``ifVersion``. ``version`` is its current version."""
+
+    code = "version_conflict"
+
+    def __init__(self, message: str, *, version: int) -> None:
+        super().__init__(message, details={"version": version})
+
+
 class SlugTakenError(ConflictError):
     """Another record already has this slug."""
 

@@ -25,7 +25,7 @@ from pynamodb.expressions.update import Action
 from pynamodb.indexes import IncludeProjection, KeysOnlyProjection, LocalSecondaryIndex
 from pynamodb.models import Model
 
-from chalicelib.core.errors import FieldError, PayloadTooLargeError
+from chalicelib.core.errors import FieldError, PayloadTooLargeError, VersionConflictError
 from chalicelib.core.settings import settings
 from chalicelib.engine.connection import connection, reaching
 from chalicelib.engine.item_sizes import size_of
@@ -256,6 +256,16 @@ class Record(ContentRow):
         if is_new and attributes is not None:
             attributes["version"] = {"N": str(self.follows + 1)}
         return condition
+
+    def require_version(self, expected: int | None) -> None:
+        """Refuse a write that was made for another version. None accepts any version.
+
+        Raises:
+            VersionConflictError: the record has another version.
+        """
+        if expected is not None and expected != self.revision:
+            msg = f"The record is at version {self.revision}, not {expected}. Read it and merge."
+            raise VersionConflictError(msg, version=self.revision)
 
     def changes(self, among: Collection[str] | None = None) -> list[Action]:
         """Return one action per changed attribute, which turn the stored row into this one.

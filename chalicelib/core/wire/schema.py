@@ -177,6 +177,11 @@ def optional(description: str | None = None) -> Any:  # noqa: ANN401  the defaul
     return Field(default=None, description=description)
 
 
+IfVersion = Annotated[int, Field(ge=1)]
+"""Version that a record must have for a write to succeed."""
+IF_VERSION = optional("409 if the version differs.")
+
+
 NULL_IS_A_VALUE: Final = "null counts"
 """A mark, in ``Annotated``, of an optional field in which ``null`` is validated like any value.
 

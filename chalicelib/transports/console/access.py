@@ -21,7 +21,9 @@ from chalicelib.domains.identity.store import accounts, console_sessions, worksp
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
 from chalicelib.lib import tokens
-from chalicelib.transports.console.console_request import SESSION_OVER, ConsoleRequest
+from chalicelib.transports.console import kept_forms
+from chalicelib.transports.console.console_request import SESSION_OVER, ConsoleRequest, Problem
+from chalicelib.transports.console.kept_forms import KeptForm
 from chalicelib.transports.console.routes import CONSENT, PREFIX, ROUTES, Page, View
 from chalicelib.transports.http import (
     CSRF_HEADER,
@@ -249,7 +251,7 @@ def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
     check_size(http, page.max_bytes)
     request = signed_in_request(http)
     if request is None and not page.guest:
-        return _redirect_to_sign_in(page, http)
+        return _keep_form(http) or _redirect_to_sign_in(page, http)
     if request is None:
         return as_guest(http, lambda guest: _view_page(page, view, guest))
     return _view_page(page, view, request)
@@ -270,6 +272,41 @@ def _view_page(page: Page, view: View, request: ConsoleRequest) -> HttpResponse:
         request.select_workspace(http.path["workspace"])
         request.require(page.posts if http.method == "POST" else page.shows)
     return view(request)
+
+
+def _keep_form(http: HttpRequest) -> HttpResponse | None:
+    """Return a sign-in page that keeps what was typed into a form of the session that has ended.
+
+    None for other requests, and for forms that are not the console's own.
+    """
+    kept = kept_forms.from_request(http) if http.method == "POST" else None
+    if kept is None:
+        return None
+    request = ConsoleRequest(http, csrf_token(_token(http)))
+    try:
+        check_form(http, request.form_value(CSRF_FIELD))
+    except StaleFormError:
+        return None
+    return render_sign_in(request, 403, PREFIX, kept=kept)
+
+
+def render_sign_in(
+    request: ConsoleRequest,
+    status: int,
+    next_path: str,
+    problem: Problem | None = None,
+    kept: KeptForm | None = None,
+) -> HttpResponse:
+    """Return the sign-in form, which leads to a path or to a form that was kept."""
+    return request.page(
+        "sign_in",
+        status,
+        problem=problem,
+        email=request.form_value("email") if request.http.route == SIGN_IN else "",
+        next_path=safe_redirect_path(next_path),
+        connecting=is_consent_path(next_path),
+        kept=kept,
+    )
 
 
 def _redirect_to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:

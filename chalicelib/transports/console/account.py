@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
-from chalicelib.transports.console import access
+from chalicelib.transports.console import access, kept_forms
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpResponse, redirect, set_cookie
@@ -21,14 +21,16 @@ def sign_in_page(request: ConsoleRequest) -> HttpResponse:
     next_path = request.query_value(access.NEXT)
     if request.account is not None:
         return redirect(next_path if access.is_consent_path(next_path) else PREFIX)
-    return render_sign_in(request, 200, next_path)
+    return access.render_sign_in(request, 200, next_path)
 
 
 def sign_in(request: ConsoleRequest) -> HttpResponse:
     """Start a new session and redirect to the requested page.
 
-    A session that the browser already has ends.
+    A session that the browser already has ends. If the form carries another one, which arrived
+    after its session had ended, a page offers to send that.
     """
+    next_path, kept = request.form_value(access.NEXT), kept_forms.from_sign_in(request)
     try:
         session = ConsoleRequest(request.http, request.csrf).call(
             "sign_in",
@@ -39,29 +41,16 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
     except ValidationError as error:
         # No account can have this input, so the answer is that of a wrong password.
         problem = Problem(request.translate("error_unauthorized"))
-        return render_sign_in(request, error.status, request.form_value(access.NEXT), problem)
+        return access.render_sign_in(request, error.status, next_path, problem, kept)
     except AppError as error:
-        return render_sign_in(
-            request, error.status, request.form_value(access.NEXT), request.problem(error)
-        )
+        return access.render_sign_in(request, error.status, next_path, request.problem(error), kept)
     if request.account is not None:
         _end_session(request, request.session_id)
-    target = access.safe_redirect_path(request.form_value(access.NEXT))
-    return redirect(target, [access.session_cookie(session["token"])])
-
-
-def render_sign_in(
-    request: ConsoleRequest, status: int, next_path: str, problem: Problem | None = None
-) -> HttpResponse:
-    """Return the sign-in form, which leads to a path."""
-    return request.page(
-        "sign_in",
-        status,
-        problem=problem,
-        email=request.form_value("email"),
-        next_path=access.safe_redirect_path(next_path),
-        connecting=access.is_consent_path(next_path),
-    )
+    cookies = [access.session_cookie(session["token"])]
+    if kept is None:
+        return redirect(access.safe_redirect_path(next_path), cookies)
+    page = request.page("kept_form", kept=kept, csrf=access.csrf_token(session["token"]))
+    return page._replace(cookies=cookies)
 
 
 def sign_out(request: ConsoleRequest) -> HttpResponse:

@@ -1,12 +1,13 @@
 """Context of a console page: the account, the workspace, and calls of operations."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from secrets import token_urlsafe
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from pydantic_core import from_json
 
@@ -191,6 +192,18 @@ class ConsoleRequest:
     def query_value(self, name: str) -> str:
         """Return the last value of a query parameter, or "" if it is missing."""
         return (list(self.http.query.get(name, ())) or [""])[-1]
+
+    @property
+    def page_number(self) -> int:
+        """The page of a list that the query asks for, from 1. Anything else counts as 1."""
+        text = self.query_value("page")
+        return int(text) if re.fullmatch("[1-9][0-9]{0,5}", text, re.ASCII) else 1
+
+    def query_with(self, **changes: object) -> str:
+        """Return the page's query with other values, as a relative link. None removes a value."""
+        values = {name: self.query_value(name) for name in self.http.query if name != "done"}
+        values |= {name: "" if value is None else str(value) for name, value in changes.items()}
+        return "?" + urlencode({name: value for name, value in values.items() if value})
 
     @cached_property
     def language(self) -> texts.Language:

@@ -20,6 +20,8 @@ WEBHOOK = f"{WORKSPACE}/webhooks/{{webhook}}"
 MAX_FORM_BYTES = 64_000
 MAX_TEXT_FORM_BYTES = 640_000
 """Size limit of a form with a long text. A form has up to three bytes for each byte of the text."""
+MAX_SIGN_IN_BYTES = 3 * MAX_TEXT_FORM_BYTES
+"""Size limit of the sign-in form, which may carry another form, encoded once more."""
 
 
 def _view(target: str) -> View:
@@ -48,7 +50,10 @@ class Page(NamedTuple):
 ROUTES = {
     PREFIX: Page(get=_view("account:home")),
     f"{PREFIX}/sign-in": Page(
-        get=_view("account:sign_in_page"), post=_view("account:sign_in"), guest=True
+        get=_view("account:sign_in_page"),
+        post=_view("account:sign_in"),
+        guest=True,
+        max_bytes=MAX_SIGN_IN_BYTES,
     ),
     f"{PREFIX}/sign-out": Page(post=_view("account:sign_out"), signs_out=True),
     f"{PREFIX}/account": Page(get=_view("account:show")),

@@ -16,7 +16,6 @@ from chalicelib.domains.oauth.flows import clients
 from chalicelib.domains.oauth.rules import redirect_uris, resources
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.transports.console import access
-from chalicelib.transports.console.account import render_sign_in
 from chalicelib.transports.console.console_request import ConsoleRequest, Membership, Problem
 from chalicelib.transports.console.keys import PRESETS, preset
 from chalicelib.transports.console.routes import CONSENT, MAX_FORM_BYTES, PREFIX
@@ -92,7 +91,7 @@ def _ask_to_sign_in(http: HttpRequest) -> HttpResponse:
         if not access.is_consent_path(path):
             too_long = "expected a request of at most 8,000 characters, received a longer one."
             return _error_page(request, OAuthError("invalid_request", too_long))
-        return render_sign_in(request, 200, path)
+        return access.render_sign_in(request, 200, path)
 
     return access.as_guest(http, view)
 

@@ -70,6 +70,7 @@ class BookingOut(Wire):
     )
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
+    version: int = Field(description="Increases with every change. For ifVersion of an update.")
 
     @classmethod
     def of(cls, booking: BookingRow, **made: Any) -> Self:  # noqa: ANN401  fields of any type

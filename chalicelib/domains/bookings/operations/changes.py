@@ -6,10 +6,19 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
+from chalicelib.core.errors import VersionConflictError
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_at_least_one, optional
+from chalicelib.core.wire.schema import (
+    IF_VERSION,
+    Id,
+    IfVersion,
+    Wire,
+    exactly_one,
+    has_at_least_one,
+    optional,
+)
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking, calendars
 from chalicelib.domains.bookings.flows.booking import BookingChange, BookingRequest
@@ -63,6 +72,7 @@ class BookingMoveTo(Wire):
     start_at: When | None = optional("New start.")
     resource_id: Id | None = optional("New resource.")
     ignore_schedule: bool = Field(default=False, description="As in svc_create_booking.")
+    if_version: IfVersion | None = IF_VERSION
 
 
 class BookingStatusSet(BookingMoveTo):
@@ -140,7 +150,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     idempotent=True,
     destructive=True,
     example={"id": "BOOKING_ID", "status": "completed", "reason": "Came"},
-    errors=(SlotUnavailableError,),
+    errors=(SlotUnavailableError, VersionConflictError),
     audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
@@ -159,7 +169,7 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
     idempotent=True,
     destructive=True,
     example={"id": "BOOKING_ID", "startAt": "2027-03-02T15:00", "ignoreSchedule": True},
-    errors=(SlotUnavailableError,),
+    errors=(SlotUnavailableError, VersionConflictError),
     audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
@@ -175,6 +185,7 @@ def _changed(
     reason: str | None,
 ) -> BookingResult:
     row, events = bookings.with_history(ctx.workspace_id, args.id)
+    row.require_version(args.if_version)
     event = booking.change(
         ctx.unit,
         row,

@@ -6,11 +6,21 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
-from chalicelib.core.errors import ConflictError, ValidationError
+from chalicelib.core.errors import ConflictError, ValidationError, VersionConflictError
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, PageNumber, Patch, SearchText, Timestamp, Wire, optional
+from chalicelib.core.wire.schema import (
+    IF_VERSION,
+    Id,
+    IfVersion,
+    PageNumber,
+    Patch,
+    SearchText,
+    Timestamp,
+    Wire,
+    optional,
+)
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.contacts.flows.clients import ClientOut
 from chalicelib.domains.contacts.store import clients, named_contacts
@@ -104,6 +114,7 @@ class ClientPatch(Patch):
     phone: PhoneText | None = optional("null clears.")
     tags: Tags = optional("Replaces all.")
     notes: Notes | None = optional("null clears.")
+    if_version: IfVersion = IF_VERSION
 
 
 @operation(
@@ -171,7 +182,7 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
     title="Update a client",
     idempotent=True,
     example={"id": "CLIENT_ID", "tags": ["regular"], "notes": "Likes rye"},
-    errors=(DuplicateClientError,),
+    errors=(DuplicateClientError, VersionConflictError),
     audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
@@ -181,7 +192,8 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
     If another client has the e-mail address or phone: 409 duplicate_client with its id.
     """
     client = CLIENTS.require(ctx.workspace_id, args.id)
-    changes = args.provided("id")
+    client.require_version(args.if_version)
+    changes = args.changes
     if changes.get(PHONE):
         changes[PHONE] = _number(ctx, changes[PHONE])
     _check_free(ctx, client, changes)

@@ -21,6 +21,7 @@ class ClientOut(Wire):
     bookings_count: int = Field(description="Number of bookings.")
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
+    version: int = Field(description="Increases with every change. For ifVersion of an update.")
 
     @classmethod
     def of(cls, client: ClientRow) -> Self:

@@ -7,11 +7,16 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.application.descriptions import cut_error, require_whole
 from chalicelib.core import clock, deadline
-from chalicelib.core.errors import FieldError, PayloadTooLargeError, ValidationError
+from chalicelib.core.errors import (
+    FieldError,
+    PayloadTooLargeError,
+    ValidationError,
+    VersionConflictError,
+)
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Patch, Wire, optional, wire_name
+from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Patch, Wire, optional, wire_name
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact
 from chalicelib.domains.contacts.store import clients, named_contacts
@@ -49,6 +54,7 @@ class LeadPatch(Patch):
     notes: Notes | None = optional("null clears.")
     tags: Tags = optional("Replaces all.")
     data: dict[str, Any] = optional("Merge patch: null removes a value; items cannot be changed.")
+    if_version: IfVersion = IF_VERSION
 
 
 @operation(
@@ -81,6 +87,7 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     title="Update a lead",
     idempotent=True,
     example={"id": "LEAD_ID", "notes": "Call back", "data": {"message": "By Friday"}},
+    errors=(VersionConflictError,),
     audience=KEYS_AND_SESSIONS,
     role=Role.MEMBER,
 )
@@ -93,7 +100,8 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
         found = start(lambda: workspaces.get(ctx.workspace_id))
         lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
         workspace = found.result()
-    changes, changed = args.provided("id"), []
+    lead.require_version(args.if_version)
+    changes, changed = args.changes, []
     former = contact = Contact(lead.name, lead.email, lead.phone)
     require_whole(changes.get("notes"), lead.notes, field="notes", length=MAX_LISTED_NOTES)
     if "data" in changes:

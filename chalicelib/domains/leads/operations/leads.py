@@ -78,6 +78,7 @@ class LeadOut(Wire):
     truncated: bool = Field(description="Whether data or notes are shortened, as in lists.")
     created_at: Timestamp = Field(description="When it was submitted.")
     updated_at: Timestamp = Field(description="When it was last changed.")
+    version: int = Field(description="Increases with every change. For ifVersion of an update.")
 
     @classmethod
     def of(cls, lead: LeadRow) -> Self:

@@ -6,11 +6,11 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ValidationError
+from chalicelib.core.errors import ValidationError, VersionConflictError
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Wire, exactly_one, optional
+from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Wire, exactly_one, optional
 from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.sites.flows.page_objects import (
     MAX_HTML_BYTES,
@@ -21,14 +21,11 @@ from chalicelib.domains.sites.flows.page_objects import (
 )
 from chalicelib.domains.sites.flows.undoing import UNDO, how_to_undo_save
 from chalicelib.domains.sites.operations.pages import (
-    IF_VERSION,
     PAGE_ID,
-    IfVersion,
     PageOut,
     PageRecord,
     existing_page,
 )
-from chalicelib.domains.sites.store.pages import VersionConflictError
 from chalicelib.lib import text_edits
 
 MAX_EDITS = 50

@@ -22,14 +22,17 @@ from chalicelib.core.errors import (
     UnsupportedMediaTypeError,
     UpstreamFailedError,
     ValidationError,
+    VersionConflictError,
 )
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import one_line
 from chalicelib.core.wire.schema import (
+    IF_VERSION,
     MAX_TITLE,
     Id,
+    IfVersion,
     Slug,
     Title,
     Wire,
@@ -47,9 +50,7 @@ from chalicelib.domains.sites.flows.page_objects import (
 )
 from chalicelib.domains.sites.flows.undoing import UNDO, how_to_undo_save
 from chalicelib.domains.sites.operations.pages import (
-    IF_VERSION,
     MAX_DESCRIPTION,
-    IfVersion,
     PageRecord,
     PageWritten,
     existing_page,
@@ -58,7 +59,7 @@ from chalicelib.domains.sites.operations.pages import (
 )
 from chalicelib.domains.sites.rules import html_import
 from chalicelib.domains.sites.rules.html_import import ImportedHtml
-from chalicelib.domains.sites.store.pages import PageRow, VersionConflictError
+from chalicelib.domains.sites.store.pages import PageRow
 from chalicelib.gateways import fetch
 from chalicelib.gateways.public_http import FetchError, RefusedUrlError, TooLargeError
 from chalicelib.lib.markup.markup_urls import is_web, resolve

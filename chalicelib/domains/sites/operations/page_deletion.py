@@ -5,11 +5,16 @@ from pydantic import Field
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConfirmationRequiredError, ConflictError, NotFoundError
+from chalicelib.core.errors import (
+    ConfirmationRequiredError,
+    ConflictError,
+    NotFoundError,
+    VersionConflictError,
+)
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import DeletedResult, Id, Wire
+from chalicelib.core.wire.schema import IF_VERSION, DeletedResult, Id, IfVersion, Wire
 from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.files.store import files
@@ -21,17 +26,15 @@ from chalicelib.domains.sites.flows.undoing import (
     how_to_undo,
 )
 from chalicelib.domains.sites.operations.pages import (
-    IF_VERSION,
     MAX_PAGES,
     PAGE_ID,
-    IfVersion,
     PageRecord,
     PageWritten,
     check_room,
     existing_page,
 )
 from chalicelib.domains.sites.store import pages
-from chalicelib.domains.sites.store.pages import PAGES, VersionConflictError
+from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.engine import jobs
 from chalicelib.lib import slugs
 

@@ -5,19 +5,17 @@ from typing import Self
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ConcurrentUpdateError, NotFoundError
+from chalicelib.core.errors import ConcurrentUpdateError, NotFoundError, VersionConflictError
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Timestamp, Wire
 from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store.files import MAX_FILES_PER_TEXT
 from chalicelib.domains.sites.flows.page_objects import read_html, stage_html
 from chalicelib.domains.sites.operations.pages import (
-    IF_VERSION,
     PAGE_ID,
-    IfVersion,
     PageRecord,
     PageWritten,
     existing_page,
@@ -28,7 +26,6 @@ from chalicelib.domains.sites.store.page_versions import (
     MAX_VERSIONS,
     VersionRow,
 )
-from chalicelib.domains.sites.store.pages import VersionConflictError
 from chalicelib.gateways.object_store import object_store
 
 VERSION_ID = Field(description="Id of the version.")

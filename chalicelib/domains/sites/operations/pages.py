@@ -8,14 +8,16 @@ from pydantic_core import PydanticCustomError, to_json
 
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ConflictError, SlugTakenError
+from chalicelib.core.errors import ConflictError, SlugTakenError, VersionConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import cut_bytes
 from chalicelib.core.wire.schema import (
+    IF_VERSION,
     Id,
+    IfVersion,
     LiteralTrue,
     Patch,
     Slug,
@@ -28,7 +30,7 @@ from chalicelib.core.wire.schema import (
 )
 from chalicelib.domains.sites.flows.page_objects import MAX_HTML_BYTES, read_html, too_large
 from chalicelib.domains.sites.store import pages
-from chalicelib.domains.sites.store.pages import PAGES, PageRow, VersionConflictError
+from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine.listing import ordering
 from chalicelib.lib import slugs
@@ -43,9 +45,6 @@ LONG_ANSWER_BYTES = 60 * 1024
 
 
 PAGE_ID = Field(description="Page id.")
-IfVersion = Annotated[int, Field(ge=1)]
-"""Version that a page must have for a write to succeed."""
-IF_VERSION = optional("409 if the version differs.")
 
 
 class PageRecord(Wire):
@@ -188,9 +187,7 @@ def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> 
         VersionConflictError: the page has another version than ``if_version``.
     """
     page = PAGES.found(pages.find(ctx.workspace_id, page_id))
-    if if_version is not None and if_version != page.version:
-        msg = f"The page is at version {page.version}, not {if_version}. Read it and merge."
-        raise VersionConflictError(msg, version=page.version)
+    page.require_version(if_version)
     return page
 
 

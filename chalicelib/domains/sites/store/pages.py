@@ -11,7 +11,7 @@ from pynamodb.attributes import (
 )
 from pynamodb.expressions.update import Action
 
-from chalicelib.core.errors import AppError, ConcurrentUpdateError, ConflictError
+from chalicelib.core.errors import AppError, ConcurrentUpdateError
 from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine.connection import reaching
@@ -30,15 +30,6 @@ INLINE_DESIGN_BYTES = 1024
 
 MAX_FORMER_SLUGS = 20
 """Former slugs of a page that redirect to it. Each is a row of its own."""
-
-
-class VersionConflictError(ConflictError):
-    """The record is not at the version ``ifVersion``. ``version`` is its current version."""
-
-    code = "version_conflict"
-
-    def __init__(self, message: str, *, version: int) -> None:
-        super().__init__(message, details={"version": version})
 
 
 class PageRow(Record):

@@ -1,0 +1,68 @@
+"""Forms that arrived after their session had ended. They are offered again after signing in.
+
+The sign-in form carries the fields of the former form. Once the person has signed in, a page shows
+what they typed, with a button that sends it under the new session.
+"""
+
+import re
+from typing import NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode
+
+from chalicelib.transports.console.console_request import MAX_FIELDS, ConsoleRequest
+from chalicelib.transports.console.routes import ROUTES, WORKSPACE
+from chalicelib.transports.http import HttpRequest
+
+PATH_FIELD, FIELDS_FIELD = "kept_path", "kept_fields"
+_HIDDEN = frozenset({"csrf", "once", "ifVersion"})
+"""Fields that people do not type."""
+_SEGMENT = "[A-Za-z0-9_-]+"
+
+
+class KeptForm(NamedTuple):
+    """A form of a workspace's page: the path that it was sent to, and its fields."""
+
+    path: str
+    fields: list[tuple[str, str]]
+
+    @property
+    def encoded(self) -> str:
+        """The fields as one text, for a hidden field."""
+        return urlencode(self.fields)
+
+    @property
+    def typed(self) -> list[str]:
+        """The values that a person may have typed or chosen."""
+        return [value for name, value in self.fields if value.strip() and name not in _HIDDEN]
+
+
+def from_request(request: HttpRequest) -> KeptForm | None:
+    """Return the form of a request, without its token; None outside a workspace.
+
+    Other forms are not kept: they hold passwords.
+    """
+    if not request.route.startswith(WORKSPACE):
+        return None
+    path = request.route
+    for name, value in request.path.items():
+        path = path.replace(f"{{{name}}}", quote(value, safe=""))
+    return _kept(path, request.body.decode(errors="replace"))
+
+
+def from_sign_in(request: ConsoleRequest) -> KeptForm | None:
+    """Return the form that the sign-in form carries; None if there is none.
+
+    A path that accepts no forms of a workspace counts as none.
+    """
+    path = request.form_value(PATH_FIELD)
+    accepted = (route for route, page in ROUTES.items() if page.post and WORKSPACE in route)
+    if not any(re.fullmatch(re.sub(r"{\w+}", _SEGMENT, each), path) for each in accepted):
+        return None
+    return _kept(path, request.form_value(FIELDS_FIELD))
+
+
+def _kept(path: str, encoded: str) -> KeptForm | None:
+    try:
+        fields = parse_qsl(encoded, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        return None
+    return KeptForm(path, [(name, value) for name, value in fields if name != "csrf"])

@@ -1,0 +1,108 @@
+"""Forms that are sent after the session has ended: nothing that a person typed is lost."""
+
+import re
+from html import unescape
+from urllib.parse import urlencode
+
+import pytest
+
+from chalicelib.transports.console.routes import ROUTES, WORKSPACE
+from tests.conftest import PASSWORD, Answer
+from tests.factories.console import HOSTILE, Person, World
+from tests.transports.console.test_console_access import FORMS, SENT, stored
+
+OF_WORKSPACES = [route for route in SENT if route.startswith(WORKSPACE)]
+NAME = f"Laptop {HOSTILE}\r\nsecond line"
+
+
+def fields_of(answer: Answer) -> list[tuple[str, str]]:
+    """Return the hidden fields of the form on a page."""
+    found = re.findall(
+        r'<input type="hidden" name="([^"]*)" value="([^"]*)">', answer.body.decode()
+    )
+    return [(unescape(name), unescape(value)) for name, value in found]
+
+
+def sign_in_again(person: Person, answer: Answer, password: str = PASSWORD) -> Answer:
+    """Fill in the sign-in form of an answer."""
+    carried = [field for field in fields_of(answer) if field[0] != "csrf"]
+    return person.post(
+        "/console/sign-in", [("email", person.email), ("password", password), *carried]
+    )
+
+
+def send_after_the_session_has_ended(person: Person, path: str, fields: dict[str, str]) -> Answer:
+    """Sign out in another tab, and send a form with the cookie of the former session."""
+    former = person.token
+    person.post("/console/sign-out")
+    person.token = former
+    return person.post(path, fields)
+
+
+@pytest.mark.parametrize("route", OF_WORKSPACES)
+def test_a_form_is_kept_through_signing_in_and_then_takes_effect(route: str, world: World) -> None:
+    boss, path = world.person("boss"), world.here.path_of(route)
+    kept = send_after_the_session_has_ended(boss, path, FORMS[route])
+    assert kept.status == 403
+    assert b"nothing you typed is lost" in kept.body
+    before = stored()
+    shown = sign_in_again(boss, kept)
+    assert shown.status == 200
+    assert f'action="{path}"' in shown.body.decode()
+    changed = {name for name, row in stored().items() if before.get(name) != row}
+    assert all(re.match("(identity|audit)/", name) for name in changed)  # only the new session
+    sent = fields_of(shown)
+    assert [field for field in sent if field[0] != "csrf"] == list(FORMS[route].items())
+    body = urlencode(sent).encode()
+    form = "application/x-www-form-urlencoded"
+    assert boss.request("POST", path, body, content_type=form).status in {200, 303}
+
+
+def test_kept_values_are_shown_as_text_and_sent_unchanged(world: World) -> None:
+    boss, path = world.person("boss"), f"{world.here.path}/keys"
+    kept = send_after_the_session_has_ended(boss, path, {"name": NAME, "once": "1"})
+    failed = sign_in_again(boss, kept, password="wrong password")
+    assert failed.status == 401
+    shown = sign_in_again(boss, failed)
+    assert ("name", NAME) in fields_of(shown)
+    for answer in (kept, failed, shown):
+        assert b"<img" not in answer.body
+
+
+def test_a_form_of_another_site_is_not_kept(world: World) -> None:
+    boss, path = world.person("boss"), f"{world.here.path}/keys"
+    boss.post("/console/sign-out")
+    boss.get("/console/sign-in")
+    for csrf, headers in (("", {}), (None, {"origin": "https://evil.example"})):
+        answer = boss.post(path, {"name": "Planted"}, csrf, **headers)
+        assert (answer.status, answer.body) == (303, b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "https://evil.example/console/w/a/keys",
+        "//evil.example",
+        "/console/account/password",
+        "/console/w/a/b/c/d/e/f",
+        "/console/w/a/../../keys",
+        "/console/w/a/keys?x=1",
+    ],
+)
+def test_only_forms_of_a_workspace_are_offered_after_signing_in(path: str, world: World) -> None:
+    boss = Person("boss@example.com")
+    boss.get("/console/sign-in")
+    answer = boss.post(
+        "/console/sign-in",
+        {"email": boss.email, "password": PASSWORD, "kept_path": path, "kept_fields": "name=x"},
+    )
+    assert (answer.status, answer.headers["Location"]) == (303, "/console")
+
+
+def test_passwords_are_never_kept(world: World) -> None:
+    boss = world.person("boss")
+    route = "/console/account/password"
+    answer = send_after_the_session_has_ended(boss, route, FORMS[route])
+    assert answer.status == 303
+    assert all(not route.startswith(WORKSPACE) for route in ROUTES if "account" in route)
