@@ -6,10 +6,11 @@ import pytest
 
 from chalicelib.core import plans
 from chalicelib.domains.files.store import files
-from chalicelib.domains.sites.flows import undoing
+from chalicelib.domains.sites.flows import page_objects, undoing
 from chalicelib.domains.sites.operations import site_restoring
 from chalicelib.engine.listing import counters
-from chalicelib.engine.unit import UnitOfWork
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.factories.examples import FORM, submit
@@ -117,6 +118,50 @@ class TestPages:
         answer = api.refused("POST", RESTORE, {"id": page["id"]})
         assert code(answer) == (409, "conflict")
         assert site in answer.data["message"]
+
+    @pytest.mark.parametrize("moment", ["before the purge commits", "after the purge committed"])
+    def test_of_a_restore_and_a_purge_at_the_same_time_exactly_one_wins(
+        self, moment: str, owner: Owner, time: Time, api: Api, site: str, monkeypatch: Any
+    ) -> None:
+        page = create(api, site)
+        save(api, page, "html")
+        delete(api, page)
+        time.pass_by(days=30)
+        # The restore read the time before the 30 days were over, and is late.
+        monkeypatch.setattr(
+            Listing,
+            "find_deleted",
+            lambda self, tenant, key: self.row.find(self.trash(tenant), key),
+        )
+        statuses: list[int] = []
+
+        def restore_once(result: Any) -> Any:
+            if not statuses:
+                answer = owner.api().call("POST", RESTORE, {"id": page["id"]})
+                statuses.append(answer.status)
+            return result
+
+        if moment == "before the purge commits":
+            monkeypatch.setattr(
+                undoing,
+                "run_unit",
+                lambda tenant, event, stage: run_unit(
+                    tenant, event, lambda unit: restore_once(stage(unit))
+                ),
+            )
+        else:
+            purge = page_objects.end_deletion
+            monkeypatch.setattr(
+                page_objects, "end_deletion", lambda *given: restore_once(purge(*given))
+            )
+        run_jobs()
+        if moment == "before the purge commits":
+            assert statuses == [200]
+            assert read(api, page)["page"]["html"] == "html"
+            assert objects(owner) == [b"html"]
+        else:
+            assert statuses == [404]
+            assert objects(owner) == []
 
     def test_a_page_deleted_again_is_purged_by_its_last_deletion(
         self, owner: Owner, time: Time, api: Api, site: str
