@@ -32,6 +32,7 @@ from chalicelib.transports.lazy import Lazy
 MCP_PATH = "/api/mcp"
 TELEGRAM_PATH = "/api/telegram/webhook"
 WIDGET_PATH = "/widget.js"
+BOOK_SCRIPT_PATH = "/book.js"
 FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
 PUBLIC_PREFIX = "/api/public/"
 REFUSING = "refuse_"
@@ -61,7 +62,7 @@ PAGES: Mapping[str, LazyHandler] = {
 FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
     "/booking/{token}": (
         Lazy("chalicelib.transports.web.booking_page:show"),
-        Lazy("chalicelib.transports.web.booking_page:cancel"),
+        Lazy("chalicelib.transports.web.booking_page:change"),
     ),
     "/unsubscribe/{token}": (
         Lazy("chalicelib.transports.unsubscribe:show"),
@@ -69,6 +70,14 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
     ),
 }
 """Pages behind links in mails, each with the handler of its form, which answers POST."""
+BOOKING_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler | None]] = {
+    "/book/{workspace}": (Lazy("chalicelib.transports.web.book_page:show"), None),
+    "/book/{workspace}/{service}": (
+        Lazy("chalicelib.transports.web.book_page:show"),
+        Lazy("chalicelib.transports.web.book_page:book"),
+    ),
+}
+"""Pages on which visitors book, in frames of any site, each with the handler of its form."""
 OAUTH_METADATA: Mapping[str, LazyHandler] = {
     "/.well-known/oauth-protected-resource": Lazy("chalicelib.transports.oauth.metadata:resource"),
     "/.well-known/oauth-protected-resource/api/mcp": Lazy(
@@ -89,6 +98,7 @@ _HEALTH: LazyHandler = Lazy("chalicelib.transports.rest:health")
 _OPENAPI: LazyHandler = Lazy("chalicelib.transports.api_docs.reference:openapi_json")
 _TOOL_SERVER: LazyHandler = Lazy("chalicelib.transports.mcp:serve")
 _WIDGET: LazyHandler = Lazy("chalicelib.transports.widget:script")
+_BOOK_SCRIPT: LazyHandler = Lazy("chalicelib.transports.widget:booking_script")
 _TELEGRAM: LazyHandler = Lazy("chalicelib.transports.telegram:serve")
 _FILE: LazyHandler = Lazy("chalicelib.transports.files:serve")
 _OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy("chalicelib.transports.rest:serve")
@@ -223,7 +233,7 @@ def mount(app: App) -> None:
     _route(app, "health", "GET", "/api/health", _HEALTH)
     _route(app, "openapi_json", "GET", "/api/openapi.json", _OPENAPI)
     _route(app, "telegram_webhook", "POST", TELEGRAM_PATH, _TELEGRAM)
-    for path, (shown, submit) in FORM_PAGES.items():
+    for path, (shown, submit) in {**FORM_PAGES, **BOOKING_PAGES}.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
         _shared_route(app, view, "GET", path, shown, cors.PUBLIC, submit)
     _shared_route(app, "mcp", "POST", MCP_PATH, _TOOL_SERVER, cors.TOOL_SERVER)
@@ -246,6 +256,7 @@ def mount(app: App) -> None:
                 refused = f"{REFUSING}{view}_{method.lower()}"
                 _route(app, refused, method, path, _console_refusal_handler(app))
     _shared_route(app, "widget_js", "GET", WIDGET_PATH, _WIDGET, cors.PUBLIC)
+    _shared_route(app, "book_js", "GET", BOOK_SCRIPT_PATH, _BOOK_SCRIPT, cors.PUBLIC)
     for view, path in FILE_PATHS.items():
         _shared_route(app, view, "GET", path, _FILE, cors.PUBLIC)
 

@@ -5,7 +5,6 @@ Most accept and return JSON, as ``rest.serve`` does for any operation. Operation
 script.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -18,11 +17,10 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation, ServedAs
 from chalicelib.domains.leads.flows import form_html
 from chalicelib.domains.leads.flows.submissions import PublicForm, SubmissionResult, public_form
-from chalicelib.domains.leads.operations.submission import TooFastError
 from chalicelib.domains.leads.rules import form_fields, form_texts
 from chalicelib.domains.sites.operations import visits
 from chalicelib.lib import crawlers
-from chalicelib.transports import booking_calendar, form_data, rest
+from chalicelib.transports import booking_calendar, form_checks, form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
     HTML_TYPE,
@@ -35,8 +33,6 @@ from chalicelib.transports.http import (
     redirect,
 )
 
-MINIMUM_FILL_MS = 2_000
-"""Shortest time, in milliseconds, in which a person can fill in a form."""
 _CAMPAIGN = ("source", "medium", "campaign", "term", "content")
 _ACTIONABLE_STATUSES = frozenset({400, 415})
 """Statuses whose messages are shown unchanged, because visitors or developers can act on them."""
@@ -73,10 +69,10 @@ def submit_form(operation: Operation, request: HttpRequest) -> HttpResponse:
     try:
         rest.check_input(operation, request)
         sent = _sent_values(request)
-        if sent.get(form_html.HONEYPOT):
+        if form_checks.is_robot(sent):
             reply = _decoy_reply(public_form(request.path["id"]))
         else:
-            _check_fill_time(sent)
+            form_checks.check_fill_time(sent)
             values = _submission_input(request, sent)
             reply = rest.call(operation, visitor(request), request, lambda: values)
         response = _success(request, reply)
@@ -125,27 +121,6 @@ def _sent_values(request: HttpRequest) -> Mapping[str, Any]:
     if media_type(request) in form_data.TYPES:
         return form_data.last_values(request)
     return json_object(request.body)
-
-
-def _check_fill_time(sent: Mapping[str, Any]) -> None:
-    """Refuse a form that was filled in faster than a person can, if our script sent the time.
-
-    Raises:
-        TooFastError: the form took too little time. The same form is accepted a moment later.
-    """
-    elapsed = _integer(sent.get(form_html.ELAPSED))
-    if elapsed is not None and elapsed < MINIMUM_FILL_MS:
-        wait = max(1, round((MINIMUM_FILL_MS - elapsed) / 1000))
-        msg = f"The form was filled in in {elapsed} ms. Send it again in {wait} s."
-        raise TooFastError(msg, headers={"Retry-After": str(wait)})
-
-
-def _integer(value: object) -> int | None:
-    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    return int(text) if _WHOLE.fullmatch(text) else None
-
-
-_WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 def _submission_input(request: HttpRequest, sent: Mapping[str, Any]) -> dict[str, Any]:

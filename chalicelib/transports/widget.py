@@ -1,4 +1,7 @@
-"""``/widget.js``: the chat of a bot, for the pages of any site."""
+"""Scripts for the pages of any site: ``/widget.js``, the chat of a bot, and ``/book.js``.
+
+``/book.js`` puts the booking page of a workspace into a frame.
+"""
 
 import re
 from functools import cache
@@ -10,7 +13,7 @@ from chalicelib.core.settings import settings
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
-_SOURCE = Path(__file__).with_name("static") / "widget.js"
+_FOLDER = Path(__file__).with_name("static")
 _HEADERS = {
     "Content-Type": "text/javascript; charset=utf-8",
     # A new version reaches every page within ten minutes; no page waits for it.
@@ -22,7 +25,13 @@ _HEADERS = {
 
 def script(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  it is the same for all
     """Return the script, which contains its styles, texts and icons."""
-    body, tag = _read()
+    body, tag = _read("widget")
+    return HttpResponse(200, body, {**_HEADERS, "ETag": tag})
+
+
+def booking_script(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  as above
+    """Return the script that embeds a booking page."""
+    body, tag = _read("book")
     return HttpResponse(200, body, {**_HEADERS, "ETag": tag})
 
 
@@ -32,8 +41,8 @@ _CHAT = f"`${{base}}{chat_route.PATH[1:]}`".encode()
 
 
 @cache
-def _read() -> tuple[bytes, str]:
-    body = _UNUSED.sub(b"", _SOURCE.read_bytes())
+def _read(name: str) -> tuple[bytes, str]:
+    body = _UNUSED.sub(b"", (_FOLDER / f"{name}.js").read_bytes())
     if settings().chat_url:
         body = body.replace(_CHAT, to_json(chat_route.url()))
     return body, etag(body)

@@ -138,6 +138,7 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
         lines += [
             f"  Console   {stack.url}/console",
             *_console_lines(stack),
+            *_booking_lines(stack),
             f"  API key   {key}  (the demo workspace, every scope)",
             "",
             "  List the sites:",
@@ -163,6 +164,12 @@ def _console_lines(stack: LocalStack) -> list[str]:
     demo = stack.data.demo
     known = "email" in demo and "password" in demo
     return [f"            {demo['email']}, password {demo['password']}"] if known else []
+
+
+def _booking_lines(stack: LocalStack) -> list[str]:
+    """Return the address of the demo's booking page."""
+    slug = stack.data.demo.get("workspaceSlug")
+    return [f"  Booking   {stack.url}/book/{slug}"] if slug else []
 
 
 _QUESTION = "Сколько стоит ржаной хлеб?"

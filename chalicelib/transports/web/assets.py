@@ -20,12 +20,13 @@ _SHARED = ("normalize", "tokens", "base")
 STYLE_SHEETS = {
     "plain": (*_SHARED, "notice"),
     "blog": (*_SHARED, "blog"),
+    "booking": (*_SHARED, "booking"),
     "console": (*_SHARED, "console"),
     "docs": (*_SHARED, "docs"),
     "home": (*_SHARED, "home"),
 }
 """The parts of each style sheet. Each kind of page has one style sheet."""
-SCRIPTS = frozenset({"console", "docs"})
+SCRIPTS = frozenset({"booking", "console", "docs"})
 """Scripts in ``static``. A page may name one (``render.page``)."""
 ICON = "product.svg"
 """The icon that AI clients show next to the tool server."""

@@ -1,75 +1,223 @@
-"""The page on which a client shows and cancels a booking, behind the link in mails to the client.
+"""The page behind a booking's link: it shows the booking, and its client moves or cancels it.
 
 Programs that check links send GET, which therefore changes nothing. The page needs no script and
-no session.
+no session: its address is the secret.
 """
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from secrets import token_urlsafe
+from typing import Any, Self
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
-from chalicelib.core import clock
-from chalicelib.core.operations import REGISTRY
+from chalicelib.core.errors import AppError, ConflictError, ValidationError
 from chalicelib.domains.bookings.flows import booking_links
+from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.operations.public import BookingStartedError
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
-from chalicelib.domains.bookings.store.bookings import UPCOMING, BookingRow
-from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.notifications.flows import client_mails
-from chalicelib.domains.notifications.rules import client_mails as texts
-from chalicelib.transports import rest
-from chalicelib.transports.auth import visitor
-from chalicelib.transports.http import HttpRequest, HttpResponse
-from chalicelib.transports.web import render
+from chalicelib.transports import form_data
+from chalicelib.transports.http import (
+    MAX_PUBLIC_BODY_BYTES,
+    HttpRequest,
+    HttpResponse,
+    check_body,
+)
+from chalicelib.transports.web import month_view, render
+from chalicelib.transports.web.booking_view import (
+    booking_facts,
+    call,
+    length_text,
+    moment_of,
+    query_value,
+)
 
-ICONS = {"confirmed": "calendar-check", "cancelled": "ban", "pending_payment": "clock"}
+ICONS = {"cancelled": "ban", "no_show": "ban", "pending_payment": "clock"}
+ANYONE = "any"
+"""Value of ``staff`` if others of the staff may take the booking."""
 
 
 def show(request: HttpRequest) -> HttpResponse:
-    """Show a booking without contacts."""
-    return render.private(_page)(request)
+    """Show a booking without contacts, or a step to move or cancel it."""
+    return render.private(_show)(request)
 
 
-def cancel(request: HttpRequest) -> HttpResponse:
-    """Cancel a booking that has not begun, and show it. Cancelling it again has no effect."""
-    return render.private(_cancel)(request)
+def change(request: HttpRequest) -> HttpResponse:
+    """Move or cancel a booking that has not begun, and show it. Repeating it has no effect."""
+    return render.private(_change)(request)
 
 
-def _cancel(request: HttpRequest) -> HttpResponse:
-    """Cancel by the operation of the public API, which limits and records the call.
+@dataclass(frozen=True)
+class _Visit:
+    """A request to the page of a booking, and the booking."""
 
-    Raises:
-        AppError: the link is not genuine, or the booking could not be cancelled.
-    """
-    workspace_id, booking = _booking(request)
-    token = booking_links.token(workspace_id, booking, Purpose.CANCEL)
-    operation = REGISTRY["cancel_public_booking"]
-    with suppress(BookingStartedError):  # The page then has no button.
-        rest.call(operation, visitor(request), request, lambda: {"token": token})
-    return _page(request)
+    request: HttpRequest
+    managed: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, request: HttpRequest) -> Self:
+        """Read the booking.
+
+        Raises:
+            NotFoundError: the link is not genuine.
+        """
+        booking_links.parse(request.path["token"])
+        return cls(request, call(request, "get_managed_booking", {"token": request.path["token"]}))
+
+    @property
+    def path(self) -> str:
+        """Path of the page."""
+        return booking_links.PAGE.format(token=self.request.path["token"])
+
+    @property
+    def zone(self) -> str:
+        """The booking's zone."""
+        zone: str = self.managed["booking"]["timezone"]
+        return zone
+
+    def show(self, template: str, status: int = 200, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
+        """Return a page of the booking."""
+        language = render.preferred_language(self.request)
+        booking = self.managed["booking"]
+        response = render.page(
+            self.request,
+            f"book/{template}.html",
+            status,
+            cached=False,
+            script="booking",
+            visit=self,
+            indexed=False,
+            managed=self.managed,
+            booking=booking,
+            facts=booking_facts(language, booking),
+            length=partial(length_text, language),
+            mark=ICONS.get(booking["status"], "calendar-check"),
+            **values,
+        )
+        return response.with_headers({**response.headers, "X-Robots-Tag": "noindex"})
+
+    def overview(self, status: int = 200, problem: str = "", done: str = "") -> HttpResponse:
+        """Return the page with the booking. ``problem`` and ``done`` are keys of texts."""
+        return self.show("booking", status, problem=problem, done=done)
 
 
-def _page(request: HttpRequest) -> HttpResponse:
-    workspace_id, booking = _booking(request)
-    workspace = workspaces.get(workspace_id)
-    is_open = booking.status in UPCOMING and booking.starts_at > clock.now()
-    facts = client_mails.facts(workspace, booking)
-    return render.notice(
-        request,
-        200,
-        icon=ICONS.get(booking.status, "calendar-check"),
-        title=f"booked_{booking.status}",
-        about="booked_about",
-        link=(booking_links.calendar_url(workspace_id, booking), "booked_calendar"),
-        button="booked_cancel" if is_open else None,
-        facts=texts.fact_pairs(render.preferred_language(request), facts),
-        workspace=workspace.name,
+def _show(request: HttpRequest) -> HttpResponse:
+    visit = _Visit.of(request)
+    match query_value(request, "step"):
+        case "cancel" if visit.managed["canCancel"]:
+            return visit.show("booking_cancel")
+        case "move" if visit.managed["canMove"]:
+            return _confirm(visit) or _times(visit)
+    return visit.overview()
+
+
+def _times(visit: _Visit, status: int = 200, problem: str = "") -> HttpResponse:
+    """Show the calendar with the times to which the booking can be moved."""
+    request, managed = visit.request, visit.managed
+    language = render.preferred_language(request)
+    anyone = query_value(request, "staff") == ANYONE and managed["hasOtherResources"]
+    wanted = {"token": request.path["token"], "anyResource": anyone}
+    chosen = {name: query_value(request, name) or None for name in ("month", "day")}
+    try:
+        found = call(request, "find_move_times", wanted | chosen)
+    except ValidationError:  # A month or day that is none: show the first free one.
+        found = call(request, "find_move_times", wanted)
+
+    def link(ids: Sequence[str] = (), **query: str) -> str:
+        own = managed["resourceId"]
+        resource = {"resource": own if own in ids else ids[0]} if ids else {}
+        return _link(visit, anyone=anyone, **query, **resource)
+
+    return visit.show(
+        "booking_move",
+        status,
+        problem=problem,
+        anyone=anyone,
+        view=month_view.month_view(language, found, link),
+        switch=_link(visit, anyone=not anyone),
     )
 
 
-def _booking(request: HttpRequest) -> tuple[str, BookingRow]:
-    """Return the workspace and the booking of the link.
+def _link(visit: _Visit, *, anyone: bool, **query: str) -> str:
+    staff = {"staff": ANYONE} if anyone else {}
+    return f"{visit.path}?{urlencode({'step': 'move', **staff, **query})}"
 
-    Raises:
-        NotFoundError: the link is not genuine.
-    """
-    text = request.path["token"]
-    return booking_links.parse(text).workspace_id, booking_links.booking_of(text, Purpose.MANAGE)
+
+def _confirm(visit: _Visit) -> HttpResponse | None:
+    """Show what would change, or return None if the link names no time."""
+    start = moment_of(query_value(visit.request, "at"))
+    if start is None:
+        return None
+    zone = ZoneInfo(visit.zone)
+    end = start + timedelta(minutes=visit.managed["durationMin"])
+    language = render.preferred_language(visit.request)
+    return visit.show(
+        "booking_confirm",
+        at=query_value(visit.request, "at"),
+        resource=query_value(visit.request, "resource"),
+        when=month_view.span_text(language, start.astimezone(zone), end.astimezone(zone)),
+        zone=month_view.zone_text(visit.zone, start),
+        once=token_urlsafe(18),
+        back_link=_link(visit, anyone=query_value(visit.request, "staff") == ANYONE),
+    )
+
+
+def _change(request: HttpRequest) -> HttpResponse:
+    check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
+    visit = _Visit.of(request)
+    sent = form_data.last_values(request)
+    match sent.get("action"):
+        case "cancel":
+            return _cancel(visit)
+        case "move":
+            return _move(visit, sent)
+    return visit.overview()
+
+
+def _cancel(visit: _Visit) -> HttpResponse:
+    """Cancel by the operation of the public API, which limits and records the call."""
+    found = booking_links.parse(visit.request.path["token"])
+    row = booking_links.booking_of(visit.request.path["token"], Purpose.MANAGE)
+    token = booking_links.token(found.workspace_id, row, Purpose.CANCEL)
+    with suppress(BookingStartedError):  # The page then has no button.
+        call(visit.request, "cancel_public_booking", {"token": token})
+    return _Visit.of(visit.request).overview()
+
+
+def _move(visit: _Visit, sent: Mapping[str, str]) -> HttpResponse:
+    wanted = {
+        "token": visit.request.path["token"],
+        "startAt": sent.get("at", ""),
+        "resourceId": sent.get("resource") or None,
+    }
+    try:
+        call(visit.request, "move_public_booking", wanted, sent.get("once", "")[:100])
+    except (SlotUnavailableError, ValidationError) as error:
+        return _refused(visit, error, sent)
+    except ConflictError as error:
+        return _Visit.of(visit.request).overview(error.status, problem=f"error_{error.code}")
+    return _Visit.of(visit.request).overview(done="booked_moved")
+
+
+def _refused(visit: _Visit, error: AppError, sent: Mapping[str, str]) -> HttpResponse:
+    """Show times near the one that was taken, or the calendar if there are none."""
+    if not visit.managed["canMove"]:
+        return visit.overview(error.status)
+    slots = error.details.get("alternatives", ())
+    anyone = bool(sent.get("resource")) and sent["resource"] != visit.managed["resourceId"]
+    language = render.preferred_language(visit.request)
+
+    def link(ids: Sequence[str] = (), **query: str) -> str:
+        return _link(visit, anyone=anyone, **query, **({"resource": ids[0]} if ids else {}))
+
+    if not slots:
+        return _times(visit, error.status, problem="book_taken")
+    return visit.show(
+        "booking_taken",
+        error.status,
+        choices=month_view.choices(language, list(slots), link),
+        back_link=_link(visit, anyone=anyone),
+    )

@@ -35,9 +35,10 @@ CACHED_LONGER = "public, max-age=600"
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold (XML 1.0, 2.2)."""
 _FORM_ACTION = "form-action 'self'; "
+_NOT_FRAMED = "frame-ancestors 'none'"
 _POLICY = (
     "default-src 'none'; style-src {style}; img-src 'self' https: data:; base-uri 'none'; "
-    f"{_FORM_ACTION}frame-ancestors 'none'"
+    f"{_FORM_ACTION}{_NOT_FRAMED}"
 )
 _WITH_SCRIPT = "; script-src 'self'; connect-src 'self'"
 
@@ -114,6 +115,19 @@ def allow_form_redirects(headers: Mapping[str, str]) -> dict[str, str]:
     """
     policy = "Content-Security-Policy"
     return {**headers, policy: headers[policy].replace(_FORM_ACTION, "")}
+
+
+def framed_anywhere(handler: Handler) -> Handler:
+    """Return a handler of pages that any site may show in a frame, failures included."""
+    policy = "Content-Security-Policy"
+
+    def run(request: HttpRequest) -> HttpResponse:
+        response = failures_as_pages(handler)(request)
+        # Even ``*`` would exclude ancestors without an origin, such as a sandboxed page of a site.
+        allowed = response.headers[policy].replace(f"; {_NOT_FRAMED}", "")
+        return response._replace(headers={**response.headers, policy: allowed})
+
+    return run
 
 
 def notice(  # noqa: PLR0913  the parts of a notice
@@ -216,9 +230,13 @@ def failures_as_pages(handler: Handler, *, link: tuple[str, str] | None = None) 
 def private(handler: Handler) -> Handler:
     """Return a handler of pages whose address is a secret.
 
-    They are not stored, and other sites do not learn the address.
+    They are not stored or framed, and other sites do not learn the address.
     """
-    headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    headers = {
+        "Cache-Control": "no-store",
+        "Referrer-Policy": "no-referrer",
+        "X-Frame-Options": "DENY",
+    }
 
     def run(request: HttpRequest) -> HttpResponse:
         response = failures_as_pages(handler)(request)

@@ -42,7 +42,7 @@ def _weight(text: str | None) -> float:
 @cache
 def catalogue(language: Language) -> po_files.Catalogue:
     """Return the texts of a language, by key."""
-    return po_files.read(LOCALE, language, "public", "console")
+    return po_files.read(LOCALE, language, "public", "booking", "console")
 
 
 @cache
@@ -88,6 +88,15 @@ def day(language: Language, when: date) -> str:
     from babel.dates import format_date  # noqa: PLC0415  as above
 
     return format_date(when, "d MMMM y", locale=language)
+
+
+def dated(language: Language, when: date, pattern: str) -> str:
+    """Format a date or a local time by a CLDR pattern, such as ``EEEE, d MMMM``."""
+    from babel.dates import format_date, format_datetime  # noqa: PLC0415  as above
+
+    if isinstance(when, datetime):
+        return format_datetime(when, pattern, locale=language)
+    return format_date(when, pattern, locale=language)
 
 
 def moment(language: Language, when: datetime, timezone: str) -> str:

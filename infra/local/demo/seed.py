@@ -23,7 +23,7 @@ from chalicelib.engine.connection import connection
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, bot, pages, posts, school, visits, webhook
+from infra.local.demo import bakery, booking_page, bot, pages, posts, school, visits, webhook
 from infra.local.demo.caller import Caller, Folder, by_name, image
 from infra.operator.operation_commands import call
 
@@ -343,6 +343,7 @@ STEPS = (
     make_leads,
     make_services,
     make_bookings,
+    booking_page.switch_on,
     make_agent,
     bot.allow_actions,
     make_dialogs,
@@ -363,7 +364,8 @@ def _run_steps(data: DataDir, key: str) -> None:
         step(do)
         data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}
     agents = do("list_agents")["agents"]
-    data.demo = {**data.demo, "agentId": agents[0]["id"] if agents else ""}
+    slug = workspaces.get(do.workspace_id).slug
+    data.demo = {**data.demo, "agentId": agents[0]["id"] if agents else "", "workspaceSlug": slug}
 
 
 def _product_pictures(do: Caller) -> Folder:

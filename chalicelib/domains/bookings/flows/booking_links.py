@@ -1,4 +1,4 @@
-"""Links of a booking for its client: the page that shows and cancels it, and its calendar file.
+"""Links of a booking for its client: the page that manages it, and its calendar file.
 
 A link is a token with one purpose. Whoever has it needs no session.
 """
@@ -37,8 +37,13 @@ def token(workspace_id: str, booking: BookingRow, purpose: Purpose) -> str:
     return booking_tokens.token(workspace_id, booking.id, purpose, booking.token_secret or "")
 
 
-def calendar_file(workspace_id: str, workspace: str, booking: BookingRow) -> bytes:
-    """Return the calendar file of a booking. ``workspace`` is the name that it shows as place."""
+def calendar_file(
+    workspace_id: str, workspace: str, booking: BookingRow, *, with_page: bool = False
+) -> bytes:
+    """Return the calendar file of a booking. ``workspace`` is the name that it shows as place.
+
+    A file for the client alone is made ``with_page``, the link that moves and cancels the booking.
+    """
     event = CalendarEvent(
         uid=f"{booking.id}@{workspace_id}",
         sequence=int(booking.sequence),
@@ -48,6 +53,7 @@ def calendar_file(workspace_id: str, workspace: str, booking: BookingRow) -> byt
         status=booking.status,
         summary=f"{booking.service_name} ({booking.resource_name})",
         location=workspace,
+        url=page_url(workspace_id, booking) if with_page else None,
     )
     return calendar_files.calendar_file(event, producer=SERVICE)
 

@@ -28,7 +28,8 @@ class Purpose(StrEnum):
     CANCEL = "cancel"
     CALENDAR = "calendar"
     MANAGE = "manage"
-    """Show the booking and cancel it. Only mails to its client contain this token."""
+    """Show the booking, move it and cancel it. Only mails to its client, with the calendar file in
+    them, and the page that confirms the booking contain this token."""
 
 
 class BookingToken(NamedTuple):

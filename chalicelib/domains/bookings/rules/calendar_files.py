@@ -17,6 +17,7 @@ class CalendarEvent(NamedTuple):
     Contact details are left out, because visitors may share the link to the file. ``uid`` never
     changes. ``sequence`` increases when the time, place or status changes, at the moment
     ``changed_at``. Calendar programs use both to replace an earlier version. Times are in UTC.
+    ``url`` leads to the page that manages the booking, so only the client's own file may have it.
     """
 
     uid: str
@@ -27,6 +28,7 @@ class CalendarEvent(NamedTuple):
     status: str
     summary: str
     location: str | None = None
+    url: str | None = None
 
 
 def calendar_file(event: CalendarEvent, *, producer: str) -> bytes:
@@ -45,6 +47,8 @@ def calendar_file(event: CalendarEvent, *, producer: str) -> bytes:
     entry.add("transp", "OPAQUE")
     if event.location:
         entry.add("location", event.location)
+    if event.url:
+        entry.add("url", event.url)
     calendar = Calendar()
     calendar.add("prodid", f"-//{producer}//EN")
     calendar.add("version", "2.0")

@@ -51,7 +51,8 @@ class BookingRow(Record):
     Later changes of the service, the resource or the client do not affect them. ``phone_digits`` is
     the phone number in national format, for search. ``hold_expires_at`` is when an unpaid hold
     expires. ``named_contacts`` are contacts found in the notes. ``sequence`` increases with changes
-    that a calendar shows. When the client is erased, all contacts are removed.
+    that a calendar shows. ``visitor_moves`` counts how often the client has moved it. When the
+    client is erased, all contacts are removed.
     """
 
     status = UnicodeAttribute()
@@ -76,6 +77,7 @@ class BookingRow(Record):
     source = UnicodeAttribute()
     hold_expires_at = UTCDateTimeAttribute(null=True)
     sequence = NumberAttribute(default=0)
+    visitor_moves = NumberAttribute(default=0)
     token_secret = UnicodeAttribute(null=True)
 
     @property

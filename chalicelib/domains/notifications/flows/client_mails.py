@@ -137,7 +137,7 @@ def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str
     shown = texts.mail(
         localized.language_of_country(workspace.country), kind, facts(workspace, booking)
     )
-    file = booking_links.calendar_file(workspace.id, workspace.name, booking)
+    file = booking_links.calendar_file(workspace.id, workspace.name, booking, with_page=True)
     return Mail(
         id=mail_id,
         recipient=booking.client_email or "",

@@ -1,0 +1,86 @@
+"""The public booking page of a workspace, as visitors see it.
+
+A page that is off, an unknown page and a service that is not offered give the same error.
+"""
+
+from typing import NamedTuple
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.domains.bookings.flows import binding
+from chalicelib.domains.bookings.flows.calendars import ACTIVE
+from chalicelib.domains.bookings.store import booking_pages
+from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRow
+from chalicelib.domains.sites.store.sites import SUSPENDED, SiteRow
+from chalicelib.engine.claims import ClaimRow
+from chalicelib.engine.reading import Rows
+
+PATH = "/book"
+
+
+class OpenPage(NamedTuple):
+    """A booking page that is on. ``services`` are those that it offers, in their order."""
+
+    workspace: WorkspaceRow
+    settings: BookingPageRow
+    services: list[ServiceRow]
+
+    def require_service(self, service_id: str) -> ServiceRow:
+        """Return a service that the page offers.
+
+        Raises:
+            NotFoundError: the page does not offer it.
+        """
+        for service in self.services:
+            if service.id == service_id:
+                return service
+        raise not_found()
+
+
+def not_found() -> NotFoundError:
+    """Return the error for a page that is off, or that does not exist."""
+    return NotFoundError("There is no such booking page.")
+
+
+def workspace_of(slug: str) -> str:
+    """Return the id of the workspace with a slug, whether its page is on or off.
+
+    Raises:
+        NotFoundError: no workspace has this slug.
+    """
+    found = ClaimRow.workspace_of(SLUG_CLAIM, slug)
+    if found is None:
+        raise not_found()
+    return found
+
+
+def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
+    """Return the booking page of a workspace with all offered services, or with only one of them.
+
+    Raises:
+        NotFoundError: the page is off, or does not offer the service.
+    """
+    rows = Rows()
+    rows.read([workspaces.key(workspace_id), booking_pages.key(workspace_id)])
+    settings = BookingPageRow.of(workspace_id, rows)
+    if not settings.is_on:
+        raise not_found()
+    ids = [each for each in settings.service_ids if service_id in {None, each}]
+    services = _bookable(workspace_id, ids, rows)
+    page = OpenPage(workspaces.get(workspace_id, rows), settings, services)
+    if service_id is not None:
+        page.require_service(service_id)
+    return page
+
+
+def _bookable(workspace_id: str, ids: list[str], rows: Rows) -> list[ServiceRow]:
+    """Return the active services among these, except those of suspended sites."""
+    read = rows.fetch(SERVICES.key(workspace_id, each) for each in ids)
+    found = [row for row in read if isinstance(row, ServiceRow) and row.status == ACTIVE]
+    site_ids = {row.site_id for row in found if row.site_id}
+    sites = rows.fetch(key for each in site_ids for key in binding.site_keys(workspace_id, each))
+    suspended = {row.id for row in sites if isinstance(row, SiteRow) and row.status == SUSPENDED}
+    kept = [row for row in found if row.site_id not in suspended]
+    return sorted(kept, key=lambda row: (row.sort_order, row.id))

@@ -1,0 +1,154 @@
+"""The owner's switches of the public booking page, and the services that it offers."""
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field
+
+from chalicelib.application.context import Context
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import (
+    Id,
+    PageNumber,
+    Patch,
+    SearchText,
+    SizedPagination,
+    Wire,
+    optional,
+)
+from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
+from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.engine.listing.query import Query
+from chalicelib.lib.contact_fields import PhoneText
+
+SESSION = (Audience.SESSION,)
+MAX_OFFERED = 100
+"""Maximum number of services on a booking page."""
+SIZE = 50
+"""Services on a page of the list from which the owner chooses."""
+
+
+def _unique(ids: list[str]) -> list[str]:
+    return list(dict.fromkeys(ids))
+
+
+ServiceIds = Annotated[list[Id], Field(max_length=MAX_OFFERED), AfterValidator(_unique)]
+
+
+class BookingPageService(Wire):
+    """A service, and whether the booking page offers it."""
+
+    id: Id = Field(description="Service id.")
+    name: str = Field(description="Name.")
+    duration_min: int = Field(description="Length in minutes.")
+    price: int = Field(description="Price in kopecks.")
+    status: str = Field(description="active or inactive. An inactive service is not shown.")
+    require_payment: bool = Field(description="Whether visitors see the phone instead of times.")
+    is_offered: bool = Field(description="Whether the page offers it.")
+
+    @classmethod
+    def of(cls, service: ServiceRow, settings: BookingPageRow) -> Self:
+        """Return the wire form of a service for the owner of the page."""
+        return cls.from_row(service.values, is_offered=service.id in settings.service_ids)
+
+
+class BookingPageQuery(Wire):
+    """Search and page of the list of services."""
+
+    q: SearchText | None = optional("Part of a service's name.")
+    page: PageNumber = Field(default=1, description="From 1.")
+
+
+class BookingPageSettings(Wire):
+    """The switches of the booking page."""
+
+    slug: str = Field(description="The workspace's slug, which the address contains.")
+    is_on: bool = Field(description="Whether visitors can open the page.")
+    is_indexed: bool = Field(description="Whether search engines may list it.")
+    phone: str | None = Field(description="Phone that it shows, or null.")
+    offered: int = Field(description="Number of services that it offers.")
+
+    @classmethod
+    def of(cls, workspace_id: str, settings: BookingPageRow) -> Self:
+        """Return the wire form of a page's settings. Deleted services do not count."""
+        return cls(
+            slug=workspaces.get(workspace_id).slug,
+            is_on=settings.is_on,
+            is_indexed=settings.is_indexed,
+            phone=settings.phone,
+            offered=len(SERVICES.fetch(workspace_id, settings.service_ids)),
+        )
+
+
+class BookingPageDetails(BookingPageSettings):
+    """The switches of the booking page, and the services to choose from."""
+
+    services: list[BookingPageService] = Field(description="Services, in their order.")
+    pagination: SizedPagination = Field(description="Which page of how many services.")
+
+
+class BookingPagePatch(Patch):
+    """Changes to the booking page."""
+
+    is_on: bool = optional("Whether visitors can open the page.")
+    is_indexed: bool = optional("Whether search engines may list it.")
+    phone: PhoneText | None = optional("Phone that it shows; null: none.")
+    offer: ServiceIds = optional("Services to offer, besides those that it offers.")
+    withdraw: ServiceIds = optional("Services not to offer any more.")
+
+
+@operation(title="Get the booking page", audience=SESSION, reads=True)
+def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails:
+    """Return the switches of the booking page, and the services from which to choose."""
+    settings = BookingPageRow.of(ctx.workspace_id)
+    query = Query(
+        page=args.page,
+        size=SIZE,
+        sort="sortOrder",
+        descending=False,
+        search=args.q,
+        charge=ctx.charge,
+    )
+    found = SERVICES.page(ctx.workspace_id, query)
+    return BookingPageDetails(
+        **BookingPageSettings.of(ctx.workspace_id, settings).model_dump(),
+        services=[BookingPageService.of(each, settings) for each in found.records],
+        pagination=SizedPagination(total=found.total, page=args.page, size=SIZE),
+    )
+
+
+@operation(title="Set up the booking page", audience=SESSION, idempotent=True)
+def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageSettings:
+    """Switch the booking page on or off, and choose what it offers. Omitted fields stay."""
+    settings = BookingPageRow.of(ctx.workspace_id)
+    changes = args.changes
+    for name in ("is_on", "is_indexed", "phone"):
+        if name in changes:
+            setattr(settings, name, changes[name])
+    settings.service_ids = _offered(ctx, settings, args)
+    ctx.unit.save(settings)
+    ctx.unit.mention(f"workspace:{ctx.workspace_id}")
+    return BookingPageSettings.of(ctx.workspace_id, settings)
+
+
+def _offered(ctx: Context, settings: BookingPageRow, args: BookingPagePatch) -> list[str]:
+    """Return the services that the page is to offer. Ids of deleted services are dropped if full.
+
+    Raises:
+        ConflictError: the page would offer too many services.
+        NotFoundError: one of the services to offer does not exist.
+    """
+    withdrawn = set(args.changes.get("withdraw", ()))
+    added = [each for each in args.changes.get("offer", ()) if each not in settings.service_ids]
+    kept = [each for each in settings.service_ids if each not in withdrawn]
+    if len(SERVICES.fetch(ctx.workspace_id, added)) < len(added):
+        raise SERVICES.not_found()
+    offered = [*kept, *(each for each in added if each not in withdrawn)]
+    if len(offered) > MAX_OFFERED:
+        offered = [each.id for each in SERVICES.fetch(ctx.workspace_id, offered)]
+    if len(offered) > MAX_OFFERED:
+        msg = f"The booking page can offer {MAX_OFFERED} services. Withdraw others first."
+        raise ConflictError(msg)
+    return offered

@@ -1,0 +1,213 @@
+"""What visitors do on a workspace's booking page: look at services and times, and book.
+
+The page is an HTML page of the service, so these operations have no REST route.
+"""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.domains.bookings.flows import (
+    booking_links,
+    booking_pages,
+    calendars,
+    placement,
+    slot_months,
+    visitor_bookings,
+)
+from chalicelib.domains.bookings.flows.calendars import Search
+from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.domains.bookings.flows.slot_months import MonthOfSlots, MonthQuery
+from chalicelib.domains.bookings.flows.slot_records import SlotResource
+from chalicelib.domains.bookings.flows.visitor_bookings import (
+    PublicBookingCreate,
+    PublicBookingOut,
+)
+from chalicelib.domains.bookings.operations.public import BOOKING_CHANGES
+from chalicelib.domains.bookings.rules.slots import NoSlotReason
+from chalicelib.domains.bookings.store.resources import RESOURCES
+from chalicelib.domains.bookings.store.services import ServiceRow
+from chalicelib.engine import limits
+from chalicelib.engine.reading import Rows
+
+PUBLIC = (Audience.PUBLIC,)
+PAGE_VIEWS = Limit(
+    "booking-page", "views of booking pages a minute", 120, timedelta(minutes=1), fails_open=True
+)
+PAGE_SEARCHES = Limit(
+    "booking-page-times", "searches for times a minute", 60, timedelta(minutes=1), fails_open=True
+)
+PAGE_BOOKINGS = Limit(
+    "booking-page-bookings", "bookings an hour by the booking page", 30, timedelta(hours=1)
+)
+"""Bookings by the page of a workspace, all visitors together. Refused ones do not count."""
+MAX_DESCRIPTION = 600
+"""Characters of a service's description that the page shows."""
+
+Slug = Annotated[str, StringConstraints(max_length=100)]
+
+
+class ByPhoneOnlyError(ConflictError):
+    """The service requires payment, which the page cannot take. Contact the business instead."""
+
+    code = "by_phone_only"
+
+
+class BookingPageRef(Wire):
+    """A booking page, and optionally a service on it."""
+
+    workspace: Slug = Field(description="Slug of the workspace.")
+    service_id: Id | None = optional("Only this service.")
+
+
+class PageService(Wire):
+    """A service on a booking page."""
+
+    id: Id = Field(description="Service id.")
+    name: str = Field(description="Name.")
+    description: str | None = Field(description="Its beginning, or null.")
+    duration_min: int = Field(description="Length in minutes.")
+    price: int = Field(description="Price in kopecks.")
+    by_phone: bool = Field(description="Whether it is booked by phone only.")
+
+    @classmethod
+    def of(cls, service: ServiceRow) -> Self:
+        """Return the wire form of a service for visitors."""
+        text = service.description or ""
+        cut = text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION].rstrip()} …"
+        return cls.from_row(
+            service.values, description=cut or None, by_phone=service.require_payment
+        )
+
+
+class PublicBookingPage(Wire):
+    """A booking page."""
+
+    name: str = Field(description="Name of the workspace.")
+    phone: str | None = Field(description="Phone of the business, or null.")
+    timezone: str = Field(description="IANA zone of the workspace.")
+    is_indexed: bool = Field(description="Whether search engines may list the page.")
+    services: list[PageService] = Field(description="The offered services, or only the named one.")
+    resources: list[SlotResource] = Field(description="Staff of the named service; else empty.")
+
+
+class PageTimesQuery(MonthQuery):
+    """The service, staff and month of a search on a booking page."""
+
+    workspace: Slug = Field(description="Slug of the workspace.")
+    service_id: Id = Field(description="Service id.")
+    resource_id: Id | None = optional("Only of this resource.")
+
+
+class PageBookingCreate(PublicBookingCreate):
+    """A visitor's request for a booking on a booking page."""
+
+    workspace: Slug = Field(description="Slug of the workspace.")
+
+
+class PageBookingMade(Wire):
+    """A new booking with the link to manage it."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
+    manage_url: str = Field(description="URL of the page that moves and cancels it. A secret.")
+
+
+def _workspace(args: BookingPageRef | PageTimesQuery | PageBookingCreate) -> str:
+    return booking_pages.workspace_of(args.workspace)
+
+
+@operation(
+    title="Open a booking page",
+    audience=PUBLIC,
+    reads=True,
+    resolve=_workspace,
+    limit=PAGE_VIEWS,
+)
+def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
+    """Return the services of a booking page. A page that is off does not exist for visitors."""
+    page = booking_pages.open_page(ctx.workspace_id, args.service_id)
+    staff: list[SlotResource] = []
+    if args.service_id is not None:
+        search = Search.of(ctx.workspace_id, page.require_service(args.service_id), None)
+        staff = [SlotResource.from_row(each.resource.values) for each in search.candidates.found]
+    return PublicBookingPage(
+        name=page.workspace.name,
+        phone=page.settings.phone,
+        timezone=page.workspace.timezone,
+        is_indexed=page.settings.is_indexed,
+        services=list(map(PageService.of, page.services)),
+        resources=staff,
+    )
+
+
+@operation(
+    title="Find times on a booking page",
+    audience=PUBLIC,
+    reads=True,
+    resolve=_workspace,
+    limit=PAGE_SEARCHES,
+)
+def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
+    """Find the free times of a service in a month, or in the first month that has any."""
+    page = booking_pages.open_page(ctx.workspace_id, args.service_id)
+    service = page.require_service(args.service_id)
+    search = Search.of(ctx.workspace_id, service, args.resource_id)
+    zone = calendars.zones(
+        search.shown_resources, args.resource_id, None, lambda: page.workspace.timezone
+    ).effective
+    return slot_months.find(search, zone, args)
+
+
+@operation(
+    title="Book on a booking page",
+    audience=PUBLIC,
+    resolve=_workspace,
+    limit=BOOKING_CHANGES,
+    errors=(ByPhoneOnlyError, SlotUnavailableError),
+)
+def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade:
+    """Book a free time of a service that the page offers."""
+    page = booking_pages.open_page(ctx.workspace_id, args.service_id)
+    service = page.require_service(args.service_id)
+    if service.require_payment:
+        raise ByPhoneOnlyError("This service is booked by phone. Contact the business.")
+    _require_future(ctx, service, args)
+    made = visitor_bookings.book(ctx, args)
+    workspace_id = ctx.workspace_id
+    limits.stage(ctx.unit, PAGE_BOOKINGS, workspace_id, Rows())
+    return PageBookingMade(
+        booking=PublicBookingOut.of(made.row),
+        ics_url=booking_links.calendar_url(workspace_id, made.row),
+        manage_url=booking_links.page_url(workspace_id, made.row) or "",
+    )
+
+
+def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) -> None:
+    """Refuse a start that has passed while the visitor typed, with free times instead of it.
+
+    Raises:
+        NotFoundError: there is no such resource.
+        SlotUnavailableError: the start has passed.
+    """
+    start, now = args.start_at, clock.now()
+    if not isinstance(start, datetime) or start.tzinfo is None or start >= now:
+        return
+    if args.resource_id is not None:
+        RESOURCES.require(ctx.workspace_id, args.resource_id)
+    search = Search.of(ctx.workspace_id, service, args.resource_id)
+    bound = search.candidates.bound
+    zone = calendars.zones(
+        bound, args.resource_id, None, lambda: calendars.workspace_of(ctx.unit).timezone
+    ).effective
+    near = search.around(epoch_ms(now), epoch_ms(now), placement.ALTERNATIVES)
+    placement.refuse(NoSlotReason.TOO_LITTLE_NOTICE, near, bound, zone)

@@ -1,0 +1,41 @@
+"""Row of a workspace's public booking page: whether it is on, and what it offers."""
+
+from typing import Self
+
+from pynamodb.attributes import (
+    BooleanAttribute,
+    ListAttribute,
+    UnicodeAttribute,
+    VersionAttribute,
+)
+
+from chalicelib.engine.reading import Key, Rows
+from chalicelib.engine.tables import ContentRow
+
+SORT_KEY = "-"
+
+
+class BookingPageRow(ContentRow):
+    """Settings of a workspace's booking page. A workspace without a row has no page.
+
+    ``service_ids`` are the services that the page offers. Ids of deleted services may remain.
+    ``phone`` is shown to visitors as the owner typed it.
+    """
+
+    version = VersionAttribute()
+    is_on = BooleanAttribute(default=False)
+    is_indexed = BooleanAttribute(default=False)
+    phone = UnicodeAttribute(null=True)
+    service_ids: ListAttribute[str] = ListAttribute(default=list)
+
+    @classmethod
+    def of(cls, workspace_id: str, rows: Rows | None = None) -> Self:
+        """Return the settings of a workspace, or those of a page that was never set up."""
+        at = key(workspace_id)
+        found: Self | None = (rows or Rows()).find(cls, at)
+        return found or cls(at.pk, at.sk)
+
+
+def key(workspace_id: str) -> Key:
+    """Return the key of a workspace's page, to read it with other rows."""
+    return Key(BookingPageRow, f"W#{workspace_id}#BOOKING_PAGE", SORT_KEY)

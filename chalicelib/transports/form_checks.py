@@ -1,0 +1,40 @@
+"""Checks by which forms for visitors refuse programs that fill them in."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from chalicelib.domains.leads.flows import form_html
+from chalicelib.domains.leads.operations.submission import TooFastError
+
+MINIMUM_FILL_MS = 2_000
+"""Shortest time, in milliseconds, in which a person can fill in a form."""
+
+
+def is_robot(sent: Mapping[str, Any]) -> bool:
+    """Return whether the honeypot is filled in, a field that people do not see.
+
+    Such a form gets the usual answer, but it has no effect.
+    """
+    return bool(sent.get(form_html.HONEYPOT))
+
+
+def check_fill_time(sent: Mapping[str, Any]) -> None:
+    """Refuse a form that was filled in faster than a person can, if our script sent the time.
+
+    Raises:
+        TooFastError: the form took too little time. The same form is accepted a moment later.
+    """
+    elapsed = _integer(sent.get(form_html.ELAPSED))
+    if elapsed is not None and elapsed < MINIMUM_FILL_MS:
+        wait = max(1, round((MINIMUM_FILL_MS - elapsed) / 1000))
+        msg = f"The form was filled in in {elapsed} ms. Send it again in {wait} s."
+        raise TooFastError(msg, headers={"Retry-After": str(wait)})
+
+
+def _integer(value: object) -> int | None:
+    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
+_WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)

@@ -1,0 +1,344 @@
+"""The public booking page of a workspace: service, staff, day, time, contacts, done.
+
+Each step is a GET with its choices in the query, and only the last one posts. No cookie is read or
+set, so the form needs no token against forged requests: another site could only book what anyone
+can. Any site may show the page in a frame, also a sandboxed one, whose forms have no origin.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from http import HTTPStatus
+from secrets import token_urlsafe
+from typing import Any
+from urllib.parse import quote, urlencode
+from zoneinfo import ZoneInfo
+
+from chalicelib.core import clock
+from chalicelib.core.errors import (
+    AppError,
+    ValidationError,
+)
+from chalicelib.core.ids import new_id
+from chalicelib.core.settings import settings
+from chalicelib.domains.bookings.flows import booking_links, booking_pages
+from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.domains.bookings.rules import booking_tokens
+from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.leads.flows import form_html
+from chalicelib.lib import zoned_times
+from chalicelib.transports import form_checks, form_data
+from chalicelib.transports.http import (
+    MAX_PUBLIC_BODY_BYTES,
+    HttpRequest,
+    HttpResponse,
+    check_body,
+)
+from chalicelib.transports.web import month_view, render, texts
+from chalicelib.transports.web.booking_view import (
+    booking_facts,
+    call,
+    length_text,
+    moment_of,
+    price_text,
+    query_value,
+)
+from chalicelib.transports.web.texts import Language
+
+ANYONE = "any"
+"""Value of ``staff`` if any free member of the staff will do."""
+CONTACTS = ("name", "phone", "email", "notes")
+"""Fields of the form that the visitor fills in."""
+MAX_KEY = 100
+REFUSALS = {
+    "too_fast": "book_too_fast",
+    "rate_limited": "book_full",
+    "idempotency_mismatch": "book_sent_before",
+}
+"""Texts of failures after which the visitor can send the form again, by the error's code."""
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """Show a step: the services, the staff, the calendar, or the form for contacts."""
+    return render.framed_anywhere(_show)(request)
+
+
+def book(request: HttpRequest) -> HttpResponse:
+    """Book, and show the booking. If that fails, show the form again with all that was typed."""
+    return render.framed_anywhere(_book)(request)
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """A request to the page of a workspace, and what the page offers."""
+
+    request: HttpRequest
+    page: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, request: HttpRequest) -> "_Visit":
+        """Open the page.
+
+        Raises:
+            NotFoundError: the page is off, unknown, or does not offer the service.
+        """
+        wanted = {"workspace": request.path["workspace"], "serviceId": request.path.get("service")}
+        try:
+            return cls(request, call(request, "open_booking_page", wanted))
+        except ValidationError:  # No slug or id looks like this.
+            raise booking_pages.not_found() from None
+
+    @cached_property
+    def language(self) -> Language:
+        """The language of the page."""
+        return render.preferred_language(self.request)
+
+    @property
+    def home(self) -> str:
+        """Path of the page with all services."""
+        return f"{booking_pages.PATH}/{quote(self.request.path['workspace'], safe='')}"
+
+    @cached_property
+    def service(self) -> Mapping[str, Any]:
+        """The service of the path."""
+        (service,) = self.page["services"]
+        return dict(service)
+
+    @property
+    def path(self) -> str:
+        """Path of the service's steps."""
+        return f"{self.home}/{self.service['id']}"
+
+    @property
+    def canonical(self) -> str:
+        """URL of the page or service, without a step."""
+        return settings().public_url + (self.path if "service" in self.request.path else self.home)
+
+    def staff(self, wanted: str) -> str | None:
+        """Return the chosen member of the staff, ``any``, or None if one must be chosen first."""
+        known = {each["id"] for each in self.page["resources"]}
+        if wanted in known or (wanted == ANYONE and len(known) > 1):
+            return wanted
+        return None if len(known) > 1 else next(iter(known), ANYONE)
+
+    def staff_name(self, staff: str) -> str:
+        """Return the name of the chosen member of the staff, or a text for any."""
+        if (chosen := self._resource(staff)) is not None:
+            return str(chosen["name"])
+        return texts.translate(self.language, "book_anyone") if self.page["resources"] else ""
+
+    def _resource(self, staff: str) -> Mapping[str, Any] | None:
+        return next((each for each in self.page["resources"] if each["id"] == staff), None)
+
+    def zone(self, staff: str) -> str:
+        """Return the zone in which times are shown."""
+        chosen = self._resource(staff) or {}
+        zones = [each["timezone"] for each in self.page["resources"]]
+        return zoned_times.resolve_timezone(
+            None, chosen.get("timezone"), zones, self.page["timezone"]
+        )
+
+    def link(self, **query: str | None) -> str:
+        """Return the link to a step of the service."""
+        given = {name: value for name, value in query.items() if value}
+        return f"{self.path}?{urlencode(given)}" if given else self.path
+
+    def show(self, template: str, status: int = 200, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
+        """Return a page of the workspace."""
+        indexed = self.page["isIndexed"] and status == HTTPStatus.OK and not self.request.query
+        response = render.page(
+            self.request,
+            f"book/{template}.html",
+            status,
+            cached=False,
+            script="booking",
+            visit=self,
+            page=self.page,
+            indexed=indexed,
+            price=partial(price_text, self.language),
+            length=partial(length_text, self.language),
+            **values,
+        )
+        if indexed:
+            return response
+        return response.with_headers({**response.headers, "X-Robots-Tag": "noindex"})
+
+
+def _show(request: HttpRequest) -> HttpResponse:
+    visit = _Visit.of(request)
+    if "service" not in request.path:
+        return visit.show("services")
+    if visit.service["byPhone"]:
+        return visit.show("by_phone")
+    staff = visit.staff(query_value(request, "staff"))
+    if staff is None:
+        return visit.show("staff")
+    start = moment_of(query_value(request, "at"))
+    if start is not None and start >= clock.now():
+        return _form(visit, 200, {"staff": staff}, start)
+    return _times(visit, staff)
+
+
+def _times(visit: _Visit, staff: str) -> HttpResponse:
+    wanted = {
+        "workspace": visit.request.path["workspace"],
+        "serviceId": visit.service["id"],
+        "resourceId": None if staff == ANYONE else staff,
+    }
+    chosen = {name: query_value(visit.request, name) or None for name in ("month", "day")}
+    try:
+        found = call(visit.request, "find_page_times", wanted | chosen)
+    except ValidationError:  # A month or day that is none: show the first free one.
+        found = call(visit.request, "find_page_times", wanted)
+
+    def link(ids: Sequence[str] = (), **query: str) -> str:  # noqa: ARG001  chosen when booking
+        return visit.link(staff=staff, **query)
+
+    view = month_view.month_view(visit.language, found, link)
+    return visit.show("times", staff=staff, view=view, zone=view.zone)
+
+
+def _form(  # noqa: PLR0913  the parts of the form
+    visit: _Visit,
+    status: int,
+    sent: Mapping[str, str],
+    start: datetime | None,
+    *,
+    summary: str = "",
+    errors: Mapping[str, str] | None = None,
+    slots: list[dict[str, Any]] | None = None,
+) -> HttpResponse:
+    """Return the form. ``slots`` are times to choose from, if the chosen one is taken."""
+    staff = _staff_of(visit, sent)
+    zone = visit.zone(staff)
+    return visit.show(
+        "form",
+        status,
+        staff=staff,
+        at=start,
+        when=start and _span(visit, start, zone),
+        zone=month_view.zone_text(zone, start or clock.now()),
+        zone_name=zone,
+        typed={name: sent.get(name, "") for name in CONTACTS},
+        once=sent.get("once") or token_urlsafe(18),
+        message=summary,
+        advises_call=summary == texts.translate(visit.language, "book_full"),
+        errors=errors or {},
+        choices=None if slots is None else month_view.choices(visit.language, slots),
+        honeypot=form_html.HONEYPOT,
+        elapsed=form_html.ELAPSED,
+    )
+
+
+def _staff_of(visit: _Visit, sent: Mapping[str, str]) -> str:
+    return visit.staff(sent.get("staff", "")) or ANYONE
+
+
+def _span(visit: _Visit, start: datetime, zone: str) -> str:
+    local = start.astimezone(ZoneInfo(zone))
+    length = timedelta(minutes=visit.service["durationMin"])
+    end = (start + length).astimezone(ZoneInfo(zone))
+    return month_view.span_text(visit.language, local, end)
+
+
+def _book(request: HttpRequest) -> HttpResponse:
+    """Book by the operation of the page, which limits and records the call.
+
+    Raises:
+        AppError: the failure is not one that the visitor can correct in the form.
+    """
+    check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
+    visit = _Visit.of(request)
+    if visit.service["byPhone"]:
+        return visit.show("by_phone", 409)
+    sent = form_data.last_values(request)
+    try:
+        return _done(
+            visit, _decoy(visit, sent) if form_checks.is_robot(sent) else _made(visit, sent)
+        )
+    except SlotUnavailableError as error:
+        return _again(visit, sent, error, "book_taken", slots=error.details["alternatives"])
+    except ValidationError as error:
+        return _invalid(visit, sent, error)
+    except AppError as error:
+        if error.code not in REFUSALS:
+            raise
+        return _again(visit, sent, error, REFUSALS[error.code])
+
+
+def _made(visit: _Visit, sent: Mapping[str, str]) -> dict[str, Any]:
+    form_checks.check_fill_time(sent)
+    staff = _staff_of(visit, sent)
+    client = {name: sent.get(name, "").strip() or None for name in ("phone", "email")}
+    wanted = {
+        "workspace": visit.request.path["workspace"],
+        "serviceId": visit.service["id"],
+        "startAt": sent.get("at", ""),
+        "resourceId": None if staff == ANYONE else staff,
+        "client": {"name": sent.get("name", ""), **client},
+        "notes": sent.get("notes", "").strip() or None,
+    }
+    return call(visit.request, "book_on_page", wanted, sent.get("once", "")[:MAX_KEY])
+
+
+def _invalid(visit: _Visit, sent: Mapping[str, str], error: ValidationError) -> HttpResponse:
+    """Show the form with messages beside the fields that are wrong."""
+    wrong = {each.field.removeprefix("client.") for each in error.errors}
+    if "startAt" in wrong:
+        return _again(visit, sent, error, "book_taken", slots=[])
+    keys = {name: f"book_wrong_{name}" for name in CONTACTS if name in wrong}
+    if "client" in wrong:
+        keys["phone"] = "book_wrong_contact"
+    errors = {name: texts.translate(visit.language, key) for name, key in keys.items()}
+    return _again(visit, sent, error, "book_wrong", errors=errors)
+
+
+def _again(  # noqa: PLR0913  the parts of a refusal
+    visit: _Visit,
+    sent: Mapping[str, str],
+    error: AppError,
+    key: str,
+    *,
+    errors: Mapping[str, str] | None = None,
+    slots: list[dict[str, Any]] | None = None,
+) -> HttpResponse:
+    """Show the form again, with the reason and all that was typed."""
+    start = moment_of(sent.get("at", "")) if slots is None else None
+    summary = texts.translate(visit.language, key)
+    response = _form(
+        visit, error.status, sent, start, summary=summary, errors=errors or {}, slots=slots
+    )
+    return response.with_headers({**response.headers, **error.headers})
+
+
+def _decoy(visit: _Visit, sent: Mapping[str, str]) -> dict[str, Any]:
+    """Return a result that looks like a booking, for a program that filled in the honeypot."""
+    begin = moment_of(sent.get("at", "")) or clock.now()
+    ids = (new_id(), new_id())
+
+    def token(purpose: Purpose) -> str:
+        return booking_tokens.token(*ids, purpose, booking_tokens.new_secret())
+
+    base, zone = settings().public_url, visit.zone(ANYONE)
+    booking = {
+        "serviceName": visit.service["name"],
+        "resourceName": visit.page["resources"][0]["name"] if visit.page["resources"] else "",
+        "startAt": clock.iso(begin),
+        "endAt": clock.iso(begin + timedelta(minutes=visit.service["durationMin"])),
+        "timezone": zone,
+        "price": visit.service["price"],
+        "status": "confirmed",
+    }
+    return {
+        "booking": booking,
+        "icsUrl": base + booking_links.CALENDAR_FILE.format(token=token(Purpose.CALENDAR)),
+        "manageUrl": base + booking_links.PAGE.format(token=token(Purpose.MANAGE)),
+    }
+
+
+def _done(visit: _Visit, made: Mapping[str, Any]) -> HttpResponse:
+    """Return the page that confirms a booking. It contains the secret link to manage it."""
+    response = visit.show("done", made=made, facts=booking_facts(visit.language, made["booking"]))
+    headers = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+    return response.with_headers({**response.headers, **headers})

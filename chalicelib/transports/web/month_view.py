@@ -1,0 +1,141 @@
+"""A month with free days and the free times of one day, as the booking pages show them.
+
+Each day and each time is a link, so the calendar needs no script, and the keyboard works.
+"""
+
+from calendar import Calendar
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta
+from typing import Any, NamedTuple
+
+from chalicelib.transports.web import texts
+from chalicelib.transports.web.texts import Language
+
+Link = Callable[..., str]
+"""Returns the link to a step, with these query parameters."""
+
+_MONDAY = date(2024, 1, 1)
+_LONG_DAY = "EEEE, d MMMM"
+
+
+class Cell(NamedTuple):
+    """A day of the month. ``link`` is None if it has no free times."""
+
+    number: int
+    label: str
+    link: str | None
+    is_selected: bool
+    is_today: bool
+
+
+class Choice(NamedTuple):
+    """A time that can be chosen. ``at`` is the moment, and ``text`` the local time."""
+
+    at: str
+    text: str
+    link: str
+
+
+class MonthView(NamedTuple):
+    """The calendar of a month and the times of its selected day."""
+
+    title: str
+    weekdays: list[tuple[str, str]]
+    weeks: list[list[Cell | None]]
+    previous: str | None
+    next: str | None
+    day: str | None
+    choices: list[Choice]
+    next_free: Choice | None
+    zone: str
+    zone_name: str
+
+
+def month_view(language: Language, found: Mapping[str, Any], link: Link) -> MonthView:
+    """Return the view of ``MonthOfSlots``, in its wire form."""
+    month = date.fromisoformat(f"{found['month']}-01")
+    free = {each["date"] for each in found["days"]}
+    selected, upcoming = found["day"], found["nextAvailable"]
+
+    def cell(day: date) -> Cell | None:
+        if day.month != month.month:
+            return None
+        at = day.isoformat()
+        return Cell(
+            day.day,
+            texts.dated(language, day, _LONG_DAY),
+            link(day=at) if at in free else None,
+            at == selected,
+            at == found["today"],
+        )
+
+    days = [_MONDAY.replace(day=number) for number in range(1, 8)]
+    weeks = Calendar().monthdatescalendar(month.year, month.month)
+    return MonthView(
+        title=texts.dated(language, month, "LLLL y"),
+        weekdays=[
+            (texts.dated(language, d, "ccc"), texts.dated(language, d, "cccc")) for d in days
+        ],
+        weeks=[[cell(day) for day in week] for week in weeks],
+        previous=found["previousMonth"] and link(month=found["previousMonth"]),
+        next=found["nextMonth"] and link(month=found["nextMonth"]),
+        day=selected and texts.dated(language, date.fromisoformat(selected), _LONG_DAY),
+        choices=_times(language, found["slots"], link),
+        next_free=upcoming and _next_free(language, upcoming, link),
+        zone=zone_text(found["timezone"], _shown_moment(found)),
+        zone_name=found["timezone"],
+    )
+
+
+def _times(language: Language, slots: list[dict[str, Any]], link: Link) -> list[Choice]:
+    """Return the times of a day. If clocks go back, repeated times are shown with their offset."""
+    seen = Counter(each["startLocal"][:16] for each in slots)
+    shown = []
+    for each in slots:
+        choice = _choice(language, each, link, "HH:mm")
+        if seen[each["startLocal"][:16]] > 1:
+            offset = datetime.fromisoformat(each["startLocal"]).utcoffset() or timedelta()
+            minutes = offset // timedelta(minutes=1)
+            choice = choice._replace(text=f"{choice.text} {texts.zone(minutes)}")
+        shown.append(choice)
+    return shown
+
+
+def choices(
+    language: Language, slots: list[dict[str, Any]], link: Link = lambda **_: ""
+) -> list[Choice]:
+    """Return times of several days, such as those nearest to one that is taken."""
+    return [_choice(language, each, link, "EEEE, d MMMM, HH:mm") for each in slots]
+
+
+def zone_text(zone: str, when: datetime) -> str:
+    """Return a zone with the offset that it has at a moment, such as ``Europe/Moscow, UTC+3``."""
+    return f"{zone.replace('_', ' ')}, {texts.zone(texts.offset(when, zone))}"
+
+
+def span_text(language: Language, start: datetime, end: datetime) -> str:
+    """Return local times as ``Friday, 5 March 2027, 14:00`` to ``15:00``."""
+    first = texts.dated(language, start, "EEEE, d MMMM y, HH:mm")
+    if start.date() == end.date():
+        return f"{first}\u2013{texts.dated(language, end, 'HH:mm')}"
+    return f"{first} \u2013 {texts.dated(language, end, 'd MMMM, HH:mm')}"
+
+
+def _choice(language: Language, slot: Mapping[str, Any], link: Link, pattern: str) -> Choice:
+    local = datetime.fromisoformat(slot["startLocal"])
+    shown = texts.dated(language, local, pattern)
+    return Choice(slot["startAt"], shown, link(at=slot["startAt"], ids=slot["resourceIds"]))
+
+
+def _next_free(language: Language, slot: Mapping[str, Any], link: Link) -> Choice:
+    day = datetime.fromisoformat(slot["startLocal"]).date()
+    return Choice(slot["startAt"], texts.dated(language, day, _LONG_DAY), link(day=day.isoformat()))
+
+
+def _shown_moment(found: Mapping[str, Any]) -> datetime:
+    """Return a moment of the shown day, or of the month: an offset may change during the year."""
+    if found["slots"]:
+        return datetime.fromisoformat(found["slots"][0]["startAt"])
+    day = found["day"] or f"{found['month']}-01"
+    return datetime.fromisoformat(f"{day}T12:00:00+00:00")

@@ -1,0 +1,52 @@
+// The booking pages: the reader's own time, the time to fill in the form, and the height in a frame.
+(() => {
+  const shown = Date.now();
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const formats = {};
+  const format = (zone, long) => {
+    const key = `${zone} ${long}`;
+    formats[key] ||= new Intl.DateTimeFormat(document.documentElement.lang, {
+      timeZone: zone,
+      hour: "2-digit",
+      minute: "2-digit",
+      hourCycle: "h23",
+      ...(long && { weekday: "short", day: "numeric", month: "short" }),
+    });
+    return formats[key];
+  };
+  for (const each of document.querySelectorAll("[data-own]")) {
+    const at = new Date(each.dataset.at);
+    const long = "long" in each.dataset;
+    let mine;
+    try {
+      mine = format(own, true).format(at);
+      if (mine === format(each.dataset.zone, true).format(at)) continue;
+    } catch {
+      continue; // The browser does not know the zone.
+    }
+    const text = document.createElement("small");
+    text.textContent = each.dataset.own.replace("…", long ? mine : format(own, false).format(at));
+    each.append(text);
+  }
+  for (const form of document.forms) {
+    form.addEventListener("submit", (event) => {
+      if (form.dataset.sent) return event.preventDefault();
+      form.dataset.sent = "1";
+      const elapsed = form.elements.namedItem("_elapsed");
+      if (elapsed) elapsed.value = Date.now() - shown;
+    });
+  }
+  addEventListener("pageshow", () => {
+    for (const form of document.forms) delete form.dataset.sent;
+  });
+  if (parent !== window) {
+    document.documentElement.classList.add("framed");
+    const tell = () => {
+      const bookingPageHeight = Math.ceil(document.body.getBoundingClientRect().height);
+      parent.postMessage({ bookingPageHeight }, "*");
+    };
+    new ResizeObserver(tell).observe(document.body);
+  }
+  const problem = document.getElementById("problem");
+  if (problem) problem.focus();
+})();

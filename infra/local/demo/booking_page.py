@@ -1,0 +1,23 @@
+"""The public booking page of the demo, which offers all of its services."""
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import SessionPrincipal
+from chalicelib.domains.identity.store import workspaces
+from infra.local.demo.caller import Caller
+
+PHONE = "+7 495 555-01-00"
+
+
+def switch_on(do: Caller) -> None:
+    """Switch the page on, as the owner does in the console."""
+    workspace = workspaces.get(do.workspace_id)
+    owner = SessionPrincipal(
+        account_id=workspace.owner_id,
+        workspace_id=workspace.id,
+        plan=workspace.plan,
+        membership="owner",
+    )
+    offered = [each["id"] for each in do("list_services", size=100)["services"]]
+    wanted = {"isOn": True, "phone": PHONE, "offer": offered}
+    invoke(REGISTRY["set_booking_page"], owner, lambda: wanted, request_id="seed-demo")

@@ -1,0 +1,104 @@
+"""Visitors of a booking page: they open steps, fill in the form and send it."""
+
+import html
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.conftest import Answer, Api, Owner, in_console
+from tests.factories.salon import Salon
+
+NOON = "2027-03-03T12:00:00Z"
+FORM = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "null"}
+RUSSIAN = {"Accept-Language": "ru"}
+GRACE = {"name": "Grace", "email": "grace@example.com"}
+visitor = Api(None)
+
+
+@dataclass(frozen=True)
+class BookingPage:
+    """The booking page of a salon."""
+
+    owner: Owner
+    salon: Salon
+
+    @classmethod
+    def opened(cls, owner: Owner, salon: Salon, **settings: Any) -> "BookingPage":
+        """Switch the page on, with the salon's service."""
+        page = cls(owner, salon)
+        page.set(isOn=True, offer=[salon.service], **settings)
+        return page
+
+    def set(self, **settings: Any) -> Any:
+        """Change the switches of the page."""
+        return in_console(self.owner.workspace.id, "set_booking_page", **settings)
+
+    @property
+    def home(self) -> str:
+        """Path of the page."""
+        return f"/book/{self.owner.workspace.slug}"
+
+    @property
+    def path(self) -> str:
+        """Path of the salon's service."""
+        return f"{self.home}/{self.salon.service}"
+
+    def get(self, path: str | None = None, headers: dict[str, str] | None = None, **query: str) -> Answer:
+        """Open a step."""
+        url = f"{path or self.path}?{urlencode(query)}" if query else path or self.path
+        return visitor.call("GET", url, headers=headers)
+
+    def send(self, start: str = NOON, *, headers: dict[str, str] | None = None, **fields: str) -> Answer:
+        """Send the form. Contacts are Grace's unless others are given."""
+        sent = {"at": start, "staff": "", "once": "", **GRACE, **fields}
+        body = urlencode(sent).encode()
+        return visitor.call("POST", self.path, body, FORM | (headers or {}))
+
+    @property
+    def bookings(self) -> list[Any]:
+        """All bookings of the workspace."""
+        found: list[Any] = self.owner.api().get("/api/bookings/list?size=100")["bookings"]
+        return found
+
+
+def text(answer: Answer) -> str:
+    """Return the source of a page with entities decoded."""
+    return html.unescape(answer.body.decode())
+
+
+def links(answer: Answer, **query: str) -> list[str]:
+    """Return the links of a page whose query has these values, or any value if it is empty."""
+    found = re.findall(r'href="([^"]+)"', text(answer))
+    wanted = [f"{name}={value}" for name, value in query.items()]
+    return [each for each in found if all(part in each for part in wanted)]
+
+
+def value_of(answer: Answer, name: str) -> str:
+    """Return the value of a field of the form."""
+    found = re.search(rf'<input[^>]* name="{name}"[^>]* value="([^"]*)"', answer.body.decode())
+    assert found, answer.body.decode()
+    return html.unescape(found[1])
+
+
+def error_of(answer: Answer, name: str) -> str:
+    """Return the message beside a field, which the summary links to."""
+    page = text(answer)
+    found = re.search(rf'id="{name}-error">([^<]*)<', page)
+    assert found, page
+    assert f'href="#{name}">{found[1]}<' in page
+    assert re.search(rf'id="{name}"[^>]*aria-invalid="true"', page)
+    return found[1]
+
+
+def manage_path(answer: Answer) -> str:
+    """Return the path of the link that the page of a new booking contains."""
+    found = re.search(r"/booking/[\w=-]{64}", answer.body.decode())
+    assert found, answer.body.decode()
+    return found[0]
+
+
+def data_of(answer: Answer) -> Any:
+    """Return the data of a JSON answer."""
+    return json.loads(answer.body)["data"]

@@ -1,0 +1,319 @@
+"""The steps of the booking page, up to the form for contacts. Each is a GET."""
+
+import re
+from typing import Any
+
+import pytest
+
+from chalicelib.core.ids import new_id
+from tests.conftest import Api, Owner, Time, all_rows, as_operator
+from tests.factories.console import HOSTILE
+from tests.factories.salon import Salon
+from tests.transports.public.booking_page.helpers import (
+    FORM,
+    NOON,
+    RUSSIAN,
+    BookingPage,
+    links,
+    text,
+    visitor,
+)
+
+
+def without_limits() -> dict[str, Any]:
+    return {key: row for key, row in all_rows().items() if not re.search("/(LIMIT|SALT)#", key)}
+
+
+def test_the_page_lists_the_offered_services_with_length_and_price(page: BookingPage) -> None:
+    page.salon.api.post("/api/services/create", {"name": "Secret", "durationMin": 60})
+    answer = page.get(page.home)
+    assert answer.status == 200
+    assert "Haircut" in text(answer)
+    assert "1 h" in text(answer)
+    assert "1,500.00" in text(answer)
+    assert "Secret" not in text(answer)
+    assert page.path in links(answer)
+
+
+def test_a_service_shows_the_days_of_the_month_and_the_times_of_the_first_free_day(
+    page: BookingPage,
+) -> None:
+    answer = page.get()
+    shown = text(answer)
+    assert "March 2027" in shown
+    assert "Monday, 1 March" in shown
+    assert "Europe/Moscow, UTC+3" in shown
+    assert links(answer, day="2027-03-05")
+    assert "10:00" in shown
+    assert 'aria-current="date"' in shown
+    assert not links(answer, month="2027-02")
+    assert links(answer, month="2027-04")
+
+
+def test_a_day_without_free_times_is_shown_as_such_and_offers_the_next_free_one(
+    api: Api, owner: Owner
+) -> None:
+    rules = [{"weekdays": ["mon", "fri"], "start": "09:00", "end": "12:00"}]
+    page = BookingPage.opened(owner, Salon.opened(api, rules=rules))
+    answer = page.get(day="2027-03-03")
+    assert "No free times on this day." in text(answer)
+    assert "Next free day: Friday, 5 March" in text(answer)
+    assert not links(answer, day="2027-03-04")
+    (first, *_) = links(answer, day="2027-03-05")
+    assert "Friday, 5 March" in text(visitor.call("GET", first.removesuffix("#day")))
+
+
+def test_a_month_without_free_times_offers_the_next_free_day(api: Api, owner: Owner) -> None:
+    salon = Salon.opened(api, rules=[{"date": "2027-04-20", "start": "09:00", "end": "12:00"}])
+    page = BookingPage.opened(owner, salon)
+    assert "Tuesday, 20 April" in text(page.get())
+    assert "Next free day: Tuesday, 20 April" in text(page.get(month="2027-03"))
+
+
+def test_a_service_without_any_free_time_says_so(api: Api, owner: Owner) -> None:
+    page = BookingPage.opened(owner, Salon.opened(api, resources=[]))
+    answer = page.get()
+    assert answer.status == 200
+    assert "No free times in this month." in text(answer)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"month": "0000-01"},
+        {"month": "9999-12"},
+        {"month": "x"},
+        {"day": "2027-02-30"},
+        {"day": "1999-01-01"},
+        {"day": "2999-12-31"},
+        {"day": HOSTILE},
+        {"staff": HOSTILE},
+        {"at": "x"},
+        {"at": "2027-02-30T10:00:00Z"},
+        {"at": "0001-01-01T00:00:00+14:00"},
+        {"at": "2027-02-01T10:00:00Z"},
+        {"at": "2027-03-03T10:00:00"},
+    ],
+)
+def test_a_step_with_odd_choices_shows_the_calendar(
+    query: dict[str, str], page: BookingPage
+) -> None:
+    answer = page.get(**query)
+    assert answer.status == 200
+    assert "March 2027" in text(answer) or "April 2027" in text(answer)
+    assert b"<img" not in answer.body
+
+
+def test_a_service_of_several_people_first_asks_with_whom(api: Api, owner: Owner) -> None:
+    salon = Salon.opened(api, resources=[{"name": "Anna"}, {"name": "Boris"}])
+    page = BookingPage.opened(owner, salon)
+    answer = page.get()
+    assert "With whom?" in text(answer)
+    assert links(answer, staff="any")
+    (anna,) = links(answer, staff=salon.resources[0])
+    times = visitor.call("GET", anna)
+    assert "Anna" in text(times)
+    assert "Boris" not in text(times)
+    (slot, *_) = links(times, at="2027-03")
+    assert f"staff={salon.resources[0]}" in slot
+    form = visitor.call("GET", slot)
+    assert "Anna" in text(form)
+    assert 'name="name"' in text(form)
+
+
+def test_times_of_staff_in_another_zone_are_shown_in_their_zone(api: Api, owner: Owner) -> None:
+    salon = Salon.opened(api, resources=[{"timezone": "Asia/Vladivostok"}])
+    page = BookingPage.opened(owner, salon)
+    assert "Asia/Vladivostok, UTC+10" in text(page.get())
+    form = page.get(at="2027-03-03T02:00:00Z")
+    assert "Wednesday, 3 March 2027, 12:00\u201313:00" in text(form)
+
+
+def test_a_time_that_clocks_repeat_is_shown_with_both_offsets(
+    api: Api, owner: Owner, time: Time
+) -> None:
+    time.now = time.now.replace(year=2027, month=11, day=1)
+    zone = {"timezone": "America/New_York"}
+    salon = Salon.opened(
+        api, resources=[zone], rules=[{"date": "2027-11-07", "start": "00:00", "end": "03:00"}]
+    )
+    page = BookingPage.opened(owner, salon)
+    shown = text(page.get(day="2027-11-07"))
+    assert "01:00 UTC\u22124" in shown
+    assert "01:00 UTC\u22125" in shown
+
+
+def test_the_page_is_in_the_visitors_language(page: BookingPage) -> None:
+    shown = text(page.get(headers=RUSSIAN))
+    assert "март 2027" in shown
+    assert 'lang="ru"' in shown
+    assert "понедельник, 1 марта" in shown
+
+
+class TestAccess:
+    def test_a_page_that_is_off_is_not_found_like_an_unknown_one(self, page: BookingPage) -> None:
+        page.set(isOn=False)
+
+        def shown(path: str) -> Any:
+            answer = visitor.call("GET", path)
+            return answer.status, re.sub(rb"[0-9a-f-]{36}", b"", answer.body)
+
+        unknown = shown("/book/nobody")
+        assert unknown[0] == 404
+        assert shown(page.home) == shown(page.path) == unknown
+        assert page.send().status == 404
+
+    def test_a_workspace_that_never_set_up_its_page_has_none(
+        self, owner: Owner, salon: Salon
+    ) -> None:
+        assert BookingPage(owner, salon).get().status == 404
+
+    def test_services_that_are_not_offered_are_not_found(
+        self, page: BookingPage, new_owner: Any
+    ) -> None:
+        mine = page.salon.api.post("/api/services/create", {"name": "Other", "durationMin": 60})
+        other = Salon.opened(new_owner().api())
+        for service in (mine["service"]["id"], other.service, new_id(), "x", "%00", "я" * 300):
+            path = f"{page.home}/{service}"
+            assert visitor.call("GET", path).status == 404
+            sent = visitor.call("POST", path, b"name=A", FORM)
+            assert sent.status == 404
+
+    @pytest.mark.parametrize("change", ["inactive", "deleted", "withdrawn"])
+    def test_a_service_that_takes_no_bookings_any_more_is_not_found(
+        self, change: str, page: BookingPage
+    ) -> None:
+        api, service = page.salon.api, page.salon.service
+        if change == "inactive":
+            api.post("/api/services/update", {"id": service, "status": "inactive"})
+        elif change == "deleted":
+            api.post("/api/services/delete", {"id": service})
+        else:
+            page.set(withdraw=[service])
+        assert page.get().status == 404
+        assert "No services can be booked online" in text(page.get(page.home))
+
+    def test_services_of_a_suspended_site_are_not_offered(self, api: Api, owner: Owner) -> None:
+        site = api.post("/api/projects/create", {"title": "Site"})["project"]["id"]
+        page = BookingPage.opened(owner, Salon.opened(api, siteId=site))
+        assert page.get().status == 200
+        as_operator("suspend_site", id=site)
+        assert page.get().status == 404
+        assert page.send().status == 404
+
+    @pytest.mark.parametrize("slug", ["x" * 3000, "%00", "%20", "..", "%2F", "А"])
+    def test_odd_slugs_are_not_found(self, slug: str, page: BookingPage) -> None:
+        assert visitor.call("GET", f"/book/{slug}").status == 404
+
+
+class TestHeaders:
+    def test_no_step_reads_or_sets_a_cookie(self, page: BookingPage) -> None:
+        answers = [
+            page.get(page.home),
+            page.get(),
+            page.get(at=NOON),
+            page.get(page.home + "x"),
+            page.send(name=""),
+            page.send(),
+            page.send(),
+        ]
+        assert {each.status for each in answers} == {200, 400, 404, 409}
+        for each in answers:
+            assert "Set-Cookie" not in each.headers
+            assert "Cookie" not in each.headers.get("Vary", "")
+
+    def test_any_site_may_frame_the_page_but_only_its_own_parts_load(
+        self, page: BookingPage
+    ) -> None:
+        for answer in (page.get(page.home), page.get(), page.get(page.home + "x"), page.send()):
+            policy = answer.headers["Content-Security-Policy"]
+            assert "frame-ancestors" not in policy
+            assert "default-src 'none'" in policy
+            assert "form-action 'self'" in policy
+            assert "unsafe" not in policy
+            assert "X-Frame-Options" not in answer.headers
+
+    def test_search_engines_list_the_page_only_if_its_second_switch_is_on(
+        self, page: BookingPage
+    ) -> None:
+        for path in (page.home, page.path):
+            assert page.get(path).headers["X-Robots-Tag"] == "noindex"
+            assert 'content="noindex"' in text(page.get(path))
+        page.set(isIndexed=True)
+        for path in (page.home, page.path):
+            assert "X-Robots-Tag" not in page.get(path).headers
+            assert "noindex" not in text(page.get(path))
+            assert re.search(rf'rel="canonical" href="[^"]+{path}"', text(page.get(path)))
+        for step in (page.get(day="2027-03-05"), page.get(at=NOON), page.get(page.home + "x")):
+            assert step.headers["X-Robots-Tag"] == "noindex"
+
+    def test_steps_change_nothing(self, page: BookingPage) -> None:
+        before = without_limits()
+        for query in ({}, {"day": "2027-03-05"}, {"at": NOON}, {"at": NOON, "name": "Ada"}):
+            for method in ("GET", "HEAD"):
+                url = f"{page.path}?" + "&".join(f"{k}={v}" for k, v in query.items())
+                assert visitor.call(method, url).status == 200
+        assert without_limits() == before
+
+    def test_other_methods_are_refused(self, page: BookingPage) -> None:
+        assert visitor.refused("POST", page.home).headers["Allow"] == "GET, HEAD"
+        assert visitor.refused("DELETE", page.path).headers["Allow"] == "GET, HEAD, POST"
+        assert visitor.call("OPTIONS", page.path).status == 204
+
+
+def test_hostile_names_are_shown_as_text(api: Api, owner: Owner) -> None:
+    name = HOSTILE + "W" * 100
+    salon = Salon.opened(
+        api,
+        resources=[{"name": HOSTILE}, {"name": HOSTILE}],
+        name=name,
+        description=HOSTILE,
+    )
+    page = BookingPage.opened(owner, salon, phone=HOSTILE[:50])
+    as_operator("set_workspace", workspaceId=owner.workspace.id, name=HOSTILE)
+    answers = [
+        page.get(page.home),
+        page.get(),
+        page.get(staff="any"),
+        page.get(staff="any", at=NOON),
+        page.send(name=HOSTILE, phone=HOSTILE, notes=HOSTILE),
+        page.send(name=HOSTILE, notes=HOSTILE, staff="any"),
+    ]
+    for answer in answers:
+        assert b"<img" not in answer.body
+        assert b"<script>" not in answer.body
+        assert b"49" not in answer.body or b"{{7*7}}" in answer.body
+    assert [each.status for each in answers] == [200, 200, 200, 200, 400, 200]
+
+
+def test_a_service_that_requires_payment_shows_the_phone_instead_of_times(
+    api: Api, owner: Owner
+) -> None:
+    page = BookingPage.opened(owner, Salon.opened(api, requirePayment=True), phone="+7 495 1")
+    for answer in (page.get(), page.get(at=NOON), page.get(day="2027-03-05")):
+        assert "please call" in text(answer)
+        assert 'href="tel:+74951"' in text(answer)
+        assert not links(answer, at="2027")
+        assert "<form" not in text(answer)
+    assert page.send().status == 409
+    assert page.bookings == []
+    page.set(phone=None)
+    assert "contact us directly" in text(page.get())
+
+
+def test_every_step_weighs_at_most_sixty_kilobytes_with_its_style_and_script(
+    api: Api, owner: Owner
+) -> None:
+    day = [{"weekdays": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"], "start": "00:00", "end": "24:00"}]
+    salon = Salon.opened(
+        api,
+        resources=[{"name": f"Anna {'W' * 180}"}] * 3,
+        rules=day,
+        slotStepMin=15,
+        description="Описание " * 500,
+    )
+    page = BookingPage.opened(owner, salon)
+    for answer in (page.get(page.home), page.get(), page.get(staff="any"), page.get(staff="any", at=NOON)):
+        parts = re.findall(r'(?:href|src)="(/assets/[^"]+)"', text(answer))
+        assert len(parts) == 2
+        assert len(answer.body) + sum(len(visitor.call("GET", p).body) for p in parts) <= 60_000
