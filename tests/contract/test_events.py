@@ -1,5 +1,6 @@
 """Every operation that writes emits an event, or this module says why it does not."""
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -54,7 +55,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("create_category", "delete_category", "update_category"),
         *("create_product", "delete_product", "duplicate_product", "reorder_products"),
         *("create_resource", "delete_resource", "set_availability", "update_resource"),
-        *("create_service", "delete_service", "update_service"),
+        *("create_service", "delete_service", "set_booking_page", "update_service"),
         *("create_time_off", "delete_time_off"),
         *("add_knowledge", "create_agent", "delete_knowledge", "set_bot", "update_agent"),
         *("create_bot_key", "delete_bot_key"),
@@ -71,6 +72,33 @@ REASONS: Mapping[str, tuple[str, ...]] = {
 """Operations that write and emit nothing, by the reason."""
 NO_EVENTS = {name: reason for reason, names in REASONS.items() for name in names}
 
+
+def on_booking_page(w: WorkspaceIds) -> dict[str, Any]:
+    """Open the booking page of a workspace, and return a booking on it."""
+    in_console(w.workspace_id, "set_booking_page", isOn=True, offer=[w.things.service])
+    slug, service = workspaces.get(w.workspace_id).slug, w.things.service
+    wanted = {"workspace": slug, "serviceId": service}
+    return wanted | {
+        "startAt": visitors_call("find_page_times", **wanted)["slots"][0]["startAt"],
+        "client": {"name": "Ada", "phone": "+74951234567"},
+    }
+
+
+def to_another_time(w: WorkspaceIds) -> dict[str, Any]:
+    """Book on the booking page, and return the move of the booking to another time."""
+    made = visitors_call("book_on_page", **on_booking_page(w))
+    token = made["manageUrl"].rpartition("/")[2]
+    slots = visitors_call("find_move_times", token=token)["slots"]
+    return {"token": token, "startAt": slots[-1]["startAt"]}
+
+
+def visitors_call(operation: str, /, **arguments: Any) -> Any:
+    """Call an operation as a visitor, and return the data of its answer."""
+    visiting = VisitorPrincipal(visitor="v")
+    reply = invoke(REGISTRY[operation], visiting, lambda: arguments, request_id="r")
+    return json.loads(reply.body)["data"]
+
+
 OTHER_EXAMPLES: Mapping[str, Arguments] = {
     "add_file": lambda w: {
         "workspaceId": w.workspace_id,
@@ -86,6 +114,8 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
         "idempotencyKey": new_id(),
     },
     "allow_mail": lambda _: {"email": "ada@example.com"},
+    "book_on_page": on_booking_page,
+    "move_public_booking": to_another_time,
     "create_account": lambda _: {"email": "new@example.com", "password": PASSWORD},
     "create_workspace": lambda w: {"owner": w.email, "name": "Second"},
     "credit": lambda w: {

@@ -189,6 +189,8 @@ class Place:
         as_operator(
             "add_file", workspaceId=home, name=f"{name[:100]}.txt", folder="F", content="aGk="
         )
+        service = call("create_service", name=name, durationMin=60)["service"]["id"]
+        call("set_booking_page", isOn=True, phone=name[:50], offer=[service])
         top_up(who, 1_000_000)
         sites = _edited_site(Owner(workspaces.get(home)).api(), name)
         return cls(

@@ -24,6 +24,7 @@ DAILY = (Link("", "layout-dashboard", "overview"),)
 ONLINE = (
     Link("/sites", "globe", "sites"),
     Link("/bots", "bot", "bots"),
+    Link("/booking-page", "calendar-check", "booking_page"),
 )
 """Pages of what visitors see."""
 SETTINGS = (

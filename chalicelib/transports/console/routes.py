@@ -134,6 +134,12 @@ ROUTES = {
     ),
     f"{BOT}/chat": Page(get=_view("bots:chat"), shows="get_agent"),
     f"{BOT}/embed": Page(get=_view("bots:embed"), shows="get_agent"),
+    f"{WORKSPACE}/booking-page": Page(
+        get=_view("booking_page:show"),
+        post=_view("booking_page:save"),
+        shows="get_booking_page",
+        posts="set_booking_page",
+    ),
     f"{WORKSPACE}/webhooks": Page(
         get=_view("webhooks:index"),
         post=_view("webhooks:create"),

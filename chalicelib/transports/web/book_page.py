@@ -48,8 +48,13 @@ from chalicelib.transports.web.texts import Language
 
 ANYONE = "any"
 """Value of ``staff`` if any free member of the staff will do."""
-CONTACTS = ("name", "phone", "email", "notes")
-"""Fields of the form that the visitor fills in."""
+CONTACTS = {
+    "name": "book_wrong_name",
+    "phone": "book_wrong_phone",
+    "email": "book_wrong_email",
+    "notes": "book_wrong_notes",
+}
+"""Fields of the form that the visitor fills in, each with the text beside a wrong value."""
 MAX_KEY = 100
 REFUSALS = {
     "too_fast": "book_too_fast",
@@ -287,7 +292,7 @@ def _invalid(visit: _Visit, sent: Mapping[str, str], error: ValidationError) -> 
     wrong = {each.field.removeprefix("client.") for each in error.errors}
     if "startAt" in wrong:
         return _again(visit, sent, error, "book_taken", slots=[])
-    keys = {name: f"book_wrong_{name}" for name in CONTACTS if name in wrong}
+    keys = {name: key for name, key in CONTACTS.items() if name in wrong}
     if "client" in wrong:
         keys["phone"] = "book_wrong_contact"
     errors = {name: texts.translate(visit.language, key) for name, key in keys.items()}

@@ -2,7 +2,7 @@
 
 from chalicelib.application.invoke import invoke
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import SessionPrincipal
+from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.domains.identity.store import workspaces
 from infra.local.demo.caller import Caller
 
@@ -16,7 +16,7 @@ def switch_on(do: Caller) -> None:
         account_id=workspace.owner_id,
         workspace_id=workspace.id,
         plan=workspace.plan,
-        membership="owner",
+        membership=Role.OWNER,
     )
     offered = [each["id"] for each in do("list_services", size=100)["services"]]
     wanted = {"isOn": True, "phone": PHONE, "offer": offered}

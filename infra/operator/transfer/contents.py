@@ -26,7 +26,13 @@ from chalicelib.domains.billing.store import budgets, ledger, limit_notices
 from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.bookings.flows import booking
-from chalicelib.domains.bookings.store import bookings, calendar_days, resources, time_off
+from chalicelib.domains.bookings.store import (
+    booking_pages,
+    bookings,
+    calendar_days,
+    resources,
+    time_off,
+)
 from chalicelib.domains.bots.store import bot_keys, visits
 from chalicelib.domains.catalog.store import products
 from chalicelib.domains.chat.flows import dialogs
@@ -133,6 +139,7 @@ PLAIN = (
     Kind(bookings.EventRow, "BOOKING#HISTORY"),
     Kind(resources.ScheduleRow, "SCHEDULE"),
     Kind(time_off.TimeOffRow, "TIME_OFF"),
+    Kind(booking_pages.BookingPageRow, "BOOKING_PAGE"),
     Kind(budgets.BudgetRow, "BUDGET", _without_holds),
 )
 """Classes with a single partition each."""

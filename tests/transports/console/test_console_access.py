@@ -33,6 +33,7 @@ FORMS: dict[str, dict[str, str]] = {
     f"{WORKSPACE}/deleted-sites/{{deleted_site}}": {},
     f"{SITE}/deleted-pages/{{deleted_page}}": {},
     f"{SITE}/pages/{{page}}/{{version}}": {"ifVersion": ""},
+    f"{WORKSPACE}/booking-page": {"isOn": "1", "phone": "+7 495 123-45-67"},
     f"{WORKSPACE}/webhooks": {"url": "https://bakery.example", "events": "all", "once": "1"},
     WEBHOOK: {"url": "https://bakery.example", "events": "chosen", "types": "lead.created"},
     f"{WEBHOOK}/status": {"status": "off"},

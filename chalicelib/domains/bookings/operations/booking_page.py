@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import (
     Id,
     PageNumber,
@@ -99,7 +99,7 @@ class BookingPagePatch(Patch):
     withdraw: ServiceIds = optional("Services not to offer any more.")
 
 
-@operation(title="Get the booking page", audience=SESSION, reads=True)
+@operation(title="Get the booking page", audience=SESSION, role=Role.MEMBER, reads=True)
 def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails:
     """Return the switches of the booking page, and the services from which to choose."""
     settings = BookingPageRow.of(ctx.workspace_id)
@@ -119,7 +119,7 @@ def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails
     )
 
 
-@operation(title="Set up the booking page", audience=SESSION, idempotent=True)
+@operation(title="Set up the booking page", audience=SESSION, role=Role.MANAGER, idempotent=True)
 def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageSettings:
     """Switch the booking page on or off, and choose what it offers. Omitted fields stay."""
     settings = BookingPageRow.of(ctx.workspace_id)

@@ -45,12 +45,16 @@ class BookingPage:
         """Path of the salon's service."""
         return f"{self.home}/{self.salon.service}"
 
-    def get(self, path: str | None = None, headers: dict[str, str] | None = None, **query: str) -> Answer:
+    def get(
+        self, path: str | None = None, headers: dict[str, str] | None = None, **query: str
+    ) -> Answer:
         """Open a step."""
         url = f"{path or self.path}?{urlencode(query)}" if query else path or self.path
         return visitor.call("GET", url, headers=headers)
 
-    def send(self, start: str = NOON, *, headers: dict[str, str] | None = None, **fields: str) -> Answer:
+    def send(
+        self, start: str = NOON, *, headers: dict[str, str] | None = None, **fields: str
+    ) -> Answer:
         """Send the form. Contacts are Grace's unless others are given."""
         sent = {"at": start, "staff": "", "once": "", **GRACE, **fields}
         body = urlencode(sent).encode()

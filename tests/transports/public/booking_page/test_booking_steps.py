@@ -304,7 +304,13 @@ def test_a_service_that_requires_payment_shows_the_phone_instead_of_times(
 def test_every_step_weighs_at_most_sixty_kilobytes_with_its_style_and_script(
     api: Api, owner: Owner
 ) -> None:
-    day = [{"weekdays": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"], "start": "00:00", "end": "24:00"}]
+    day = [
+        {
+            "weekdays": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
+            "start": "00:00",
+            "end": "24:00",
+        }
+    ]
     salon = Salon.opened(
         api,
         resources=[{"name": f"Anna {'W' * 180}"}] * 3,
@@ -313,7 +319,12 @@ def test_every_step_weighs_at_most_sixty_kilobytes_with_its_style_and_script(
         description="Описание " * 500,
     )
     page = BookingPage.opened(owner, salon)
-    for answer in (page.get(page.home), page.get(), page.get(staff="any"), page.get(staff="any", at=NOON)):
+    for answer in (
+        page.get(page.home),
+        page.get(),
+        page.get(staff="any"),
+        page.get(staff="any", at=NOON),
+    ):
         parts = re.findall(r'(?:href|src)="(/assets/[^"]+)"', text(answer))
         assert len(parts) == 2
         assert len(answer.body) + sum(len(visitor.call("GET", p).body) for p in parts) <= 60_000
