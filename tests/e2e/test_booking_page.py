@@ -1,27 +1,205 @@
-"""The page behind the link in mails about a booking, in a browser without script."""
+"""The booking page and the link that manages a booking, in a browser."""
 
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Frame, Page, expect
 
-from tests.conftest import Api, Time
+from tests.conftest import Api, Owner, Time, in_console
 from tests.domains.notifications.clients import book, mails_to
 from tests.domains.notifications.inbox import Inbox, run_until_idle, text_of
-from tests.e2e.conftest import SCREENS, findings, markup_errors, save_screenshot
+from tests.e2e.conftest import SCREENS, STILL, Site, findings, markup_errors, save_screenshot
 from tests.e2e.test_console import OVERFLOW
 from tests.factories.salon import Salon
 
 NOON = "2027-03-03T12:00:00Z"
+LONG = "Hopper" * 30
+Opened = Callable[..., Any]
+
+
+@pytest.fixture
+def salon(service: str, api: Api) -> Salon:
+    """A salon of two people, of whom one has a very long name."""
+    return Salon.opened(
+        api,
+        resources=[{"name": "Grace"}, {"name": LONG}],
+        description="Wash, cut and finish. Please come five minutes early.\n\u202bשלום\u202c",
+    )
+
+
+@pytest.fixture
+def home(service: str, salon: Salon, owner: Owner) -> str:
+    """The URL of the salon's booking page."""
+    where = owner.workspace
+    in_console(where.id, "set_booking_page", isOn=True, offer=[salon.service])
+    return f"{service}/book/{where.slug}"
+
+
+def check(page: Page, name: str) -> None:
+    """Check that a page is accessible, valid and not too wide, and save a picture of it."""
+    assert findings(page) == []
+    assert page.evaluate(OVERFLOW) == []
+    if "/booking/" in page.url or not page.locator(".result").count():
+        assert markup_errors(page) == []
+    save_screenshot(page, name)
+
+
+def choose_a_time(page: Page | Frame, check_step: Callable[[str], None] = lambda _: None) -> None:
+    """Choose the service, anyone of the staff, a day and a time."""
+    page.locator(".cards a").first.click()
+    expect(page.locator("#staff")).to_be_visible()
+    check_step("staff")
+    page.locator(".cards a").first.click()
+    expect(page.locator("#month")).to_be_visible()
+    check_step("times")
+    page.locator("td a:not([aria-current])").first.click()
+    expect(page.locator("td [aria-current]")).to_be_visible()
+    page.locator(".times a").first.click()
+    expect(page.locator("#contacts")).to_be_visible()
+    check_step("form")
+
+
+def send(page: Page, inside: Page | Frame | None = None, **typed: str) -> None:
+    """Fill in the form as slowly as a person, and send it."""
+    where = inside or page
+    for name, value in typed.items():
+        where.locator(f"#{name}").fill(value)
+    page.clock.fast_forward(3_000)
+    where.locator("button.button").click()
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_visitor_books_on_any_screen_and_moves_and_cancels_the_booking(
+    screen: str, home: str, open_url: Opened
+) -> None:
+    with open_url(home, **SCREENS[screen], **STILL) as page:
+        check(page, f"book-{screen}-services")
+        choose_a_time(page, lambda step: check(page, f"book-{screen}-{step}"))
+        send(page, name="Ada", phone="12")
+        expect(page.locator("#phone-error")).to_be_visible()
+        expect(page.locator("#name")).to_have_value("Ada")
+        check(page, f"book-{screen}-wrong")
+        send(page, phone="+7 916 123-45-67")
+        expect(page.locator("h1")).to_have_text(re.compile("You are booked|Вы записаны"))
+        check(page, f"book-{screen}-done")
+        page.goto(page.locator("#link").input_value())
+        check(page, f"booking-{screen}")
+        page.locator('a[href*="step=move"]').click()
+        check(page, f"booking-{screen}-move")
+        page.locator(".times a").nth(1).click()
+        check(page, f"booking-{screen}-confirm")
+        page.locator("button.button").click()
+        expect(page.get_by_role("status")).to_be_visible()
+        page.locator('a[href*="step=cancel"]').click()
+        check(page, f"booking-{screen}-cancel")
+        page.locator("button.button").click()
+        cancelled = re.compile("Your booking is cancelled|Ваша запись отменена")
+        expect(page.get_by_role("heading", level=1)).to_have_text(cancelled)
+        assert page.get_by_role("button").count() == 0
+
+
+def test_a_visitor_books_moves_and_cancels_without_script(home: str, open_url: Opened) -> None:
+    with open_url(home, java_script_enabled=False) as page:
+        choose_a_time(page)
+        page.locator("#name").fill("Ada")
+        page.locator("#email").fill("ada@example.com")
+        page.locator("button.button").click()
+        expect(page.locator("h1")).to_have_text("You are booked")
+        page.goto(page.locator("#link").input_value())
+        page.locator('a[href*="step=move"]').click()
+        page.locator(".times a").nth(1).click()
+        page.locator("button.button").click()
+        expect(page.get_by_role("status")).to_have_text("The booking was moved.")
+        page.locator('a[href*="step=cancel"]').click()
+        page.locator("button.button").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")
+
+
+def test_the_keyboard_alone_reaches_a_day_and_a_time(home: str, open_url: Opened) -> None:
+    with open_url(home) as page:
+        page.locator(".cards a").first.focus()
+        page.keyboard.press("Enter")
+        page.locator(".cards a").first.focus()
+        page.keyboard.press("Enter")
+        page.locator("td a").last.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("td [aria-current]")).to_be_visible()
+        page.locator(".times a").first.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#contacts")).to_be_visible()
+
+
+def test_a_reader_in_another_zone_sees_their_own_time_beside_the_salons(
+    home: str, open_url: Opened
+) -> None:
+    with open_url(home, timezone_id="America/New_York") as page:
+        choose_a_time(page)
+        expect(page.locator(".own")).to_contain_text("By your clock:")
+    with open_url(home, timezone_id="Europe/Moscow") as page:
+        choose_a_time(page)
+        expect(page.locator(".own")).to_have_text("")
+
+
+def embedded(page: Page) -> Frame:
+    """Return the frame with the booking page."""
+    frame = page.frame_locator("iframe").locator(".cards a").first
+    expect(frame).to_be_visible()
+    return page.frames[1]
+
+
+def test_another_sites_page_embeds_the_booking_in_a_frame_of_its_height(
+    home: str, site: Site, open_url: Opened
+) -> None:
+    parts = urlsplit(home)
+    slug = home.rpartition("/")[2]
+    script = f'<script src="{parts.scheme}://{parts.netloc}/book.js" data-workspace="{slug}" async>'
+    site.pages["/"] = (
+        '<!doctype html><html lang="en"><head><title>Salon</title></head><body>'
+        f"<h1>Salon</h1>{script}</script></body></html>"
+    )
+    with open_url(site.url, **STILL) as page:
+        frame = embedded(page)
+        height = "() => document.querySelector('iframe').getBoundingClientRect().height"
+        page.wait_for_function(f"() => ({height})() < 500")
+        assert page.get_by_title("Online booking").count() == 1
+        choose_a_time(frame)
+        page.wait_for_function(f"() => ({height})() > 500")
+        save_screenshot(page, "book-embedded")
+        send(page, frame, name="Ada", email="ada@example.com")
+        expect(page.frame_locator("iframe").locator("h1")).to_have_text("You are booked")
+        link = frame.locator("#link").input_value()
+        site.pages["/framed"] = f'<iframe src="{link}"></iframe>'
+        page.goto(f"{site.url}/framed")
+        expect(page.frame_locator("iframe").locator("h1")).not_to_have_text("Your booking")
+        assert page.frames[1].url.startswith("chrome-error:"), "the secret link is never framed"
+
+
+def test_a_sandboxed_page_of_a_site_embeds_the_booking(
+    home: str, service: str, api: Api, open_url: Opened
+) -> None:
+    slug = home.rpartition("/")[2]
+    project = api.post("/api/projects/create", {"title": "Salon"})["project"]
+    made = api.post("/api/pages/create", {"projectId": project["id"], "title": "Book"})["page"]
+    html = (
+        '<!doctype html><html lang="en"><title>Salon</title><h1>Salon</h1>'
+        f'<script src="{service}/book.js" data-workspace="{slug}" async></script></html>'
+    )
+    api.post("/api/pages/save-html", {"id": made["id"], "html": html})
+    with open_url(f"{service}/s/{project['slug']}/{made['slug']}", **STILL) as page:
+        frame = embedded(page)
+        assert frame.evaluate("origin") == "null"
+        choose_a_time(frame)
+        send(page, frame, name="Ada", email="ada@example.com")
+        expect(page.frame_locator("iframe").locator("h1")).to_have_text("You are booked")
 
 
 @pytest.fixture
 def link(
-    service: str,
-    api: Api,
+    salon: Salon,
     time: Time,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -31,7 +209,6 @@ def link(
     monkeypatch.setenv("MAIL", "file")
     monkeypatch.setenv("MAIL_FOLDER", str(tmp_path))
     reload_settings()
-    salon = Salon.opened(api, resources=[{"name": "Grace " + "Hopper" * 12}])
     book(salon, NOON)
     run_until_idle()
     found = re.search(r"http\S+/booking/[\w=-]+", text_of(mails_to(Inbox(tmp_path))[0]))
@@ -40,25 +217,14 @@ def link(
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_a_client_sees_and_cancels_the_booking_on_any_screen(
-    screen: str, link: str, open_url: Callable[..., object]
+def test_a_client_cancels_by_the_link_of_the_mail_on_any_screen(
+    screen: str, link: str, open_url: Opened
 ) -> None:
-    options = SCREENS[screen] | {"locale": "en-GB"}
-    with open_url(link, **options) as page:  # type: ignore[attr-defined]  # a context manager
+    with open_url(link, **SCREENS[screen] | {"locale": "en-GB"}) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is confirmed")
-        assert findings(page) == []
-        assert markup_errors(page) == []
-        assert page.evaluate(OVERFLOW) == []
-        save_screenshot(page, f"booking-{screen}")
+        page.locator('a[href*="step=cancel"]').click()
         page.get_by_role("button").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")
         assert urlsplit(page.url).path == urlsplit(link).path
-        assert page.get_by_role("button").count() == 0
         page.reload()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")
-
-
-def test_the_page_works_without_script(link: str, open_url: Callable[..., object]) -> None:
-    with open_url(link, java_script_enabled=False) as page:  # type: ignore[attr-defined]
-        page.get_by_role("button").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")

@@ -267,7 +267,8 @@ class TestMainDistribution:
     def test_pages_of_the_service_may_be_cached(self) -> None:
         caches = dict.fromkeys(("/blog", "/s/", "/api/docs"), "PagesCache")
         # The start page varies by what its client accepts, which no cache's key has.
-        for path in [*(chalice_app.PAGES.keys() - {"/"}), chalice_app.WIDGET_PATH]:
+        scripts = [chalice_app.WIDGET_PATH, chalice_app.BOOK_SCRIPT_PATH]
+        for path in [*(chalice_app.PAGES.keys() - {"/"}), *scripts]:
             found = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))
             begins = next((begin for begin in caches if path.startswith(begin)), None)
             expected = caches[begins] if begins else "StaticCache"

@@ -1,0 +1,148 @@
+"""The form of the booking page in the console: switches, services, links."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.bookings.operations import booking_page
+from tests.conftest import Api, Owner, in_console
+from tests.factories.console import Fields, Person, person
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+PHONE = "+7 495 123-45-67"
+
+
+@pytest.fixture
+def boss(owner: Owner) -> Person:
+    return person(owner)
+
+
+@pytest.fixture
+def path(owner: Owner) -> str:
+    return f"/console/w/{owner.workspace.slug}/booking-page"
+
+
+@pytest.fixture
+def services(api: Api) -> list[str]:
+    """Three services."""
+    made = [
+        api.post("/api/services/create", {"name": f"Cut {n}", "durationMin": 60}) for n in range(3)
+    ]
+    return [each["service"]["id"] for each in made]
+
+
+def settings_of(owner: Owner) -> Any:
+    return in_console(owner.workspace.id, "get_booking_page")
+
+
+def offered(owner: Owner) -> list[str]:
+    return [each["id"] for each in settings_of(owner)["services"] if each["isOffered"]]
+
+
+def fields(services: list[str], chosen: list[str], **more: str) -> Fields:
+    listed = [("listed", each) for each in services]
+    return [*listed, *(("offered", each) for each in chosen), *more.items()]
+
+
+def test_the_page_is_off_at_first_and_its_link_says_so(
+    boss: Person, path: str, services: list[str]
+) -> None:
+    shown = text(boss.get(path))
+    assert "The link works once the page is on." in shown
+    assert "Open the page" not in shown
+    assert "checked" not in shown
+
+
+def test_a_manager_switches_the_page_on_and_visitors_see_the_chosen_services(
+    boss: Person, path: str, services: list[str], owner: Owner
+) -> None:
+    form = fields(services, services[:2], isOn="1", phone=PHONE)
+    answer = boss.post(path, form)
+    assert (answer.status, answer.headers["Location"]) == (303, f"{path}?done=booking_page_saved")
+    shown = boss.get(f"{path}?done=booking_page_saved")
+    assert "The booking page was saved." in text(shown)
+    assert value_of(shown, "phone") == PHONE
+    assert f"/book/{owner.workspace.slug}" in text(shown)
+    assert f'book.js" data-workspace="{owner.workspace.slug}"' in text(shown)
+    assert offered(owner) == services[:2]
+    public = Api(None).call("GET", f"/book/{owner.workspace.slug}")
+    assert "Cut 0" in text(public)
+    assert "Cut 2" not in text(public)
+
+
+def test_unticked_services_are_withdrawn_and_those_that_were_not_listed_stay(
+    boss: Person, path: str, services: list[str], owner: Owner
+) -> None:
+    boss.post(path, fields(services, services, isOn="1"))
+    boss.post(path, fields(services[:2], services[:1], isOn="1"))
+    assert offered(owner) == [services[0], services[2]]
+
+
+def test_switches_that_are_not_ticked_are_off(
+    boss: Person, path: str, services: list[str], owner: Owner
+) -> None:
+    boss.post(path, fields(services, services, isOn="1", isIndexed="1", phone=PHONE))
+    boss.post(path, fields(services, services))
+    now = settings_of(owner)
+    assert (now["isOn"], now["isIndexed"], now["phone"]) == (False, False, None)
+
+
+def test_a_page_without_services_warns(boss: Person, path: str, services: list[str]) -> None:
+    boss.post(path, fields(services, [], isOn="1"))
+    assert "offers no services yet" in text(boss.get(path))
+
+
+def test_a_refused_form_keeps_what_was_typed(
+    boss: Person, path: str, services: list[str], owner: Owner
+) -> None:
+    answer = boss.post(path, fields(services, services[:1], isOn="1", phone="9" * 100))
+    assert answer.status == 400
+    assert "at most 60 characters" in error_beside(answer, "phone")
+    assert value_of(answer, "phone") == "9" * 100
+    assert text(answer).count("checked") == 2
+    assert not settings_of(owner)["isOn"]
+
+
+def test_a_page_offers_a_limited_number_of_services(
+    boss: Person,
+    path: str,
+    services: list[str],
+    owner: Owner,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(booking_page, "MAX_OFFERED", 2)
+    answer = boss.post(path, fields(services, services, isOn="1"))
+    assert answer.status == 409
+    assert "at most 100 services" in text(answer)
+    boss.post(path, fields(services, services[:2], isOn="1"))
+    owner.api().post("/api/services/delete", {"id": services[0]})
+    boss.post(path, fields(services[1:], services[1:], isOn="1"))
+    assert offered(owner) == services[1:], "a deleted service takes no place"
+
+
+def test_services_of_another_workspace_cannot_be_offered(
+    boss: Person, path: str, new_owner: Any, owner: Owner
+) -> None:
+    body = {"name": "Foreign", "durationMin": 60}
+    foreign = new_owner().api().post("/api/services/create", body)["service"]["id"]
+    assert boss.post(path, fields([foreign], [foreign], isOn="1")).status == 404
+    assert not settings_of(owner)["isOn"]
+
+
+def test_a_long_list_has_a_search_and_pages(boss: Person, path: str, owner: Owner) -> None:
+    api = owner.api()
+    for number in range(booking_page.SIZE + 1):
+        api.post("/api/services/create", {"name": f"Cut {number}", "durationMin": 60})
+    first = text(boss.get(path))
+    assert 'type="search"' in first
+    assert "page=2" in first
+    assert "Cut 50" in text(boss.get(f"{path}?page=2"))
+    found = text(boss.get(f"{path}?q=cut+50"))
+    assert "Cut 50" in found
+    assert "Cut 1<" not in found
+    for odd in ("?page=0", "?page=x", "?page=99999", "?page=-1", "?q=%00"):
+        assert boss.get(path + odd).status == 200
+
+
+def test_a_workspace_without_services_learns_what_they_are(boss: Person, path: str) -> None:
+    assert "/api/services/create" in text(boss.get(path))
