@@ -1,4 +1,4 @@
-"""``/widget.js`` and the playground over HTTP."""
+"""``/widget.js``, ``/book.js`` and the playground over HTTP."""
 
 import gzip
 import re
@@ -11,10 +11,18 @@ from tests.transports.conftest import LocalServer
 
 MAX_BYTES = 47_000
 MAX_GZIPPED_BYTES = 16_500
+MAX_BOOK_BYTES = 2_000
+
+every_script = pytest.mark.parametrize("name", ["widget", "book"])
 
 
-def test_any_page_may_load_the_script_and_caches_may_store_it() -> None:
-    answer = Api(None).call("GET", "/widget.js")
+def source(name: str) -> str:
+    return (widget._FOLDER / f"{name}.js").read_text(encoding="utf-8")
+
+
+@every_script
+def test_any_page_may_load_the_script_and_caches_may_store_it(name: str) -> None:
+    answer = Api(None).call("GET", f"/{name}.js")
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
     assert answer.headers["Cache-Control"].startswith("public, max-age=600")
@@ -23,36 +31,40 @@ def test_any_page_may_load_the_script_and_caches_may_store_it() -> None:
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_a_cached_script_is_304() -> None:
-    tag = Api(None).call("GET", "/widget.js").headers["ETag"]
-    again = Api(None).call("GET", "/widget.js", headers={"If-None-Match": f"W/{tag}"})
+@every_script
+def test_a_cached_script_is_304(name: str) -> None:
+    tag = Api(None).call("GET", f"/{name}.js").headers["ETag"]
+    again = Api(None).call("GET", f"/{name}.js", headers={"If-None-Match": f"W/{tag}"})
     assert (again.status, again.body) == (304, b"")
     assert again.headers["Access-Control-Allow-Origin"] == "*"
     assert again.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
 
 
-def test_the_script_can_only_be_read() -> None:
-    assert Api(None).refused("POST", "/widget.js").headers["Allow"] == "GET, HEAD"
-    assert Api(None).call("OPTIONS", "/widget.js").status == 204
+@every_script
+def test_the_script_can_only_be_read(name: str) -> None:
+    assert Api(None).refused("POST", f"/{name}.js").headers["Allow"] == "GET, HEAD"
+    assert Api(None).call("OPTIONS", f"/{name}.js").status == 204
 
 
 def test_the_script_stays_small() -> None:
     body = Api(None).call("GET", "/widget.js").body
     assert len(body) <= MAX_BYTES
     assert len(gzip.compress(body, 9)) <= MAX_GZIPPED_BYTES
+    assert len(Api(None).call("GET", "/book.js").body) <= MAX_BOOK_BYTES
 
 
-def test_minification_removes_only_comments_and_indentation() -> None:
-    source = widget._SOURCE.read_text(encoding="utf-8")
-    served = Api(None).call("GET", "/widget.js").body.decode()
-    lines = [line.strip(" ") for line in source.split("\n")]
+@every_script
+def test_minification_removes_only_comments_and_indentation(name: str) -> None:
+    served = Api(None).call("GET", f"/{name}.js").body.decode()
+    lines = [line.strip(" ") for line in source(name).split("\n")]
     read = [line for line in lines if line and not re.match(r"//|/\*\*.*\*/$", line)]
     assert served.split("\n") == [*read, ""]
 
 
+@every_script
 @pytest.mark.parametrize("word", ["innerHTML", "outerHTML", "insertAdjacent", "document.write"])
-def test_the_script_builds_no_html(word: str) -> None:
-    assert word not in widget._SOURCE.read_text(encoding="utf-8")
+def test_the_script_builds_no_html(word: str, name: str) -> None:
+    assert word not in source(name)
 
 
 class TestPlayground:
