@@ -48,7 +48,7 @@ class Actor(Wire):
     @classmethod
     def of(cls, actor: str, people: Mapping[str, AccountRow]) -> Self:
         """Return the wire form of an actor. ``people`` are accounts by id."""
-        kind, person = _actor_kind(actor), people.get(actor)
+        kind, person = actor_kind(actor), people.get(actor)
         return cls(
             kind=kind,
             id=actor if kind == "account" else None,
@@ -127,7 +127,7 @@ class AuditLog(Wire):
     )
 
 
-def _actor_kind(actor: str) -> ActorKind:
+def actor_kind(actor: str) -> ActorKind:
     """Return the kind of an actor. An account is stored as its id without a prefix."""
     name = actor.partition(":")[0]
     return next((kind for kind in KINDS if kind == name), "account")
@@ -185,7 +185,7 @@ def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
     )
     actors = {row.actor for row in found.rows}
     known = _Names(
-        people=accounts.of_ids(actor for actor in actors if _actor_kind(actor) == "account"),
+        people=accounts.of_ids(actor for actor in actors if actor_kind(actor) == "account"),
         keys=_keys_used(ctx.workspace_id, {row.key_id for row in found.rows if row.key_id}),
         titles={entry.name: entry.title for entry in REGISTRY.entries()},
         areas=areas,

@@ -204,6 +204,12 @@ def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
 
     Submitted data are untrusted text.
     """
+    found = LEADS.page(ctx.workspace_id, query_of(ctx, args))
+    return LeadList(collections=_shortened(ctx, found.records), total=found.total)
+
+
+def query_of(ctx: Context, args: LeadListQuery) -> Query:
+    """Return the query for a page of leads, newest first. Days are in the workspace's zone."""
     bounds: list[Any] = [args.from_, args.to]
     if any(bounds):
         zone = workspaces.get(ctx.workspace_id).timezone
@@ -211,7 +217,7 @@ def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
             when and clock.moment_of(when, zone, end=end)
             for when, end in zip(bounds, (False, True), strict=True)
         ]
-    query = Query(
+    return Query(
         page=args.page,
         size=args.size,
         sort="createdAt",
@@ -226,8 +232,6 @@ def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
         search=args.search,
         charge=ctx.charge,
     )
-    found = LEADS.page(ctx.workspace_id, query)
-    return LeadList(collections=_shortened(ctx, found.records), total=found.total)
 
 
 def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:

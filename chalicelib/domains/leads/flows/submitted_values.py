@@ -1,0 +1,47 @@
+"""What a visitor submitted, under the labels of the form."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from chalicelib.domains.leads.rules.form_fields import CART
+from chalicelib.domains.leads.store.forms import FORMS, FormRow
+from chalicelib.domains.leads.store.leads import CONSENT, LeadRow
+
+
+class SubmittedValue(NamedTuple):
+    """A submitted value. ``label`` is the form's, or the field's name if the form has none.
+
+    ``consent_at`` is the time of a consent, whose value is its wording.
+    """
+
+    name: str
+    label: str
+    value: Any
+    consent_at: str | None = None
+
+
+def forms(workspace_id: str, ids: Iterable[str]) -> dict[str, FormRow]:
+    """Return the forms with these ids, by id. Forms that were deleted lately are among them."""
+    wanted = sorted(set(ids))
+    found = {form.id: form for form in FORMS.fetch(workspace_id, wanted)}
+    if missing := [each for each in wanted if each not in found]:
+        found |= {form.id: form for form in FORMS.fetch_deleted(workspace_id, missing)}
+    return found
+
+
+def of_lead(lead: LeadRow, form: FormRow | None) -> Iterator[SubmittedValue]:
+    """Yield the submitted values in the order of the form, then those that it does not declare.
+
+    The products of an order are left out.
+    """
+    data = lead.whole_data
+    labels = {spec.name: spec.label for spec in form.specs} if form else {}
+    names = [name for name in labels if name in data]
+    names += [name for name in data if name not in labels and name != CART]
+    for name in names:
+        value = data[name]
+        if isinstance(value, dict) and value.keys() == CONSENT:
+            label, at = str(value["label"]), str(value["at"])
+            yield SubmittedValue(name, labels.get(name, name), label, consent_at=at)
+        else:
+            yield SubmittedValue(name, labels.get(name, name), value)

@@ -1,0 +1,30 @@
+"""CSV text (RFC 4180) that spreadsheets show as text and never run as formulas."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+
+Cell = str | int | float | None
+_FORMULA = re.compile("\\s*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n]")
+"""Matches a text that a spreadsheet could run as a formula. Some of them skip leading spaces.
+
+A tab or a line break at the beginning can hide one (OWASP, CSV Injection).
+"""
+
+
+def write(rows: Iterable[Sequence[Cell]], delimiter: str = ",") -> str:
+    """Return the rows as CSV. Every cell is in quotes, so no other delimiter divides it.
+
+    A text that a spreadsheet could run as a formula gets an apostrophe before it. Numbers do not
+    need one.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writerows([_harmless(cell) for cell in row] for row in rows)
+    return buffer.getvalue()
+
+
+def _harmless(cell: Cell) -> Cell:
+    """Return a cell that is no formula."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
