@@ -15,11 +15,14 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.domains.chat.store import messages
+from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.leads.store.forms import FORMS
+from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.domains.sites.operations import deletion, page_deletion
 from chalicelib.domains.webhooks.store import deliveries
-from chalicelib.engine.unit import run_unit
+from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import BOT
 from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console
@@ -129,6 +132,8 @@ class Place:
     page: str
     deleted_page: str
     version: str
+    lead: str
+    dialog: str
 
     @property
     def path(self) -> str:
@@ -150,6 +155,8 @@ class Place:
             deleted_page=self.deleted_page,
             page=self.page,
             version=self.version,
+            lead=self.lead,
+            dialog=self.dialog,
         )
 
     @classmethod
@@ -186,6 +193,7 @@ class Place:
         phone = {"name": "phone", "label": name, "type": "phone", "required": True}
         form = FORMS.new(home, title=name, fields=[phone])
         run_unit(home, None, lambda unit: unit.create(form))
+        dialog, lead = _dialog(home, bot, name), _lead(home, form.id, name)
         as_operator(
             "add_file", workspaceId=home, name=f"{name[:100]}.txt", folder="F", content="aGk="
         )
@@ -204,8 +212,63 @@ class Place:
             source=source,
             webhook=webhook,
             connection=connect(workspaces.get(home), clientName=name[:100]).id,
+            lead=lead,
+            dialog=dialog,
             **sites,
         )
+
+
+def _lead(workspace_id: str, form_id: str, name: str) -> str:
+    """Create a lead that a visitor with this name has submitted, and return its id."""
+    source = {"name": "direct", "page": f"https://bakery.example/{name}", "referrer": None}
+    lead = LEADS.new(
+        workspace_id,
+        status="new",
+        form_id=form_id,
+        name=name,
+        phone="+74951234567",
+        data={"phone": "+74951234567", "message": name},
+        tags=[name[:50]],
+        notes=name,
+        source=source,
+        source_name="direct",
+        day="2026-01-01",
+    )
+    run_unit(workspace_id, None, lambda unit: unit.create(lead))
+    return str(lead.id)
+
+
+def _dialog(workspace_id: str, bot: str, name: str) -> str:
+    """Create a dialog in which the visitor wrote a text, and return its id."""
+    now = clock.now()
+    dialog = DIALOGS.new(
+        workspace_id,
+        agent_id=bot,
+        channel="widget",
+        words=name,
+        page_url=f"https://bakery.example/{name}",
+        handover_at=now,
+        handover_reason=name,
+        last_number=2,
+        messages_count=2,
+        last_message_at=now,
+    )
+
+    def stage(unit: UnitOfWork) -> None:
+        unit.create(dialog)
+        messages.stage_exchange(
+            unit,
+            dialog.id,
+            1,
+            name,
+            channel="widget",
+            session_hash="-",
+            input_tokens=1,
+            sources=[],
+        )
+
+    run_unit(workspace_id, None, stage)
+    return str(dialog.id)
 
 
 def _edited_site(api: Api, name: str) -> dict[str, str]:

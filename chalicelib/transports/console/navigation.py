@@ -19,7 +19,11 @@ class Link(NamedTuple):
         return ROUTES[WORKSPACE + self.path].shows
 
 
-DAILY = (Link("", "layout-dashboard", "overview"),)
+DAILY = (
+    Link("", "layout-dashboard", "overview"),
+    Link("/leads", "inbox", "leads"),
+    Link("/dialogs", "messages-square", "dialogs"),
+)
 """Pages of every day. Phones show them without opening the menu."""
 ONLINE = (
     Link("/sites", "globe", "sites"),
@@ -57,3 +61,8 @@ def menu(may: Callable[[str], bool]) -> list[Group]:
         for heading, links in GROUPS.items()
     ]
     return [group for group in groups if group.links]
+
+
+def has_page(name: str) -> bool:
+    """Whether each record of a list, such as ``clients``, has a page to link to."""
+    return any(route.startswith(f"{WORKSPACE}/{name}/{{") for route in ROUTES)

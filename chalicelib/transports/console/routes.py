@@ -61,6 +61,20 @@ ROUTES = {
     f"{PREFIX}/account/sessions": Page(post=_view("account:end_session")),
     f"{PREFIX}/account/sign-out": Page(post=_view("account:sign_out_everywhere"), signs_out=True),
     WORKSPACE: Page(get=_view("overview:show"), shows="get_overview"),
+    f"{WORKSPACE}/leads": Page(
+        get=_view("leads:index"),
+        post=_view("leads:export"),
+        shows="list_leads",
+        posts="export_leads",
+    ),
+    f"{WORKSPACE}/leads/{{lead}}": Page(
+        get=_view("leads:show"),
+        post=_view("leads:save"),
+        shows="get_lead_details",
+        posts="update_lead",
+    ),
+    f"{WORKSPACE}/dialogs": Page(get=_view("dialogs:index"), shows="list_dialogs"),
+    f"{WORKSPACE}/dialogs/{{dialog}}": Page(get=_view("dialogs:show"), shows="get_dialog_details"),
     f"{WORKSPACE}/keys": Page(
         get=_view("keys:index"), post=_view("keys:create"), shows="list_keys", posts="create_key"
     ),

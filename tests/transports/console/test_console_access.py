@@ -21,6 +21,8 @@ FORMS: dict[str, dict[str, str]] = {
     f"{PREFIX}/account/password": {"current": PASSWORD, "password": "a new password"},
     f"{PREFIX}/account/sessions": {"id": "0" * 26},
     f"{PREFIX}/account/sign-out": {},
+    f"{WORKSPACE}/leads": {"status": "new"},
+    f"{WORKSPACE}/leads/{{lead}}": {"notes": "Call back", "once": "1"},
     f"{WORKSPACE}/keys": {"name": "Laptop", "scopes": "crm:read", "once": "1"},
     f"{WORKSPACE}/keys/{{id}}/revoke": {},
     f"{WORKSPACE}/apps/{{connection}}/disconnect": {},

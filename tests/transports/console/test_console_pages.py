@@ -49,7 +49,7 @@ class Markup(HTMLParser):
             self.bad.append("script")
         for name, value in attrs:
             link = name in {"href", "action", "src", "formaction"}
-            local = re.match(r"/(?!/)|\?|#|data:,$", value or "")
+            local = re.match(r"/(?!/)|\?|#|data:,$|tel:[+%;=\w]+$|mailto:[\w%.+-]+$", value or "")
             if name.startswith("on") or name == "style" or (link and not local):
                 self.bad.append(f"{tag} {name}={value}")
 
@@ -90,6 +90,11 @@ class TestPages:
             boss.get(f"{here}/audit?actor={typed}&from={typed}&to={typed}&before={typed}"),
             boss.get(f"{here}/balance?before={typed}"),
             boss.get(f"{here}/keys?done={typed}"),
+            boss.get(f"{here}/leads?q={typed}&status={typed}&form={typed}&tag={typed}"),
+            boss.get(f"{here}/leads?from={typed}&to={typed}&page={typed}"),
+            boss.post(f"{here}/leads", {"q": HOSTILE, "status": HOSTILE}),
+            boss.post(f"{here}/leads/{world.here.lead}", {"notes": HOSTILE, "email": HOSTILE}),
+            boss.get(f"{here}/dialogs?q={typed}&bot={typed}&channel={typed}&lead={typed}"),
         ]
         for answer in answers:
             assert answer.status < 500

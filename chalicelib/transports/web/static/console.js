@@ -18,7 +18,8 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 }
 
 // A second click would cancel the first request, and with it the only page that shows a new token.
-for (const form of document.querySelectorAll("form[method=post]")) {
+// A form that downloads a file leaves its page open, so its button must work again.
+for (const form of document.querySelectorAll("form[method=post]:not([data-download])")) {
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) return event.preventDefault();
     form.dataset.sent = "yes";

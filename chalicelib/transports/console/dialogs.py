@@ -1,0 +1,89 @@
+"""Pages of dialogs: the list with its filters, and the transcript of one dialog."""
+
+from functools import partial
+from typing import Any
+
+from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.transports.console import navigation
+from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.web import texts
+
+SIZE = 20
+CHANNELS = ("widget", "page", "api", "test")
+FILTERS = {
+    "bot": "agentId",
+    "channel": "channel",
+    "lead": "leadId",
+    "q": "search",
+    "from": "from",
+    "to": "to",
+}
+"""Names in the page's address, and the filters of the operation."""
+
+
+def index(request: ConsoleRequest) -> HttpResponse:
+    """List the dialogs that the filters select. A wrong filter is reported and ignored."""
+    chosen = {name: request.query_value(name).strip() for name in FILTERS}
+    filters = {FILTERS[name]: value for name, value in chosen.items() if value}
+    page, problem, status = request.page_number, None, 200
+    try:
+        listed = request.call("list_dialogs", page=page, size=SIZE, **filters)
+    except NotFoundError:
+        listed = {"dialogs": [], "total": 0}
+    except AppError as error:
+        problem, status = request.problem(error), error.status
+        listed = request.call("list_dialogs", size=SIZE)
+    bots = request.call("list_agents")["agents"]
+    return request.page(
+        "dialogs",
+        status,
+        problem=problem,
+        dialogs=listed["dialogs"],
+        total=listed["total"],
+        page=page,
+        size=SIZE,
+        chosen=chosen,
+        filtered=any(chosen.values()),
+        channels=CHANNELS,
+        bots=bots,
+    )
+
+
+def show(request: ConsoleRequest) -> HttpResponse:
+    """Show the transcript of a dialog, with what the bot did and when it asked for a person."""
+    page = request.page_number
+    details = request.call("get_dialog_details", id=request.http.path["dialog"], page=page)
+    return request.page(
+        "dialog",
+        details=details,
+        dialog=details["dialog"],
+        entries=_entries(details, is_last=page * details["size"] >= details["total"]),
+        page=page,
+        tool_text=partial(_tool_text, request),
+        linked={name: navigation.has_page(name) for name in ("clients", "bookings")},
+    )
+
+
+def _tool_text(request: ConsoleRequest, name: str) -> str:
+    """Return what a tool call did, in plain words."""
+    key = f"tool_{name}"
+    return request.translate(key) if texts.has(request.language, key) else name
+
+
+def _entries(details: dict[str, Any], *, is_last: bool) -> list[dict[str, Any]]:
+    """Return messages, actions after their answers, and the request for a person, in order."""
+    entries: list[dict[str, Any]] = []
+    for message in details["messages"]:
+        entries.append({"kind": "message", "at": message["createdAt"], **message})
+        entries += (
+            {**action, "action": action["kind"], "kind": "action"}
+            for action in details["actions"]
+            if action["messageId"] == message["id"]
+        )
+    asked = details["dialog"]["handoverAt"]
+    times = [message["createdAt"] for message in details["messages"]]
+    if asked and times and times[0] <= asked and (is_last or asked <= times[-1]):
+        place = next((n for n, each in enumerate(entries) if each.get("at", "") > asked), None)
+        entries.insert(len(entries) if place is None else place, {"kind": "handover", "at": asked})
+    return entries

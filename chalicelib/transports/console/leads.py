@@ -1,0 +1,228 @@
+"""Pages of leads: the list with its filters, one lead with its form, and the export."""
+
+from typing import Any
+
+from chalicelib.core import clock
+from chalicelib.core.errors import AppError, PayloadTooLargeError, VersionConflictError
+from chalicelib.lib import csv_text
+from chalicelib.transports.console import navigation
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.http import HttpResponse, redirect
+
+SIZE = 20
+"""Leads a page. Each takes about one read unit."""
+FORMS_IN_FILTER = 20
+STATUSES = ("new", "in_progress", "completed", "rejected", "archived")
+NEXT = {"new": "in_progress", "in_progress": "completed"}
+"""The status that a lead of a status usually gets next."""
+FILTERS = {
+    "status": "status",
+    "q": "search",
+    "form": "formId",
+    "tag": "tag",
+    "from": "from",
+    "to": "to",
+}
+"""Names in the page's address, and the filters of the operation."""
+FIELDS = ("name", "email", "phone", "tags", "notes")
+"""What the form of a lead changes."""
+DELIMITERS = {"ru": ";", "en": ","}
+"""Delimiter of a CSV file. Spreadsheets in Russian divide cells at semicolons."""
+PREVIEW_CHARACTERS = 160
+
+
+def index(request: ConsoleRequest) -> HttpResponse:
+    """List the leads that the filters select. A wrong filter is reported and ignored."""
+    return _list(request, {name: request.query_value(name).strip() for name in FILTERS})
+
+
+def _list(
+    request: ConsoleRequest, chosen: dict[str, str], problem: Problem | None = None
+) -> HttpResponse:
+    page, status = request.page_number, 413 if problem else 200
+    try:
+        listed = request.call("list_leads", page=page, size=SIZE, **_arguments(chosen))
+    except AppError as error:
+        problem, status = _filter_problem(request, error), error.status
+        listed = request.call("list_leads", size=SIZE)
+    forms = request.call("list_forms", size=FORMS_IN_FILTER)["forms"]
+    return request.page(
+        "leads",
+        status,
+        problem=problem,
+        leads=[{**lead, "preview": _preview(lead)} for lead in listed["collections"]],
+        total=listed["total"],
+        page=page,
+        size=SIZE,
+        chosen=chosen,
+        filtered=any(chosen.values()),
+        statuses=STATUSES,
+        titles={form["id"]: form["title"] for form in forms},
+    )
+
+
+def _arguments(chosen: dict[str, str]) -> dict[str, str]:
+    return {FILTERS[name]: value for name, value in chosen.items() if value}
+
+
+def _filter_problem(request: ConsoleRequest, error: AppError) -> Problem:
+    """Return the messages of a refused filter, beside the fields of the page."""
+    found = request.problem(error)
+    names = {sent: name for name, sent in FILTERS.items()}
+    fields = {names.get(field, field): text for field, text in found.fields.items()}
+    return found._replace(fields=fields)
+
+
+def _preview(lead: dict[str, Any]) -> str:
+    """Return the beginning of what the visitor wrote besides the contacts."""
+    contacts = {lead["name"], lead["email"], lead["phone"]}
+    texts = (value for value in lead["data"].values() if isinstance(value, str))
+    return " · ".join(text for text in texts if text not in contacts)[:PREVIEW_CHARACTERS]
+
+
+def export(request: ConsoleRequest) -> HttpResponse:
+    """Return the leads that the filters select as a CSV file."""
+    chosen = {name: request.form_value(name).strip() for name in FILTERS}
+    try:
+        table = request.call("export_leads", **_arguments(chosen))
+    except PayloadTooLargeError:
+        return _list(request, chosen, Problem(request.translate("export_too_large")))
+    except AppError as error:
+        return _list(request, chosen, _filter_problem(request, error))
+    head = [
+        column["label"] or request.translate(f"csv_{column['name']}") for column in table["columns"]
+    ]
+    rows = [[_csv_cell(request, cell) for cell in row] for row in table["rows"]]
+    for row in rows:
+        row[1] = request.translate(f"lead_{row[1]}")
+    text = csv_text.write([head, *rows], DELIMITERS[request.language])
+    today = clock.local_day(clock.now(), request.current_membership.workspace.timezone)
+    return _file(text, f"{request.current_membership.workspace.slug}-leads-{today}.csv")
+
+
+def _csv_cell(request: ConsoleRequest, cell: str | float | bool | None) -> csv_text.Cell:  # noqa: FBT001  a cell
+    """Return a cell in the reader's language."""
+    if isinstance(cell, bool):
+        return request.translate("yes" if cell else "no")
+    return cell
+
+
+def _file(text: str, name: str) -> HttpResponse:
+    """Return a CSV file. Its byte order mark tells spreadsheets that the text is UTF-8."""
+    headers = {
+        "Content-Type": "text/csv; charset=utf-8",
+        "Content-Disposition": f'attachment; filename="{name}"',
+    }
+    return HttpResponse(200, text.encode("utf-8-sig"), headers)
+
+
+def show(request: ConsoleRequest) -> HttpResponse:
+    """Show a lead: what was submitted, where it came from, and its history."""
+    details = _details(request)
+    return _lead_page(request, details, _texts(details["lead"]))
+
+
+def save(request: ConsoleRequest) -> HttpResponse:
+    """Set the status of a lead, or change the fields that the person has changed."""
+    lead_id = request.http.path["lead"]
+    if status := request.form_value("status"):
+        request.call("set_lead_status", id=lead_id, status=status)
+        return redirect(f"{_path(request)}?done=lead_status_set")
+    typed = {name: _form_text(request, name) for name in FIELDS}
+    changed = {name for name in FIELDS if typed[name] != _form_text(request, f"was_{name}")}
+    if not changed:
+        return redirect(_path(request))
+    try:
+        request.call(
+            "update_lead",
+            id=lead_id,
+            ifVersion=int(request.form_value("ifVersion") or 0) or None,
+            **{name: _sent(name, typed[name]) for name in changed},
+        )
+    except VersionConflictError as error:
+        return _conflict_page(request, error, {name: typed[name] for name in changed})
+    except AppError as error:
+        details = _details(request)
+        problem = _field_problem(request, error)
+        return _lead_page(request, details, _texts(details["lead"]) | typed, error, problem)
+    return redirect(f"{_path(request)}?done=lead_saved")
+
+
+def _conflict_page(request: ConsoleRequest, error: AppError, typed: dict[str, str]) -> HttpResponse:
+    """Show what another person changed beside what this person typed, which is kept.
+
+    A form that was sent twice finds its own change, which is no conflict.
+    """
+    details = _details(request)
+    stored = _texts(details["lead"])
+    if all(stored[name] == text for name, text in typed.items()):
+        return redirect(f"{_path(request)}?done=lead_saved")
+    left = request.translate("not_changed_by_you")
+    rows = [
+        (request.translate(f"lead_{name}"), stored[name], typed.get(name, left))
+        for name in FIELDS
+        if stored[name] != _form_text(request, f"was_{name}")
+    ]
+    before, after = request.form_value("was_status"), details["lead"]["status"]
+    if before in STATUSES and before != after:
+        row = (request.translate("lead_status"), request.translate(f"lead_{after}"), left)
+        rows.append(row)
+    return _lead_page(request, details, stored | typed, error, conflicts=rows)
+
+
+def _lead_page(  # noqa: PLR0913, PLR0917  the parts of the page
+    request: ConsoleRequest,
+    details: dict[str, Any],
+    typed: dict[str, str],
+    error: AppError | None = None,
+    problem: Problem | None = None,
+    conflicts: list[tuple[str, str, str]] | None = None,
+) -> HttpResponse:
+    lead = details["lead"]
+    return request.page(
+        "lead",
+        error.status if error else 200,
+        problem=problem,
+        path=_path(request),
+        details=details,
+        lead=lead,
+        stored=_texts(lead),
+        typed=typed,
+        conflicts=conflicts,
+        linked={"clients": navigation.has_page("clients")},
+        following=NEXT.get(lead["status"]),
+        statuses=[each for each in STATUSES if each != lead["status"]],
+    )
+
+
+def _details(request: ConsoleRequest) -> dict[str, Any]:
+    return request.call("get_lead_details", id=request.http.path["lead"])
+
+
+def _texts(lead: dict[str, Any]) -> dict[str, str]:
+    """Return the fields of a lead as the form shows them."""
+    texts = {name: lead[name] or "" for name in FIELDS if name != "tags"}
+    return {**texts, "tags": ", ".join(lead["tags"])}
+
+
+def _form_text(request: ConsoleRequest, name: str) -> str:
+    """Return a text of the form. Browsers send line breaks as CR LF."""
+    return request.form_value(name).replace("\r\n", "\n").strip()
+
+
+def _sent(name: str, text: str) -> str | list[str] | None:
+    """Return the value that the operation takes for a field of the form."""
+    if name == "tags":
+        return [tag.strip() for tag in text.split(",") if tag.strip()]
+    return text or None
+
+
+def _field_problem(request: ConsoleRequest, error: AppError) -> Problem:
+    """Return the messages of a refused change. Those of a tag are beside the field of all tags."""
+    found = request.problem(error)
+    fields = {field.partition(".")[0]: text for field, text in found.fields.items()}
+    return found._replace(fields=fields)
+
+
+def _path(request: ConsoleRequest) -> str:
+    return f"{request.current_membership.path}/leads/{request.http.path['lead']}"
