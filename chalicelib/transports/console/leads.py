@@ -1,5 +1,6 @@
 """Pages of leads: the list with its filters, one lead with its form, and the export."""
 
+import re
 from typing import Any
 
 from chalicelib.core import clock
@@ -29,6 +30,10 @@ FIELDS = ("name", "email", "phone", "tags", "notes")
 DELIMITERS = {"ru": ";", "en": ","}
 """Delimiter of a CSV file. Spreadsheets in Russian divide cells at semicolons."""
 PREVIEW_CHARACTERS = 160
+LAST_DIGITS = 7
+"""Digits by which a submitted phone number is recognized, whatever its prefix is."""
+MAX_PHONE = 25
+"""Longest submitted value that counts as nothing but a phone number."""
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -75,9 +80,24 @@ def _filter_problem(request: ConsoleRequest, error: AppError) -> Problem:
 
 def _preview(lead: dict[str, Any]) -> str:
     """Return the beginning of what the visitor wrote besides the contacts."""
-    contacts = {lead["name"], lead["email"], lead["phone"]}
+    contacts = {_letters(lead[name]) for name in ("name", "email")}
+    phone = _digits(lead["phone"])[-LAST_DIGITS:] or None
     texts = (value for value in lead["data"].values() if isinstance(value, str))
-    return " · ".join(text for text in texts if text not in contacts)[:PREVIEW_CHARACTERS]
+    shown = (
+        text
+        for text in texts
+        if _letters(text) not in contacts
+        and not (phone and len(text) <= MAX_PHONE and phone in _digits(text))
+    )
+    return " · ".join(shown)[:PREVIEW_CHARACTERS]
+
+
+def _letters(text: str | None) -> str:
+    return (text or "").strip().casefold()
+
+
+def _digits(text: str | None) -> str:
+    return re.sub(r"\D", "", text or "")
 
 
 def export(request: ConsoleRequest) -> HttpResponse:

@@ -1,0 +1,375 @@
+"""Leads in the console, over HTTP: the list, one lead, two people at once, and the export."""
+
+import csv
+import io
+import re
+from html import unescape
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.leads.operations import lead_export
+from chalicelib.domains.leads.store.leads import LEADS, LeadRow
+from chalicelib.engine import audit
+from chalicelib.engine.unit import run_unit
+from chalicelib.transports.console import leads
+from tests.conftest import Answer, Owner, run_concurrently
+from tests.factories.console import HOSTILE, Person, World
+from tests.factories.examples import submit
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+RUSSIAN = "ru-RU,ru"
+
+
+def new_leads(world: World, count: int = 1, **attributes: Any) -> list[str]:
+    """Create leads in one unit of work, and return their ids, oldest first."""
+    home, made = world.here.workspace_id, []
+
+    def stage(unit: Any) -> None:
+        made.clear()
+        for number in range(count):
+            values = {"status": "new", "name": f"Person {number}", "data": {}, "day": "2026-01-01"}
+            lead = LEADS.new(home, **values | {"source_name": "direct"} | attributes)
+            unit.create(lead)
+            made.append(lead.id)
+
+    run_unit(home, None, stage)
+    return made
+
+
+def stored(world: World, lead_id: str) -> LeadRow:
+    """Return a stored lead."""
+    return LEADS.require(world.here.workspace_id, lead_id)
+
+
+def shown(page: Answer) -> list[str]:
+    """Return the ids of the leads on a page of the list, in order."""
+    return re.findall(r'class="row" href="[^"]*/leads/([0-9A-Z]+)"', page.body.decode())
+
+
+def form_of(page: Answer) -> dict[str, str]:
+    """Return the fields of a lead's form as a browser would send them unchanged."""
+    html = page.body.decode()
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html))
+    (notes,) = re.findall(r"<textarea[^>]*>\n([^<]*)</textarea>", html)
+    typed = {name: value_of(page, name) for name in leads.FIELDS if name != "notes"}
+    return {**{name: unescape(value) for name, value in hidden.items()}, **typed} | {
+        "notes": unescape(notes)
+    }
+
+
+class TestList:
+    def test_leads_are_listed_newest_first_page_by_page_with_the_filters_kept(
+        self, world: World
+    ) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/leads"
+        made = new_leads(world, leads.SIZE + 3, tags=["vip"])
+        first = boss.get(f"{path}?tag=vip&status=new")
+        assert shown(first) == made[:2:-1]
+        assert "23 leads" in text(first)
+        (following,) = re.findall(r'href="(\?[^"]*page=2[^"]*)"', text(first))
+        assert {"tag=vip", "status=new", "page=2"} == set(following[1:].split("&"))
+        second = boss.get(path + following)
+        assert shown(second) == made[2::-1]
+        assert shown(boss.get(f"{path}?tag=vip&page=9")) == []
+
+    @pytest.mark.parametrize(
+        ("query", "found"),
+        [
+            ("status=rejected", True),
+            ("status=completed", False),
+            ("q=rye", True),
+            ("q=wheat", False),
+            ("tag=vip", True),
+            ("tag=new", False),
+            ("from=2020-01-01&to=2999-01-01&status=rejected", True),
+            ("to=2020-01-01", False),
+            ("from=2999-01-01", False),
+        ],
+    )
+    def test_a_filter_selects_leads(self, query: str, found: bool, world: World) -> None:
+        (made,) = new_leads(world, status="rejected", tags=["vip"], data={"message": "Rye bread"})
+        page = world.person("member").get(f"{world.here.path}/leads?{query}")
+        assert (made in shown(page)) is found
+        assert shown(page) or "Nothing found" in text(page)
+
+    def test_a_lead_is_found_by_its_form(self, world: World) -> None:
+        member, path = world.person("member"), f"{world.here.path}/leads"
+        new_leads(world)
+        form_id = stored(world, world.here.lead).form_id
+        assert shown(member.get(f"{path}?form={form_id}")) == [world.here.lead]
+        assert f'<option value="{form_id}" selected>' in text(member.get(f"{path}?form={form_id}"))
+
+    @pytest.mark.parametrize("query", ["from=yesterday", "status=odd", "tag=" + "x" * 51])
+    def test_a_wrong_filter_is_reported_and_ignored(self, query: str, world: World) -> None:
+        page = world.person("member").get(f"{world.here.path}/leads?{query}")
+        assert page.status == 400
+        assert shown(page) == [world.here.lead]
+        assert 'id="problem"' in text(page)
+
+    def test_an_empty_workspace_learns_where_leads_come_from(self, world: World) -> None:
+        run_unit(
+            world.here.workspace_id,
+            None,
+            lambda unit: unit.delete(stored(world, world.here.lead)),
+        )
+        page = text(world.person("member").get(f"{world.here.path}/leads"))
+        assert "No leads yet" in page
+        assert "curl " in page
+        assert 'type="search"' not in page
+
+    def test_the_overview_leads_to_new_leads_and_to_each_lead(self, world: World) -> None:
+        page = text(world.person("member").get(world.here.path))
+        assert f'href="{world.here.path}/leads?status=new"' in page
+        assert f'href="{world.here.path}/leads/{world.here.lead}"' in page
+        assert f'href="{world.here.path}/dialogs/{world.here.dialog}"' in page
+
+
+class TestLead:
+    def test_a_lead_is_shown_with_labels_and_names(self, world: World) -> None:
+        owner = Owner(workspaces.get(world.here.workspace_id))
+        api = owner.api()
+        product = api.post("/api/products/create", {"name": "Loaf", "price": 9_900})["product"]
+        form = api.post(
+            "/api/forms/create",
+            {
+                "title": "Order a cake",
+                "fields": [
+                    {"name": "name", "label": "Your name"},
+                    {"name": "email", "label": "Your mail", "type": "email"},
+                    {"name": "ok", "label": "I agree", "type": "consent"},
+                ],
+            },
+        )["form"]["id"]
+        lead = submit(
+            form,
+            name="Ada",
+            email="ada@example.com",
+            ok="on",
+            items=[{"productId": product["id"], "quantity": 2}],
+        )
+        boss, path = world.person("boss"), f"{world.here.path}/leads/{lead}"
+        boss.post(path, {"status": "completed"})
+        page = text(boss.get(path))
+        for words in ("Order a cake", "Your mail", "ada@example.com", "I agree", "Loaf", "198.00"):
+            assert words in page
+        assert "Status: new → completed" in page
+        assert "boss" in page[page.index("Status: new → completed") :]
+        api.post("/api/forms/delete", {"id": form})
+        assert "Your mail" in text(boss.get(path))
+
+    def test_a_lead_of_a_dialog_links_to_it(self, world: World) -> None:
+        (lead,) = new_leads(world, dialog_id=world.here.dialog)
+        member = world.person("member")
+        link = f'href="{world.here.path}/dialogs/{world.here.dialog}"'
+        assert link in text(member.get(f"{world.here.path}/leads/{lead}"))
+        dialogs = text(member.get(f"{world.here.path}/dialogs?lead={lead}"))
+        assert f"{world.here.path}/dialogs/{world.here.dialog}" in dialogs
+
+    def test_one_click_sets_the_status_and_the_same_status_changes_nothing(
+        self, world: World
+    ) -> None:
+        member, path = world.person("member"), f"{world.here.path}/leads/{world.here.lead}"
+        for _ in range(2):
+            answer = member.post(path, {"status": "in_progress"})
+            assert answer.headers["Location"] == f"{path}?done=lead_status_set"
+        lead = stored(world, world.here.lead)
+        assert (lead.status, lead.revision) == ("in_progress", 2)
+
+    def test_only_the_fields_that_a_person_changed_are_sent(self, world: World) -> None:
+        member, path = world.person("member"), f"{world.here.path}/leads/{world.here.lead}"
+        form = form_of(member.get(path))
+        assert member.post(path, form).headers["Location"] == path
+        assert stored(world, world.here.lead).revision == 1
+        form |= {"notes": "Call back\r\non Friday", "tags": "cake, , vip,cake"}
+        assert "done=lead_saved" in member.post(path, form).headers["Location"]
+        lead = stored(world, world.here.lead)
+        assert (lead.notes, lead.tags) == ("Call back\non Friday", ["cake", "vip"])
+        assert lead.name == HOSTILE
+        changed = audit.latest(world.here.workspace_id, 1)[0].fields
+        assert sorted(changed) == ["ifVersion", "notes", "tags"]
+
+    def test_an_empty_field_is_cleared(self, world: World) -> None:
+        member, path = world.person("member"), f"{world.here.path}/leads/{world.here.lead}"
+        form = form_of(member.get(path)) | {"name": "", "notes": " ", "tags": "", "phone": ""}
+        assert member.post(path, form).status == 303
+        lead = stored(world, world.here.lead)
+        assert (lead.name, lead.notes, lead.tags, lead.phone) == (None, None, [], None)
+
+    def test_wrong_values_are_shown_beside_their_fields_and_kept(self, world: World) -> None:
+        member, path = world.person("member"), f"{world.here.path}/leads/{world.here.lead}"
+        form = form_of(member.get(path))
+        answer = member.post(path, form | {"email": "nobody", "tags": "x" * 51})
+        assert answer.status == 400
+        assert error_beside(answer, "email")
+        assert error_beside(answer, "tags")
+        assert value_of(answer, "email") == "nobody"
+        assert stored(world, world.here.lead).revision == 1
+
+
+class TestTwoPeople:
+    def test_what_the_other_changed_is_shown_beside_what_was_typed_and_save_sends_it(
+        self, world: World
+    ) -> None:
+        boss, member = world.person("boss"), world.person("member")
+        path = f"{world.here.path}/leads/{world.here.lead}"
+        mine = form_of(member.get(path)) | {"notes": "Mine", "tags": "mine"}
+        theirs = form_of(boss.get(path)) | {"notes": "Theirs", "name": "Ada"}
+        assert boss.post(path, theirs).status == 303
+        answer = member.post(path, mine)
+        assert answer.status == 409
+        page = text(answer)
+        assert re.search(r"Notes</dt><dd>Now: Theirs<br>You typed: Mine<", page)
+        assert re.search(r"Name</dt><dd>Now: Ada<br>You typed: you have not changed it<", page)
+        again = form_of(answer)
+        assert (again["notes"], again["tags"], again["name"]) == ("Mine", "mine", "Ada")
+        assert stored(world, world.here.lead).notes == "Theirs"
+        assert member.post(path, again).status == 303
+        lead = stored(world, world.here.lead)
+        assert (lead.notes, lead.tags, lead.name) == ("Mine", ["mine"], "Ada")
+
+    def test_a_form_sent_twice_is_no_conflict(self, world: World) -> None:
+        path = f"{world.here.path}/leads/{world.here.lead}"
+        member = world.person("member")
+        form = form_of(member.get(path)) | {"notes": "Mine"}
+        tabs = [Person(member.email, member.token) for _ in "123"]
+        answers = run_concurrently(3, lambda number: tabs[number].post(path, form))
+        assert {answer.headers["Location"] for answer in answers} == {f"{path}?done=lead_saved"}
+        assert stored(world, world.here.lead).revision == 2
+
+    def test_a_status_set_meanwhile_is_shown(self, world: World) -> None:
+        boss, member = world.person("boss"), world.person("member")
+        path = f"{world.here.path}/leads/{world.here.lead}"
+        form = form_of(member.get(path)) | {"notes": "Mine"}
+        boss.post(path, {"status": "rejected"})
+        answer = member.post(path, form)
+        assert answer.status == 409
+        assert "Status</dt><dd>Now: rejected<br>" in text(answer)
+        assert member.post(path, form_of(answer)).status == 303
+
+
+def table(answer: Answer, delimiter: str = ",") -> list[dict[str, str]]:
+    """Return the rows of a CSV file by the texts of its head."""
+    assert answer.status == 200
+    assert answer.body.startswith(b"\xef\xbb\xbf")
+    file = io.StringIO(answer.body.decode("utf-8-sig"), newline="")
+    return list(csv.DictReader(file, delimiter=delimiter, strict=True))
+
+
+class TestExport:
+    def test_a_manager_downloads_the_leads_of_the_filter(self, world: World) -> None:
+        new_leads(world, 3, status="completed", data={"message": "Rye"}, tags=["a", "b"])
+        manager, path = world.person("manager"), f"{world.here.path}/leads"
+        answer = manager.post(path, {"status": "completed"})
+        assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+        name = re.fullmatch(
+            r'attachment; filename="[\w-]+-leads-\d{4}-\d\d-\d\d\.csv"',
+            answer.headers["Content-Disposition"],
+        )
+        assert name
+        rows = table(answer)
+        assert [row["Name"] for row in rows] == ["Person 2", "Person 1", "Person 0"]
+        assert {(row["Status"], row["message"], row["Tags"]) for row in rows} == {
+            ("completed", "Rye", "a, b")
+        }
+        entry = audit.latest(world.here.workspace_id, 1)[0]
+        assert (entry.operation, entry.fields) == ("export_leads", ["status"])
+        assert entry.resources == ["rows:3"]
+
+    def test_a_file_for_a_russian_reader_has_russian_words_and_semicolons(
+        self, world: World
+    ) -> None:
+        manager = world.person("manager")
+        answer = manager.post(f"{world.here.path}/leads", accept_language=RUSSIAN)
+        (row,) = table(answer, ";")
+        assert row["Статус"] == "новая"
+
+    def test_plain_members_are_refused_and_see_no_button(self, world: World) -> None:
+        member, path = world.person("member"), f"{world.here.path}/leads"
+        assert "Download CSV" not in text(member.get(path))
+        assert "Download CSV" in text(world.person("manager").get(path))
+        assert member.post(path).status == 403
+
+    @pytest.mark.parametrize("kept", ["", "status=new"])
+    def test_too_many_leads_ask_for_a_shorter_period(
+        self, kept: str, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(lead_export, "MAX_EXPORTED", 2)
+        new_leads(world, 2)
+        boss, path = world.person("boss"), f"{world.here.path}/leads"
+        fields = dict([kept.split("=")]) if kept else {}
+        for more in ({}, {"q": "e"}):
+            answer = boss.post(path, fields | more)
+            assert answer.status == 413
+            assert "Choose a shorter period" in text(answer)
+        assert not [e for e in audit.latest(world.here.workspace_id) if "export" in e.operation]
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "=1+1",
+            "+79161234567",
+            "-2+3",
+            "@SUM(A1)",
+            "\t=1",
+            "\r=1",
+            "\n=1",
+            "  =1",
+            "\uff1d1",
+            '=HYPERLINK("http://evil.example","x")',
+            'a";=1+1;"',
+            "a,=1",
+            "a;=1",
+            "a\r\n=1",
+            HOSTILE,
+            "\u202e=1",
+            "Пекарня «Ёж»",
+            "😀",
+        ],
+    )
+    @pytest.mark.parametrize("language", ["en", "ru"])
+    def test_no_cell_begins_like_a_formula(self, value: str, language: str, world: World) -> None:
+        (lead,) = new_leads(
+            world, name=value, notes=value, tags=[value[:50]], data={"message": value, "n": -5}
+        )
+        assert lead
+        boss = world.person("boss")
+        answer = boss.post(f"{world.here.path}/leads", accept_language=language)
+        assert answer.status == 200
+        delimiter = leads.DELIMITERS[language]
+        raw = answer.body.decode("utf-8-sig")
+        for row in csv.reader(io.StringIO(raw, newline=""), delimiter=delimiter, strict=True):
+            for cell in row:
+                assert not re.match("\\s*[=+@\uff1d-](?!5$)|[\t\r\n]", cell), cell
+        # Every cell is in quotes, so another delimiter than the file's begins no new cell.
+        assert raw.startswith('"')
+        newest = next(
+            iter(csv.DictReader(io.StringIO(raw, newline=""), delimiter=delimiter, strict=True))
+        )
+        assert newest["message"].removeprefix("'") == value
+
+    def test_foreign_ids_export_nothing(self, world: World) -> None:
+        form = stored_form(world)
+        answer = world.person("boss").post(f"{world.here.path}/leads", {"form": form})
+        assert table(answer) == []
+
+
+def stored_form(world: World) -> str:
+    """Return the form of the other workspace's lead."""
+    lead = LEADS.require(world.there.workspace_id, world.there.lead)
+    return str(lead.form_id)
+
+
+def test_a_lead_of_another_workspace_is_not_found(world: World) -> None:
+    boss = world.person("boss")
+    path = f"{world.here.path}/leads/{world.there.lead}"
+    assert boss.get(path).status == 404
+    assert boss.post(path, {"status": "completed"}).status == 404
+
+
+def test_a_search_for_an_odd_text_is_escaped_in_the_pager(world: World) -> None:
+    new_leads(world, leads.SIZE + 1, name="a&b=<c>")
+    page = world.person("boss").get(f"{world.here.path}/leads?q={quote('a&b=<c>')}")
+    assert "q=a%26b%3D%3Cc%3E" in text(page)
