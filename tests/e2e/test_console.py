@@ -410,7 +410,7 @@ def test_long_names_and_empty_lists_fit_the_page(
                 save_screenshot(tab.page, f"{name}-long-{screen}-light")
     with open_console(**SCREENS[screen]) as tab:
         tab.start_session(email)
-        for part in ("", "/keys", "/bots", "/webhooks", "/balance", "/audit"):
+        for part in ("", "/leads", "/dialogs", "/keys", "/bots", "/webhooks", "/balance", "/audit"):
             tab.open(f"/console/w/{empty}{part}")
             found = tab.page.evaluate(OVERFLOW) + findings(tab.page)
             if found:

@@ -3,6 +3,8 @@
 import csv
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import unescape
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +15,8 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.operations import lead_export
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
 from chalicelib.engine import audit
+from chalicelib.engine.connection import connection
+from chalicelib.engine.listing import queries
 from chalicelib.engine.unit import run_unit
 from chalicelib.transports.console import leads
 from tests.conftest import Answer, Owner, run_concurrently
@@ -373,3 +377,45 @@ def test_a_search_for_an_odd_text_is_escaped_in_the_pager(world: World) -> None:
     new_leads(world, leads.SIZE + 1, name="a&b=<c>")
     page = world.person("boss").get(f"{world.here.path}/leads?q={quote('a&b=<c>')}")
     assert "q=a%26b%3D%3Cc%3E" in text(page)
+
+
+@contextmanager
+def rows_read() -> Iterator[list[int]]:
+    """Yield a list of the rows that each request to the database reads in the ``with`` block."""
+    found: list[int] = []
+
+    def note(parsed: dict[str, Any], **_: object) -> None:
+        batches = parsed.get("Responses") or {}
+        rows = sum(map(len, batches.values())) if isinstance(batches, dict) else 0
+        found.append(parsed.get("ScannedCount", 0) + rows + ("Item" in parsed))
+
+    events = connection().client.meta.events
+    events.register("after-call.dynamodb", note)
+    try:
+        yield found
+    finally:
+        events.unregister("after-call.dynamodb", note)
+
+
+MOST_ROWS = 60
+"""Rows that a page may read. Each is smaller than 4 KB, so it costs one read unit at most."""
+
+
+@pytest.mark.parametrize(
+    "query", ["", "status=new", "form={form}", "page=2", "status=new&from=2999-01-01"]
+)
+def test_a_page_reads_as_many_rows_however_many_leads_there_are(
+    query: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists of few rows are read as a whole, so the test reads all of them as large lists."""
+    monkeypatch.setattr(queries, "SMALL_ROWS", 0)
+    member, form = world.person("member"), stored(world, world.here.lead).form_id
+    path = f"{world.here.path}/leads?{query.format(form=form)}"
+    counts = []
+    new_leads(world, 45, form_id=form)
+    for _ in range(2):
+        new_leads(world, 45, form_id=form)
+        with rows_read() as rows:
+            assert member.get(path).status == 200
+        counts.append(sum(rows))
+    assert counts[0] == counts[1] <= MOST_ROWS

@@ -1,0 +1,171 @@
+"""Dialogs in the console, over HTTP: the list and the transcript."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.core import clock
+from chalicelib.domains.chat.operations import dialog_details
+from chalicelib.domains.chat.store import messages, proposals
+from chalicelib.domains.chat.store.dialogs import DIALOGS
+from chalicelib.domains.chat.store.messages import ASSISTANT, USER
+from chalicelib.domains.chat.store.proposals import ProposalId
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from tests.conftest import Answer, as_operator
+from tests.factories.console import World
+from tests.transports.console.forms.helpers import text
+
+
+def new_dialog(world: World, *said: tuple[str, str], **attributes: Any) -> str:
+    """Create a dialog with messages, each with its role, and return its id."""
+    home, now = world.here.workspace_id, clock.now()
+    values = {"agent_id": world.here.bot, "channel": "page", "last_message_at": now}
+    values |= {"last_number": len(said), "messages_count": len(said), "words": "Rye bread"}
+    dialog = DIALOGS.new(home, **values | attributes)
+
+    def stage(unit: UnitOfWork) -> None:
+        unit.create(dialog)
+        for number, (role, content) in enumerate(said, 1):
+            at = now + timedelta(seconds=number)
+            row = messages.row(home, dialog.id, number, created_at=at, role=role)
+            row.content, row.status = content, "ok"
+            if content.startswith("tool:"):
+                name = content.removeprefix("tool:")
+                call = {"name": name, "arguments": "{}", "is_error": name == "find_products"}
+                row.tool_calls, row.content = [call], ""
+            unit.create(row)
+
+    run_unit(home, None, stage)
+    return str(dialog.id)
+
+
+def propose(world: World, dialog: str, message: int, kind: Any, result: dict[str, Any]) -> None:
+    """Store a proposal of an answer, and its result."""
+    home, card = world.here.workspace_id, {"title": f"A {kind}"}
+    place = ProposalId(world.here.bot, dialog, message, 1)
+    made: list[Any] = []
+
+    def stage(unit: UnitOfWork) -> None:
+        ends = clock.now() + timedelta(minutes=15)
+        made[:] = [proposals.stage_new(unit, place, kind, arguments={}, card=card, ends_at=ends)]
+
+    run_unit(home, None, stage)
+    run_unit(home, None, lambda unit: proposals.stage_decision(unit, made[0], "done", result))
+
+
+def shown(page: Answer) -> list[str]:
+    """Return the ids of the dialogs on a page of the list, in order."""
+    return re.findall(r'class="row" href="[^"]*/dialogs/([0-9A-Z]+)"', page.body.decode())
+
+
+class TestList:
+    def test_dialogs_of_all_bots_are_listed_newest_first(self, world: World) -> None:
+        made = new_dialog(world)
+        page = world.person("member").get(f"{world.here.path}/dialogs")
+        assert shown(page) == [made, world.here.dialog]
+        assert "2 dialogs" in text(page)
+        assert "asked for a person" in text(page)
+
+    @pytest.mark.parametrize(
+        ("query", "found"),
+        [
+            ("bot={bot}", True),
+            ("bot={other}", False),
+            ("channel=page", True),
+            ("channel=api", False),
+            ("q=rye", True),
+            ("q=wheat", False),
+            ("from=2020-01-01&to=2999-01-01&bot={bot}&channel=page", True),
+            ("from=2999-01-01", False),
+            ("to=2020-01-01", False),
+            ("lead={lead}", True),
+            ("lead={other}", False),
+        ],
+    )
+    def test_a_filter_selects_dialogs(self, query: str, found: bool, world: World) -> None:
+        made = new_dialog(world)
+        lead = LEADS.require(world.here.workspace_id, world.here.lead)
+        lead.dialog_id = made
+        run_unit(world.here.workspace_id, None, lambda unit: unit.save(lead))
+        ids = {"bot": world.here.bot, "lead": lead.id, "other": world.there.bot}
+        page = world.person("member").get(f"{world.here.path}/dialogs?{query.format(**ids)}")
+        assert page.status == 200
+        assert (made in shown(page)) is found
+
+    def test_a_wrong_filter_is_reported_and_ignored(self, world: World) -> None:
+        page = world.person("member").get(f"{world.here.path}/dialogs?from=yesterday")
+        assert page.status == 400
+        assert shown(page) == [world.here.dialog]
+
+    def test_an_empty_workspace_learns_how_dialogs_begin(self, world: World) -> None:
+        name = world.there.slug
+        as_operator("create_workspace", owner="boss@example.com", name="Empty", slug="empty")
+        page = text(world.person("boss").get("/console/w/empty/dialogs"))
+        assert name not in page
+        assert "No dialogs yet" in page
+        assert "curl -N " in page
+
+
+class TestTranscript:
+    def test_a_transcript_says_who_did_what_and_links_to_what_came_of_it(
+        self, world: World
+    ) -> None:
+        dialog = new_dialog(
+            world,
+            (USER, "Do you sell rye?"),
+            (ASSISTANT, "tool:find_products"),
+            (USER, "Then a haircut"),
+            (ASSISTANT, "Here you are"),
+            lead_id=world.here.lead,
+        )
+        propose(world, dialog, 2, "order", {"orderId": world.here.lead})
+        propose(world, dialog, 4, "booking", {"booking": {"id": "B" * 26}})
+        page = text(world.person("member").get(f"{world.here.path}/dialogs/{dialog}"))
+        order = (
+            *("Do you sell rye?", "Looked for products — it failed", "The bot proposed an order"),
+            *("Then a haircut", "Here you are", "The bot proposed a booking"),
+        )
+        places = [page.index(each) for each in order]
+        assert places == sorted(places)
+        assert page.count("confirmed by the visitor") == 2
+        assert page.count(f'href="{world.here.path}/leads/{world.here.lead}"') == 2
+
+    def test_a_request_for_a_person_is_marked_where_it_happened(self, world: World) -> None:
+        at = clock.now() + timedelta(seconds=2.5)
+        said = [(USER, "One"), (ASSISTANT, "Two"), (USER, "Three")]
+        dialog = new_dialog(world, *said, handover_at=at, handover_reason="Angry visitor")
+        page = text(world.person("member").get(f"{world.here.path}/dialogs/{dialog}"))
+        mark = page.index("Here the bot asked for a person")
+        assert page.index("Two<") < mark < page.index("Three<")
+        assert "Angry visitor" in page
+
+    @pytest.mark.parametrize(("name", "sees"), [("boss", True), ("manager", False)])
+    def test_only_the_owner_sees_what_a_dialog_cost(
+        self, name: str, sees: bool, world: World
+    ) -> None:
+        dialog = new_dialog(world, (USER, "Hello"), input_tokens=1_000, output_tokens=500)
+        page = text(world.person(name).get(f"{world.here.path}/dialogs/{dialog}"))
+        assert ("₽" in page) is sees
+
+    def test_a_long_dialog_has_pages(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(dialog_details, "MESSAGES_PER_PAGE", 2)
+        dialog = new_dialog(world, *[(USER, f"Message {n}.") for n in range(5)])
+        member, path = world.person("member"), f"{world.here.path}/dialogs/{dialog}"
+        pages = [text(member.get(f"{path}?page={n}")) for n in (1, 2, 3, 4)]
+        found = [re.findall(r"Message (\d)\.", page) for page in pages]
+        assert found == [["0", "1"], ["2", "3"], ["4"], []]
+        assert "?page=2" in pages[0]
+
+    def test_a_dialog_of_another_workspace_is_not_found(self, world: World) -> None:
+        boss = world.person("boss")
+        assert boss.get(f"{world.here.path}/dialogs/{world.there.dialog}").status == 404
+
+    def test_a_dialog_without_its_bot_and_messages_is_shown(self, world: World) -> None:
+        dialog = new_dialog(world, agent_id="A" * 26, words=None)
+        page = world.person("boss").get(f"{world.here.path}/dialogs/{dialog}")
+        assert page.status == 200
+        assert "deleted bot" in text(page)
+        assert "There are no messages" in text(page)
