@@ -1,7 +1,7 @@
 """Reading of the audit log: the actor, key, operation and time of each change."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple, Self, get_args
+from typing import NamedTuple, Self
 
 from pydantic import Field
 
@@ -13,14 +13,12 @@ from chalicelib.core.operations import REGISTRY, operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
+from chalicelib.domains.identity.flows.actors import Actor, actor_kind
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import audit
 from chalicelib.engine.audit import AuditRow
 from chalicelib.lib import tokens
-
-ActorKind = Literal["account", "operator", "visitor", "job"]
-KINDS: tuple[ActorKind, ...] = get_args(ActorKind)
 
 
 class AuditQuery(Wire):
@@ -35,26 +33,6 @@ class AuditQuery(Wire):
         default=None, alias="from", description="Date or ISO 8601, in the workspace's zone."
     )
     to: When | None = optional("End; a date includes the whole day.")
-
-
-class Actor(Wire):
-    """Actor of a change."""
-
-    kind: ActorKind = Field(description="account, operator, visitor or job.")
-    id: str | None = Field(description="Account id, or null.")
-    name: str | None = Field(description="The account's name, or null.")
-    email: str | None = Field(description="The account's e-mail address, or null.")
-
-    @classmethod
-    def of(cls, actor: str, people: Mapping[str, AccountRow]) -> Self:
-        """Return the wire form of an actor. ``people`` are accounts by id."""
-        kind, person = actor_kind(actor), people.get(actor)
-        return cls(
-            kind=kind,
-            id=actor if kind == "account" else None,
-            name=person.name if person else None,
-            email=person.email if person else None,
-        )
 
 
 class KeyUsed(Wire):
@@ -125,12 +103,6 @@ class AuditLog(Wire):
         description="Value to send as before for older entries, or null. A filtered page may be"
         " short, or empty, while there are more."
     )
-
-
-def actor_kind(actor: str) -> ActorKind:
-    """Return the kind of an actor. An account is stored as its id without a prefix."""
-    name = actor.partition(":")[0]
-    return next((kind for kind in KINDS if kind == name), "account")
 
 
 def _keys_used(workspace_id: str, ids: set[str]) -> dict[str, KeyUsed]:
