@@ -109,15 +109,22 @@ def export(request: ConsoleRequest) -> HttpResponse:
         return _list(request, chosen, Problem(request.translate("export_too_large")))
     except AppError as error:
         return _list(request, chosen, _filter_problem(request, error))
-    head = [
-        column["label"] or request.translate(f"csv_{column['name']}") for column in table["columns"]
-    ]
+    head = _head(request, table["columns"])
     rows = [[_csv_cell(request, cell) for cell in row] for row in table["rows"]]
     for row in rows:
         row[1] = request.translate(f"lead_{row[1]}")
     text = csv_text.write([head, *rows], DELIMITERS[request.language])
     today = clock.local_day(clock.now(), request.current_membership.workspace.timezone)
     return _file(text, f"{request.current_membership.workspace.slug}-leads-{today}.csv")
+
+
+def _head(request: ConsoleRequest, columns: list[dict[str, Any]]) -> list[str]:
+    """Return the texts of the table's head. A text that occurs twice gets the field's name."""
+    head: list[str] = []
+    for column in columns:
+        text = column["label"] or request.translate(f"csv_{column['name']}")
+        head.append(f"{text} ({column['name']})" if text in head else text)
+    return head
 
 
 def _csv_cell(request: ConsoleRequest, cell: str | float | bool | None) -> csv_text.Cell:  # noqa: FBT001  a cell

@@ -113,14 +113,18 @@ def _refuse_many(total: int) -> None:
 
 
 def table(workspace_id: str, found: Sequence[LeadRow]) -> LeadTable:
-    """Return leads as a table: the fixed columns, then one for each field of their forms."""
+    """Return leads as a table: the fixed columns, then one for each field of their forms.
+
+    A field that has nothing but the contacts of its leads gets no column.
+    """
     zone = workspaces.get(workspace_id).timezone
     forms = submitted_values.forms(workspace_id, (lead.form_id for lead in found if lead.form_id))
     submitted = [_submitted(lead, forms) for lead in found]
     labels: dict[str, str] = {}
-    for values in submitted:
-        for name, (label, _) in values.items():
-            labels.setdefault(name, label)
+    for lead, values in zip(found, submitted, strict=True):
+        for name, (label, cell) in values.items():
+            if cell not in {None, lead.name, lead.email, lead.phone}:
+                labels.setdefault(name, label)
     columns = [ExportColumn(name=name, label=None) for name in FIXED]
     columns += [ExportColumn(name=name, label=label) for name, label in labels.items()]
     rows = [
