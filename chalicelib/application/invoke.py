@@ -205,11 +205,13 @@ def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
     """Return the tenant whose rows a call uses.
 
     Operations of the platform use its tenant. In others, keys and sessions always use their own
-    workspace, regardless of the input.
+    workspace, regardless of the input. The exception are people who join a workspace: an operation
+    for any account may find it by a secret of the input.
     """
     if operation.platform:
         return PLATFORM
-    free = principal.audience in {Audience.PUBLIC, Audience.OPERATOR}
+    joins = principal.audience is Audience.SESSION and operation.role is Role.ACCOUNT
+    free = joins or principal.audience in {Audience.PUBLIC, Audience.OPERATOR}
     if operation.resolve is not None and free:
         return operation.resolve(args)
     return principal.workspace_id

@@ -57,6 +57,12 @@ MAIL_CLIENT = "mail-client"
 REMIND_CLIENT = "remind-client"
 """The kind of job that reminds a client of a booking, and makes the job of the next reminder."""
 
+MAIL_INVITATION = "mail-invitation"
+"""The kind of job that mails an invitation to a workspace.
+
+The payload has ``invitationId``. It is named here because a domain below its handler stages it.
+"""
+
 
 class Queue(StrEnum):
     """A queue of jobs, with a runner of its own. Its value begins the keys of its jobs."""
@@ -76,6 +82,7 @@ EVENT_KINDS = frozenset(
         VISITOR_EVENTS,
         MAIL_CLIENT,
         REMIND_CLIENT,
+        MAIL_INVITATION,
     }
 )
 

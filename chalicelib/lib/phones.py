@@ -21,9 +21,14 @@ _SEPARATOR = re.compile(r"[,;]\s*(?=[+8(])|\s+или\s+|\s+or\s+", re.IGNORECASE
 
 def has_number_plan(country: str) -> bool:
     """Whether national numbers of a country (ISO 3166 code) can be parsed."""
+    return country in countries()
+
+
+def countries() -> frozenset[str]:
+    """Return the ISO 3166 codes of all countries with a number plan."""
     import phonenumbers  # noqa: PLC0415  as in ``find_phone``
 
-    return country in phonenumbers.SUPPORTED_REGIONS
+    return frozenset(phonenumbers.SUPPORTED_REGIONS)
 
 
 def find_phone(text: str, country: str) -> str | None:

@@ -47,7 +47,8 @@ class HttpRequest:
     """A request.
 
     Header names are lower-case. Query values keep repetitions. Path values are decoded.
-    ``has_trailing_slash`` is true if the path ends with a slash, which routes ignore.
+    ``has_trailing_slash`` is true if the path ends with a slash, which routes ignore. ``language``
+    is the one that the reader has chosen; without it, the ``Accept-Language`` header decides.
     """
 
     method: str
@@ -58,6 +59,7 @@ class HttpRequest:
     body: bytes = b""
     client_ip: str = ""
     has_trailing_slash: bool = False
+    language: str = ""
     request_id: str = field(default_factory=lambda: str(uuid4()))
 
     @property

@@ -14,14 +14,16 @@ from chalicelib.core.jobs import PEOPLE_EVENTS, WEBHOOK_EVENTS
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincipal
 from chalicelib.core.scopes import Scope
+from chalicelib.domains.identity.flows import invitations
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
 from tests.conftest import PASSWORD, as_operator, in_console
 from tests.contract.conftest import ExampleRunner
+from tests.factories.console import invite
 from tests.factories.examples import fill
 from tests.factories.oauth import CLIENT_ID, exchange_arguments, grant
-from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds
+from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds, caller_of
 
 load_all()
 pytestmark = pytest.mark.usefixtures("telegram", "mail")
@@ -32,10 +34,11 @@ Arguments = Callable[[WorkspaceIds], dict[str, Any]]
 REASONS: Mapping[str, tuple[str, ...]] = {
     "accounts and sessions are the person's own, and no part of a workspace": (
         *("change_password", "create_account", "disable_account", "end_session", "set_password"),
-        *("sign_in", "sign_out_everywhere"),
+        *("sign_in", "sign_out_everywhere", "update_account"),
     ),
+    "an invitation gives no access until it is accepted": ("invite_member", "revoke_invitation"),
     "the operator's decision, who tells the owner": (
-        *("create_workspace", "resume_site", "set_plan", "set_workspace", "suspend_site"),
+        *("create_workspace", "resume_site", "set_plan", "suspend_site"),
         *("allow_mail", "resume_mail"),
     ),
     "money is told of when it runs out, by chats": ("adjust", "credit", "set_bot_limits"),
@@ -58,7 +61,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("create_service", "delete_service", "set_booking_page", "update_service"),
         *("create_time_off", "delete_time_off"),
         *("add_knowledge", "create_agent", "delete_knowledge", "set_bot", "update_agent"),
-        *("create_bot_key", "delete_bot_key"),
+        *("create_bot_key", "delete_bot_key", "set_workspace"),
     ),
     "consent without an exchange of its code gives no access, and an end takes access away": (
         *("end_connection", "grant_access", "refresh_tokens", "revoke_token"),
@@ -118,6 +121,11 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
     "book_on_page": on_booking_page,
     "move_public_booking": to_another_time,
     "create_account": lambda _: {"email": "new@example.com", "password": PASSWORD},
+    "create_invited_account": lambda w: {
+        "token": invite(w.workspace_id, "invited@example.com"),
+        "name": "Ivy",
+        "password": PASSWORD,
+    },
     "create_workspace": lambda w: {"owner": w.email, "name": "Second"},
     "credit": lambda w: {
         "account": w.email,
@@ -129,14 +137,12 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
     "exchange_code": lambda w: exchange_arguments(grant(workspaces.get(w.workspace_id))["code"]),
     "erase_client": lambda w: {"workspaceId": w.workspace_id, "email": "ada@example.com"},
     "refresh_tokens": lambda w: {"refreshToken": w.refresh_token, "clientId": CLIENT_ID},
-    "remove_member": lambda w: {"workspaceId": w.workspace_id, "email": MEMBER},
     "resume_mail": lambda w: {"workspaceId": w.workspace_id},
     "resume_site": lambda w: {"id": w.things.site},
     "revoke_token": lambda w: {"token": w.refresh_token, "clientId": CLIENT_ID},
     "set_bot": lambda w: {"id": w.things.agent, "isActive": False},
     "set_password": lambda w: {"email": w.email, "password": "battery staple"},
     "set_plan": lambda w: {"workspaceId": w.workspace_id, "plan": "enterprise"},
-    "set_workspace": lambda w: {"workspaceId": w.workspace_id, "name": "Renamed"},
     "sign_in": lambda w: {"email": w.email, "password": PASSWORD},
     "submit_form": lambda w: {
         "id": w.things.form,
@@ -167,7 +173,7 @@ def run(operation: Operation, runner: ExampleRunner, ids: WorkspaceIds) -> None:
     sent = arguments(ids) if arguments else fill(operation.example, runner.placeholders)
     principal: ApiKeyPrincipal | VisitorPrincipal
     if Audience.SESSION in operation.audience:
-        in_console(workspace_id, name, account_id=ids.account_id, **sent)
+        in_console(workspace_id, name, account_id=caller_of(operation, ids), **sent)
         return
     if Audience.KEY in operation.audience:
         principal = ApiKeyPrincipal(
@@ -193,16 +199,18 @@ def test_an_operation_that_writes_emits_an_event_or_has_a_reason(
     world = runner.world
     ids = WorkspaceIds.in_workspace(world.workspace_id, world.things)
     as_operator("create_account", email=MEMBER, password=PASSWORD)
-    if operation.name in {"remove_member", "disable_account"}:
+    if operation.name == "disable_account":
         as_operator("add_member", workspaceId=ids.workspace_id, email=MEMBER)
     if operation.name == "resume_site":
         as_operator("suspend_site", id=world.things.site)
     subscriptions.forget()
-    before = {job.sk for job in jobs.of_workspace(ids.workspace_id)}
+    joins = operation.name == "accept_invitation"
+    home = invitations.read(ids.invitation_token).workspace.id if joins else ids.workspace_id
+    before = {job.sk for job in jobs.of_workspace(home)}
     run(operation, runner, ids)
     types = {
         event[0]
-        for job in jobs.of_workspace(ids.workspace_id)
+        for job in jobs.of_workspace(home)
         if job.kind in {WEBHOOK_EVENTS, PEOPLE_EVENTS} and job.sk not in before
         for event in job.payload["events"]
     }

@@ -15,6 +15,7 @@ from tests.contract.test_access import without_key_usage
 from tests.factories.session_examples import (
     SESSION_EXAMPLES,
     WorkspaceIds,
+    caller_of,
     session_example,
     session_operations,
 )
@@ -40,7 +41,7 @@ def call_as_owner(operation: Operation, ids: WorkspaceIds, arguments: dict[str, 
     return in_console(
         ids.workspace_id,
         operation.name,
-        account_id=ids.account_id,
+        account_id=caller_of(operation, ids),
         key=None,
         **arguments,
     )

@@ -5,7 +5,7 @@ without TLS.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
@@ -114,7 +114,8 @@ class Place:
     """A workspace with an API key, a private bot with a key and a source, a webhook and an app.
 
     All of them have hostile names. A form and a file do, too. The webhook has an event to which its
-    receiver gave a hostile reply.
+    receiver gave a hostile reply. ``member`` is the account of a member; ``invitation`` the token
+    of an invitation, in a ``World`` to the other workspace and for the owner of this one.
     """
 
     workspace_id: str
@@ -134,6 +135,8 @@ class Place:
     version: str
     lead: str
     dialog: str
+    member: str
+    invitation: str
 
     @property
     def path(self) -> str:
@@ -157,6 +160,8 @@ class Place:
             version=self.version,
             lead=self.lead,
             dialog=self.dialog,
+            member=self.member,
+            invitation=self.invitation,
         )
 
     @classmethod
@@ -214,6 +219,8 @@ class Place:
             connection=connect(workspaces.get(home), clientName=name[:100]).id,
             lead=lead,
             dialog=dialog,
+            member=who,
+            invitation=invite(home, f"new-{home.lower()}@example.com"),
             **sites,
         )
 
@@ -269,6 +276,11 @@ def _dialog(workspace_id: str, bot: str, name: str) -> str:
 
     run_unit(workspace_id, None, stage)
     return str(dialog.id)
+def invite(workspace_id: str, email: str, role: str = "member") -> str:
+    """Invite a person in the name of the owner, and return the token of the link."""
+    made = as_operator("invite_member", workspaceId=workspace_id, email=email, role=role)
+    url: str = made["url"]
+    return url.rpartition("/")[2]
 
 
 def _edited_site(api: Api, name: str) -> dict[str, str]:
@@ -320,7 +332,15 @@ class World:
         for role in ("manager", "member"):
             who = {"email": f"{role}@example.com", "role": role}
             as_operator("add_member", workspaceId=here.workspace_id, **who)
-        return cls(here, there)
+        email = "colleague@example.com"
+        as_operator("create_account", email=email, password=PASSWORD, name=f"colleague{HOSTILE}")
+        as_operator("add_member", workspaceId=there.workspace_id, email=email)
+        here = replace(
+            here,
+            member=accounts.by_email("member@example.com").id,
+            invitation=invite(there.workspace_id, "boss@example.com"),
+        )
+        return cls(here, replace(there, member=accounts.by_email(email).id))
 
     @staticmethod
     def person(name: str) -> Person:

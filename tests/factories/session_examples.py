@@ -29,6 +29,10 @@ class WorkspaceIds:
     event: str
     connection: str
     refresh_token: str
+    member: str
+    member_id: str
+    open_invitation: str
+    invitation_token: str
 
     @classmethod
     def in_workspace(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
@@ -44,6 +48,12 @@ class WorkspaceIds:
         Owner(workspace).start_session()
         sessions = in_console(workspace_id, "list_sessions", account_id=owner.id)["sessions"]
         app = connect(workspace)
+        member = f"member-{workspace_id.lower()}@example.com"
+        as_operator("create_account", email=member, password=PASSWORD)
+        as_operator("add_member", workspaceId=workspace_id, email=member)
+        guest = {"workspaceId": workspace_id, "email": f"guest-{member}"}
+        other = as_operator("create_workspace", owner=member, name="Other")["workspaceId"]
+        to_other = as_operator("invite_member", workspaceId=other, email=owner.email)
         return cls(
             things,
             workspace_id,
@@ -56,6 +66,10 @@ class WorkspaceIds:
             event=event["eventId"],
             connection=app.id,
             refresh_token=app.refresh,
+            member=member,
+            member_id=accounts.by_email(member).id,
+            open_invitation=as_operator("invite_member", **guest)["id"],
+            invitation_token=to_other["url"].rpartition("/")[2],
         )
 
     @classmethod
@@ -73,6 +87,10 @@ class WorkspaceIds:
             event=f"evt_{new_id()}",
             connection=new_id(),
             refresh_token=forged(new_id(), REFRESH_PREFIX),
+            member=f"{new_id().lower()}@example.com",
+            member_id=new_id(),
+            open_invitation=new_id(),
+            invitation_token=new_id(),
         )
 
     @property
@@ -83,6 +101,7 @@ class WorkspaceIds:
 
 
 SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
+    "accept_invitation": lambda h: {"token": h.invitation_token},
     "change_password": lambda _: {"current": PASSWORD, "password": "battery staple"},
     "create_bot_key": lambda h: {"agentId": h.things.agent, "name": "App"},
     "create_key": lambda _: {"name": "Laptop", "scopes": ["*:read"]},
@@ -98,17 +117,22 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "get_bot_limits": lambda h: {"agentId": h.things.agent},
     "get_dialog_details": lambda h: {"id": h.things.dialog},
     "get_lead_details": lambda h: {"id": h.things.lead},
+    "get_invitation": lambda h: {"token": h.invitation_token},
     "get_notifications": lambda _: {},
     "get_overview": lambda _: {},
     "get_statement": lambda _: {"limit": 5},
     "get_telegram": lambda _: {},
+    "get_workspace": lambda _: {},
     "grant_access": lambda _: GRANT,
+    "invite_member": lambda _: {"email": "new@example.com", "role": "manager"},
+    "leave_workspace": lambda _: {},
     "link_telegram": lambda _: {},
     "list_audit_log": lambda _: {"area": "sites", "limit": 5},
     "list_bot_keys": lambda h: {"agentId": h.things.agent},
     "list_connections": lambda _: {},
     "list_dialogs": lambda _: {"search": "bread"},
     "list_held_back_bots": lambda _: {},
+    "list_invitations": lambda _: {},
     "list_keys": lambda _: {},
     "list_ledger": lambda h: {"account": h.email, "limit": 5},
     "list_members": lambda _: {},
@@ -116,18 +140,30 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "list_sessions": lambda _: {},
     "list_webhook_deliveries": lambda h: {"webhookId": h.webhook},
     "list_webhooks": lambda _: {},
+    "remove_member": lambda h: {"email": h.member},
     "resend_webhook_delivery": lambda h: {"webhookId": h.webhook, "eventId": h.event},
+    "revoke_invitation": lambda h: {"id": h.open_invitation},
     "revoke_key": lambda h: {"id": h.key},
     "rotate_webhook_secret": lambda h: {"webhookId": h.webhook},
     "send_test_event": lambda h: {"webhookId": h.webhook},
     "set_booking_page": lambda h: {"isOn": True, "offer": [h.things.service]},
     "set_bot_limits": lambda h: {"agentId": h.things.agent, "daily": 500},
+    "set_member_role": lambda h: {"email": h.member, "role": "manager"},
     "set_notifications": lambda _: {"language": "ru"},
+    "set_workspace": lambda _: {"name": "Renamed"},
     "sign_out_everywhere": lambda _: {},
     "unlink_telegram": lambda _: {},
+    "update_account": lambda _: {"name": "Ada", "language": "ru"},
     "update_webhook": lambda h: {"webhookId": h.webhook, "types": ["lead.created"]},
 }
 """Examples of operations that are not for keys, too."""
+ADMITTED_BY_TOKEN = {"accept_invitation", "get_invitation"}
+"""Operations that a secret of the input admits, whatever the workspace of the session."""
+
+
+def caller_of(operation: Operation, held: WorkspaceIds) -> str:
+    """Return the account that calls an operation: the owner, unless the owner cannot."""
+    return held.member_id if operation.name == "leave_workspace" else held.account_id
 
 
 def session_example(operation: Operation, held: WorkspaceIds) -> dict[str, Any]:
@@ -146,4 +182,10 @@ def uses_workspace_ids(operation: Operation) -> bool:
 def session_operations(*, with_ids: bool | None = None) -> list[Operation]:
     """Return the operations for the console, either those that use ids or those that do not."""
     found = REGISTRY.of(Audience.SESSION)
-    return [o for o in found if with_ids is None or uses_workspace_ids(o) is with_ids]
+    if with_ids is None:
+        return found
+    return [
+        each
+        for each in found
+        if each.name not in ADMITTED_BY_TOKEN and uses_workspace_ids(each) is with_ids
+    ]

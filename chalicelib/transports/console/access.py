@@ -9,9 +9,10 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from secrets import token_urlsafe
-from urllib.parse import quote, unquote_plus, urlencode, urlsplit
+from urllib.parse import unquote_plus, urlencode, urlsplit
 
 from chalicelib.core.errors import AppError, ForbiddenError, UnauthorizedError
 from chalicelib.core.principals import Role
@@ -42,8 +43,12 @@ COOKIE = "__Host-session"
 CSRF_FIELD = "csrf"
 NEXT = "next"
 """Field with the path to which the browser is redirected after signing in."""
+LANGUAGE = "lang"
+"""Field and query parameter with the language that a visitor has chosen."""
 SIGN_IN = f"{PREFIX}/sign-in"
 SIGN_OUT = f"{PREFIX}/sign-out"
+TO_CONSOLE = (PREFIX, "to_console")
+"""The link of pages that report a failure."""
 _CONSENT_PATH = re.compile(
     re.escape(CONSENT) + r"\?[A-Za-z0-9!$%&'()*+,./:;=?@_~-]{1,8000}", re.ASCII
 )
@@ -107,7 +112,7 @@ def protect(request: HttpRequest, handler: render.Handler) -> HttpResponse:
     if _has_api_key(request):
         response = _refuse_api_key(request)
     else:
-        response = render.failures_as_pages(handler, link=(PREFIX, "to_console"))(request)
+        response = render.failures_as_pages(handler, link=TO_CONSOLE)(request)
     headers = {**_NON_PAGE_HEADERS, **response.headers, **_HEADERS}
     if _leads_to_consent(request):
         headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
@@ -132,9 +137,9 @@ def is_consent_path(path: str) -> bool:
 def _refuse_api_key(request: HttpRequest) -> HttpResponse:
     """Refuse a request with an API key: programs get the envelope, people get a page."""
     if "authorization" not in request.headers and prefers_html(request):
-        title, about, link = "refused", "key_in_console", (PREFIX, "to_console")
+        title, about = "refused", "key_in_console"
         return render.notice(
-            request, 403, icon="triangle-alert", title=title, about=about, link=link
+            request, 403, icon="triangle-alert", title=title, about=about, link=TO_CONSOLE
         )
     if _OAUTH_TOKEN.match(request.headers.get("authorization", "")):
         refused = "OAuth tokens are valid for POST /api/mcp only. Sign in to the console instead."
@@ -168,7 +173,8 @@ def signed_in_request(request: HttpRequest) -> ConsoleRequest | None:
         return None
     session, account = found
     console_sessions.touch(session)
-    return ConsoleRequest(request, csrf_token(_token(request)), account, session.session_id)
+    own = replace(request, language=account.language or "")
+    return ConsoleRequest(own, csrf_token(_token(request)), account, session.session_id)
 
 
 def _signed_in(request: HttpRequest) -> tuple[ConsoleSessionRow, AccountRow] | None:
@@ -254,13 +260,17 @@ def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
         return _keep_form(http) or _redirect_to_sign_in(page, http)
     if request is None:
         return as_guest(http, lambda guest: _view_page(page, view, guest))
-    return _view_page(page, view, request)
+    # Here, and not only in ``protect``, so that failures are in the account's language.
+    answer = render.failures_as_pages(lambda _: _view_page(page, view, request), link=TO_CONSOLE)
+    return answer(request.http)
 
 
 def as_guest(http: HttpRequest, view: Callable[[ConsoleRequest], HttpResponse]) -> HttpResponse:
     """Answer a visitor without a session. The answer sets the cookie that forms are bound to."""
     token = _token(http) or token_urlsafe(32)
-    response = view(ConsoleRequest(http, csrf_token(token)))
+    guest = ConsoleRequest(http, csrf_token(token))
+    language = guest.form_value(LANGUAGE) or guest.query_value(LANGUAGE)
+    response = view(replace(guest, http=replace(http, language=language)))
     return response if response.cookies else response._replace(cookies=[session_cookie(token)])
 
 
@@ -317,9 +327,7 @@ def _redirect_to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
     done = "signed_out" if page.signs_out else SESSION_OVER
     parameters = {"done": done} if request.method == "POST" else {}
     if page.get and request.route != PREFIX:
-        path = request.route
-        for name, value in request.path.items():
-            path = path.replace(f"{{{name}}}", quote(value, safe=""))
+        path = ConsoleRequest(request, "").path
         parameters |= {NEXT: path} if safe_redirect_path(path) == path else {}
     return redirect(f"{SIGN_IN}?{urlencode(parameters)}" if parameters else SIGN_IN)
 

@@ -7,6 +7,7 @@ from chalicelib.transports.console import access, kept_forms
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpResponse, redirect, set_cookie
+from chalicelib.transports.web import texts
 
 ACCOUNT = f"{PREFIX}/account"
 
@@ -37,6 +38,7 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
             email=request.form_value("email"),
             password=request.form_value("password"),
             browser=request.http.headers.get("user-agent", ""),
+            language=chosen_language(request),
         )
     except ValidationError as error:
         # No account can have this input, so the answer is that of a wrong password.
@@ -54,17 +56,58 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
 
 
 def sign_out(request: ConsoleRequest) -> HttpResponse:
-    """End this session. Who wants to give consent with another account returns to that page."""
+    """End this session. Pages that need another account are shown again after it."""
     _end_session(request, request.session_id)
     next_path = request.form_value(access.NEXT)
-    if not access.is_consent_path(next_path):
+    if access.safe_redirect_path(next_path) != next_path:
         next_path = f"{access.SIGN_IN}?done=signed_out"
     return redirect(next_path, [set_cookie(access.COOKIE, "", 0)])
 
 
+def person_problem(request: ConsoleRequest, error: AppError) -> Problem:
+    """Return the messages of a failure, in which ``name`` is a person's name."""
+    problem = request.problem(error)
+    if "name" not in problem.fields:
+        return problem
+    text = request.translate("wrong_person_name")
+    return problem._replace(fields={**problem.fields, "name": text})
+
+
+def chosen_language(request: ConsoleRequest) -> texts.Language | None:
+    """Return the language that a visitor has chosen on a page, if any."""
+    return texts.supported(request.http.language)
+
+
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show the account: its workspaces, its password and its sessions."""
+    """Show the account: its name and language, its workspaces, its password and its sessions.
+
+    With ``leave`` in the query, ask whether to leave that workspace.
+    """
+    if slug := request.query_value("leave"):
+        request.select_workspace(slug)
+        return request.page("workspace_leave")
     return _account_page(request, 200)
+
+
+def save(request: ConsoleRequest) -> HttpResponse:
+    """Change the name and the language, the language alone, or leave a workspace.
+
+    The language is also chosen at the foot of each page, which is then shown again.
+    """
+    if slug := request.form_value("leave"):
+        request.select_workspace(slug)
+        request.call("leave_workspace")
+        return redirect(f"{ACCOUNT}?done=workspace_left")
+    changes = {
+        name: request.form_value(name) for name in ("name", "language") if name in request.form
+    }
+    try:
+        request.call("update_account", **changes)
+    except AppError as error:
+        return _account_page(request, error.status, person_problem(request, error))
+    if back := request.form_value("back"):
+        return redirect(access.safe_redirect_path(back))
+    return redirect(f"{ACCOUNT}?done=account_saved")
 
 
 def change_password(request: ConsoleRequest) -> HttpResponse:
@@ -139,4 +182,11 @@ def _account_page(
         {**each, "browser": browser_name(each["browser"])}
         for each in request.call("list_sessions")["sessions"]
     ]
-    return request.page("account", status, problem=problem, sessions=sessions)
+    return request.page(
+        "account",
+        status,
+        problem=problem,
+        sessions=sessions,
+        typed_name=request.form_value("name") or request.signed_in_account.name,
+        typed_language=request.form_value("language") or request.language,
+    )

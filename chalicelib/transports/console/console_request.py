@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from secrets import token_urlsafe
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from pydantic_core import from_json
 
@@ -192,6 +192,14 @@ class ConsoleRequest:
     def query_value(self, name: str) -> str:
         """Return the last value of a query parameter, or "" if it is missing."""
         return (list(self.http.query.get(name, ())) or [""])[-1]
+
+    @property
+    def path(self) -> str:
+        """Path of the page."""
+        path = self.http.route
+        for name, value in self.http.path.items():
+            path = path.replace(f"{{{name}}}", quote(value, safe=""))
+        return path
 
     @property
     def page_number(self) -> int:

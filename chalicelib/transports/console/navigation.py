@@ -32,6 +32,8 @@ ONLINE = (
 )
 """Pages of what visitors see."""
 SETTINGS = (
+    Link("/settings", "settings", "workspace_settings"),
+    Link("/members", "users-round", "members"),
     Link("/balance", "wallet", "balance"),
     Link("/notifications", "bell", "notifications"),
     Link("/keys", "key-round", "api_keys"),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 View = Lazy[["ConsoleRequest"], HttpResponse]
 
 PREFIX = "/console"
+INVITATION = f"{PREFIX}/invitations/{{invitation}}"
 CONSENT = "/oauth/authorize"
 """The page on which a person connects an AI client. It uses the console's sessions."""
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
@@ -56,7 +57,8 @@ ROUTES = {
         max_bytes=MAX_SIGN_IN_BYTES,
     ),
     f"{PREFIX}/sign-out": Page(post=_view("account:sign_out"), signs_out=True),
-    f"{PREFIX}/account": Page(get=_view("account:show")),
+    INVITATION: Page(get=_view("invitations:show"), post=_view("invitations:accept"), guest=True),
+    f"{PREFIX}/account": Page(get=_view("account:show"), post=_view("account:save")),
     f"{PREFIX}/account/password": Page(post=_view("account:change_password")),
     f"{PREFIX}/account/sessions": Page(post=_view("account:end_session")),
     f"{PREFIX}/account/sign-out": Page(post=_view("account:sign_out_everywhere"), signs_out=True),
@@ -193,5 +195,23 @@ ROUTES = {
         post=_view("notifications:save"),
         shows="get_notifications",
         posts="set_notifications",
+    ),
+    f"{WORKSPACE}/settings": Page(
+        get=_view("workspace_settings:show"),
+        post=_view("workspace_settings:save"),
+        shows="get_workspace",
+        posts="set_workspace",
+    ),
+    f"{WORKSPACE}/members": Page(
+        get=_view("members:index"),
+        post=_view("members:invite"),
+        shows="list_members",
+        posts="invite_member",
+    ),
+    f"{WORKSPACE}/members/{{member}}": Page(
+        get=_view("members:show"),
+        post=_view("members:change"),
+        shows="remove_member",
+        posts="remove_member",
     ),
 }

@@ -66,8 +66,9 @@ def environment() -> "Environment":
 
 
 def preferred_language(request: HttpRequest) -> Language:
-    """Return the page's language for a request."""
-    return texts.preferred(request.headers.get("accept-language", ""))
+    """Return the page's language: the one that the reader has chosen, or the browser's."""
+    chosen = texts.supported(request.language)
+    return chosen or texts.preferred(request.headers.get("accept-language", ""))
 
 
 def document(language: Language, template: str, /, **values: object) -> str:

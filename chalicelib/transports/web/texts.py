@@ -6,6 +6,7 @@ languages only. Babel is imported when a page first needs it.
 """
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -26,10 +27,15 @@ def preferred(header: str, default: Language = "en") -> Language:
     candidates: list[tuple[float, Language]] = []
     for part in header.split(","):
         match = _RANGE.fullmatch(part)
-        language = next((each for each in LANGUAGES if match and each == match[1].lower()), None)
+        language = supported(match[1].lower()) if match else None
         if match and language and (weight := _weight(match[2])):
             candidates.append((weight, language))
     return max(candidates, key=lambda candidate: candidate[0])[1] if candidates else default
+
+
+def supported(code: str) -> Language | None:
+    """Return a language by its code, or None if the pages do not have it."""
+    return next((each for each in LANGUAGES if each == code), None)
 
 
 def _weight(text: str | None) -> float:
@@ -81,6 +87,14 @@ def number(language: Language, n: int) -> str:
     from babel.numbers import format_decimal  # noqa: PLC0415  as above
 
     return format_decimal(n, locale=language)
+
+
+def countries(language: Language, codes: Iterable[str]) -> list[tuple[str, str]]:
+    """Return pairs of the codes and names of countries (ISO 3166), sorted by name."""
+    from babel import Locale  # noqa: PLC0415  as above
+
+    names = Locale(language).territories
+    return sorted(((code, names.get(code, code)) for code in codes), key=lambda pair: pair[1])
 
 
 def day(language: Language, when: date) -> str:

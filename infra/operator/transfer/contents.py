@@ -14,6 +14,7 @@ from chalicelib.core.jobs import (
     DELIVER_WEBHOOK,
     KNOWLEDGE_STALE,
     MAIL_CLIENT,
+    MAIL_INVITATION,
     MEMBERSHIP_ENDED,
     NOTIFY_DIGEST,
     NOTIFY_MEMBER,
@@ -47,6 +48,7 @@ from chalicelib.domains.identity.store import (
     api_keys,
     connections,
     console_sessions,
+    invitations,
     workspaces,
 )
 from chalicelib.domains.knowledge.flows import index_building, source_texts
@@ -181,6 +183,8 @@ EXCLUDED: Mapping[type[Row], str] = {
     bot_keys.BotKeyLookupRow: "as its key",
     console_sessions.ConsoleSessionRow: "belongs to an account, and grants access",
     console_sessions.ConsoleSessionLookupRow: "as its session",
+    invitations.InvitationRow: "a link that works at one stage; invite the person again",
+    invitations.InvitationLookupRow: "as its invitation",
     audit.AuditRow: "append-only: it records only events of this stage",
     ledger.WalletRow: "money belongs to an account of one stage",
     ledger.LedgerEntryRow: "as the wallet",
@@ -256,6 +260,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     VISITOR_EVENTS: "a copy must not send the mails of the original",
     MAIL_CLIENT: "as above",
     REMIND_CLIENT: "as above",
+    MAIL_INVITATION: "invitations are not exported",
     refolding.REFOLD: "an import folds all texts itself",
 }
 """Scheduled jobs that are not exported. All others are: they finish deletions in progress."""

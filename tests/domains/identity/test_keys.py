@@ -14,8 +14,9 @@ from chalicelib.core.errors import (
     UnavailableError,
     ValidationError,
 )
+from chalicelib.domains.identity.flows import memberships
 from chalicelib.domains.identity.operations import accounts as accounts_domain
-from chalicelib.domains.identity.operations import key_list, keys, members
+from chalicelib.domains.identity.operations import key_list, keys
 from chalicelib.domains.identity.store import accounts, api_keys
 from chalicelib.engine import audit
 from chalicelib.lib import tokens
@@ -329,14 +330,14 @@ class TestKeysOfALostMembership:
         """The key is created after the keys were read and before their revocation is committed."""
         manager = Member(theirs.workspace.id, "manager")
         made = [manager.create_key()]
-        stage = keys.stage_revocations
+        stage = memberships.stage_revocations
 
         def late(*args: Any, **kwargs: Any) -> Any:
             if len(made) == 1:
                 made.append(manager.create_key())
             return stage(*args, **kwargs)
 
-        for module in (members, accounts_domain):
+        for module in (memberships, accounts_domain):
             monkeypatch.setattr(module, "stage_revocations", late)
         loses(manager)
         assert len(made) == 2
@@ -380,7 +381,7 @@ class TestKeysOfALostMembership:
         """Two operators add an account at the same time, and it creates a key in between."""
         manager = Member(theirs.workspace.id, "manager")
         manager.is_removed()
-        row = members.workspaces.membership_row
+        row = memberships.workspaces.membership_row
         made: list[str | None] = []
 
         def late(*args: Any, **kwargs: Any) -> Any:
@@ -390,7 +391,7 @@ class TestKeysOfALostMembership:
                 made[0] = manager.create_key()
             return row(*args, **kwargs)
 
-        monkeypatch.setattr(members.workspaces, "membership_row", late)
+        monkeypatch.setattr(memberships.workspaces, "membership_row", late)
         manager.is_demoted()
         assert made[0]
         assert not works(made[0])

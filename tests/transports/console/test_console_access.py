@@ -10,7 +10,15 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import console_sessions
 from chalicelib.lib import tokens
 from chalicelib.transports.console import access
-from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, SITE, WEBHOOK, WORKSPACE
+from chalicelib.transports.console.routes import (
+    BOT,
+    INVITATION,
+    PREFIX,
+    ROUTES,
+    SITE,
+    WEBHOOK,
+    WORKSPACE,
+)
 from tests.conftest import PASSWORD, Answer, all_rows, as_operator, run_concurrently
 from tests.factories.console import EVENT, Person, World, begun, cookies
 from tests.transports.conftest import LocalServer
@@ -18,6 +26,8 @@ from tests.transports.conftest import LocalServer
 FORMS: dict[str, dict[str, str]] = {
     f"{PREFIX}/sign-in": {"email": "boss@example.com", "password": PASSWORD},
     f"{PREFIX}/sign-out": {},
+    INVITATION: {"once": "1"},
+    f"{PREFIX}/account": {"name": "Ada", "language": "ru"},
     f"{PREFIX}/account/password": {"current": PASSWORD, "password": "a new password"},
     f"{PREFIX}/account/sessions": {"id": "0" * 26},
     f"{PREFIX}/account/sign-out": {},
@@ -44,6 +54,9 @@ FORMS: dict[str, dict[str, str]] = {
     f"{WEBHOOK}/secret": {"once": "1"},
     f"{WEBHOOK}/delete": {},
     f"{WORKSPACE}/notifications": {"mail": "lead", "language": "ru"},
+    f"{WORKSPACE}/settings": {"name": "Bakery", "timezone": "Asia/Tomsk", "country": "DE"},
+    f"{WORKSPACE}/members": {"email": "new@example.com", "role": "member", "once": "1"},
+    f"{WORKSPACE}/members/{{member}}": {},
 }
 """A valid form for each page that accepts one."""
 READ = [route for route, page in ROUTES.items() if page.get]

@@ -213,6 +213,12 @@ class TestAccess:
                 for each in (world.there, replace(world.there, **unknown_site()))
             )
             pairs.append((own, never, 404))
+        if "{member}" in route:
+            own, never = (
+                route.format(workspace=world.here.slug, member=each)
+                for each in (world.there.member, new_id())
+            )
+            pairs.append((own, never, 404))
         if "{connection}" in route:
             own, never = (
                 route.format(workspace=world.here.slug, connection=each)

@@ -12,14 +12,15 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role
-from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
+from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows.connections import stage_endings
-from chalicelib.domains.identity.operations.keys import stage_revocations
+from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.lib.contact_fields import Email
+from chalicelib.lib.contact_fields import Email, PersonName
+from chalicelib.lib.localized import Language
 
 OPERATOR = (Audience.OPERATOR,)
 MIN_PASSWORD = 8
@@ -98,8 +99,16 @@ class OwnAccount(Wire):
     email: str = Field(description="E-mail address.")
     name: str = Field(description="Name.")
     role: str = Field(description="user, or admin, who edits the blog.")
+    language: Language | None = Field(description="Language of the console: ru or en, or null.")
     created_at: Timestamp = Field(description="When it was created.")
     password_set_at: Timestamp | None = Field(description="When the password was set, or null.")
+
+
+class AccountPatch(Patch):
+    """Changes to the caller's own account."""
+
+    name: PersonName = optional("Name, as other members see it.")
+    language: Language = optional("Language of the console and of messages: ru or en.")
 
 
 class OwnAccountResult(Wire):
@@ -117,25 +126,58 @@ def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:  # noqa: ARG00
     return OwnAccountResult(account=OwnAccount.from_row(account.attribute_values, id=account.id))
 
 
+@operation(
+    title="Update one's own account",
+    audience=(Audience.SESSION,),
+    role=Role.ACCOUNT,
+    platform=True,
+    idempotent=True,
+)
+def update_account(ctx: Context, args: AccountPatch) -> OwnAccountResult:
+    """Change the name or the language of the account of the person who is signed in."""
+    account = accounts.get(ctx.principal.account_id)
+    actions = [getattr(AccountRow, name).set(value) for name, value in args.changes.items()]
+    ctx.unit.update(account, actions)
+    ctx.unit.mention(f"account:{account.id}")
+    shown = {**account.attribute_values, **args.changes}
+    return OwnAccountResult(account=OwnAccount.from_row(shown, id=account.id))
+
+
 @operation(title="Create an account", audience=OPERATOR)
 def create_account(ctx: Context, args: AccountCreate) -> AccountOut:
     """Create an account."""
+    name = args.name or args.email.partition("@")[0]
+    account = stage_account(
+        ctx.unit, args.email, args.password, name=name, role=args.role, language=None
+    )
+    return AccountOut(account_id=account.id, email=account.email, role=account.role)
+
+
+def stage_account(  # noqa: PLR0913  the parts of an account
+    unit: UnitOfWork,
+    email: str,
+    password: str,
+    *,
+    name: str,
+    role: str = "user",
+    language: Language | None,
+) -> AccountRow:
+    """Stage a new account. Another account with the address fails the unit with a conflict."""
     now = clock.now()
     account = accounts.row(
         new_id(),
-        email=args.email,
-        name=args.name or args.email.partition("@")[0],
-        role=args.role,
-        password_hash=ctx.unit.run_side_effect_once(
-            "hash", lambda: passwords.hashed(args.password)
-        ),
+        email=email,
+        name=name,
+        role=role,
+        language=language,
+        password_hash=unit.run_side_effect_once("hash", lambda: passwords.hashed(password)),
         password_set_at=now,
         created_at=now,
     )
     msg = f"{account.email} has an account already. Log in, or use another address."
-    ctx.unit.create(account)
-    ctx.unit.create(accounts.email_claim(account), on_conflict=ConflictError(msg))
-    return AccountOut(account_id=account.id, email=account.email, role=account.role)
+    unit.create(account)
+    unit.create(accounts.email_claim(account), on_conflict=ConflictError(msg))
+    return account
 
 
 @operation(title="Set a password", audience=OPERATOR)

@@ -1,6 +1,5 @@
 """API keys. The console and the operator create keys with the same operation."""
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -20,13 +19,12 @@ from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional, printable
 from chalicelib.core.wire.times import Moment
 from chalicelib.domains.identity.flows.connections import check_room
 from chalicelib.domains.identity.flows.holders import check_holder
+from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
-from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import locks
 from chalicelib.engine.events.outbox import Event
-from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import tokens
 
 MAX_LIVE_KEYS = 50
@@ -159,11 +157,3 @@ def revoke_key(ctx: Context, args: KeyRef) -> KeyRevoked:
         stage_revocations(ctx.unit, [key])
         ctx.unit.outbox.emit(Event("key.revoked", key.key_id))
     return KeyRevoked(key_id=key.key_id, revoked_at=key.revoked_at)
-
-
-def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
-    """Stage the revocation of keys. A key that is already revoked keeps its time."""
-    for key in keys:
-        since = key.revoked_at or clock.now()
-        unit.update(key, [ApiKeyRow.revoked_at.set(since)])
-        unit.mention(f"key:{key.key_id}")

@@ -8,35 +8,38 @@ from typing import Literal
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
-from chalicelib.core.clock import iso
-from chalicelib.core.errors import ConflictError, NotFoundError
-from chalicelib.core.jobs import MEMBERSHIP_ENDED
+from chalicelib.core.errors import ConflictError, ForbiddenError, NotFoundError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role
-from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
-from chalicelib.domains.identity.flows.connections import stage_endings
-from chalicelib.domains.identity.operations.keys import stage_revocations
-from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
-from chalicelib.engine import jobs, locks
-from chalicelib.engine.events.outbox import Event
-from chalicelib.engine.unit import UnitOfWork
+from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
+from chalicelib.domains.identity.flows import memberships
+from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.workspaces import MembershipRow
+from chalicelib.engine.locks import LockRow
 from chalicelib.lib.contact_fields import Email
 
-OPERATOR = (Audience.OPERATOR,)
+MANAGED = (Audience.SESSION, Audience.OPERATOR)
+MemberRole = Literal["member", "manager"]
 
 
 class MemberRef(Wire):
     """Reference to a member of a workspace."""
 
-    workspace_id: Id = Field(description="Workspace id.")
+    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
     email: Email = Field(description="E-mail address of the account.")
 
 
 class MemberAdd(MemberRef):
     """A new member, or a member's new role."""
 
-    role: Literal["member", "manager"] = Field(default="member", description="Role.")
+    role: MemberRole = Field(default="member", description="Role.")
+
+
+class MemberRoleSet(MemberRef):
+    """A member's new role."""
+
+    role: MemberRole = Field(description="Role: member or manager.")
 
 
 class MemberOut(Wire):
@@ -78,17 +81,11 @@ class MemberList(Wire):
     members: list[MemberListed] = Field(description="Members, in the order in which they joined.")
 
 
-def _workspace(args: MemberRef) -> str:
-    return args.workspace_id
+def _workspace(args: MemberRef | MemberListQuery) -> str:
+    return workspaces.get(args.workspace_id or "").id
 
 
-@operation(
-    title="List members",
-    audience=(Audience.SESSION, Audience.OPERATOR),
-    role=Role.MEMBER,
-    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
-    reads=True,
-)
+@operation(title="List members", audience=MANAGED, role=Role.MEMBER, resolve=_workspace, reads=True)
 def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: ARG001  every handler has this shape
     """List the members of a workspace, in the order in which they joined."""
     return MemberList(
@@ -101,70 +98,118 @@ def list_members(ctx: Context, args: MemberListQuery) -> MemberList:  # noqa: AR
     )
 
 
-@operation(title="Add a member", audience=OPERATOR, resolve=_workspace, idempotent=True)
+@operation(title="Add a member", audience=(Audience.OPERATOR,), resolve=_workspace, idempotent=True)
 def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     """Add an account to a workspace, or change its role there. The owner's role cannot change.
 
     A plain member cannot have keys or connected apps. If a manager becomes a plain member, the
     account's keys in the workspace are revoked, and its connected apps are disconnected.
     """
-    workspace, account = workspaces.get(args.workspace_id), accounts.by_email(args.email)
-    if account.id == workspace.owner_id:
-        msg = f"{account.email} owns this workspace; an owner cannot become a {args.role}."
-        raise ConflictError(msg)
-    before = workspaces.membership(account.id, workspace.id)
-    joined_at = before.joined_at if before else clock.now()
-    place = workspaces.membership_row(account.id, workspace.id, role=args.role, joined_at=joined_at)
+    lock, account = memberships.lock_row(ctx.workspace_id), accounts.by_email(args.email)
+    before = workspaces.membership(account.id, ctx.workspace_id)
     if before is None:
-        ctx.unit.create(place)  # retried if the account has joined meanwhile, possibly with keys
-        ctx.unit.outbox.emit(Event("member.added", account.id))
+        memberships.stage_joining(ctx.unit, account.id, Role(args.role))
     else:
-        ctx.unit.save(place)
-        if args.role == "member":
-            _stage_revocations(ctx.unit, account.id)
-        if before.role != args.role:
-            ctx.unit.outbox.emit(Event("member.role_changed", account.id))
-    ctx.unit.save(workspaces.member_row(account.id, workspace.id))
-    ctx.unit.mention(f"account:{account.id}")
-    return MemberOut(workspace_id=workspace.id, account_id=account.id, role=args.role)
+        _check_is_not_owner(account, before, f"become a {args.role}")
+        memberships.stage_role(ctx.unit, lock, before, Role(args.role))
+    return MemberOut(workspace_id=ctx.workspace_id, account_id=account.id, role=args.role)
 
 
-@operation(title="Remove a member", audience=OPERATOR, resolve=_workspace, idempotent=True)
+@operation(
+    title="Change a member's role", audience=(Audience.SESSION,), role=Role.OWNER, idempotent=True
+)
+def set_member_role(ctx: Context, args: MemberRoleSet) -> MemberOut:
+    """Make a member a manager, or a manager a plain member.
+
+    A plain member cannot have keys or connected apps. If a manager becomes a plain member, the
+    account's keys in the workspace are revoked, and its connected apps are disconnected.
+    """
+    lock = memberships.lock_row(ctx.workspace_id)
+    account, membership = _member(ctx, args.email)
+    _check_is_not_owner(account, membership, f"become a {args.role}")
+    memberships.stage_role(ctx.unit, lock, membership, Role(args.role))
+    return MemberOut(workspace_id=ctx.workspace_id, account_id=account.id, role=args.role)
+
+
+@operation(
+    title="Remove a member",
+    audience=MANAGED,
+    role=Role.MANAGER,
+    resolve=_workspace,
+    idempotent=True,
+)
 def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
-    """Remove an account from a workspace, revoke its keys there and disconnect its apps."""
-    workspace, account = workspaces.get(args.workspace_id), accounts.by_email(args.email)
-    if account.id == workspace.owner_id:
-        msg = f"{account.email} owns this workspace and cannot be removed from it."
-        raise ConflictError(msg)
-    membership = workspaces.membership(account.id, workspace.id)
+    """Remove an account from a workspace, revoke its keys there and disconnect its apps.
+
+    Nobody can remove the owner, and a manager can remove plain members only.
+    """
+    lock = memberships.lock_row(ctx.workspace_id)
+    account, membership = _member(ctx, args.email)
+    _check_is_not_owner(account, membership, "be removed from it")
+    if Role(membership.role).includes(_caller_role(ctx)):
+        raise ForbiddenError("Only the owner of a workspace can remove a manager. Ask the owner.")
+    return _stage_removal(ctx, lock, membership)
+
+
+@operation(
+    title="Leave a workspace", audience=(Audience.SESSION,), role=Role.MEMBER, idempotent=True
+)
+def leave_workspace(ctx: Context, args: NoInput) -> MemberRemoved:  # noqa: ARG001  as above
+    """End the caller's own membership. Their keys are revoked, their apps are disconnected.
+
+    The owner cannot leave.
+    """
+    lock = memberships.lock_row(ctx.workspace_id)
+    account = accounts.get(ctx.principal.account_id)
+    membership = workspaces.membership(account.id, ctx.workspace_id)
     if membership is None:
-        msg = f"{account.email} is no member of this workspace."
-        raise NotFoundError(msg)
-    ctx.unit.delete(membership)
-    ctx.unit.delete(workspaces.member_row(account.id, workspace.id))
-    revoked, ended = _stage_revocations(ctx.unit, account.id)
-    payload = {"accountId": account.id, "endedAt": iso(clock.now())}
-    ctx.unit.create(jobs.row(MEMBERSHIP_ENDED, workspace.id, payload))
-    ctx.unit.outbox.emit(Event("member.removed", account.id))
-    ctx.unit.mention(f"account:{account.id}")
+        raise _no_member()
+    _check_is_not_owner(account, membership, "leave it")
+    return _stage_removal(ctx, lock, membership)
+
+
+def _caller_role(ctx: Context) -> Role:
+    """Return the caller's role, read after the lock row: it may have changed since the request.
+
+    The operator may do what the owner may.
+    """
+    if ctx.principal.audience is Audience.OPERATOR:
+        return Role.OWNER
+    membership = workspaces.membership(ctx.principal.account_id, ctx.workspace_id)
+    return Role(membership.role) if membership else Role.ACCOUNT
+
+
+def _member(ctx: Context, email: str) -> tuple[AccountRow, MembershipRow]:
+    """Return a member by address.
+
+    Raises:
+        NotFoundError: no member has the address. People do not learn whether an account has it.
+    """
+    is_operator = ctx.principal.audience is Audience.OPERATOR
+    account = accounts.by_email(email) if is_operator else accounts.find_by_email(email)
+    if account is None:
+        raise _no_member()
+    membership = workspaces.membership(account.id, ctx.workspace_id)
+    if membership is None:
+        raise _no_member()
+    return account, membership
+
+
+def _no_member() -> NotFoundError:
+    return NotFoundError("No member of this workspace has this address.")
+
+
+def _check_is_not_owner(account: AccountRow, membership: MembershipRow, what: str) -> None:
+    if membership.role == Role.OWNER:
+        msg = f"{account.email} owns this workspace, and cannot {what}."
+        raise ConflictError(msg)
+
+
+def _stage_removal(ctx: Context, lock: LockRow, membership: MembershipRow) -> MemberRemoved:
+    revoked, ended = memberships.stage_removal(ctx.unit, lock, membership)
     return MemberRemoved(
-        workspace_id=workspace.id,
-        account_id=account.id,
+        workspace_id=ctx.workspace_id,
+        account_id=membership.account_id,
         revoked_keys=revoked,
         ended_connections=ended,
     )
-
-
-def _stage_revocations(unit: UnitOfWork, account_id: str) -> tuple[int, int]:
-    """Stage the end of an account's keys and connections in the workspace; return how many it has.
-
-    The unit saves the lock row that the creation of a key or a connection saves, too. So one that
-    is created at the same time is either revoked here, or its creation fails.
-    """
-    lock = locks.lock_row(unit.workspace_id, api_keys.LOCK)
-    keys = api_keys.live(unit.workspace_id, account_id)
-    connected = connections.live(unit.workspace_id, account_id)
-    unit.save(lock)
-    stage_revocations(unit, keys)
-    stage_endings(unit, connected)
-    return len(keys), len(connected)

@@ -13,7 +13,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role, SessionPrincipal
-from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
+from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows.connections import stage_endings_of_account
 from chalicelib.domains.identity.operations.accounts import MAX_PASSWORD, Password
 from chalicelib.domains.identity.rules import passwords
@@ -22,6 +22,7 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import limits
 from chalicelib.engine.claims import name_hash
 from chalicelib.lib.contact_fields import Email
+from chalicelib.lib.localized import Language
 
 SESSION = (Audience.SESSION,)
 ATTEMPTS_WINDOW = timedelta(minutes=15)
@@ -37,6 +38,9 @@ class SignIn(Wire):
     )
     browser: Annotated[str, AfterValidator(lambda text: text[:MAX_BROWSER])] = Field(
         default="", description="The browser's User-Agent header."
+    )
+    language: Language | None = optional(
+        "Language that the person chose on the page: ru or en. An account that has one keeps it."
     )
 
 
@@ -146,14 +150,19 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     is_correct = passwords.matches(account.password_hash if account else None, args.password)
     if account is None or not is_correct or account.disabled_at is not None:
         raise UnauthorizedError("No account has this e-mail address and this password.")
+    changes = []
     if passwords.outdated(account.password_hash):
         renewed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
-        same = AccountRow.password_hash == account.password_hash
-        ctx.unit.update(account, [AccountRow.password_hash.set(renewed)], condition=same)
+        changes.append(AccountRow.password_hash.set(renewed))
+    if args.language is not None and account.language is None:
+        changes.append(AccountRow.language.set(args.language))
+    same = AccountRow.password_hash == account.password_hash
+    if changes:
+        ctx.unit.update(account, changes, condition=same)
     else:
-        ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
+        ctx.unit.require(account, same)
     ctx.unit.after_commit(lambda: limits.give_back(FAILURES, email_hash))
-    return SignedIn(account_id=account.id, token=_begin(ctx, account, args.browser))
+    return SignedIn(account_id=account.id, token=begin_session(ctx, account, args.browser))
 
 
 @operation(title="List sessions", audience=SESSION, reads=True, platform=True, role=Role.ACCOUNT)
@@ -224,7 +233,7 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
         # The form was sent twice. The first call ended the session after this call began. The
         # browser may receive only this answer, so this answer starts a session, too.
         ctx.unit.require(account, AccountRow.password_hash == account.password_hash)
-        return SignedIn(account_id=account.id, token=_begin(ctx, account, browser))
+        return SignedIn(account_id=account.id, token=begin_session(ctx, account, browser))
     hashed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
     epoch = int(account.session_epoch)
     ctx.unit.update(
@@ -239,7 +248,7 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     account.session_epoch = epoch + 1
     if args.end_connections:
         stage_endings_of_account(ctx.unit, account.id)
-    return SignedIn(account_id=account.id, token=_begin(ctx, account, browser))
+    return SignedIn(account_id=account.id, token=begin_session(ctx, account, browser))
 
 
 def _session(ctx: Context) -> SessionPrincipal:
@@ -248,7 +257,7 @@ def _session(ctx: Context) -> SessionPrincipal:
     return ctx.principal
 
 
-def _begin(ctx: Context, account: AccountRow, browser: str) -> str:
+def begin_session(ctx: Context, account: AccountRow, browser: str) -> str:
     """Stage a new session, and return its token of 256 random bits."""
     token = ctx.unit.run_side_effect_once("token", lambda: token_urlsafe(32))
     row = console_sessions.row(token, account, new_id(), browser)

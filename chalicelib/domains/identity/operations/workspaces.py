@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
-from chalicelib.core import clock
+from chalicelib.core import clock, plans
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import Plan
@@ -150,14 +150,14 @@ class WorkspacePatch(Patch):
 
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"workspace_id"})
 
-    workspace_id: Id = Field(description="Workspace id.")
+    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
     name: Title = optional()
     timezone: Timezone = optional()
     country: Country = optional()
 
 
 class WorkspaceSettings(Wire):
-    """Attributes of a workspace that the operator can change."""
+    """Attributes of a workspace that its managers and the operator can change."""
 
     workspace_id: Id = Field(description="Workspace id.")
     name: str = Field(description="Display name.")
@@ -209,18 +209,57 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     return WorkspaceCreated.from_row(workspace.attribute_values, workspace_id=workspace.id)
 
 
+class PlanLimits(Wire):
+    """What a plan includes."""
+
+    has_api: bool = Field(description="Whether it includes API keys, AI clients and webhooks.")
+    storage_bytes: int = Field(description="Bytes of files and pages.")
+    leads_a_month: int = Field(description="Leads in thirty days.")
+    client_mails_a_day: int = Field(description="Mails a day to clients about their bookings.")
+
+
+class WorkspaceWithPlan(WorkspaceSettings):
+    """A workspace's settings and its plan."""
+
+    slug: str = Field(description="Unique short name.")
+    plan: str = Field(description="free, start, business or enterprise.")
+    includes: PlanLimits = Field(description="What the plan includes.")
+
+
+@operation(title="Get the workspace", audience=(Audience.SESSION,), reads=True, role=Role.MANAGER)
+def get_workspace(ctx: Context, args: NoInput) -> WorkspaceWithPlan:  # noqa: ARG001  as above
+    """Return the settings of the session's workspace, and what its plan includes."""
+    workspace = workspaces.get(ctx.workspace_id)
+    plan = workspace.plan
+    includes = PlanLimits(
+        has_api=plan in plans.PLANS_WITH_API,
+        storage_bytes=plans.STORAGE_BYTES[plan],
+        leads_a_month=plans.LEADS_A_MONTH[plan],
+        client_mails_a_day=plans.CLIENT_MAILS_A_DAY[plan],
+    )
+    return WorkspaceWithPlan.from_row(
+        workspace.attribute_values, workspace_id=workspace.id, includes=includes
+    )
+
+
 def _workspace(args: PlanSet | WorkspacePatch) -> str:
-    return args.workspace_id
+    return args.workspace_id or ""
 
 
-@operation(title="Update a workspace", audience=OPERATOR, resolve=_workspace, idempotent=True)
+@operation(
+    title="Update a workspace",
+    audience=(Audience.SESSION, Audience.OPERATOR),
+    role=Role.MANAGER,
+    resolve=_workspace,
+    idempotent=True,
+)
 def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettings:
     """Change a workspace's name, its time zone, or the country for its phone numbers.
 
     Existing counts and phone numbers do not change. Neither do the slug and the time zones of
     resources.
     """
-    workspace = workspaces.get(args.workspace_id)
+    workspace = workspaces.get(ctx.workspace_id)
     if args.changes.get("timezone", workspace.timezone) != workspace.timezone:
         ctx.warn(
             "Resources keep the time zone of their opening hours. Update those that are to change."

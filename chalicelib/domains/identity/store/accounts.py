@@ -18,7 +18,8 @@ class AccountRow(IdentityRow):
     """An account.
 
     ``role`` is ``user`` or ``admin``. The password is stored only as an argon2id hash. A session is
-    valid only while its epoch equals ``session_epoch``.
+    valid only while its epoch equals ``session_epoch``. ``language`` is that of the console and of
+    messages; without one, the browser and the workspace's country decide.
     """
 
     email = UnicodeAttribute()
@@ -28,6 +29,7 @@ class AccountRow(IdentityRow):
     password_set_at = UTCDateTimeAttribute(null=True)
     session_epoch = NumberAttribute(default=0)
     disabled_at = UTCDateTimeAttribute(null=True)
+    language = UnicodeAttribute(null=True)
     created_at = UTCDateTimeAttribute()
 
     @property

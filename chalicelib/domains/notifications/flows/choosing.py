@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.jobs import MEMBERSHIP_ENDED
 from chalicelib.core.unit import AuditEvent
-from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import Member
 from chalicelib.domains.notifications.store import choices
 from chalicelib.domains.notifications.store.choices import LOCK, Choices
@@ -19,9 +19,9 @@ def members(workspace_id: str) -> list[tuple[Member, Choices]]:
     country = workspaces.get(workspace_id).country
     rows = choices.of_workspace(workspace_id)
     return [
-        (member, Choices(member.membership.role, country, rows.get(member.account.id)))
+        (member, Choices(member.membership.role, country, account.language, rows.get(account.id)))
         for member in workspaces.members(workspace_id)
-        if member.account.disabled_at is None
+        if (account := member.account).disabled_at is None
     ]
 
 
@@ -34,8 +34,8 @@ def of_member(workspace_id: str, account_id: str) -> Choices:
     membership = workspaces.membership(account_id, workspace_id)
     if membership is None:
         raise ForbiddenError("You are no member of this workspace.")
-    country = workspaces.get(workspace_id).country
-    return Choices(membership.role, country, choices.find(workspace_id, account_id))
+    country, language = workspaces.get(workspace_id).country, accounts.get(account_id).language
+    return Choices(membership.role, country, language, choices.find(workspace_id, account_id))
 
 
 def stage_change(

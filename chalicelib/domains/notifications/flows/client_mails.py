@@ -95,7 +95,7 @@ def _admit(workspace: WorkspaceRow, address: str, mail_id: str) -> bool:
     if suppressions.is_paused(workspace.id):
         _withhold(workspace.id, mail_id, "by_pause")
         return False
-    subject = _address_hash(address)
+    subject = address_hash(address)
 
     def stage(unit: UnitOfWork) -> None:
         client_mails.stage_admission(unit, mail_id)
@@ -123,7 +123,7 @@ def _reason(subject: str) -> Reason:
     return "by_plan"
 
 
-def _address_hash(address: str) -> str:
+def address_hash(address: str) -> str:
     """Return the hash under which an address is counted, without the tag after a plus sign.
 
     All tags of an address lead to one mailbox.

@@ -151,7 +151,7 @@ def _recipient(job: Job) -> _Recipient | None:
         return None
     workspace = workspaces.get(job.workspace_id)
     found = choices.find(job.workspace_id, account_id)
-    chosen = Choices(membership.role, workspace.country, found)
+    chosen = Choices(membership.role, workspace.country, account.language, found)
     if not chosen.wants(kind, channel):
         return None
     return _Recipient(workspace, account, kind, channel, chosen.language)

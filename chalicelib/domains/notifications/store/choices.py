@@ -27,10 +27,16 @@ class ChoicesRow(ContentRow):
 
 
 class Choices:
-    """What a member wants, whether by own choice or by default."""
+    """What a member wants, whether by own choice or by default.
 
-    def __init__(self, role: str, country: str, row: ChoicesRow | None) -> None:
-        self.language = cast("Language", row.language) if row else language_of_country(country)
+    The default language is that of the account, or else of the workspace's country.
+    """
+
+    def __init__(
+        self, role: str, country: str, own_language: str | None, row: ChoicesRow | None
+    ) -> None:
+        chosen = row.language if row else own_language or language_of_country(country)
+        self.language = cast("Language", chosen)
         self._chosen: dict[str, bool] = dict(row.chosen) if row else {}
         self._role = role
 

@@ -1,0 +1,95 @@
+"""Invitations to a workspace: their links, and whether they still work.
+
+The token of a link is computed from the invitation's id with the master key. The database has its
+hash only, and the job that mails the link can compute it again.
+"""
+
+import base64
+import hmac
+from typing import NamedTuple
+
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.principals import Role
+from chalicelib.core.settings import settings
+from chalicelib.domains.identity.store import accounts, invitations, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.invitations import InvitationRow
+from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways.master_key import master_key
+
+PAGE = "/console/invitations/{token}"
+
+
+class OpenInvitation(NamedTuple):
+    """An invitation that works now, with its workspace and the member who made it."""
+
+    row: InvitationRow
+    workspace: WorkspaceRow
+    inviter: AccountRow
+    inviter_membership: MembershipRow
+
+
+def token(invitation_id: str) -> str:
+    """Return the token of an invitation, of 43 letters, digits, ``-`` and ``_``.
+
+    Raises:
+        NotConfiguredError: there is no master key.
+        UnavailableError: the master key cannot be read.
+    """
+    digest = hmac.digest(master_key(), f"invitation:{invitation_id}".encode(), "sha256")
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def page_url(invitation_token: str) -> str:
+    """Return the URL of the page on which an invitation is accepted."""
+    return settings().public_url + PAGE.format(token=invitation_token)
+
+
+def may_invite(inviter: Role, invited: Role) -> bool:
+    """Whether a role may invite people to a role: managers and owners, to a lower one."""
+    return inviter.includes(Role.MANAGER) and not invited.includes(inviter)
+
+
+def read(invitation_token: str) -> OpenInvitation:
+    """Return the invitation of a token.
+
+    Raises:
+        NotFoundError: it is unknown, expired, used or revoked, or its inviter may no longer invite
+            to its role. The error is the same.
+    """
+    found = working(invitations.find(invitation_token))
+    if found is None:
+        raise NotFoundError("This invitation does not work any more. Ask for a new one.")
+    return found
+
+
+def working(row: InvitationRow | None) -> OpenInvitation | None:
+    """Return an invitation with its workspace and inviter, or None if it does not work."""
+    if row is None or row.state != "open":
+        return None
+    membership = workspaces.membership(row.inviter_id, row.workspace_id)
+    if membership is None or not may_invite(Role(membership.role), Role(row.role)):
+        return None
+    inviter = accounts.get(row.inviter_id)
+    if inviter.disabled_at is not None:
+        return None
+    return OpenInvitation(row, workspaces.get(row.workspace_id), inviter, membership)
+
+
+def stage_use(unit: UnitOfWork, invitation: OpenInvitation) -> None:
+    """Stage the use of an invitation, under the condition that it still works at commit."""
+    row, inviter, membership = invitation.row, invitation.inviter, invitation.inviter_membership
+    unit.update(row, [InvitationRow.used_at.set(clock.now())], invitations.is_unused())
+    unit.delete(invitations.lookup(row))
+    unit.require(membership, MembershipRow.role == membership.role)
+    unit.require(inviter, AccountRow.disabled_at.does_not_exist())
+    unit.mention(f"invitation:{row.invitation_id}")
+
+
+def stage_revocation(unit: UnitOfWork, row: InvitationRow) -> None:
+    """Stage the end of an invitation. If it is used at the same time, the unit starts again."""
+    unit.update(row, [InvitationRow.revoked_at.set(clock.now())], invitations.is_unused())
+    unit.delete(invitations.lookup(row))
+    unit.mention(f"invitation:{row.invitation_id}")

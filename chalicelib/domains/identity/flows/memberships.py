@@ -1,0 +1,86 @@
+"""Joining and leaving a workspace, and changes of roles. Operators and people share these steps.
+
+Removing a member, or making a manager a plain member, revokes the account's keys in the workspace
+and disconnects its apps.
+"""
+
+from collections.abc import Iterable
+
+from chalicelib.core import clock
+from chalicelib.core.clock import iso
+from chalicelib.core.jobs import MEMBERSHIP_ENDED
+from chalicelib.core.principals import Role
+from chalicelib.domains.identity.flows.connections import stage_endings
+from chalicelib.domains.identity.store import api_keys, connections, workspaces
+from chalicelib.domains.identity.store.api_keys import ApiKeyRow
+from chalicelib.domains.identity.store.workspaces import MembershipRow
+from chalicelib.engine import jobs, locks
+from chalicelib.engine.events.outbox import Event
+from chalicelib.engine.locks import LockRow
+from chalicelib.engine.unit import UnitOfWork
+
+
+def lock_row(workspace_id: str) -> LockRow:
+    """Return the lock row that changes of members and keys save. Read it before memberships."""
+    return locks.lock_row(workspace_id, api_keys.LOCK)
+
+
+def stage_joining(unit: UnitOfWork, account_id: str, role: Role) -> None:
+    """Stage a new membership. If the account joins at the same time, the unit starts again."""
+    place = workspaces.membership_row(
+        account_id, unit.workspace_id, role=str(role), joined_at=clock.now()
+    )
+    unit.create(place)
+    unit.save(workspaces.member_row(account_id, unit.workspace_id))
+    unit.outbox.emit(Event("member.added", account_id))
+    unit.mention(f"account:{account_id}")
+
+
+def stage_role(unit: UnitOfWork, lock: LockRow, membership: MembershipRow, role: Role) -> None:
+    """Stage a member's role. A plain member cannot have keys or connected apps."""
+    unchanged = MembershipRow.role == membership.role
+    if membership.role == role:
+        unit.require(membership, unchanged)
+    else:
+        unit.update(membership, [MembershipRow.role.set(str(role))], unchanged)
+        unit.outbox.emit(Event("member.role_changed", membership.account_id))
+    if role is Role.MEMBER:
+        _stage_ends_of_access(unit, membership.account_id)
+    unit.save(lock)
+    unit.save(workspaces.member_row(membership.account_id, unit.workspace_id))
+    unit.mention(f"account:{membership.account_id}")
+
+
+def stage_removal(unit: UnitOfWork, lock: LockRow, membership: MembershipRow) -> tuple[int, int]:
+    """Stage the end of a membership. Return how many keys and connected apps end with it."""
+    account_id = membership.account_id
+    unit.delete(membership, if_there=True)
+    unit.delete(workspaces.member_row(account_id, unit.workspace_id))
+    ended = _stage_ends_of_access(unit, account_id)
+    unit.save(lock)
+    payload = {"accountId": account_id, "endedAt": iso(clock.now())}
+    unit.create(jobs.row(MEMBERSHIP_ENDED, unit.workspace_id, payload))
+    unit.outbox.emit(Event("member.removed", account_id))
+    unit.mention(f"account:{account_id}")
+    return ended
+
+
+def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
+    """Stage the revocation of keys. A key that is already revoked keeps its time."""
+    for key in keys:
+        since = key.revoked_at or clock.now()
+        unit.update(key, [ApiKeyRow.revoked_at.set(since)])
+        unit.mention(f"key:{key.key_id}")
+
+
+def _stage_ends_of_access(unit: UnitOfWork, account_id: str) -> tuple[int, int]:
+    """Stage the end of an account's keys and connections in the workspace; return how many it has.
+
+    The unit saves the lock row that the creation of a key or a connection saves, too. So one that
+    is created at the same time is either revoked here, or its creation fails.
+    """
+    keys = api_keys.live(unit.workspace_id, account_id)
+    connected = connections.live(unit.workspace_id, account_id)
+    stage_revocations(unit, keys)
+    stage_endings(unit, connected)
+    return len(keys), len(connected)

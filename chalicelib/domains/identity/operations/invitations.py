@@ -1,0 +1,332 @@
+"""Invitations to a workspace: made and revoked by its members, accepted by the people invited.
+
+A link works for seven days, once, and for the address that the inviter typed. The inviter's role is
+checked again when it is accepted.
+"""
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, ForbiddenError, NotFoundError
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import MAIL_INVITATION
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience, Role
+from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
+from chalicelib.domains.identity.flows import invitations as flows
+from chalicelib.domains.identity.flows import memberships
+from chalicelib.domains.identity.operations.accounts import Password, stage_account
+from chalicelib.domains.identity.operations.members import MemberRole
+from chalicelib.domains.identity.operations.sessions import MAX_BROWSER, begin_session
+from chalicelib.domains.identity.store import accounts, invitations, workspaces
+from chalicelib.engine import jobs, locks
+from chalicelib.engine.events import wake
+from chalicelib.gateways import mail
+from chalicelib.lib.contact_fields import Email, PersonName
+from chalicelib.lib.localized import Language
+
+MAX_OPEN = 50
+"""Limit of open invitations of a workspace."""
+LOCK = "invitations"
+"""Lock row (``engine.locks``) of the creation of invitations, so that they can be counted."""
+INVITATIONS = Limit("invitations", "invitations an hour", 30, timedelta(hours=1))
+ACCEPTANCES = Limit(
+    "invitation-acceptances",
+    "attempts to accept an invitation within 15 minutes",
+    20,
+    timedelta(minutes=15),
+)
+
+Token = Annotated[str, StringConstraints(max_length=100)]
+
+
+class InvitationCreate(Wire):
+    """A new invitation."""
+
+    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
+    email: Email = Field(description="E-mail address of the person to invite.")
+    role: MemberRole = Field(
+        default="member", description="Role, which must be lower than the inviter's own."
+    )
+
+
+class InvitationCreated(Wire):
+    """A new invitation with its link. The link is shown only in this answer."""
+
+    id: Id = Field(description="Invitation id.")
+    email: str = Field(description="E-mail address of the invited person.")
+    role: str = Field(description="member or manager.")
+    url: str | None = Field(description="The link; it cannot be shown again.")
+    expires_at: Timestamp = Field(description="When the link stops working.")
+    is_mailed: bool = Field(description="Whether the link is sent to the address, too.")
+
+
+class InvitationListed(Wire):
+    """An open invitation."""
+
+    id: Id = Field(description="Invitation id.")
+    email: str = Field(description="E-mail address of the invited person.")
+    role: str = Field(description="member or manager.")
+    inviter: str = Field(description="Name of the member who made it.")
+    created_at: Timestamp = Field(description="When it was made.")
+    expires_at: Timestamp = Field(description="When the link stops working.")
+    works: bool = Field(description="Whether its inviter may still invite to this role.")
+
+
+class InvitationList(Wire):
+    """Open invitations of a workspace."""
+
+    invitations: list[InvitationListed] = Field(description="Open invitations, newest first.")
+
+
+class InvitationRef(Wire):
+    """Reference to an invitation."""
+
+    id: Id = Field(description="Invitation id.")
+
+
+class InvitationRevoked(Wire):
+    """An invitation that no longer works."""
+
+    id: Id = Field(description="Invitation id.")
+
+
+class InvitationToken(Wire):
+    """The token of an invitation's link."""
+
+    token: Token = Field(description="Token of the link.")
+
+
+class InvitationShown(Wire):
+    """An invitation, as the person who has its link sees it."""
+
+    workspace: str = Field(description="Name of the workspace.")
+    inviter: str = Field(description="Name of the member who made the invitation.")
+    email: str = Field(description="E-mail address that it is for.")
+    role: str = Field(description="member or manager.")
+    expires_at: Timestamp = Field(description="When the link stops working.")
+    has_account: bool = Field(description="Whether an account has the address.")
+    is_for_caller: bool = Field(description="Whether the caller's account has the address.")
+
+
+class InvitedAccountCreate(InvitationToken):
+    """A new account for an invited person. Its address is that of the invitation."""
+
+    name: PersonName = Field(description="Name, as other members see it.")
+    password: Password = Field(description="Password, of at least 8 characters.")
+    browser: Annotated[str, AfterValidator(lambda text: text[:MAX_BROWSER])] = Field(
+        default="", description="The browser's User-Agent header."
+    )
+    language: Language | None = optional("Language of the console: ru or en.")
+
+
+class InvitationAccepted(Wire):
+    """A workspace that the caller is a member of."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    slug: str = Field(description="Unique short name of the workspace.")
+    role: str = Field(description="The caller's role in it.")
+
+
+class InvitedAccount(InvitationAccepted):
+    """A new account that has joined a workspace, with its first session."""
+
+    account_id: Id = Field(description="Account id.")
+    token: str | None = Field(description="The session's token, for its cookie.")
+
+
+def _invited_to(args: InvitationToken) -> str:
+    """Return the workspace of an invitation.
+
+    Raises:
+        NotFoundError: the invitation does not work.
+    """
+    return flows.read(args.token).workspace.id
+
+
+@operation(
+    title="Invite a member",
+    audience=(Audience.SESSION, Audience.OPERATOR),
+    role=Role.MANAGER,
+    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
+    limit=INVITATIONS,
+    secret="url",  # noqa: S106  the name of the field
+)
+def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
+    """Make a link with which a person joins the workspace, and mail it if mail is set up.
+
+    An earlier open invitation for the same address ends. An invitation that the operator makes is
+    the owner's.
+    """
+    lock = locks.lock_row(ctx.workspace_id, LOCK)
+    workspace = workspaces.get(ctx.workspace_id)
+    inviter_id = ctx.principal.account_id or workspace.owner_id
+    _check_may_invite(inviter_id, workspace.id, args.role)
+    invited = accounts.find_by_email(args.email)
+    if invited and workspaces.membership(invited.id, workspace.id):
+        msg = f"{args.email} is a member of this workspace already."
+        raise ConflictError(msg)
+    pending = invitations.open_ones(workspace.id)
+    replaced = [row for row in pending if row.email == args.email]
+    if len(pending) - len(replaced) >= MAX_OPEN:
+        msg = f"The workspace has {MAX_OPEN} open invitations, the most it can have. Revoke one."
+        raise ConflictError(msg)
+    for row in replaced:
+        flows.stage_revocation(ctx.unit, row)
+    invitation_id = ctx.unit.run_side_effect_once("id", new_id)
+    token = flows.token(invitation_id)
+    row = invitations.row(
+        token,
+        invitation_id=invitation_id,
+        workspace_id=workspace.id,
+        email=args.email,
+        role=args.role,
+        inviter_id=inviter_id,
+        created_at=clock.now(),
+    )
+    ctx.unit.save(lock)
+    ctx.unit.create(row)
+    ctx.unit.create(invitations.lookup(row))
+    ctx.unit.mention(f"invitation:{row.invitation_id}")
+    if mail.is_on():
+        payload = {"invitationId": row.invitation_id}
+        ctx.unit.create(jobs.row(MAIL_INVITATION, workspace.id, payload))
+        ctx.unit.after_commit(wake.wake)
+    return InvitationCreated(
+        id=row.invitation_id,
+        email=row.email,
+        role=row.role,
+        url=flows.page_url(token),
+        expires_at=row.expires_at,
+        is_mailed=mail.is_on(),
+    )
+
+
+@operation(title="List invitations", audience=(Audience.SESSION,), role=Role.MANAGER, reads=True)
+def list_invitations(ctx: Context, args: NoInput) -> InvitationList:  # noqa: ARG001  every handler has this shape
+    """List the open invitations of the workspace, newest first."""
+    rows = invitations.open_ones(ctx.workspace_id)
+    people = accounts.of_ids({row.inviter_id for row in rows})
+    roles = {
+        account.id: Role(membership.role)
+        for account, membership in (workspaces.members(ctx.workspace_id) if rows else ())
+        if account.disabled_at is None
+    }
+    return InvitationList(
+        invitations=[
+            InvitationListed.from_row(
+                row.attribute_values,
+                id=row.invitation_id,
+                inviter=people[row.inviter_id].name,
+                works=flows.may_invite(roles.get(row.inviter_id, Role.ACCOUNT), Role(row.role)),
+            )
+            for row in rows
+        ]
+    )
+
+
+@operation(
+    title="Revoke an invitation", audience=(Audience.SESSION,), role=Role.MANAGER, idempotent=True
+)
+def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
+    """End an open invitation, so that its link no longer works.
+
+    Anyone who manages the workspace can revoke any invitation to it.
+    """
+    row = invitations.by_id(ctx.workspace_id, args.id)
+    if row is None:
+        raise NotFoundError("No open invitation of this workspace has this id.")
+    flows.stage_revocation(ctx.unit, row)
+    return InvitationRevoked(id=row.invitation_id)
+
+
+@operation(
+    title="Get an invitation",
+    audience=(Audience.PUBLIC, Audience.SESSION),
+    role=Role.ACCOUNT,
+    reads=True,
+    platform=True,
+)
+def get_invitation(ctx: Context, args: InvitationToken) -> InvitationShown:
+    """Return an invitation that works to the person who has its link."""
+    found = flows.read(args.token)
+    account = accounts.find_by_email(found.row.email)
+    caller = ctx.principal.account_id
+    return InvitationShown.from_row(
+        found.row.attribute_values,
+        workspace=found.workspace.name,
+        inviter=found.inviter.name,
+        has_account=account is not None,
+        is_for_caller=account is not None and account.id == caller,
+    )
+
+
+@operation(
+    title="Accept an invitation",
+    audience=(Audience.SESSION,),
+    role=Role.ACCOUNT,
+    resolve=_invited_to,
+    limit=ACCEPTANCES,
+)
+def accept_invitation(ctx: Context, args: InvitationToken) -> InvitationAccepted:
+    """Join a workspace with the account that has the invitation's address.
+
+    An account that is a member by then keeps its role.
+    """
+    found = flows.read(args.token)
+    account = accounts.get(ctx.principal.account_id)
+    owner_of_address = accounts.find_by_email(found.row.email)
+    if owner_of_address is None or owner_of_address.id != account.id:
+        msg = f"This invitation is for {found.row.email}. Sign in with that account."
+        raise ForbiddenError(msg)
+    flows.stage_use(ctx.unit, found)
+    membership = workspaces.membership(account.id, found.workspace.id)
+    if membership is None:
+        memberships.stage_joining(ctx.unit, account.id, Role(found.row.role))
+    return InvitationAccepted(
+        workspace_id=found.workspace.id,
+        slug=found.workspace.slug,
+        role=membership.role if membership else found.row.role,
+    )
+
+
+@operation(
+    title="Accept an invitation with a new account",
+    audience=(Audience.PUBLIC,),
+    resolve=_invited_to,
+    limit=ACCEPTANCES,
+    secret="token",  # noqa: S106  the name of the field
+)
+def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedAccount:
+    """Create an account with the invitation's address, join the workspace and start a session."""
+    found = flows.read(args.token)
+    account = stage_account(
+        ctx.unit, found.row.email, args.password, name=args.name, language=args.language
+    )
+    flows.stage_use(ctx.unit, found)
+    memberships.stage_joining(ctx.unit, account.id, Role(found.row.role))
+    return InvitedAccount(
+        workspace_id=found.workspace.id,
+        slug=found.workspace.slug,
+        role=found.row.role,
+        account_id=account.id,
+        token=begin_session(ctx, account, args.browser),
+    )
+
+
+def _check_may_invite(inviter_id: str, workspace_id: str, role: str) -> None:
+    """Check the inviter's role again: it may have changed since the request was authorized.
+
+    Raises:
+        ForbiddenError: the role is not higher than that of the invitation.
+    """
+    membership = workspaces.membership(inviter_id, workspace_id)
+    own = Role(membership.role) if membership else Role.ACCOUNT
+    if not flows.may_invite(own, Role(role)):
+        msg = f"A {own} of a workspace cannot invite a {role}. Ask the owner."
+        raise ForbiddenError(msg)

@@ -1,0 +1,116 @@
+"""Pages of a workspace's members: the list with invitations, and one member."""
+
+from contextlib import suppress
+from typing import Any
+
+from chalicelib.core.errors import AlreadyCreatedError, AppError, ConflictError, NotFoundError
+from chalicelib.core.principals import Role
+from chalicelib.core.text import search_fold
+from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
+from chalicelib.transports.http import HttpResponse, redirect
+
+SIZE = 50
+"""Members on one page."""
+
+
+def index(request: ConsoleRequest) -> HttpResponse:
+    """List the members, and to managers the open invitations and the form for a new one."""
+    return _list(request, 200)
+
+
+def invite(request: ConsoleRequest) -> HttpResponse:
+    """Invite a person and show the link once; or revoke an invitation."""
+    if revoked := request.form_value("revoke"):
+        with suppress(NotFoundError):  # Another tab or a second click may have revoked it already.
+            request.call("revoke_invitation", id=revoked)
+        return redirect(f"{_path(request)}?done=invitation_revoked")
+    try:
+        made = request.call_once(
+            "invite_member", email=request.form_value("email"), role=request.form_value("role")
+        )
+    except AlreadyCreatedError:
+        return redirect(f"{_path(request)}?done=invited_before")
+    except AppError as error:
+        problem = request.problem(error)
+        if error.code == ConflictError.code:
+            is_member = any(
+                each["email"] == request.form_value("email").strip().casefold()
+                for each in request.call("list_members")["members"]
+            )
+            problem = Problem(request.translate("is_member" if is_member else "invitations_full"))
+        return _list(request, error.status, problem)
+    return request.page("invitation_made", made=made, path=_path(request))
+
+
+def show(request: ConsoleRequest) -> HttpResponse:
+    """Show a member, with the forms to change the role and to remove the member."""
+    return _member_page(request, 200)
+
+
+def change(request: ConsoleRequest) -> HttpResponse:
+    """Change a member's role, or remove the member."""
+    member = _member(request)
+    try:
+        if role := request.form_value("role"):
+            request.call("set_member_role", email=member["email"], role=role)
+            return redirect(f"{_path(request)}?done=role_changed")
+        request.call("remove_member", email=member["email"])
+    except NotFoundError:  # Another person has removed the member meanwhile.
+        pass
+    return redirect(f"{_path(request)}?done=member_removed")
+
+
+def _list(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
+    everyone = request.call("list_members")["members"]
+    query = search_fold(request.query_value("q").strip())
+    found = [
+        each
+        for each in everyone
+        if not query or query in search_fold(f"{each['name']} {each['email']}")
+    ]
+    membership, page = request.current_membership, request.page_number
+    may_invite = membership.may("invite_member")
+    roles = ["member", "manager"] if membership.role is Role.OWNER else ["member"]
+    return request.page(
+        "members",
+        status,
+        problem=problem,
+        members=found[(page - 1) * SIZE : page * SIZE],
+        found=len(found),
+        count=len(everyone),
+        page=page,
+        size=SIZE,
+        searchable=len(everyone) > SEARCH_THRESHOLD,
+        query=request.query_value("q"),
+        invitations=request.call("list_invitations")["invitations"] if may_invite else [],
+        typed_email=request.form_value("email"),
+        typed_role=request.form_value("role"),
+        roles=roles,
+        roles_shown=[(role, request.translate(f"role_{role}")) for role in roles],
+        path=_path(request),
+    )
+
+
+def _member_page(request: ConsoleRequest, status: int) -> HttpResponse:
+    member = _member(request)
+    return request.page(
+        "member",
+        status,
+        member=member,
+        is_own=member["accountId"] == request.signed_in_account.id,
+        new_role="member" if member["role"] == "manager" else "manager",
+        may_change=request.current_membership.may("set_member_role") and member["role"] != "owner",
+        may_remove=not Role(member["role"]).includes(request.current_membership.role),
+        path=_path(request),
+    )
+
+
+def _member(request: ConsoleRequest) -> dict[str, Any]:
+    for member in request.call("list_members")["members"]:
+        if member["accountId"] == request.http.path["member"]:
+            return dict(member)
+    raise NotFoundError("No member of this workspace has this id.")
+
+
+def _path(request: ConsoleRequest) -> str:
+    return f"{request.current_membership.path}/members"
