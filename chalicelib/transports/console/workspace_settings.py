@@ -22,7 +22,9 @@ def save(request: ConsoleRequest) -> HttpResponse:
     A change that another person made meanwhile to another field therefore stays.
     """
     typed = {name: request.form_value(name).strip() for name in FIELDS}
-    changes = {n: value for n, value in typed.items() if value != request.form_value(f"old_{n}")}
+    changes = {
+        name: value for name, value in typed.items() if [value] != request.form.get(f"old_{name}")
+    }
     path = f"{request.current_membership.path}/settings"
     if not changes:
         return redirect(f"{path}?done=settings_saved")

@@ -61,8 +61,20 @@ def read(invitation_token: str) -> OpenInvitation:
     """
     found = working(invitations.find(invitation_token))
     if found is None:
-        raise NotFoundError("This invitation does not work any more. Ask for a new one.")
+        raise _gone()
     return found
+
+
+def workspace_of(invitation_token: str) -> str:
+    """Return the workspace of an invitation, whether it works or not.
+
+    Raises:
+        NotFoundError: it is unknown. The error is that of one that does not work.
+    """
+    row = invitations.find(invitation_token)
+    if row is None:
+        raise _gone()
+    return str(row.workspace_id)
 
 
 def working(row: InvitationRow | None) -> OpenInvitation | None:
@@ -76,6 +88,10 @@ def working(row: InvitationRow | None) -> OpenInvitation | None:
     if inviter.disabled_at is not None:
         return None
     return OpenInvitation(row, workspaces.get(row.workspace_id), inviter, membership)
+
+
+def _gone() -> NotFoundError:
+    return NotFoundError("This invitation does not work any more. Ask for a new one.")
 
 
 def stage_use(unit: UnitOfWork, invitation: OpenInvitation) -> None:

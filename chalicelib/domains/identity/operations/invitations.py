@@ -141,12 +141,8 @@ class InvitedAccount(InvitationAccepted):
 
 
 def _invited_to(args: InvitationToken) -> str:
-    """Return the workspace of an invitation.
-
-    Raises:
-        NotFoundError: the invitation does not work.
-    """
-    return flows.read(args.token).workspace.id
+    """Return the workspace of an invitation, so that a repeated call finds its stored answer."""
+    return flows.workspace_of(args.token)
 
 
 @operation(

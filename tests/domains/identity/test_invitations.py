@@ -1,0 +1,367 @@
+"""Invitations to a workspace: who may invite whom, and how long a link works."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import (
+    AppError,
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    UnavailableError,
+    ValidationError,
+)
+from chalicelib.domains.identity.flows import memberships
+from chalicelib.domains.identity.operations import invitations as operations
+from chalicelib.domains.identity.store import accounts, invitations, workspaces
+from chalicelib.engine import audit
+from infra.bench.dynamodb.usage import metering
+from tests.conftest import PASSWORD, Owner, Time, all_rows, as_operator, run_concurrently
+from tests.factories.console import begun
+from tests.factories.people import Account, accept_as_new, invite, look_at, stored
+from tests.factories.sites import transactions_failing_after
+
+pytestmark = pytest.mark.store
+
+IVY = "ivy@example.com"
+
+
+@pytest.fixture
+def home(owner: Owner) -> str:
+    return owner.workspace.id
+
+
+@pytest.fixture
+def boss(owner: Owner) -> Account:
+    account = accounts.get(owner.workspace.owner_id)
+    return Account(account.id, account.email)
+
+
+@pytest.fixture
+def manager(home: str) -> Account:
+    account = Account.made("manager")
+    account.joins(home, "manager")
+    return account
+
+
+def does_not_work(token: str) -> bool:
+    """Whether a link fails like an unknown one, for reading and for both ways of accepting."""
+    failures = set()
+    reader = Account.made(f"reader{len(all_rows())}")
+    for use in (look_at, accept_as_new, reader.accept):
+        for each in (token, "A" * 43):
+            with pytest.raises(NotFoundError) as caught:
+                use(each)
+            failures.add((caught.value.code, caught.value.message))
+    return len(failures) == 1
+
+
+def joined(home: str) -> list[str]:
+    return [member.account.email for member in workspaces.members(home)]
+
+
+class TestWhoMayInvite:
+    @pytest.mark.parametrize(
+        ("inviter", "invited", "may"),
+        [
+            ("owner", "manager", True),
+            ("owner", "member", True),
+            ("manager", "manager", False),
+            ("manager", "member", True),
+            ("member", "member", False),
+        ],
+    )
+    def test_people_invite_to_roles_below_their_own(
+        self, home: str, boss: Account, inviter: str, invited: str, may: bool
+    ) -> None:
+        person = boss
+        if inviter != "owner":
+            person = Account.made("ann")
+            person.joins(home, inviter)
+        if may:
+            accept_as_new(invite(person, home, IVY, invited))
+            assert Account(accounts.by_email(IVY).id, IVY).role_in(home) == invited
+            return
+        before = stored()
+        with pytest.raises(ForbiddenError):
+            invite(person, home, IVY, invited)
+        assert stored() == before
+
+    @pytest.mark.parametrize("role", ["owner", "account", "admin", ""])
+    def test_nobody_is_invited_to_another_role(self, home: str, boss: Account, role: str) -> None:
+        with pytest.raises(ValidationError):
+            invite(boss, home, IVY, role)
+
+    def test_an_inviter_who_was_demoted_since_the_request_is_refused(
+        self, home: str, manager: Account
+    ) -> None:
+        manager.joins(home, "member")
+        with pytest.raises(ForbiddenError):
+            manager.call(home, "invite_member", "manager", email=IVY)
+
+    def test_a_session_invites_to_its_own_workspace_only(
+        self, home: str, boss: Account, new_owner: Callable[..., Owner]
+    ) -> None:
+        other = new_owner().workspace.id
+        made = boss.call(home, "invite_member", email=IVY, workspaceId=other)
+        assert look_at(made["url"].rpartition("/")[2])["workspace"] == workspaces.get(home).name
+        assert invitations.open_ones(other) == []
+
+    def test_an_invitation_of_the_operator_is_the_owners(self, home: str, boss: Account) -> None:
+        made = as_operator("invite_member", workspaceId=home, email=IVY, role="manager")
+        (listed,) = boss.call(home, "list_invitations")["invitations"]
+        assert listed["inviter"] == accounts.get(boss.id).name
+        assert listed["works"]
+        accept_as_new(made["url"].rpartition("/")[2])
+        assert IVY in joined(home)
+
+    def test_a_member_is_not_invited_again(self, home: str, boss: Account) -> None:
+        Account.made("ivy").joins(home, "member")
+        with pytest.raises(ConflictError, match="is a member of this workspace already"):
+            invite(boss, home, "Ivy@Example.com")
+
+    def test_inviting_does_not_tell_whether_an_account_exists(
+        self, home: str, boss: Account
+    ) -> None:
+        Account.made("ivy")
+        known, unknown = (
+            boss.call(home, "invite_member", email=email) for email in (IVY, "ivo@example.com")
+        )
+        differ = {"id", "email", "url", "expiresAt"}
+        assert {k: v for k, v in known.items() if k not in differ} == {
+            k: v for k, v in unknown.items() if k not in differ
+        }
+
+    def test_open_invitations_of_a_workspace_are_limited(
+        self, home: str, boss: Account, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(operations, "MAX_OPEN", 2)
+        invite(boss, home, "a@example.com")
+        token = invite(boss, home, "b@example.com")
+        with pytest.raises(ConflictError, match="Revoke one"):
+            invite(boss, home, "c@example.com")
+        invite(boss, home, "b@example.com")  # replaces its own
+        assert does_not_work(token)
+
+    def test_concurrent_invitations_do_not_exceed_the_limit(
+        self, home: str, boss: Account, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(operations, "MAX_OPEN", 2)
+
+        def act(number: int) -> bool:
+            try:
+                return bool(invite(boss, home, f"p{number}@example.com"))
+            except ConflictError:
+                return False
+
+        assert sum(run_concurrently(4, act)) == 2
+        assert len(invitations.open_ones(home)) == 2
+
+
+class TestLink:
+    def test_the_database_has_a_hash_of_the_link_only(self, home: str, boss: Account) -> None:
+        token = invite(boss, home, IVY)
+        assert len(token) == 43
+        assert token not in str(all_rows())
+        assert "url" not in str(boss.call(home, "list_invitations"))
+
+    def test_a_link_works_for_seven_days(self, home: str, boss: Account, time: Time) -> None:
+        token = invite(boss, home, IVY)
+        time.pass_by(days=7, seconds=-1)
+        shown = look_at(token)
+        assert shown["expiresAt"] == "2027-01-22T12:00:00.000Z"
+        assert (shown["email"], shown["role"], shown["hasAccount"]) == (IVY, "member", False)
+        time.pass_by(seconds=1)
+        assert does_not_work(token)
+        assert boss.call(home, "list_invitations")["invitations"] == []
+
+    def test_a_link_works_once(self, home: str, boss: Account) -> None:
+        token = invite(boss, home, IVY)
+        accept_as_new(token)
+        assert does_not_work(token)
+        assert boss.call(home, "list_invitations")["invitations"] == []
+
+    def test_a_revoked_link_does_not_work(self, home: str, boss: Account, manager: Account) -> None:
+        token = invite(boss, home, IVY, "manager")
+        (listed,) = boss.call(home, "list_invitations")["invitations"]
+        manager.call(home, "revoke_invitation", id=listed["id"])
+        assert does_not_work(token)
+        with pytest.raises(NotFoundError):
+            manager.call(home, "revoke_invitation", id=listed["id"])
+
+    def test_a_new_link_for_an_address_ends_the_earlier_one(self, home: str, boss: Account) -> None:
+        first, second = invite(boss, home, IVY), invite(boss, home, IVY, "manager")
+        assert does_not_work(first)
+        assert look_at(second)["role"] == "manager"
+        assert len(boss.call(home, "list_invitations")["invitations"]) == 1
+
+    @pytest.mark.parametrize("token", ["", "x", "A" * 43, "é" * 43, "A" * 100, "../", "%00"])
+    def test_other_texts_are_unknown_links(self, database: None, token: str) -> None:
+        with pytest.raises(NotFoundError):
+            look_at(token)
+
+    @pytest.mark.parametrize("loss", ["removed", "demoted", "disabled"])
+    def test_a_link_ends_with_the_right_of_its_inviter(
+        self, home: str, manager: Account, boss: Account, loss: str
+    ) -> None:
+        token = invite(manager, home, IVY)
+        match loss:
+            case "removed":
+                manager.is_removed_from(home)
+            case "demoted":
+                manager.joins(home, "member")
+            case "disabled":
+                as_operator("disable_account", email=manager.email)
+        assert does_not_work(token)
+        (listed,) = boss.call(home, "list_invitations")["invitations"]
+        assert listed["works"] is False
+        assert IVY not in joined(home)
+
+    def test_reading_an_invitation_changes_nothing(self, home: str, boss: Account) -> None:
+        token, before = invite(boss, home, IVY), None
+        for _ in range(3):
+            before = before or stored()
+            look_at(token)
+        assert stored() == before
+
+
+class TestAccept:
+    def test_a_new_account_joins_and_is_signed_in(self, home: str, boss: Account) -> None:
+        made = accept_as_new(invite(boss, home, IVY), name="  Ivy  ")
+        account = accounts.by_email(IVY)
+        assert (account.name, account.role, account.id) == ("Ivy", "user", made["accountId"])
+        assert made["slug"] == workspaces.get(home).slug
+        assert begun(IVY, PASSWORD)
+        (entry, *_) = audit.latest(home)
+        assert entry.operation == "create_invited_account"
+        assert f"account:{account.id}" in entry.resources
+        assert any(each.startswith("invitation:") for each in entry.resources)
+
+    def test_the_account_of_the_address_joins(self, home: str, boss: Account) -> None:
+        ivy = Account.made("ivy")
+        token = invite(boss, home, "IVY@example.com", "manager")
+        assert look_at(token)["hasAccount"] is True
+        assert ivy.accept(token)["role"] == "manager"
+        assert ivy.role_in(home) == "manager"
+        (entry, *_) = audit.latest(home)
+        assert (entry.operation, entry.actor) == ("accept_invitation", ivy.id)
+
+    def test_another_account_is_refused(self, home: str, boss: Account) -> None:
+        thief, token = Account.made("thief"), invite(boss, home, IVY)
+        before = stored()
+        with pytest.raises(ForbiddenError, match=f"is for {IVY}"):
+            thief.accept(token)
+        assert stored() == before
+        accept_as_new(token)
+
+    def test_no_second_account_is_made_for_an_address(self, home: str, boss: Account) -> None:
+        token = invite(boss, home, IVY)
+        Account.made("ivy")
+        before = stored()
+        with pytest.raises(ConflictError):
+            accept_as_new(token, password="another password")
+        assert stored() == before
+
+    def test_a_person_who_is_a_member_by_then_keeps_the_role(
+        self, home: str, boss: Account
+    ) -> None:
+        ivy = Account.made("ivy")
+        token = invite(boss, home, IVY)
+        ivy.joins(home, "manager")
+        assert ivy.accept(token)["role"] == "manager"
+        assert ivy.role_in(home) == "manager"
+        assert does_not_work(token)
+
+    @pytest.mark.parametrize("password", ["", "short", "x" * 1001])
+    def test_a_bad_password_leaves_the_link_usable(
+        self, home: str, boss: Account, password: str
+    ) -> None:
+        token = invite(boss, home, IVY)
+        with pytest.raises(ValidationError):
+            accept_as_new(token, password=password)
+        accept_as_new(token)
+
+    def test_acceptance_is_one_transaction(self, home: str, boss: Account) -> None:
+        token = invite(boss, home, IVY)
+        before = stored()
+        with transactions_failing_after(0), pytest.raises(UnavailableError):
+            accept_as_new(token)
+        assert stored() == before
+        with metering() as usage:
+            accept_as_new(token)
+        assert usage.calls.count("TransactWriteItems") == 1
+        assert IVY in joined(home)
+
+
+class TestAtTheSameMoment:
+    def test_one_of_two_acceptances_makes_the_account(self, home: str, boss: Account) -> None:
+        token = invite(boss, home, IVY)
+        made = list(filter(None, run_concurrently(4, lambda _: attempt(accept_as_new, token))))
+        assert len(made) == 1
+        assert joined(home).count(IVY) == 1
+        assert [each.operation for each in audit.latest(home)].count("create_invited_account") == 1
+
+    def test_one_account_that_accepts_twice_joins_once(self, home: str, boss: Account) -> None:
+        ivy, token = Account.made("ivy"), invite(boss, home, IVY)
+        made = list(filter(None, run_concurrently(4, lambda _: attempt(ivy.accept, token))))
+        assert len(made) == 1
+        assert joined(home).count(IVY) == 1
+
+    def test_two_workspaces_make_one_account_for_an_address(
+        self, home: str, boss: Account, new_owner: Callable[..., Owner]
+    ) -> None:
+        other = new_owner().workspace
+        there = Account(other.owner_id, "")
+        tokens = [invite(boss, home, IVY), invite(there, other.id, IVY)]
+        made = run_concurrently(2, lambda number: attempt(accept_as_new, tokens[number]))
+        assert len(list(filter(None, made))) == 1
+        assert (IVY in joined(home)) is not (IVY in joined(other.id))
+
+    def test_acceptance_and_revocation_exclude_each_other(self, home: str, boss: Account) -> None:
+        for number in range(4):
+            email = f"p{number}@example.com"
+            token = invite(boss, home, email)
+            (listed,) = boss.call(home, "list_invitations")["invitations"]
+
+            def act(turn: int, token: str = token, listed: Any = listed) -> Any:
+                if turn:
+                    return attempt(accept_as_new, token)
+                return attempt(
+                    lambda _: boss.call(home, "revoke_invitation", id=listed["id"]), token
+                )
+
+            revoked, accepted = run_concurrently(2, act)
+            assert bool(revoked) is not bool(accepted)
+            assert (email in joined(home)) is bool(accepted)
+
+    @pytest.mark.parametrize("loss", ["removed", "demoted"])
+    def test_a_right_lost_before_the_commit_refuses_the_acceptance(
+        self, home: str, manager: Account, loss: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        token, stage = invite(manager, home, IVY), memberships.stage_joining
+        lost: list[bool] = []
+
+        def late(*args: Any) -> None:
+            if not lost:
+                lost.append(True)
+                if loss == "removed":
+                    manager.is_removed_from(home)
+                else:
+                    manager.joins(home, "member")
+            stage(*args)
+
+        monkeypatch.setattr(memberships, "stage_joining", late)
+        with pytest.raises(NotFoundError):
+            accept_as_new(token)
+        assert lost
+        assert accounts.find_by_email(IVY) is None
+        assert IVY not in joined(home)
+
+
+def attempt(use: Callable[[str], Any], token: str) -> Any:
+    try:
+        return use(token)
+    except AppError:
+        return None

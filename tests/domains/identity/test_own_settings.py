@@ -1,0 +1,87 @@
+"""Settings of a workspace and of one's own account, as people change them in the console."""
+
+from collections.abc import Callable
+
+import pytest
+
+from chalicelib.core.errors import ForbiddenError, ValidationError
+from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.engine import audit
+from tests.conftest import Owner, as_operator, in_console
+from tests.factories.people import Account
+
+pytestmark = pytest.mark.store
+
+
+class TestWorkspace:
+    def test_a_manager_changes_name_zone_and_country(self, owner: Owner) -> None:
+        home, manager = owner.workspace.id, Account.made("manager")
+        manager.joins(home, "manager")
+        changes = {"name": "Salon", "timezone": "Europe/Berlin", "country": "DE"}
+        assert manager.call(home, "set_workspace", **changes)["name"] == "Salon"
+        shown = manager.call(home, "get_workspace")
+        assert {name: shown[name] for name in changes} == changes
+        assert shown["slug"] == owner.workspace.slug
+        (entry, *_) = audit.latest(home)
+        assert (entry.operation, entry.actor) == ("set_workspace", manager.id)
+
+    def test_a_plain_member_neither_reads_nor_changes_settings(self, owner: Owner) -> None:
+        home, member = owner.workspace.id, Account.made("member")
+        member.joins(home, "member")
+        for call, arguments in (("get_workspace", {}), ("set_workspace", {"name": "Mine"})):
+            with pytest.raises(ForbiddenError):
+                member.call(home, call, **arguments)
+
+    def test_a_session_changes_its_own_workspace_only(
+        self, owner: Owner, new_owner: Callable[..., Owner]
+    ) -> None:
+        home, other = owner.workspace, new_owner(name="Mill").workspace
+        boss = Account(home.owner_id, "")
+        boss.call(home.id, "set_workspace", workspaceId=other.id, name="Salon")
+        assert workspaces.get(home.id).name == "Salon"
+        assert workspaces.get(other.id).name == "Mill"
+
+    @pytest.mark.parametrize(
+        ("plan", "has_api", "gigabytes"),
+        [
+            ("free", False, 0.1),
+            ("start", False, 1),
+            ("business", True, 10),
+            ("enterprise", True, 100),
+        ],
+    )
+    def test_settings_name_what_the_plan_includes(
+        self, owner: Owner, plan: str, has_api: bool, gigabytes: float
+    ) -> None:
+        as_operator("set_plan", workspaceId=owner.workspace.id, plan=plan)
+        shown = in_console(owner.workspace.id, "get_workspace")
+        assert (shown["plan"], shown["includes"]["hasApi"]) == (plan, has_api)
+        assert shown["includes"]["storageBytes"] == gigabytes * 10**9
+
+
+class TestAccount:
+    def test_a_person_changes_name_and_language(self, owner: Owner) -> None:
+        boss = Account(owner.workspace.owner_id, "")
+        shown = boss.call(owner.workspace.id, "update_account", name=" Ada ", language="en")
+        assert (shown["account"]["name"], shown["account"]["language"]) == ("Ada", "en")
+        assert (accounts.get(boss.id).name, accounts.get(boss.id).language) == ("Ada", "en")
+
+    @pytest.mark.parametrize("change", [{}, {"language": "de"}, {"name": " "}, {"name": "x" * 201}])
+    def test_invalid_changes_are_refused(self, owner: Owner, change: dict[str, str]) -> None:
+        boss = Account(owner.workspace.owner_id, "")
+        with pytest.raises(ValidationError):
+            boss.call(owner.workspace.id, "update_account", **change)
+
+    def test_messages_are_in_the_accounts_language_until_another_is_chosen(
+        self, owner: Owner
+    ) -> None:
+        home, boss = owner.workspace.id, Account(owner.workspace.owner_id, "")
+
+        def language() -> str:
+            return str(boss.call(home, "get_notifications")["language"])
+
+        assert language() == "ru"  # that of the workspace's country
+        boss.call(home, "update_account", language="en")
+        assert language() == "en"
+        boss.call(home, "set_notifications", language="ru")
+        assert language() == "ru"

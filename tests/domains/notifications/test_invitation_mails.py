@@ -1,0 +1,114 @@
+"""Mails with the links of invitations."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.core.jobs import JOB_HANDLERS, MAIL_INVITATION
+from chalicelib.domains.notifications.flows import suppressions
+from chalicelib.engine import jobs
+from chalicelib.gateways import mail
+from chalicelib.gateways.mail import MailDelayedError
+from tests.conftest import Owner, Time, as_operator
+from tests.domains.notifications.inbox import Inbox, run_until_idle, text_of
+from tests.factories.people import look_at
+
+pytestmark = pytest.mark.usefixtures("database")
+IVY = "ivy@example.com"
+
+
+def invite(owner: Owner, email: str = IVY) -> Any:
+    return as_operator("invite_member", workspaceId=owner.workspace.id, email=email)
+
+
+def mailed(inbox: Inbox, email: str = IVY) -> list[Any]:
+    run_until_idle()
+    return [each for each in inbox.mails if each["To"] == email]
+
+
+def test_an_invitation_is_mailed_with_its_link(inbox: Inbox, owner: Owner) -> None:
+    made = invite(owner)
+    assert made["isMailed"] is True
+    (found,) = mailed(inbox)
+    assert owner.workspace.name in found["Subject"]
+    assert found["From"].startswith(f"{owner.workspace.name} via ")
+    for kind in ("plain", "html"):
+        assert made["url"] in text_of(found, kind)
+    assert look_at(made["url"].rpartition("/")[2])["email"] == IVY
+
+
+def test_the_job_has_neither_the_link_nor_the_address(inbox: Inbox, owner: Owner) -> None:
+    made = invite(owner)
+    (job,) = [
+        each for each in jobs.of_workspace(owner.workspace.id) if each.kind == MAIL_INVITATION
+    ]
+    assert job.payload == {"invitationId": made["id"]}
+
+
+def test_without_mail_the_link_is_only_shown(owner: Owner) -> None:
+    assert invite(owner)["isMailed"] is False
+    assert not [e for e in jobs.of_workspace(owner.workspace.id) if e.kind == MAIL_INVITATION]
+
+
+def test_a_revoked_or_replaced_invitation_is_not_mailed(inbox: Inbox, owner: Owner) -> None:
+    invite(owner)
+    second = invite(owner)
+    (found,) = mailed(inbox)
+    assert second["url"] in text_of(found)
+
+
+def test_an_expired_invitation_is_not_mailed(inbox: Inbox, owner: Owner, time: Time) -> None:
+    invite(owner)
+    time.pass_by(days=8)
+    assert mailed(inbox) == []
+
+
+def test_an_address_that_is_suppressed_gets_no_mail(
+    inbox: Inbox, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suppressions, "is_suppressed", lambda address: address == IVY)
+    invite(owner)
+    invite(owner, "ivo@example.com")
+    assert mailed(inbox) == []
+    assert len(mailed(inbox, "ivo@example.com")) == 1
+
+
+def test_an_address_gets_three_mails_a_day(
+    inbox: Inbox, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch, reload_settings: Any
+) -> None:
+    monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+    reload_settings()
+    for _ in range(5):
+        invite(owner, "ivy+tag@example.com")
+        run_until_idle()
+    assert len(mailed(inbox, "ivy+tag@example.com")) == 3
+    monkeypatch.undo()
+    reload_settings()
+
+
+def test_a_job_that_runs_again_sends_nothing_more(
+    inbox: Inbox, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invite(owner)
+    (job,) = [
+        each for each in jobs.of_workspace(owner.workspace.id) if each.kind == MAIL_INVITATION
+    ]
+    sent: list[str] = []
+    monkeypatch.setattr(mail, "send", lambda each: sent.append(each.id))
+    for _ in range(2):
+        JOB_HANDLERS[MAIL_INVITATION](job)
+    assert len(sent) == 1
+
+
+def test_a_mail_that_is_delayed_is_sent_later(
+    inbox: Inbox, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(_: object) -> None:
+        raise MailDelayedError("busy")
+
+    invite(owner)
+    with monkeypatch.context() as while_busy:
+        while_busy.setattr(mail, "send", busy)
+        assert mailed(inbox) == []
+    time.pass_by(minutes=2)
+    assert len(mailed(inbox)) == 1

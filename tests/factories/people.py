@@ -1,0 +1,85 @@
+"""People of a workspace: members with their roles, and persons who are invited."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import PLATFORM, Role, SessionPrincipal, VisitorPrincipal
+from chalicelib.domains.identity.store import workspaces
+from tests.conftest import PASSWORD, all_rows, as_operator, in_console
+from tests.support import aws_calls
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account, which signs in without HTTP."""
+
+    id: str
+    email: str
+
+    @classmethod
+    def made(cls, name: str) -> "Account":
+        """Create an account with a name and an address at example.com."""
+        email = f"{name}@example.com"
+        made = as_operator("create_account", email=email, password=PASSWORD, name=name.title())
+        return cls(made["accountId"], email)
+
+    def joins(self, workspace_id: str, role: str) -> None:
+        """Become a member with a role, or change the role."""
+        as_operator("add_member", workspaceId=workspace_id, email=self.email, role=role)
+
+    def is_removed_from(self, workspace_id: str) -> None:
+        """Stop being a member."""
+        as_operator("remove_member", workspaceId=workspace_id, email=self.email)
+
+    def role_in(self, workspace_id: str) -> str | None:
+        """Return the role in a workspace, or None."""
+        membership = workspaces.membership(self.id, workspace_id)
+        return membership.role if membership else None
+
+    def call(
+        self, workspace_id: str, operation: str, authorized: str = "", /, **arguments: Any
+    ) -> Any:
+        """Call an operation in a workspace. ``authorized`` is the role at the beginning of it."""
+        membership = authorized or self.role_in(workspace_id) or "account"
+        who = {"account_id": self.id, "membership": membership}
+        return in_console(workspace_id, operation, **who, **arguments)
+
+    def accept(self, token: str) -> Any:
+        """Accept an invitation, signed in outside its workspace."""
+        person = SessionPrincipal(
+            account_id=self.id, workspace_id=PLATFORM, membership=Role.ACCOUNT
+        )
+        return _call("accept_invitation", person, {"token": token})
+
+
+def invite(account: Account, workspace_id: str, email: str, role: str = "member") -> str:
+    """Invite a person, and return the token of the link."""
+    made = account.call(workspace_id, "invite_member", email=email, role=role)
+    url: str = made["url"]
+    return url.rpartition("/")[2]
+
+
+def accept_as_new(token: str, name: str = "Ivy", password: str = PASSWORD) -> Any:
+    """Accept an invitation with a new account."""
+    arguments = {"token": token, "name": name, "password": password}
+    return _call("create_invited_account", VisitorPrincipal(visitor="v"), arguments)
+
+
+def look_at(token: str) -> Any:
+    """Return an invitation as a visitor with its link sees it."""
+    return _call("get_invitation", VisitorPrincipal(visitor="v"), {"token": token})
+
+
+def stored() -> dict[str, Any]:
+    """Return the stored rows, except counters and salts of rate limits."""
+    return {key: row for key, row in all_rows().items() if not re.search("/(LIMIT|SALT)#", key)}
+
+
+def _call(operation: str, principal: Any, arguments: dict[str, Any]) -> Any:
+    with aws_calls.entered(aws_calls.API):
+        reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="r")
+    return json.loads(reply.body)["data"]

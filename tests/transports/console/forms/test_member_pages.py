@@ -1,0 +1,203 @@
+"""Pages of members, of the workspace's settings and of one's own account."""
+
+import re
+
+import pytest
+
+from chalicelib.domains.identity.store import accounts, workspaces
+from tests.conftest import PASSWORD, as_operator, in_console
+from tests.factories.console import Person, World
+from tests.factories.people import stored
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+SETTINGS = {"name": "Salon", "timezone": "Europe/Berlin", "country": "DE"}
+
+
+def role_of(world: World, name: str) -> str | None:
+    account = accounts.by_email(f"{name}@example.com")
+    membership = workspaces.membership(account.id, world.here.workspace_id)
+    return membership.role if membership else None
+
+
+def page_of(world: World, name: str) -> str:
+    return f"{world.here.path}/members/{accounts.by_email(f'{name}@example.com').id}"
+
+
+class TestMembers:
+    def test_everyone_sees_the_members_and_managers_see_invitations(self, world: World) -> None:
+        for name in ("boss", "manager", "member"):
+            page = text(world.person(name).get(f"{world.here.path}/members"))
+            for each in ("boss", "manager", "member"):
+                assert f"{each}@example.com" in page
+            assert ("Create invitation" in page) is (name != "member")
+            assert ("?leave=" in page) is (name != "boss")
+
+    @pytest.mark.parametrize("name", ["boss", "manager", "member"])
+    @pytest.mark.parametrize("target", ["boss", "manager", "member"])
+    def test_a_page_offers_what_the_role_allows(self, world: World, name: str, target: str) -> None:
+        answer = world.person(name).get(page_of(world, target))
+        if name == "member":
+            assert answer.status == 403
+            return
+        page = text(answer)
+        ranks = ["member", "manager", "boss"]
+        assert (">Remove</button>" in page) is (ranks.index(name) > ranks.index(target))
+        assert ('name="role"' in page) is (name == "boss" and target != "boss")
+
+    @pytest.mark.parametrize("name", ["boss", "manager", "member"])
+    @pytest.mark.parametrize("form", [{"role": "manager"}, {"role": "member"}, {}])
+    @pytest.mark.parametrize("target", ["boss", "manager", "member"])
+    def test_forms_that_a_page_does_not_offer_change_nothing(
+        self, world: World, name: str, target: str, form: dict[str, str]
+    ) -> None:
+        ranks = ["member", "manager", "boss"]
+        person, before = world.person(name), stored()
+        answer = person.post(page_of(world, target), form)
+        may = name == "boss" and target != "boss"
+        may = may or (not form and name == "manager" and target == "member")
+        if may:
+            assert answer.status == 303
+            assert role_of(world, target) == form.get("role")
+        else:
+            assert answer.status in {403, 409}
+            assert {k: v for k, v in stored().items() if "SESSION" not in k} == {
+                k: v for k, v in before.items() if "SESSION" not in k
+            }
+        assert ranks
+
+    def test_a_member_who_is_removed_meanwhile_is_not_found(self, world: World) -> None:
+        boss, path = world.person("boss"), page_of(world, "member")
+        assert boss.post(path, {}).headers["Location"].endswith("?done=member_removed")
+        assert boss.post(path, {}).status == 404
+        assert boss.get(path).status == 404
+
+    def test_many_members_are_searched_and_paged(self, world: World) -> None:
+        for number in range(60):
+            email = f"m{number:02}@example.com"
+            as_operator("create_account", email=email, password=PASSWORD, name=f"Mara {number:02}")
+            as_operator("add_member", workspaceId=world.here.workspace_id, email=email)
+        boss, path = world.person("boss"), f"{world.here.path}/members"
+        first, second = text(boss.get(path)), text(boss.get(f"{path}?page=2"))
+        assert first.count('class="row" href') == 50
+        assert second.count('class="row" href') == 13
+        found = text(boss.get(f"{path}?q=mara+07"))
+        assert found.count('class="row" href') == 1
+        assert "m07@example.com" in found
+        assert "Nothing found" in text(boss.get(f"{path}?q=zzz"))
+
+
+class TestLeaving:
+    def test_leaving_asks_first_and_then_ends_the_access(self, world: World) -> None:
+        member = world.person("member")
+        page = text(member.get(f"/console/account?leave={world.here.slug}"))
+        assert "You lose access at once" in page
+        assert role_of(world, "member") == "member"
+        answer = member.post("/console/account", {"leave": world.here.slug})
+        assert answer.headers["Location"] == "/console/account?done=workspace_left"
+        assert role_of(world, "member") is None
+        assert member.get(world.here.path).status == 404
+
+    def test_the_owner_cannot_leave(self, world: World) -> None:
+        boss = world.person("boss")
+        page = text(boss.get(f"/console/account?leave={world.here.slug}"))
+        assert 'name="leave"' not in page
+        assert boss.post("/console/account", {"leave": world.here.slug}).status == 409
+        assert role_of(world, "boss") == "owner"
+
+    def test_other_workspaces_cannot_be_left(self, world: World) -> None:
+        member = world.person("member")
+        for slug in (world.there.slug, "never"):
+            assert member.get(f"/console/account?leave={slug}").status == 404
+            assert member.post("/console/account", {"leave": slug}).status == 404
+
+
+class TestSettings:
+    def test_settings_are_saved(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/settings"
+        assert boss.post(path, SETTINGS).headers["Location"] == f"{path}?done=settings_saved"
+        workspace = workspaces.get(world.here.workspace_id)
+        assert [getattr(workspace, name) for name in SETTINGS] == list(SETTINGS.values())
+        page = text(boss.get(path))
+        assert "Germany" in page
+        assert "Business plan" in page
+
+    def test_a_field_that_another_person_changed_meanwhile_stays(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/settings"
+        shown = {
+            name: value_of_hidden(text(boss.get(path)), f"old_{name}")
+            for name in ("name", "timezone", "country")
+        }
+        in_console(world.here.workspace_id, "set_workspace", timezone="Asia/Tomsk")
+        old = {f"old_{name}": value for name, value in shown.items()}
+        boss.post(path, shown | old | {"name": "Salon"})
+        workspace = workspaces.get(world.here.workspace_id)
+        assert (workspace.name, workspace.timezone) == ("Salon", "Asia/Tomsk")
+
+    @pytest.mark.parametrize(
+        ("field", "value"), [("name", "x" * 201), ("name", " "), ("timezone", "Mars/Base")]
+    )
+    def test_a_refused_form_keeps_what_was_typed(
+        self, world: World, field: str, value: str
+    ) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/settings"
+        answer = boss.post(path, SETTINGS | {field: value})
+        assert answer.status == 400
+        assert error_beside(answer, field)
+        assert value_of(answer, field) == value.strip()
+        other = "timezone" if field == "name" else "name"
+        assert value_of(answer, other) == SETTINGS[other]
+        assert workspaces.get(world.here.workspace_id).country == "RU"
+
+
+def value_of_hidden(page: str, name: str) -> str:
+    found = re.search(f'name="{name}" value="([^"]*)"', page.replace("&#34;", '"'))
+    return found[1] if found else ""
+
+
+class TestLanguage:
+    def test_the_accounts_language_is_used_on_all_pages_and_failures(self, world: World) -> None:
+        boss = world.person("boss")
+        boss.post("/console/account", {"name": "Ada", "language": "ru"})
+        for path in (
+            "/console/account",
+            world.here.path,
+            f"{world.here.path}/keys",
+            "/console/w/x",
+        ):
+            assert 'lang="ru"' in text(boss.get(path, accept_language="en"))
+        other = Person("boss@example.com", world.person("boss").token)
+        assert 'lang="ru"' in text(other.get(world.here.path, accept_language="en"))
+        member = world.person("member").get(world.here.path, accept_language="en")
+        assert '<html lang="en">' in text(member)
+
+    def test_the_foot_of_a_page_switches_the_language_and_returns(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/keys"
+        assert f'name="back" value="{path}"' in text(boss.get(path))
+        answer = boss.post("/console/account", {"language": "ru", "back": path})
+        assert answer.headers["Location"] == path
+        assert '<html lang="ru">' in text(boss.get(path, accept_language="en"))
+        answer = boss.post("/console/account", {"language": "en", "back": "//evil.example"})
+        assert answer.headers["Location"] == "/console"
+
+    def test_a_guest_chooses_a_language_by_a_link(self, world: World) -> None:
+        visitor = Person("boss@example.com")
+        page = text(visitor.get("/console/sign-in?next=/console/account", accept_language="en"))
+        assert 'href="?next=%2Fconsole%2Faccount&lang=ru"' in page
+        page = text(visitor.get("/console/sign-in?lang=ru", accept_language="en"))
+        assert '<html lang="ru">' in page
+        failed = visitor.start_session("wrong", lang="ru")
+        assert '<html lang="ru">' in text(failed)
+        assert accounts.by_email("boss@example.com").language is None
+        visitor.start_session(lang="ru")
+        assert accounts.by_email("boss@example.com").language == "ru"
+        visitor.post("/console/sign-out")
+        visitor.token = ""
+        visitor.start_session(lang="en")
+        assert accounts.by_email("boss@example.com").language == "ru"
+
+    @pytest.mark.parametrize("code", ["", "de", "RU", "ru-RU", "<script>", "ru\r\nEvil: 1"])
+    def test_an_unknown_language_counts_as_none(self, world: World, code: str) -> None:
+        answer = Person("x").request("GET", "/console/sign-in", accept_language="en")
+        assert answer.status == 200
+        failed = Person("boss@example.com").start_session("wrong", lang=code)
+        assert '<html lang="en">' in text(failed)
