@@ -93,6 +93,7 @@ DIFFERENCES = {
     "erase_client": Differences(options={"email": "--email"}),
     "get_balance": Differences(command="balance"),
     "get_bot_limits": Differences(command="bot-limits"),
+    "invite_member": Differences(options={"email": "--email"}),
     "list_audit_log": Differences(command="audit-log"),
     "list_ledger": Differences(command="ledger", table=printing.one_row_an_answer),
     "resume_site": Differences(options={"id": "--site"}),

@@ -44,7 +44,16 @@ def invite(request: ConsoleRequest) -> HttpResponse:
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a member, with the forms to change the role and to remove the member."""
-    return _member_page(request, 200)
+    member = _member(request)
+    return request.page(
+        "member",
+        member=member,
+        is_own=member["accountId"] == request.signed_in_account.id,
+        new_role="member" if member["role"] == "manager" else "manager",
+        may_change=request.current_membership.may("set_member_role") and member["role"] != "owner",
+        may_remove=not Role(member["role"]).includes(request.current_membership.role),
+        path=_path(request),
+    )
 
 
 def change(request: ConsoleRequest) -> HttpResponse:
@@ -87,20 +96,6 @@ def _list(request: ConsoleRequest, status: int, problem: Problem | None = None) 
         typed_role=request.form_value("role"),
         roles=roles,
         roles_shown=[(role, request.translate(f"role_{role}")) for role in roles],
-        path=_path(request),
-    )
-
-
-def _member_page(request: ConsoleRequest, status: int) -> HttpResponse:
-    member = _member(request)
-    return request.page(
-        "member",
-        status,
-        member=member,
-        is_own=member["accountId"] == request.signed_in_account.id,
-        new_role="member" if member["role"] == "manager" else "manager",
-        may_change=request.current_membership.may("set_member_role") and member["role"] != "owner",
-        may_remove=not Role(member["role"]).includes(request.current_membership.role),
         path=_path(request),
     )
 
