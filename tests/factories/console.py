@@ -162,7 +162,15 @@ class Place:
             dialog=self.dialog,
             member=self.member,
             invitation=self.invitation,
+            **vars(self) | {"workspace": self.slug, "id": shown, "key": self.bot_key}
         )
+
+    def filled(self, fields: dict[str, str]) -> dict[str, str]:
+        """Return the fields of a form, with this workspace's id for a value such as ``{page}``."""
+        return {
+            name: getattr(self, value[1:-1]) if value.startswith("{") else value
+            for name, value in fields.items()
+        }
 
     @classmethod
     def made_by(cls, email: str, name: str = HOSTILE) -> "Place":

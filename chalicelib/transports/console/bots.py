@@ -1,7 +1,8 @@
-"""Pages of bots: keys, limits, a test chat, and the code that embeds a bot in a site."""
+"""Pages of bots: the list, keys, limits and a test chat."""
 
 import re
 from contextlib import suppress
+from typing import Any
 
 from chalicelib.core.errors import (
     AlreadyCreatedError,
@@ -48,12 +49,13 @@ def index(request: ConsoleRequest) -> HttpResponse:
         searchable=len(listed) > SEARCH_THRESHOLD,
         query=query,
         base_url=settings().public_url,
+        no_money=has_no_money(request),
     )
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Redirect to the first page of a bot."""
-    return redirect(f"{bot_path(request, find_bot(request))}/keys")
+    return redirect(f"{bot_path(request, find_bot(request))}/settings")
 
 
 def keys(request: ConsoleRequest) -> HttpResponse:
@@ -140,17 +142,6 @@ def chat(request: ConsoleRequest) -> HttpResponse:
     )
 
 
-def embed(request: ConsoleRequest) -> HttpResponse:
-    """Show the code that embeds the bot in a site."""
-    bot = find_bot(request)
-    code = (
-        f'<script src="{settings().public_url}/widget.js" data-agent="{bot["id"]}" async></script>'
-    )
-    return request.page(
-        "bot_embed", bot=bot, tab="embed", path=bot_path(request, bot), code_text=code
-    )
-
-
 def _amounts(request: ConsoleRequest) -> dict[str, int | None]:
     """Return the limits of the form, in kopecks.
 
@@ -185,14 +176,22 @@ def kopecks(field: str, text: str) -> int | None:
     return amount
 
 
-def find_bot(request: ConsoleRequest) -> dict[str, object]:
+def find_bot(request: ConsoleRequest) -> dict[str, Any]:
     """Return the bot of a page with its state.
 
     Raises:
         NotFoundError: the workspace has no bot with the id in the path.
     """
     bot = request.call("get_agent", id=request.http.path["id"])["agent"]
-    return _with_states(request, [bot])[0]
+    return {**_with_states(request, [bot])[0], "noMoney": has_no_money(request)}
+
+
+def has_no_money(request: ConsoleRequest) -> bool:
+    """Whether the balance is empty, for people who may see it."""
+    return (
+        request.current_membership.may("get_balance")
+        and request.call("get_balance")["available"] <= 0
+    )
 
 
 def _with_states(request: ConsoleRequest, bots: list[dict[str, object]]) -> list[dict[str, object]]:

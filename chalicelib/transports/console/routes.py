@@ -109,8 +109,22 @@ ROUTES = {
         shows="get_page_version",
         posts="restore_page_version",
     ),
-    f"{WORKSPACE}/bots": Page(get=_view("bots:index"), shows="list_held_back_bots"),
+    f"{WORKSPACE}/bots": Page(
+        get=_view("bots:index"),
+        post=_view("bot_settings:create"),
+        shows="list_held_back_bots",
+        posts="create_agent",
+        max_bytes=MAX_TEXT_FORM_BYTES,
+    ),
+    f"{WORKSPACE}/bots/new": Page(get=_view("bot_settings:new_bot_page"), shows="create_agent"),
     BOT: Page(get=_view("bots:show"), shows="get_agent"),
+    f"{BOT}/settings": Page(
+        get=_view("bot_settings:show"),
+        post=_view("bot_settings:save"),
+        shows="update_agent",
+        posts="update_agent",
+        max_bytes=MAX_TEXT_FORM_BYTES,
+    ),
     f"{BOT}/keys": Page(
         get=_view("bots:keys"),
         post=_view("bots:create_key"),
@@ -149,12 +163,17 @@ ROUTES = {
         posts="delete_knowledge",
     ),
     f"{BOT}/chat": Page(get=_view("bots:chat"), shows="get_agent"),
-    f"{BOT}/embed": Page(get=_view("bots:embed"), shows="get_agent"),
     f"{WORKSPACE}/booking-page": Page(
         get=_view("booking_page:show"),
         post=_view("booking_page:save"),
         shows="get_booking_page",
         posts="set_booking_page",
+    ),
+    f"{BOT}/embed": Page(
+        get=_view("bot_embed:show"),
+        post=_view("bot_embed:place"),
+        shows="get_agent",
+        posts="save_page_html",
     ),
     f"{WORKSPACE}/webhooks": Page(
         get=_view("webhooks:index"),

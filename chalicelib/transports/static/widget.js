@@ -484,7 +484,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     let abort = null;
 
     const report = (stage) => {
-      if (memory.stages.includes(stage)) return;
+      if (memory.stages.includes(stage) || options.preview !== undefined) return;
       memory.stages.push(stage);
       save();
       const event = { agentId, visitId: memory.visit, stage, pageUrl: pageUrl(), projectId: options.project };

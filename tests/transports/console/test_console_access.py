@@ -36,6 +36,9 @@ FORMS: dict[str, dict[str, str]] = {
     f"{WORKSPACE}/keys": {"name": "Laptop", "scopes": "crm:read", "once": "1"},
     f"{WORKSPACE}/keys/{{id}}/revoke": {},
     f"{WORKSPACE}/apps/{{connection}}/disconnect": {},
+    f"{WORKSPACE}/bots": {"name": "Anna", "systemPrompt": "x", "model": "demo", "once": "1"},
+    f"{BOT}/settings": {"name": "Anna", "systemPrompt": "You bake bread.", "model": "demo"},
+    f"{BOT}/embed": {"page": "{page}"},
     f"{BOT}/keys": {"name": "Site", "once": "1"},
     f"{BOT}/keys/{{key}}/delete": {},
     f"{BOT}/limits": {"daily": "5", "weekly": "", "monthly": "70"},
@@ -58,7 +61,7 @@ FORMS: dict[str, dict[str, str]] = {
     f"{WORKSPACE}/members": {"email": "new@example.com", "role": "member", "once": "1"},
     f"{WORKSPACE}/members/{{member}}": {},
 }
-"""A valid form for each page that accepts one."""
+"""A valid form for each page that accepts one. ``Place.filled`` puts in the ids of records."""
 READ = [route for route, page in ROUTES.items() if page.get]
 SENT = [route for route, page in ROUTES.items() if page.post]
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -107,7 +110,8 @@ class TestApiKeys:
         answers = [boss.request(m, path, **h) for h in headers for m in ("GET", "POST")]
         for query in (f"apiKey={key}", f"a=1&b={quote(key, safe='')}", f"{key}=1"):
             answers += [boss.request(method, f"{path}?{query}") for method in METHODS[:-1]]
-        answers.append(boss.post(path, {**FORMS.get(route, {}), "name": key}))
+        form = world.here.filled(FORMS.get(route, {}))
+        answers.append(boss.post(path, {**form, "name": key}))
         for answer in answers:
             assert answer.status == 403, answer
         for answer in filter(lambda each: each.body, answers):
@@ -201,7 +205,7 @@ class TestSession:
         visitor.get("/console/sign-in")
         token, before = visitor.token, stored()
         for csrf in ("", visitor.csrf):
-            answer = visitor.post(world.here.path_of(route), FORMS[route], csrf)
+            answer = visitor.post(world.here.path_of(route), world.here.filled(FORMS[route]), csrf)
             if csrf and route.startswith(WORKSPACE):  # kept: see test_kept_forms.py
                 assert answer.status == 403
             elif not ROUTES[route].guest:

@@ -107,7 +107,7 @@ class TestPages:
     ) -> None:
         boss, path = world.person("boss"), world.here.path_of(route)
         visitor = Person("x")
-        form = FORMS.get(route, {})
+        form = world.here.filled(FORMS.get(route, {}))
         answers = [
             visitor.get(path),
             visitor.request("PUT", path),
@@ -147,7 +147,7 @@ class TestAccess:
     ) -> None:
         person, path = world.person(name), world.here.path_of(route)
         before = stored()
-        answer = person.post(path, FORMS[route])
+        answer = person.post(path, world.here.filled(FORMS[route]))
         if may(name, ROUTES[route].posts):
             assert answer.status in {200, 303}
             assert stored() != before
@@ -229,7 +229,7 @@ class TestAccess:
             for method in ("get", "post"):
                 if not getattr(ROUTES[route], method):
                     continue
-                arguments = [FORMS[route]] if method == "post" else []
+                arguments = [world.here.filled(FORMS[route])] if method == "post" else []
                 existing, unknown = (
                     getattr(boss, method)(each, *arguments) for each in (path, never)
                 )

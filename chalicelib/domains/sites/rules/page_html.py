@@ -77,9 +77,39 @@ def with_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
         f"<script>navigator.sendBeacon({url},JSON.stringify({{projectId:{site},pageId:{page},"
         "referrer:document.referrer}))</script>\n"
     )
+    return _before_body_end(html, script)
+
+
+def with_snippet(html: str, snippet: str, begins: str, ends: str) -> str:
+    """Return a page with a snippet, such as a form, before the end of the body.
+
+    An earlier version of the snippet, which is the text from ``begins`` through ``ends``, is
+    replaced where it is.
+    """
+    start = html.find(begins)
+    end = html.find(ends, start) if start >= 0 else -1
+    if end >= 0:
+        return html[:start] + snippet + html[end + len(ends) :]
+    return _before_body_end(html, f"{snippet}\n")
+
+
+def starter(title: str, language: str) -> str:
+    """Return the HTML of a new page: a heading, readable text and a layout for any screen."""
+    return (
+        f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n"
+        "<style>\nbody { margin: 0 auto; max-width: 40rem; padding: 2rem 1rem;"
+        " font: 1.0625rem/1.6 system-ui, sans-serif; overflow-wrap: anywhere; }\n"
+        "h1 { line-height: 1.2; }\n</style>\n</head>\n"
+        f"<body>\n<main>\n<h1>{escape(title)}</h1>\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _before_body_end(html: str, addition: str) -> str:
     *_, last = (None, *_BODY_END.finditer(html))
     position = last.start() if last else len(html)
-    return html[:position] + script + html[position:]
+    return html[:position] + addition + html[position:]
 
 
 def _script_literal(text: str) -> str:

@@ -1,0 +1,79 @@
+"""Page with the code that shows a bot on any web page, a preview, and a place for it."""
+
+from html import escape
+from typing import Any
+from urllib.parse import urlsplit
+
+from chalicelib.core.errors import AppError
+from chalicelib.core.settings import settings
+from chalicelib.transports.chat import chat_route
+from chalicelib.transports.console import placing
+from chalicelib.transports.console.bots import bot_path, find_bot
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.placing import Snippet
+from chalicelib.transports.http import HttpResponse
+
+BUILDERS = ("tilda", "wordpress", "wix", "html")
+"""Site builders that the pages with embed code have instructions for."""
+
+
+def show(request: ConsoleRequest) -> HttpResponse:
+    """Show the embed code. With ``preview`` in the query, show the chat itself as well."""
+    return _page(request, 200)
+
+
+def place(request: ConsoleRequest) -> HttpResponse:
+    """Add the embed code to a page of one of the workspace's sites."""
+    bot = find_bot(request)
+    try:
+        return placing.place(request, _snippet(bot))
+    except AppError as error:
+        return _page(request, error.status, placing.problem(request, error))
+
+
+def _tag(bot: dict[str, Any], *attributes: str) -> str:
+    more = "".join(f" {attribute}" for attribute in attributes)
+    url = f"{settings().public_url}/widget.js"
+    return f'<script src="{url}" data-agent="{bot["id"]}"{more} async></script>'
+
+
+def _snippet(bot: dict[str, Any]) -> Snippet:
+    tag = _tag(bot)
+    return Snippet(tag, tag.partition(" async")[0], "</script>")
+
+
+def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
+    bot = find_bot(request)
+    shows_chat = bool(request.query_value("preview")) and bot["isActive"] and not bot["isPrivate"]
+    response = request.page(
+        "bot_embed",
+        status,
+        problem=problem,
+        bot=bot,
+        tab="embed",
+        path=bot_path(request, bot),
+        code_text=_tag(bot),
+        preview=_preview(request, bot) if shows_chat else "",
+        builders=BUILDERS,
+        **placing.places(request),
+    )
+    return _allow_chat(response) if shows_chat and settings().chat_url else response
+
+
+def _preview(request: ConsoleRequest, bot: dict[str, Any]) -> str:
+    """Return a document with the chat. It is shown in a sandbox, without the console's cookies."""
+    tag = _tag(bot, "data-open", "data-preview")
+    about = escape(request.translate("preview_page"))
+    return (
+        f'<!doctype html><html lang="{request.language}"><head><meta charset="utf-8">'
+        f"<title>{about}</title></head><body><p>{about}</p>{tag}</body></html>"
+    )
+
+
+def _allow_chat(response: HttpResponse) -> HttpResponse:
+    """Allow the page to reach the chat, which has a host of its own."""
+    url = urlsplit(chat_route.url())
+    policy = response.headers["Content-Security-Policy"].replace(
+        "connect-src 'self'", f"connect-src 'self' {url.scheme}://{url.netloc}"
+    )
+    return response._replace(headers={**response.headers, "Content-Security-Policy": policy})

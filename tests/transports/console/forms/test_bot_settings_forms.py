@@ -1,0 +1,179 @@
+"""Bots are created, changed and placed on a page in the console, over HTTP."""
+
+import re
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.bots.rules import answer_costs
+from chalicelib.domains.bots.store.agents import AGENTS
+from tests.conftest import in_console
+from tests.factories.console import HOSTILE, World
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+FORM = {
+    "name": "Anna",
+    "systemPrompt": "You answer for a bakery.\r\nBe brief.",
+    "welcomeMessage": "",
+    "model": "demo",
+    "isActive": "on",
+    "allowedOrigins": "https://bakery.example\r\n",
+    "once": "form-1",
+}
+
+
+def bots(world: World) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_agents")["agents"]
+    return found
+
+
+def bot_of(world: World) -> Any:
+    return in_console(world.here.workspace_id, "get_agent", id=world.here.bot)["agent"]
+
+
+def settings_of(world: World) -> str:
+    return f"{world.here.path}/bots/{world.here.bot}/settings"
+
+
+def embed_of(world: World) -> str:
+    return f"{world.here.path}/bots/{world.here.bot}/embed"
+
+
+def html_of(world: World) -> str:
+    page = in_console(world.here.workspace_id, "get_page", id=world.here.page)["page"]
+    return str(page["html"])
+
+
+class TestCreating:
+    def test_a_form_that_is_sent_twice_creates_one_bot(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/bots"
+        before = len(bots(world))
+        first, second = boss.post(path, FORM), boss.post(path, FORM)
+        assert first.status == second.status == 303
+        assert first.headers["Location"] == second.headers["Location"]
+        assert "The bot is created" in text(boss.get(first.headers["Location"]))
+        made, *others = bots(world)
+        assert len(others) == before
+        bot = in_console(world.here.workspace_id, "get_agent", id=made["id"])["agent"]
+        assert bot["systemPrompt"] == "You answer for a bakery.\nBe brief."
+        assert bot["allowedOrigins"] == ["https://bakery.example"]
+        assert (bot["isActive"], bot["isPrivate"], bot["welcomeMessage"]) == (True, False, None)
+
+    def test_wrong_fields_are_reported_beside_them_and_what_was_typed_stays(
+        self, world: World
+    ) -> None:
+        typed = FORM | {"name": " ", "systemPrompt": " ", "allowedOrigins": "bakery"}
+        answer = world.person("boss").post(f"{world.here.path}/bots", typed)
+        assert answer.status == 400
+        assert "1 to 100" in error_beside(answer, "name")
+        assert "how the bot should answer" in error_beside(answer, "systemPrompt", "textarea")
+        assert "one a line" in error_beside(answer, "allowedOrigins", "textarea")
+        assert ">\nbakery</textarea>" in text(answer)
+        assert 'name="isActive" checked' in text(answer)
+        assert len(bots(world)) == 1
+
+    def test_a_full_workspace_says_so(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("chalicelib.domains.bots.operations.bots.MAX_AGENTS", 1)
+        answer = world.person("boss").post(f"{world.here.path}/bots", FORM)
+        assert answer.status == 409
+        assert "the most it can have" in text(answer)
+        assert value_of(answer, "name") == "Anna"
+
+    def test_models_have_their_price_in_words(self, world: World) -> None:
+        page = text(world.person("boss").get(f"{world.here.path}/bots/new"))
+        assert "demo: for trying out, about 360 ₽ per 1,000 answers" in page
+
+
+class TestSettings:
+    def test_settings_are_saved_together(self, world: World) -> None:
+        boss, path = world.person("boss"), settings_of(world)
+        answer = boss.post(path, FORM | {"welcomeMessage": HOSTILE, "isPrivate": "on"})
+        assert answer.headers["Location"] == f"{path}?done=bot_saved"
+        bot = bot_of(world)
+        assert (bot["name"], bot["welcomeMessage"], bot["isPrivate"]) == ("Anna", HOSTILE, True)
+        page = boss.get(path)
+        assert value_of(page, "name") == "Anna"
+        assert 'name="isPrivate" checked' in text(page)
+        assert boss.post(path, FORM | {"isActive": ""}).status == 303
+        bot = bot_of(world)
+        assert (bot["isActive"], bot["isPrivate"], bot["welcomeMessage"]) == (False, False, None)
+        assert "The bot is switched off" in text(boss.get(path))
+
+    def test_a_change_that_was_made_meanwhile_is_shown_and_not_overwritten(
+        self, world: World
+    ) -> None:
+        boss, manager, path = world.person("boss"), world.person("manager"), settings_of(world)
+        seen = value_of_hidden(text(boss.get(path)), "seen")
+        assert manager.post(path, FORM | {"name": "Boris"}).status == 303
+        answer = boss.post(path, FORM | {"name": "Clara", "seen": seen})
+        assert answer.status == 409
+        assert "Now: Boris" in text(answer)
+        assert "You typed: Clara" in text(answer)
+        assert value_of(answer, "name") == "Clara"
+        assert bot_of(world)["name"] == "Boris"
+        again = FORM | {"name": "Clara", "seen": value_of_hidden(text(answer), "seen")}
+        assert boss.post(path, again).status == 303
+        assert bot_of(world)["name"] == "Clara"
+
+    def test_a_model_outside_the_list_stays_chosen(self, world: World) -> None:
+        bot = AGENTS.require(world.here.workspace_id, world.here.bot)
+        bot.model = "model-of-2031"
+        bot.save()
+        page = text(world.person("boss").get(settings_of(world)))
+        assert '<option value="model-of-2031" selected>' in page
+        assert "at the highest price" in page
+
+    def test_a_limit_that_is_reached_is_explained_with_a_link_to_the_limits(
+        self, world: World
+    ) -> None:
+        boss, limits = world.person("boss"), f"{world.here.path}/bots/{world.here.bot}/limits"
+        boss.post(limits, {"daily": "0"})
+        page = text(boss.get(settings_of(world)))
+        assert "A spending limit is 0, so the bot does not answer." in page
+        assert f'<a href="{limits}">' in page
+        manager = text(world.person("manager").get(settings_of(world)))
+        assert "The owner of the workspace sets the limits." in manager
+        assert f'href="{limits}"' not in manager
+
+
+class TestEmbedding:
+    def test_the_code_is_placed_once_and_can_be_undone(self, world: World) -> None:
+        boss, before = world.person("boss"), html_of(world)
+        form = {"page": world.here.page, "once": "1"}
+        answer = boss.post(embed_of(world), form)
+        page = f"{world.here.path}/sites/{world.here.site}/pages/{world.here.page}"
+        assert answer.headers["Location"] == f"{page}?done=placed"
+        html = html_of(world)
+        assert html.startswith(before)
+        assert html.count(f'data-agent="{world.here.bot}"') == 1
+        again = boss.post(embed_of(world), form)
+        assert again.headers["Location"] == f"{page}?done=placed_already"
+        assert html_of(world) == html
+        assert "Nothing changed" in text(boss.get(again.headers["Location"]))
+
+    def test_a_page_of_another_workspace_is_not_found(self, world: World) -> None:
+        answer = world.person("boss").post(embed_of(world), {"page": world.there.page})
+        assert answer.status == 404
+        assert "no longer exists" in error_beside(answer, "page", "select")
+
+    def test_the_preview_is_in_a_sandbox_without_the_consoles_cookies(self, world: World) -> None:
+        boss = world.person("boss")
+        assert "<iframe" not in text(boss.get(f"{embed_of(world)}?preview=1")), "it is private"
+        boss.post(settings_of(world), FORM | {"allowedOrigins": ""})
+        assert "<iframe" not in text(boss.get(embed_of(world)))
+        page = boss.get(f"{embed_of(world)}?preview=1").body.decode()
+        (frame,) = re.findall("<iframe[^>]*>", page)
+        assert 'sandbox="allow-scripts"' in frame
+        assert "data-preview async&gt;" in frame
+
+
+def test_the_cost_of_answers_is_rounded_up_to_rubles() -> None:
+    assert answer_costs.rubles_per_thousand(0, 0) == 0
+    assert answer_costs.rubles_per_thousand(1, 0) == 1
+    assert answer_costs.rubles_per_thousand(30_000, 120_000) == 1_140
+
+
+def value_of_hidden(page: str, name: str) -> str:
+    found = re.search(rf'type="hidden" name="{name}" value="([^"]*)"', page)
+    assert found
+    return found[1]
