@@ -54,7 +54,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("create_page", "create_site", "delete_page", "delete_site", "import_page_html"),
         *("save_page_html", "set_site_domain", "toggle_site_stats", "update_page", "update_site"),
         *("restore_page", "restore_page_version", "restore_site"),
-        *("create_form", "delete_form"),
+        *("create_form", "delete_form", "update_form"),
         *("create_category", "delete_category", "update_category"),
         *("create_product", "delete_product", "duplicate_product", "reorder_products"),
         *("create_resource", "delete_resource", "set_availability", "update_resource"),

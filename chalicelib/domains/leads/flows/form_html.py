@@ -75,12 +75,22 @@ def _style_sheet(name: str) -> str:
 
 
 _FORM_STYLE = _style_sheet("form")
+_PREVIEW_STYLE = "body{margin:1rem;font:1rem/1.5 system-ui,sans-serif}"
+
+
+def _style_source(style: str) -> str:
+    """Return the source of a style sheet for a Content-Security-Policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
+
+
+_EMBED_STYLE = f"\n{_FORM_STYLE}\n"
+PREVIEW_STYLES = f"{_style_source(_PREVIEW_STYLE)} {_style_source(_EMBED_STYLE)}"
+"""Sources of the styles in a preview, for a Content-Security-Policy."""
 _PAGE_STYLE = f"{_FORM_STYLE}\n{_style_sheet('page')}"
-_STYLE_HASH = base64.b64encode(hashlib.sha256(_PAGE_STYLE.encode()).digest()).decode()
 PAGE_HEADERS = {
     # form-action also applies to redirects after a form (CSP 3, 6.4.1), so all of https is allowed.
     "Content-Security-Policy": (
-        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
+        f"default-src 'none'; style-src {_style_source(_PAGE_STYLE)}; base-uri 'none'; "
         "form-action 'self' https:"
     ),
     "X-Content-Type-Options": "nosniff",
@@ -116,6 +126,23 @@ def embed_html(title: str, fields: Sequence[FieldSpec], submit_url: str, languag
         submit_url=submit_url,
         style=_FORM_STYLE,
         script=_script(language),
+        **_form(fields, {}, {}, "send"),
+    )
+
+
+def preview_html(title: str, fields: Sequence[FieldSpec], language: str) -> str:
+    """Return a document that shows a form as a page with few styles of its own does.
+
+    It has neither the script nor the URL of the form.
+    """
+    return _render(
+        "preview",
+        language,
+        page_style=_PREVIEW_STYLE,
+        title=title,
+        submit_url="",
+        style=_FORM_STYLE,
+        script="",
         **_form(fields, {}, {}, "send"),
     )
 

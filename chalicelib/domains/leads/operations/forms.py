@@ -76,16 +76,19 @@ def _check_https(url: str) -> str:
     return printable(url)
 
 
+FieldName = Annotated[
+    str,
+    Pattern(r"[A-Za-z][A-Za-z0-9_]{0,39}", "1 to 40 Latin letters, digits and _, a letter first"),
+    AfterValidator(_check_reserved),
+]
+SuccessMessage = Annotated[str, StringConstraints(max_length=1000)]
+RedirectUrl = Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidator(_check_https)]
+
+
 class FormFieldIn(Wire):
     """A field of a form."""
 
-    name: Annotated[
-        str,
-        Pattern(
-            r"[A-Za-z][A-Za-z0-9_]{0,39}", "1 to 40 Latin letters, digits and _, a letter first"
-        ),
-        AfterValidator(_check_reserved),
-    ] = Field(description="Name in the data.")
+    name: FieldName = Field(description="Name in the data.")
     label: Label | None = optional("Default: name.")
     type: FieldType = Field(
         default="text",
@@ -116,12 +119,16 @@ class FormFieldIn(Wire):
         return values | ({"options": self.options} if self.options else {})
 
 
-def _check_unique_names(fields: list[FormFieldIn]) -> list[FormFieldIn]:
-    names = Counter(field.name for field in fields)
-    if twice := [name for name, count in names.items() if count > 1]:
+def check_unique(names: list[str]) -> None:
+    """Refuse two fields with one name."""
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise PydanticCustomError(
             "duplicate_names", "two fields are named {names}", {"names": ", ".join(twice)}
         )
+
+
+def _check_unique_names(fields: list[FormFieldIn]) -> list[FormFieldIn]:
+    check_unique([field.name for field in fields])
     return fields
 
 
@@ -201,12 +208,8 @@ class FormCreate(Wire):
         description="In order. Contact: first email, phone; name: that field, else the first text."
     )
     project_id: Id | None = optional("Site id.")
-    success_message: Annotated[str, StringConstraints(max_length=1000)] | None = optional(
-        "Shown afterwards; default: thanks."
-    )
-    redirect_url: (
-        Annotated[str, StringConstraints(max_length=MAX_URL), AfterValidator(_check_https)] | None
-    ) = optional("https URL of the next page.")
+    success_message: SuccessMessage | None = optional("Shown afterwards; default: thanks.")
+    redirect_url: RedirectUrl | None = optional("https URL of the next page.")
 
 
 class FormDelete(Wire):

@@ -1,14 +1,15 @@
 """Fields of a capture form. Submitted values are validated and cleaned by field type."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import date
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from chalicelib.core.errors import FieldError, ValidationError
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, cut_bytes, is_visible
 from chalicelib.domains.leads.rules.form_texts import text
-from chalicelib.lib import emails
+from chalicelib.lib import emails, slugs
 
 CART = "items"
 """Name of the lines of an order among the values. No field can have this name."""
@@ -20,6 +21,8 @@ MAX_PHONE = 80
 MAX_NUMBER = 10**15
 """Maximum absolute value. A float in JavaScript represents every integer up to it exactly."""
 
+_MAX_MADE_NAME = 36
+"""A name has at most 40 characters, and may need an ending."""
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _CONTROL_BUT_LINES = re.compile(f"(?![\n\t]){CONTROL.pattern}")
 _TICKED = frozenset({"on", "true", "1", "yes", "да"})
@@ -42,6 +45,15 @@ class FieldSpec(NamedTuple):
     type: str
     required: bool = False
     options: tuple[str, ...] = ()
+
+
+def name_for(label: str, taken: Container[str]) -> str:
+    """Return a name for a new field, made from its label in Latin letters, that no other has."""
+    words = slugs.slugify(label, "field").replace("-", "_")
+    base = (words if words[0].isalpha() else f"field_{words}")[:_MAX_MADE_NAME].rstrip("_")
+    endings = chain([""], (f"_{number}" for number in count(2)))
+    names = (f"{base}{ending}" for ending in endings)
+    return next(name for name in names if name not in taken and name != CART)
 
 
 def language(title: str, labels: Sequence[str]) -> str:

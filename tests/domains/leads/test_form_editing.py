@@ -1,0 +1,119 @@
+"""Forms are changed in the console: fields keep their names, and leads keep their values."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import NotFoundError, ValidationError, VersionConflictError
+from chalicelib.domains.leads.rules import form_templates
+from chalicelib.domains.leads.rules.form_fields import name_for
+from tests.conftest import Api, Owner, in_console
+from tests.factories.examples import FORM, submit
+
+
+@pytest.fixture
+def form(api: Api) -> str:
+    made: str = api.post("/api/forms/create", FORM)["form"]["id"]
+    return made
+
+
+def read(owner: Owner, form: str) -> Any:
+    return in_console(owner.workspace.id, "get_form", id=form)["form"]
+
+
+def update(owner: Owner, form: str, **changes: Any) -> Any:
+    return in_console(owner.workspace.id, "update_form", id=form, **changes)["form"]
+
+
+class TestUpdateForm:
+    def test_only_what_is_sent_changes(self, owner: Owner, form: str) -> None:
+        before = read(owner, form)
+        changed = update(owner, form, title="Write to us", redirectUrl="https://bakery.example")
+        assert changed["title"] == "Write to us"
+        assert changed["redirectUrl"] == "https://bakery.example"
+        assert changed["fields"] == before["fields"]
+        assert changed["version"] == before["version"] + 1
+        assert update(owner, form, redirectUrl=None)["redirectUrl"] is None
+
+    def test_a_new_field_gets_a_name_from_its_label(self, owner: Owner, form: str) -> None:
+        fields = [*read(owner, form)["fields"], {"label": "Дата торта", "type": "date"}]
+        changed = update(owner, form, fields=[*fields, {"label": "Дата торта"}])
+        assert [field["name"] for field in changed["fields"][-2:]] == ["data_torta", "data_torta_2"]
+
+    def test_leads_keep_the_values_of_a_field_that_is_removed(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        lead = submit(form, name="Ada", email="ada@example.com")
+        kept = [field for field in read(owner, form)["fields"] if field["name"] != "name"]
+        update(owner, form, fields=[{**field, "label": "New label"} for field in kept])
+        data = api.get(f"/api/forms/collection/{lead}")["lead"]["data"]
+        assert data == {"name": "Ada", "email": "ada@example.com"}
+        assert submit(form, email="eve@example.com") != lead
+
+    def test_another_version_is_refused(self, owner: Owner, form: str) -> None:
+        version = read(owner, form)["version"]
+        update(owner, form, title="First", ifVersion=version)
+        with pytest.raises(VersionConflictError):
+            update(owner, form, title="Second", ifVersion=version)
+        assert read(owner, form)["title"] == "First"
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            [],
+            [{"name": "a"}, {"name": "a"}],
+            [{"name": "items"}],
+            [{"label": "Size", "type": "select"}],
+            [{"label": "x", "type": "file"}],
+            [{"label": f"Field {n}"} for n in range(31)],
+        ],
+    )
+    def test_wrong_fields_are_refused(
+        self, fields: list[dict[str, str]], owner: Owner, form: str
+    ) -> None:
+        with pytest.raises(ValidationError):
+            update(owner, form, fields=fields)
+
+    def test_a_form_of_another_workspace_is_not_found(
+        self, owner: Owner, new_owner: Callable[..., Owner], form: str
+    ) -> None:
+        for call in (read, lambda *args: update(*args, title="Mine")):
+            with pytest.raises(NotFoundError):
+                call(new_owner(), form)
+        assert read(owner, form)["title"] == FORM["title"]
+
+
+def test_a_preview_has_neither_script_nor_url(owner: Owner, form: str) -> None:
+    html = read(owner, form)["previewHtml"]
+    assert "<script></script>" in html
+    assert 'action=""' in html
+    assert 'name="email"' in html
+
+
+@pytest.mark.parametrize("template", form_templates.TEMPLATES)
+@pytest.mark.parametrize("language", ["ru", "en"])
+def test_every_template_is_a_valid_form(template: str, language: str, owner: Owner) -> None:
+    made = in_console(
+        owner.workspace.id,
+        "create_form",
+        title=form_templates.title(template, language),
+        fields=form_templates.fields(template, language),
+    )["form"]
+    assert f'lang="{language}"' in made["embedHtml"]
+    assert made["fields"][-1]["type"] == "consent"
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("E-mail", "e_mail"),
+        ("5 звёзд", "field_5_zvezd"),
+        ("…", "field"),
+        ("Items", "items_2"),
+        ("Имя", "imya_2"),
+        ("x" * 300, "x" * 36),
+    ],
+)
+def test_the_name_of_a_new_field(label: str, name: str) -> None:
+    assert name_for(label, {"imya"}) == name
