@@ -128,6 +128,7 @@ class Place:
     source: str
     webhook: str
     connection: str
+    form: str
     site: str
     deleted_site: str
     page: str
@@ -229,6 +230,7 @@ class Place:
             dialog=dialog,
             member=who,
             invitation=invite(home, f"new-{home.lower()}@example.com"),
+            form=form.id,
             **sites,
         )
 

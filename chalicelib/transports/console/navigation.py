@@ -29,6 +29,7 @@ ONLINE = (
     Link("/sites", "globe", "sites"),
     Link("/bots", "bot", "bots"),
     Link("/booking-page", "calendar-check", "booking_page"),
+    Link("/forms", "clipboard-list", "forms"),
 )
 """Pages of what visitors see."""
 SETTINGS = (

@@ -17,6 +17,7 @@ CONSENT = "/oauth/authorize"
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
 SITE = f"{WORKSPACE}/sites/{{site}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
+FORM = f"{WORKSPACE}/forms/{{form}}"
 WEBHOOK = f"{WORKSPACE}/webhooks/{{webhook}}"
 MAX_FORM_BYTES = 64_000
 MAX_TEXT_FORM_BYTES = 640_000
@@ -94,15 +95,48 @@ ROUTES = {
         shows="end_connection",
         posts="end_connection",
     ),
-    f"{WORKSPACE}/sites": Page(get=_view("sites:index"), shows="list_sites"),
+    f"{WORKSPACE}/sites": Page(
+        get=_view("sites:index"),
+        post=_view("site_making:create_site"),
+        shows="list_sites",
+        posts="create_site",
+    ),
+    f"{WORKSPACE}/sites/new": Page(get=_view("site_making:new_site_page"), shows="create_site"),
     f"{WORKSPACE}/deleted-sites/{{deleted_site}}": Page(
         post=_view("sites:restore_site"), posts="restore_site"
     ),
-    SITE: Page(get=_view("sites:show"), shows="list_pages"),
+    SITE: Page(
+        get=_view("sites:show"), post=_view("sites:save"), shows="list_pages", posts="update_site"
+    ),
+    f"{SITE}/delete": Page(
+        get=_view("site_making:confirm_delete_site"),
+        post=_view("site_making:delete_site"),
+        shows="delete_site",
+        posts="delete_site",
+    ),
+    f"{SITE}/pages": Page(
+        get=_view("site_making:new_page_page"),
+        post=_view("site_making:create_page"),
+        shows="create_page",
+        posts="create_page",
+    ),
     f"{SITE}/deleted-pages/{{deleted_page}}": Page(
         post=_view("sites:restore_page"), posts="restore_page"
     ),
     f"{SITE}/pages/{{page}}": Page(get=_view("sites:versions"), shows="list_page_versions"),
+    f"{SITE}/pages/{{page}}/html": Page(
+        get=_view("page_editor:show"),
+        post=_view("page_editor:save"),
+        shows="save_page_html",
+        posts="save_page_html",
+        max_bytes=MAX_TEXT_FORM_BYTES,
+    ),
+    f"{SITE}/pages/{{page}}/delete": Page(
+        get=_view("site_making:confirm_delete_page"),
+        post=_view("site_making:delete_page"),
+        shows="delete_page",
+        posts="delete_page",
+    ),
     f"{SITE}/pages/{{page}}/{{version}}": Page(
         get=_view("sites:compare"),
         post=_view("sites:restore_version"),
@@ -174,6 +208,32 @@ ROUTES = {
         post=_view("bot_embed:place"),
         shows="get_agent",
         posts="save_page_html",
+    ),
+    f"{WORKSPACE}/forms": Page(
+        get=_view("forms:index"),
+        post=_view("forms:create"),
+        shows="list_forms",
+        posts="create_form",
+    ),
+    f"{WORKSPACE}/forms/new": Page(get=_view("forms:new_form_page"), shows="create_form"),
+    FORM: Page(
+        get=_view("form_editor:show"),
+        post=_view("form_editor:save"),
+        shows="get_form",
+        posts="update_form",
+        max_bytes=MAX_TEXT_FORM_BYTES,
+    ),
+    f"{FORM}/embed": Page(
+        get=_view("forms:embed"),
+        post=_view("forms:place"),
+        shows="get_form",
+        posts="save_page_html",
+    ),
+    f"{FORM}/delete": Page(
+        get=_view("forms:confirm_delete"),
+        post=_view("forms:delete"),
+        shows="delete_form",
+        posts="delete_form",
     ),
     f"{WORKSPACE}/webhooks": Page(
         get=_view("webhooks:index"),

@@ -18,10 +18,10 @@ def restore_site(request: ConsoleRequest) -> HttpResponse:
     try:
         made = request.call("restore_site", id=request.http.path["deleted_site"])
     except NotFoundError:
-        return redirect(f"{_list_path(request)}?done=restored_no_more")
+        return redirect(f"{list_path(request)}?done=restored_no_more")
     except AppError as error:
         return _index(request, error.status, _problem(request, error))
-    return redirect(f"{_list_path(request)}/{made['project']['id']}?done=site_restored")
+    return redirect(f"{list_path(request)}/{made['project']['id']}?done=site_restored")
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
@@ -29,17 +29,30 @@ def show(request: ConsoleRequest) -> HttpResponse:
     return _site_page(request, 200)
 
 
+def save(request: ConsoleRequest) -> HttpResponse:
+    """Rename a site, and set whether visitors can open it."""
+    status = "active" if request.form_value("active") == "on" else "inactive"
+    title, site = request.form_value("title"), request.http.path["site"]
+    try:
+        request.call("update_site", id=site, title=title, status=status)
+    except NotFoundError:
+        raise
+    except AppError as error:
+        return _site_page(request, error.status, request.problem(error))
+    return redirect(f"{site_path(request)}?done=site_saved")
+
+
 def restore_page(request: ConsoleRequest) -> HttpResponse:
     """Restore a deleted page of a site."""
     deleted = request.call("list_deleted_pages", projectId=request.http.path["site"])["deleted"]
     page_id = request.http.path["deleted_page"]
     if page_id not in {page["id"] for page in deleted}:
-        return redirect(f"{_site_path(request)}?done=restored_no_more")
+        return redirect(f"{site_path(request)}?done=restored_no_more")
     try:
         request.call("restore_page", id=page_id)
     except AppError as error:
         return _site_page(request, error.status, _problem(request, error))
-    return redirect(f"{_site_path(request)}?done=page_restored")
+    return redirect(f"{site_path(request)}?done=page_restored")
 
 
 def versions(request: ConsoleRequest) -> HttpResponse:
@@ -47,7 +60,7 @@ def versions(request: ConsoleRequest) -> HttpResponse:
     found = request.call("list_page_versions", id=request.http.path["page"])
     return request.page(
         "page_versions",
-        path=_site_path(request),
+        path=site_path(request),
         page=found["page"],
         versions=found["versions"],
     )
@@ -70,7 +83,7 @@ def restore_version(request: ConsoleRequest) -> HttpResponse:
         )
     except AppError as error:
         return _comparison(request, error.status, _problem(request, error))
-    return redirect(f"{_site_path(request)}/pages/{page}?done=version_restored")
+    return redirect(f"{site_path(request)}/pages/{page}?done=version_restored")
 
 
 def _comparison(
@@ -86,7 +99,7 @@ def _comparison(
         "page_version",
         status=status,
         problem=problem,
-        path=_site_path(request),
+        path=site_path(request),
         rows=rows,
         page=found["page"],
         version=found["version"],
@@ -117,6 +130,7 @@ def _site_page(
         status=status,
         problem=problem,
         site=found["project"],
+        typed_title=request.form_value("title") or found["project"]["title"],
         pages=pages,
         deleted=found["deleted"],
     )
@@ -128,9 +142,11 @@ def _problem(request: ConsoleRequest, error: AppError) -> Problem:
     return Problem(request.translate(f"restore_{error.code if error.code in known else 'refused'}"))
 
 
-def _list_path(request: ConsoleRequest) -> str:
+def list_path(request: ConsoleRequest) -> str:
+    """Return the path of the list of sites."""
     return f"{request.current_membership.path}/sites"
 
 
-def _site_path(request: ConsoleRequest) -> str:
-    return f"{_list_path(request)}/{request.http.path['site']}"
+def site_path(request: ConsoleRequest) -> str:
+    """Return the path of the site's pages in the console."""
+    return f"{list_path(request)}/{request.http.path['site']}"

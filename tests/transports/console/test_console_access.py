@@ -19,6 +19,7 @@ from chalicelib.transports.console.routes import (
     WEBHOOK,
     WORKSPACE,
 )
+from chalicelib.transports.console.routes import BOT, FORM, PREFIX, ROUTES, SITE, WEBHOOK, WORKSPACE
 from tests.conftest import PASSWORD, Answer, all_rows, as_operator, run_concurrently
 from tests.factories.console import EVENT, Person, World, begun, cookies
 from tests.transports.conftest import LocalServer
@@ -45,6 +46,16 @@ FORMS: dict[str, dict[str, str]] = {
     f"{BOT}/capabilities": {"capabilities": "booking", "orderFormId": "", "privacyUrl": ""},
     f"{BOT}/knowledge": {"kind": "text", "title": "Delivery", "text": "On weekdays.", "once": "1"},
     f"{BOT}/knowledge/{{source}}": {},
+    f"{WORKSPACE}/forms": {"template": "contact", "once": "1"},
+    FORM: {"title": "Call me", "name": "phone", "label": "Phone", "type": "phone", "options": ""},
+    f"{FORM}/embed": {"page": "{page}"},
+    f"{FORM}/delete": {},
+    f"{WORKSPACE}/sites": {"title": "Bakery", "once": "1"},
+    SITE: {"title": "Bakery", "active": "on"},
+    f"{SITE}/delete": {},
+    f"{SITE}/pages": {"title": "Menu", "once": "1"},
+    f"{SITE}/pages/{{page}}/html": {"html": "<h1>Menu</h1>"},
+    f"{SITE}/pages/{{page}}/delete": {},
     f"{WORKSPACE}/deleted-sites/{{deleted_site}}": {},
     f"{SITE}/deleted-pages/{{deleted_page}}": {},
     f"{SITE}/pages/{{page}}/{{version}}": {"ifVersion": ""},

@@ -11,6 +11,7 @@ from chalicelib.application.invoke import may_in_console
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Role
+from chalicelib.core.settings import settings
 from chalicelib.engine import audit
 from chalicelib.transports.console import account
 from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
@@ -33,6 +34,10 @@ def unknown_site() -> dict[str, str]:
     return {name: new_id() for name in ("site", "page", "deleted_page", "version")}
 
 
+SANDBOXES = {None, "allow-scripts"}
+"""Frames have neither the console's origin nor its cookies. None: nothing at all is allowed."""
+
+
 class Markup(HTMLParser):
     """Collects the parts of a page that could run script."""
 
@@ -43,13 +48,18 @@ class Markup(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
-        if tag in {"img", "iframe", "object", "embed", "base"}:
+        if tag in {"img", "object", "embed", "base"}:
+            self.bad.append(tag)
+        if tag == "iframe" and ("src" in values or values.get("sandbox", "") not in SANDBOXES):
             self.bad.append(tag)
         if tag == "script" and not re.fullmatch(r"/assets/console\.\w+\.js", values["src"] or ""):
             self.bad.append("script")
         for name, value in attrs:
             link = name in {"href", "action", "src", "formaction"}
-            local = re.match(r"/(?!/)|\?|#|data:,$|tel:[+%;=\w]+$|mailto:[\w%.+-]+$", value or "")
+            own_page = (value or "").startswith(f"{settings().public_url}/s/")
+            local = own_page or re.match(
+                r"/(?!/)|\?|#|data:,$|tel:[+%;=\w]+$|mailto:[\w%.+-]+$", value or ""
+            )
             if name.startswith("on") or name == "style" or (link and not local):
                 self.bad.append(f"{tag} {name}={value}")
 
@@ -219,6 +229,12 @@ class TestAccess:
                 for each in (world.there.member, new_id())
             )
             pairs.append((own, never, 404))
+        if "{form}" in route:
+            own, never = (
+                route.format(workspace=world.here.slug, form=each)
+                for each in (world.there.form, new_id())
+            )
+            pairs.append((own, never, 303 if route.endswith("/delete") else 404))
         if "{connection}" in route:
             own, never = (
                 route.format(workspace=world.here.slug, connection=each)

@@ -1,0 +1,141 @@
+"""Pages of forms: the list, templates, the embed code and deletion."""
+
+from contextlib import suppress
+from typing import Any
+
+from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.domains.leads.flows.form_html import PREVIEW_STYLES
+from chalicelib.domains.leads.rules import form_templates
+from chalicelib.transports.console import placing
+from chalicelib.transports.console.bot_embed import BUILDERS
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.placing import Snippet
+from chalicelib.transports.http import HttpResponse, redirect
+
+FORMS_PER_PAGE = 20
+
+
+def index(request: ConsoleRequest) -> HttpResponse:
+    """List the forms, newest first."""
+    listed = request.call("list_forms", page=request.page_number, size=FORMS_PER_PAGE)
+    return request.page(
+        "forms",
+        forms=listed["forms"],
+        total=listed["total"],
+        page_number=request.page_number,
+        page_size=FORMS_PER_PAGE,
+    )
+
+
+def new_form_page(request: ConsoleRequest) -> HttpResponse:
+    """Show the templates of forms."""
+    return _new_page(request, 200)
+
+
+def create(request: ConsoleRequest) -> HttpResponse:
+    """Create a form from a template. A form that is sent twice creates one."""
+    template = request.form_value("template")
+    if template not in form_templates.TEMPLATES:
+        text = request.translate("wrong_template")
+        problem = Problem(request.translate("wrong_fields"), {"template": text})
+        return _new_page(request, 400, problem)
+    title = request.form_value("title").strip()
+    try:
+        made = request.call_once(
+            "create_form",
+            title=title or form_templates.title(template, request.language),
+            fields=form_templates.fields(template, request.language),
+        )
+    except AppError as error:
+        return _new_page(request, error.status, request.problem(error))
+    return redirect(f"{form_path(request, made['form'])}?done=form_created")
+
+
+def embed(request: ConsoleRequest) -> HttpResponse:
+    """Show the embed code of a form, a preview, and the pages on which it can be placed."""
+    return _embed_page(request, 200)
+
+
+def place(request: ConsoleRequest) -> HttpResponse:
+    """Add the form to a page of one of the workspace's sites, or update it there."""
+    form = find_form(request)
+    begins = form["embedHtml"].partition(' method="')[0]
+    try:
+        return placing.place(request, Snippet(form["embedHtml"], begins, "</form>"))
+    except AppError as error:
+        return _embed_page(request, error.status, placing.problem(request, error))
+
+
+def confirm_delete(request: ConsoleRequest) -> HttpResponse:
+    """Show the confirmation to delete a form; redirect to the list if it is gone."""
+    try:
+        form = find_form(request)
+    except NotFoundError:
+        return _deleted(request)
+    return request.page("form_delete", form=form, path=form_path(request, form))
+
+
+def delete(request: ConsoleRequest) -> HttpResponse:
+    """Delete a form. A second click may have deleted it already."""
+    with suppress(NotFoundError):
+        request.call("delete_form", id=request.http.path["form"])
+    return _deleted(request)
+
+
+def find_form(request: ConsoleRequest) -> dict[str, Any]:
+    """Return the form of a page.
+
+    Raises:
+        NotFoundError: the workspace has no form with the id in the path.
+    """
+    form: dict[str, Any] = request.call("get_form", id=request.http.path["form"])["form"]
+    return form
+
+
+def form_path(request: ConsoleRequest, form: dict[str, Any]) -> str:
+    """Return the path of a form's pages."""
+    return f"{request.current_membership.path}/forms/{form['id']}"
+
+
+def _deleted(request: ConsoleRequest) -> HttpResponse:
+    return redirect(f"{request.current_membership.path}/forms?done=form_deleted")
+
+
+def _new_page(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
+    shown = [
+        {
+            "key": key,
+            "title": form_templates.title(key, request.language),
+            "labels": [each["label"] for each in form_templates.fields(key, request.language)],
+        }
+        for key in form_templates.TEMPLATES
+    ]
+    chosen = request.form_value("template") or request.query_value("template")
+    return request.page(
+        "form_new",
+        status,
+        problem=problem,
+        templates=shown,
+        chosen=chosen if chosen in form_templates.TEMPLATES else shown[0]["key"],
+        typed_title=request.form_value("title"),
+    )
+
+
+def _embed_page(
+    request: ConsoleRequest, status: int, problem: Problem | None = None
+) -> HttpResponse:
+    form = find_form(request)
+    response = request.page(
+        "form_embed",
+        status,
+        problem=problem,
+        form=form,
+        tab="embed",
+        path=form_path(request, form),
+        builders=BUILDERS,
+        **placing.places(request),
+    )
+    policy = response.headers["Content-Security-Policy"].replace(
+        "style-src 'self'", f"style-src 'self' {PREVIEW_STYLES}"
+    )
+    return response._replace(headers={**response.headers, "Content-Security-Policy": policy})

@@ -1,0 +1,144 @@
+"""Pages that create sites and pages of them, and delete both."""
+
+from contextlib import suppress
+
+from chalicelib.core import clock
+from chalicelib.core.errors import AppError, ConflictError, NotFoundError, VersionConflictError
+from chalicelib.domains.sites.flows.undoing import KEPT_AFTER_DELETION
+from chalicelib.domains.sites.rules import page_html
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.sites import list_path, site_path
+from chalicelib.transports.http import HttpResponse, redirect
+
+
+def new_site_page(request: ConsoleRequest) -> HttpResponse:
+    """Show the form that creates a site."""
+    return request.page("site_new", typed_title="")
+
+
+def create_site(request: ConsoleRequest) -> HttpResponse:
+    """Create a site, and continue with its first page. A form that is sent twice creates one."""
+    title = request.form_value("title")
+    try:
+        made = request.call_once("create_site", title=title)
+    except AppError as error:
+        problem = request.problem(error)
+        return request.page("site_new", error.status, problem=problem, typed_title=title)
+    return redirect(f"{list_path(request)}/{made['project']['id']}/pages?done=site_created")
+
+
+def new_page_page(request: ConsoleRequest) -> HttpResponse:
+    """Show the form that creates a page of a site."""
+    return _new_page(request, 200)
+
+
+def create_page(request: ConsoleRequest) -> HttpResponse:
+    """Create a page with a heading, and continue with its HTML."""
+    title, site = request.form_value("title"), request.http.path["site"]
+    try:
+        page = request.call_once("create_page", projectId=site, title=title)["page"]
+        html = page_html.starter(page["title"], request.language)
+        with suppress(VersionConflictError):  # The form was sent twice, and the page has its HTML.
+            request.call(
+                "save_page_html",
+                id=page["id"],
+                html=html,
+                ifVersion=page["version"],
+                returnHtml=False,
+            )
+    except NotFoundError:
+        raise
+    except ConflictError as error:
+        return _new_page(request, error.status, Problem(request.translate("pages_full")))
+    except AppError as error:
+        return _new_page(request, error.status, request.problem(error))
+    return redirect(f"{site_path(request)}/pages/{page['id']}/html?done=page_created")
+
+
+def confirm_delete_page(request: ConsoleRequest) -> HttpResponse:
+    """Show the confirmation to delete a page."""
+    return _page_confirmation(request, 200)
+
+
+def delete_page(request: ConsoleRequest) -> HttpResponse:
+    """Delete a page. A second click may have deleted it already."""
+    page_id, site = request.http.path["page"], request.http.path["site"]
+    try:
+        request.call("delete_page", id=page_id, confirm=True)
+    except NotFoundError:
+        deleted = request.call("list_deleted_pages", projectId=site)["deleted"]
+        if page_id not in {each["id"] for each in deleted}:
+            raise
+    except ConflictError as error:
+        return _page_confirmation(request, error.status, Problem(request.translate("page_is_home")))
+    return redirect(f"{site_path(request)}?done=page_deleted")
+
+
+def confirm_delete_site(request: ConsoleRequest) -> HttpResponse:
+    """Show the confirmation to delete a site, with what would be deleted."""
+    return _site_confirmation(request, 200)
+
+
+def delete_site(request: ConsoleRequest) -> HttpResponse:
+    """Delete a site. A second click may have deleted it already."""
+    site = request.http.path["site"]
+    try:
+        request.call("delete_site", id=site)
+    except NotFoundError:
+        deleted = request.call("list_deleted_sites")["deleted"]
+        if site not in {each["id"] for each in deleted}:
+            raise
+    except ConflictError as error:
+        problem = Problem(request.translate("site_is_restoring"))
+        return _site_confirmation(request, error.status, problem)
+    return redirect(f"{list_path(request)}?done=site_deleted")
+
+
+def _restorable_until() -> str:
+    """Return the time until which a record that is deleted now can be restored."""
+    return clock.iso(clock.now() + KEPT_AFTER_DELETION)
+
+
+def _new_page(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
+    site = request.call("list_deleted_pages", projectId=request.http.path["site"])["project"]
+    return request.page(
+        "page_new",
+        status,
+        problem=problem,
+        site=site,
+        path=site_path(request),
+        typed_title=request.form_value("title"),
+    )
+
+
+def _page_confirmation(
+    request: ConsoleRequest, status: int, problem: Problem | None = None
+) -> HttpResponse:
+    page = request.call("list_page_versions", id=request.http.path["page"])["page"]
+    return request.page(
+        "page_delete",
+        status,
+        problem=problem,
+        page=page,
+        path=f"{site_path(request)}/pages/{page['id']}",
+        until=_restorable_until(),
+    )
+
+
+def _site_confirmation(
+    request: ConsoleRequest, status: int, problem: Problem | None = None
+) -> HttpResponse:
+    site_id = request.http.path["site"]
+    site = request.call("list_deleted_pages", projectId=site_id)["project"]
+    cascade = {"pages": None, "forms": None, "domain": None}
+    with suppress(ConflictError):
+        cascade = request.call("delete_site", id=site_id, dryRun=True)["cascade"]
+    return request.page(
+        "site_delete",
+        status,
+        problem=problem,
+        site=site,
+        path=site_path(request),
+        cascade=cascade,
+        until=_restorable_until(),
+    )

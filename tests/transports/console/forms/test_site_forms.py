@@ -1,0 +1,177 @@
+"""Sites and pages are created, edited and deleted in the console, over HTTP."""
+
+import re
+from typing import Any
+
+from chalicelib.transports.console import page_editor
+from tests.conftest import Api, as_operator, in_console
+from tests.factories.console import HOSTILE, World
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+
+def sites_of(world: World) -> str:
+    return f"{world.here.path}/sites"
+
+
+def site_of(world: World) -> str:
+    return f"{sites_of(world)}/{world.here.site}"
+
+
+def page_of(world: World) -> str:
+    return f"{site_of(world)}/pages/{world.here.page}"
+
+
+def sites(world: World) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_sites")["projects"]
+    return found
+
+
+def pages(world: World, site: str = "") -> list[dict[str, Any]]:
+    asked = {"projectId": site or world.here.site}
+    found: list[dict[str, Any]] = in_console(world.here.workspace_id, "list_pages", **asked)[
+        "pages"
+    ]
+    return found
+
+
+def html_of(world: World, page: str = "") -> str:
+    found = in_console(world.here.workspace_id, "get_page", id=page or world.here.page)
+    return str(found["page"]["html"])
+
+
+def save(world: World, html: str) -> None:
+    in_console(world.here.workspace_id, "save_page_html", id=world.here.page, html=html)
+
+
+class TestCreating:
+    def test_a_site_and_its_first_page_are_created_once_and_visible(self, world: World) -> None:
+        boss = world.person("boss")
+        made = [boss.post(sites_of(world), {"title": "Bakery", "once": "1"}) for _ in range(2)]
+        (next_page,) = {each.headers["Location"] for each in made}
+        assert [each["title"] for each in sites(world)].count("Bakery") == 1
+        assert "Now its first page" in text(boss.get(next_page))
+        path = next_page.partition("?")[0]
+        made = [boss.post(path, {"title": HOSTILE, "once": "2"}) for _ in range(2)]
+        (editor,) = {each.headers["Location"] for each in made}
+        site = path.split("/")[-2]
+        (page,) = pages(world, site)
+        assert page["isHome"]
+        assert f"/pages/{page['id']}/html?done=page_created" in editor
+        html = html_of(world, page["id"])
+        assert html.startswith('<!doctype html>\n<html lang="en">')
+        assert "<img" not in html
+        shown = Api(None).call("GET", "/" + page["url"].split("/", 3)[3] + "/")
+        assert shown.status == 200
+        assert b"<h1>" in shown.body
+
+    def test_a_form_sent_again_later_does_not_overwrite_the_page(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{site_of(world)}/pages"
+        editor = boss.post(path, {"title": "Menu", "once": "1"}).headers["Location"]
+        page = editor.split("/pages/")[1].split("/")[0]
+        in_console(world.here.workspace_id, "save_page_html", id=page, html="<p>Mine")
+        assert boss.post(path, {"title": "Menu", "once": "1"}).headers["Location"] == editor
+        assert html_of(world, page) == "<p>Mine"
+
+    def test_an_empty_title_is_refused(self, world: World) -> None:
+        boss = world.person("boss")
+        for path in (sites_of(world), f"{site_of(world)}/pages", site_of(world)):
+            answer = boss.post(path, {"title": " "})
+            assert answer.status == 400
+            assert error_beside(answer, "title")
+
+
+class TestEditing:
+    def test_the_html_is_saved_and_the_former_one_stays_a_version(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{page_of(world)}/html"
+        answer = boss.post(path, {"html": "<h1>Menu</h1>\r\n<p>Rye"})
+        assert answer.headers["Location"] == f"{path}?done=page_saved"
+        assert html_of(world) == "<h1>Menu</h1>\n<p>Rye"
+        page = text(boss.get(path))
+        assert ">\n<h1>Menu</h1>\n<p>Rye</textarea>" in page
+        versions = in_console(world.here.workspace_id, "list_page_versions", id=world.here.page)
+        assert len(versions["versions"]) == 2
+
+    def test_line_ends_of_a_page_stay_as_they_are(self, world: World) -> None:
+        save(world, "<h1>Menu</h1>\r\n<p>Rye")
+        world.person("boss").post(f"{page_of(world)}/html", {"html": "<h1>Menu</h1>\r\n<p>Oat"})
+        assert html_of(world) == "<h1>Menu</h1>\r\n<p>Oat"
+
+    def test_a_change_that_was_made_meanwhile_is_shown_beside_what_was_typed(
+        self, world: World
+    ) -> None:
+        boss, path = world.person("boss"), f"{page_of(world)}/html"
+        save(world, "one\ntwo\nthree")
+        shown = re.search(r'name="ifVersion" value="(\d+)"', text(boss.get(path)))
+        assert shown
+        save(world, "one\nTWO\nthree")
+        answer = boss.post(path, {"html": "one\ntwo\nTHREE", "ifVersion": shown[1]})
+        assert answer.status == 409
+        page = text(answer)
+        assert "<mark>TWO</mark>" in page
+        assert "<mark>THREE</mark>" in page
+        assert ">\none\ntwo\nTHREE</textarea>" in page
+        assert html_of(world) == "one\nTWO\nthree"
+        current = re.search(r'name="ifVersion" value="(\d+)"', page)
+        assert current
+        assert boss.post(path, {"html": "mine", "ifVersion": current[1]}).status == 303
+        assert html_of(world) == "mine"
+
+    def test_a_long_page_is_not_edited_here(self, world: World) -> None:
+        save(world, "x" * (page_editor.MAX_EDITED_BYTES + 1))
+        page = text(world.person("boss").get(f"{page_of(world)}/html"))
+        assert "larger than 200 KB" in page
+        assert "<textarea" not in page
+
+    def test_html_is_shown_as_text(self, world: World) -> None:
+        save(world, f"</textarea>{HOSTILE}")
+        page = world.person("boss").get(f"{page_of(world)}/html").body.decode()
+        assert "&lt;/textarea&gt;" in page
+        assert "<img" not in page
+
+
+class TestSettings:
+    def test_a_site_is_hidden_and_shown_again(self, world: World) -> None:
+        boss, path = world.person("boss"), site_of(world)
+        url = "/" + sites(world)[0]["url"].split("/", 3)[3] + "/"
+        assert boss.post(path, {"title": "Shop"}).headers["Location"] == f"{path}?done=site_saved"
+        assert Api(None).call("GET", url).status == 404
+        assert "View the site" not in text(boss.get(path))
+        boss.post(path, {"title": "Shop", "active": "on"})
+        assert Api(None).call("GET", url).status == 200
+        assert value_of(boss.get(path), "title") == "Shop"
+
+    def test_a_suspended_site_says_so(self, world: World) -> None:
+        as_operator("suspend_site", id=world.here.site)
+        assert "suspended this site" in text(world.person("boss").get(site_of(world)))
+
+
+class TestDeleting:
+    def test_a_page_is_deleted_and_can_be_restored(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{page_of(world)}/delete"
+        assert "Can be restored until" in text(boss.get(path))
+        for _ in range(2):
+            answer = boss.post(path)
+            assert answer.headers["Location"] == f"{site_of(world)}?done=page_deleted"
+        assert pages(world) == []
+        boss.post(f"{site_of(world)}/deleted-pages/{world.here.page}")
+        assert [page["id"] for page in pages(world)] == [world.here.page]
+
+    def test_a_home_page_with_others_is_not_deleted(self, world: World) -> None:
+        made = {"projectId": world.here.site, "title": "Second"}
+        in_console(world.here.workspace_id, "create_page", **made)
+        answer = world.person("boss").post(f"{page_of(world)}/delete")
+        assert answer.status == 409
+        assert "home page of the site" in text(answer)
+        assert len(pages(world)) == 2
+
+    def test_a_site_says_what_is_deleted_with_it_and_can_be_restored(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{site_of(world)}/delete"
+        page = text(boss.get(path))
+        assert "<dt>Pages</dt><dd>1</dd>" in page
+        assert "Can be restored until" in page
+        for _ in range(2):
+            answer = boss.post(path)
+            assert answer.headers["Location"] == f"{sites_of(world)}?done=site_deleted"
+        assert sites(world) == []
+        boss.post(f"{world.here.path}/deleted-sites/{world.here.site}")
+        assert [site["id"] for site in sites(world)] == [world.here.site]
