@@ -5,6 +5,7 @@ without TLS.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -113,6 +114,8 @@ PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight ev
 class Place:
     """A workspace with an API key, a private bot with a key and a source, a webhook and an app.
 
+    It has a service of one resource, with hours, time off and a closed day.
+
     All of them have hostile names. A form and a file do, too. The webhook has an event to which its
     receiver gave a hostile reply. ``member`` is the account of a member; ``invitation`` the token
     of an invitation, in a ``World`` to the other workspace and for the owner of this one.
@@ -138,6 +141,8 @@ class Place:
     dialog: str
     member: str
     invitation: str
+    service: str
+    staff: str
 
     @property
     def path(self) -> str:
@@ -146,25 +151,12 @@ class Place:
 
     def path_of(self, route: str) -> str:
         """Return the path of one of the workspace's pages."""
+        return route.format(**self.values_of(route))
+
+    def values_of(self, route: str) -> dict[str, str]:
+        """Return the values of the variables in a route."""
         shown = self.bot if route.startswith(BOT) else self.key
-        return route.format(
-            workspace=self.slug,
-            id=shown,
-            key=self.bot_key,
-            source=self.source,
-            webhook=self.webhook,
-            connection=self.connection,
-            site=self.site,
-            deleted_site=self.deleted_site,
-            deleted_page=self.deleted_page,
-            page=self.page,
-            version=self.version,
-            lead=self.lead,
-            dialog=self.dialog,
-            member=self.member,
-            invitation=self.invitation,
-            **vars(self) | {"workspace": self.slug, "id": shown, "key": self.bot_key}
-        )
+        return vars(self) | {"workspace": self.slug, "id": shown, "key": self.bot_key}
 
     def filled(self, fields: dict[str, str]) -> dict[str, str]:
         """Return the fields of a form, with this workspace's id for a value such as ``{page}``."""
@@ -211,9 +203,9 @@ class Place:
         as_operator(
             "add_file", workspaceId=home, name=f"{name[:100]}.txt", folder="F", content="aGk="
         )
-        service = call("create_service", name=name, durationMin=60)["service"]["id"]
-        call("set_booking_page", isOn=True, phone=name[:50], offer=[service])
         top_up(who, 1_000_000)
+        bookable = _bookable_service(call, name)
+        call("set_booking_page", isOn=True, phone=name[:50], offer=[bookable["service"]])
         sites = _edited_site(Owner(workspaces.get(home)).api(), name)
         return cls(
             workspace_id=home,
@@ -232,6 +224,7 @@ class Place:
             invitation=invite(home, f"new-{home.lower()}@example.com"),
             form=form.id,
             **sites,
+            **bookable,
         )
 
 
@@ -286,11 +279,27 @@ def _dialog(workspace_id: str, bot: str, name: str) -> str:
 
     run_unit(workspace_id, None, stage)
     return str(dialog.id)
+
+
 def invite(workspace_id: str, email: str, role: str = "member") -> str:
     """Invite a person in the name of the owner, and return the token of the link."""
     made = as_operator("invite_member", workspaceId=workspace_id, email=email, role=role)
     url: str = made["url"]
     return url.rpartition("/")[2]
+
+
+def _bookable_service(call: Callable[..., Any], name: str) -> dict[str, str]:
+    """Create a service of a resource that has hours, a special date, time off and a closed day."""
+    service = call("create_service", name=name, durationMin=60, price=150_000, tags=[name[:30]])
+    service_id = service["service"]["id"]
+    staff = call("create_resource", name=name, description=name, serviceIds=[service_id])
+    staff_id = staff["resource"]["id"]
+    week = {"weekdays": ["mon", "tue", "wed", "thu", "fri"], "start": "09:00", "end": "18:00"}
+    holiday = {"date": "2036-01-01", "intervals": []}
+    call("set_availability", resourceId=staff_id, rules=[week, holiday])
+    for of in ({"resourceId": staff_id}, {}):
+        call("create_time_off", startAt="2036-05-01", endAt="2036-05-09", reason=name, **of)
+    return {"service": service_id, "staff": staff_id}
 
 
 def _edited_site(api: Api, name: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Pages of bots: the list, keys, limits and a test chat."""
 
-import re
 from contextlib import suppress
 from typing import Any
 
@@ -14,10 +13,10 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.settings import settings
 from chalicelib.core.text import search_fold
-from chalicelib.core.wire.schema import MAX_KOPECKS
 from chalicelib.domains.billing.rules.spending import WINDOWS
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
+from chalicelib.transports.console.typed_values import kopecks, rubles
 from chalicelib.transports.http import HttpResponse, redirect
 
 FAILURES = (
@@ -33,8 +32,6 @@ FAILURES = (
     "not_configured",
 )
 """Error codes of the chat that the page has its own texts for. The others appear in English."""
-_RUBLES = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?", re.ASCII)
-_SPACES = re.compile(r"[\s\u00a0\u202f]")
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -160,22 +157,6 @@ def _amounts(request: ConsoleRequest) -> dict[str, int | None]:
     return amounts
 
 
-def kopecks(field: str, text: str) -> int | None:
-    """Convert an amount in rubles to kopecks; None if the text is empty.
-
-    Raises:
-        ValidationError: the text is not an amount.
-    """
-    compact = _SPACES.sub("", text)
-    if not compact:
-        return None
-    match = _RUBLES.fullmatch(compact.removesuffix("₽"))
-    amount = int(match[1]) * 100 + int((match[2] or "0").ljust(2, "0")) if match else -1
-    if not 0 <= amount <= MAX_KOPECKS:
-        raise ValidationError.of(field, "expected an amount in rubles from 0, such as 99.90")
-    return amount
-
-
 def find_bot(request: ConsoleRequest) -> dict[str, Any]:
     """Return the bot of a page with its state.
 
@@ -239,7 +220,7 @@ def _limits_page(
     bot = find_bot(request)
     budget = request.call("get_bot_limits", agentId=bot["id"])
     typed = {
-        w: request.form_value(w) if request.form else _rubles(budget[w]["limit"]) for w in WINDOWS
+        w: request.form_value(w) if request.form else rubles(budget[w]["limit"]) for w in WINDOWS
     }
     return request.page(
         "bot_limits",
@@ -252,11 +233,3 @@ def _limits_page(
         typed=typed,
         windows=WINDOWS,
     )
-
-
-def _rubles(kopecks_of: int | None) -> str:
-    """Return an amount in rubles, as a person would type it."""
-    if kopecks_of is None:
-        return ""
-    whole, rest = divmod(kopecks_of, 100)
-    return f"{whole}.{rest:02d}" if rest else str(whole)

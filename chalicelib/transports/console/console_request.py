@@ -28,7 +28,8 @@ IDEMPOTENCY_FIELD = "once"
 """The form field with the idempotency key: a form sent twice takes effect once."""
 SESSION_OVER = "session_over"
 """Reason shown on the sign-in page after a form was sent with an expired session."""
-MAX_FIELDS = 200
+MAX_FIELDS = 600
+"""Maximum number of values of a form. A week of 24 intervals a day has 350."""
 SEARCH_THRESHOLD = 20
 """Lists longer than this have a search field."""
 

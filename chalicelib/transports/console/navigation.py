@@ -30,6 +30,8 @@ ONLINE = (
     Link("/bots", "bot", "bots"),
     Link("/booking-page", "calendar-check", "booking_page"),
     Link("/forms", "clipboard-list", "forms"),
+    Link("/services", "concierge-bell", "services"),
+    Link("/staff", "contact", "staff"),
 )
 """Pages of what visitors see."""
 SETTINGS = (

@@ -19,6 +19,8 @@ SITE = f"{WORKSPACE}/sites/{{site}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
 FORM = f"{WORKSPACE}/forms/{{form}}"
 WEBHOOK = f"{WORKSPACE}/webhooks/{{webhook}}"
+SERVICE = f"{WORKSPACE}/services/{{service}}"
+STAFF = f"{WORKSPACE}/staff/{{staff}}"
 MAX_FORM_BYTES = 64_000
 MAX_TEXT_FORM_BYTES = 640_000
 """Size limit of a form with a long text. A form has up to three bytes for each byte of the text."""
@@ -234,6 +236,68 @@ ROUTES = {
         post=_view("forms:delete"),
         shows="delete_form",
         posts="delete_form",
+    ),
+    f"{WORKSPACE}/services": Page(
+        get=_view("services:index"),
+        post=_view("services:create"),
+        shows="list_services",
+        posts="create_service",
+        max_bytes=MAX_TEXT_FORM_BYTES,
+    ),
+    f"{WORKSPACE}/services/new": Page(
+        get=_view("services:new_service_page"), shows="create_service"
+    ),
+    SERVICE: Page(
+        get=_view("services:show"),
+        post=_view("services:save"),
+        shows="get_service",
+        posts="update_service",
+        max_bytes=MAX_TEXT_FORM_BYTES,
+    ),
+    f"{SERVICE}/delete": Page(
+        get=_view("services:confirm_delete"),
+        post=_view("services:delete"),
+        shows="delete_service",
+        posts="delete_service",
+    ),
+    f"{WORKSPACE}/staff": Page(
+        get=_view("staff:index"),
+        post=_view("staff:create"),
+        shows="list_resources",
+        posts="create_resource",
+        max_bytes=MAX_TEXT_FORM_BYTES,
+    ),
+    f"{WORKSPACE}/staff/new": Page(get=_view("staff:new_member_page"), shows="create_resource"),
+    STAFF: Page(
+        get=_view("staff:show"),
+        post=_view("staff:save"),
+        shows="get_resource",
+        posts="update_resource",
+        max_bytes=MAX_TEXT_FORM_BYTES,
+    ),
+    f"{STAFF}/delete": Page(
+        get=_view("staff:confirm_delete"),
+        post=_view("staff:delete"),
+        shows="delete_resource",
+        posts="delete_resource",
+    ),
+    f"{STAFF}/hours": Page(
+        get=_view("staff_hours:show"),
+        post=_view("staff_hours:save"),
+        shows="list_availability",
+        posts="set_availability",
+    ),
+    f"{STAFF}/time-off": Page(
+        get=_view("time_off:show"),
+        post=_view("time_off:save"),
+        shows="list_time_off",
+        posts="create_time_off",
+    ),
+    f"{WORKSPACE}/closed-days": Page(
+        get=_view("time_off:show_closed_days"),
+        post=_view("time_off:save_closed_days"),
+        shows="list_time_off",
+        posts="create_time_off",
     ),
     f"{WORKSPACE}/webhooks": Page(
         get=_view("webhooks:index"),

@@ -123,6 +123,13 @@ def moment(language: Language, when: datetime, timezone: str) -> str:
     return format_datetime(_local(when, timezone), "d MMM y, HH:mm", locale=language)
 
 
+def local_moment(language: Language, when: datetime) -> str:
+    """Format a moment in the offset that it has, without its year, such as ``22 Nov, 14:05``."""
+    from babel.dates import format_datetime  # noqa: PLC0415  as above
+
+    return format_datetime(when.replace(tzinfo=None), "d MMM, HH:mm", locale=language)
+
+
 def offset(when: datetime, timezone: str) -> int:
     """Return the UTC offset of the time that ``moment`` shows, in minutes; negative in the west."""
     ahead = _local(when, timezone).utcoffset() or timedelta()

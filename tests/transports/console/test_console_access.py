@@ -12,14 +12,16 @@ from chalicelib.lib import tokens
 from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import (
     BOT,
+    FORM,
     INVITATION,
     PREFIX,
     ROUTES,
+    SERVICE,
     SITE,
+    STAFF,
     WEBHOOK,
     WORKSPACE,
 )
-from chalicelib.transports.console.routes import BOT, FORM, PREFIX, ROUTES, SITE, WEBHOOK, WORKSPACE
 from tests.conftest import PASSWORD, Answer, all_rows, as_operator, run_concurrently
 from tests.factories.console import EVENT, Person, World, begun, cookies
 from tests.transports.conftest import LocalServer
@@ -67,6 +69,15 @@ FORMS: dict[str, dict[str, str]] = {
     f"{WEBHOOK}/deliveries": {"eventId": EVENT},
     f"{WEBHOOK}/secret": {"once": "1"},
     f"{WEBHOOK}/delete": {},
+    f"{WORKSPACE}/services": {"name": "Haircut", "durationMin": "1:30", "once": "1"},
+    SERVICE: {"name": "Haircut", "durationMin": "90", "active": "yes"},
+    f"{SERVICE}/delete": {},
+    f"{WORKSPACE}/staff": {"name": "Anna", "once": "1"},
+    STAFF: {"name": "Anna", "timezone": "Europe/Moscow", "active": "yes"},
+    f"{STAFF}/delete": {},
+    f"{STAFF}/hours": {"open": "mon", "start-mon": "09:00", "end-mon": "18:00"},
+    f"{STAFF}/time-off": {"startAt": "2027-05-01", "once": "1"},
+    f"{WORKSPACE}/closed-days": {"startAt": "2027-05-01", "once": "1"},
     f"{WORKSPACE}/notifications": {"mail": "lead", "language": "ru"},
     f"{WORKSPACE}/settings": {"name": "Bakery", "timezone": "Asia/Tomsk", "country": "DE"},
     f"{WORKSPACE}/members": {"email": "new@example.com", "role": "member", "once": "1"},

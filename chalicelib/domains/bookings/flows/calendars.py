@@ -10,7 +10,8 @@ from typing import NamedTuple, Self
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
-from chalicelib.domains.bookings.rules import slots
+from chalicelib.domains.bookings.rules import schedule, slots
+from chalicelib.domains.bookings.rules.schedule import Schedule
 from chalicelib.domains.bookings.rules.slots import (
     NEXT_AVAILABLE_DAYS,
     Availability,
@@ -31,13 +32,14 @@ from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
-from chalicelib.lib.spans import Span
+from chalicelib.lib.spans import Span, merge
 
 ACTIVE = "active"
 PARALLEL = 16
 """Maximum number of parallel queries of one search."""
 CHUNK = timedelta(days=31)
 """Length of the calendar range that is read at once to find the next slot."""
+_DAY = timedelta(days=1)
 PERMANENT_REASONS = frozenset(
     {
         NoSlotReason.SERVICE_INACTIVE,
@@ -301,6 +303,18 @@ def range_of(first: date | None, last: date | None, zone: str, length: timedelta
         else clock.moment_of(last, zone, end=True)
     )
     return Span(epoch_ms(begin), epoch_ms(end))
+
+
+def is_open_for(booking: BookingRow, hours: Schedule, timezone: str) -> bool:
+    """Return whether a booking, without its buffers, lies within opening hours."""
+    start, end = booking.busy.start, booking.busy.end
+    opened = schedule.windows(
+        hours,
+        timezone,
+        clock.local_day(booking.starts_at, timezone) - 2 * _DAY,
+        clock.local_day(booking.ends_at, timezone) + _DAY,
+    )
+    return any(each.start <= start and end <= each.end for each in merge(opened, touching=True))
 
 
 def _ms(length: timedelta) -> int:

@@ -9,12 +9,13 @@ from pydantic_core import PydanticCustomError, from_json
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.errors import ValidationError
+from chalicelib.core.errors import ValidationError, VersionConflictError
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day
+from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.operations.resources import warn_of_zone
 from chalicelib.domains.bookings.rules import schedule
 from chalicelib.domains.bookings.rules.schedule import (
@@ -25,11 +26,10 @@ from chalicelib.domains.bookings.rules.schedule import (
     ScheduleError,
 )
 from chalicelib.domains.bookings.store import bookings, resources
-from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.lib.spans import merge
 
 MAX_RULES = 400
 MAX_LISTED = 20
@@ -38,7 +38,6 @@ MAX_CHECKED = 1000
 """Maximum number of upcoming bookings that are checked for the warning, earliest first."""
 CHECKED_PERIOD = timedelta(days=366)
 """Period that is checked for the warning. No service can be booked further ahead."""
-_DAY = timedelta(days=1)
 
 
 def _weekday(value: object) -> int | str:
@@ -111,6 +110,7 @@ class Availability(Wire):
     timezone: str = Field(description="IANA zone of the hours.")
     rules: list[OpeningRuleOut] = Field(description="Weekdays, Monday first, then dates.")
     updated_at: Timestamp | None = Field(description="When they were last set, or null.")
+    version: int = Field(description="Changes with the hours; 0 if never set. Send as ifVersion.")
 
     @classmethod
     def of(cls, resource: ResourceRow, row: resources.ScheduleRow | None) -> Self:
@@ -121,6 +121,7 @@ class Availability(Wire):
             timezone=resource.timezone,
             rules=[_rule_out(rule) for rule in rules],
             updated_at=row.updated_at if row else None,
+            version=resources.hours_version(row),
         )
 
 
@@ -132,6 +133,7 @@ class AvailabilityInput(Wire):
         description="Replaces all; [] clears."
     )
     timezone: Timezone | None = optional("IANA.")
+    if_version: Annotated[int, Field(ge=0)] | None = optional("409 if the version differs.")
 
 
 def _rule_out(rule: Rule) -> OpeningRuleOut:
@@ -173,6 +175,7 @@ def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
             {"date": "2027-03-08", "intervals": []},
         ],
     },
+    errors=(VersionConflictError,),
     audience=KEYS_AND_SESSIONS,
     role=Role.MANAGER,
 )
@@ -191,6 +194,7 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
         resource = (
             unused.pop() if unused else RESOURCES.require(unit.workspace_id, args.resource_id)
         )
+        _check_version(unit, args)
         resource.timezone = timezone
         row = resources.save_schedule(unit, resource, hours)
         return Availability.of(resource, row).model_dump_json(by_alias=True).encode()
@@ -200,6 +204,23 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
     made = ctx.unit.commit_batch("availability", stage)
     _warn_of_bookings_outside(ctx, args.resource_id, hours, timezone)
     return Availability.model_validate(from_json(made))
+
+
+def _check_version(unit: UnitOfWork, args: AvailabilityInput) -> None:
+    """Refuse to replace other hours than those at ``ifVersion``.
+
+    The resource was read before, and the commit requires it unchanged. Each change of the hours
+    changes it too, so the hours that are read here are those that the commit replaces.
+
+    Raises:
+        VersionConflictError: the hours have another version.
+    """
+    if args.if_version is None:
+        return
+    current = resources.hours_version(resources.find_schedule(unit.workspace_id, args.resource_id))
+    if current != args.if_version:
+        msg = f"The hours are at version {current}, not {args.if_version}. Read them and merge."
+        raise VersionConflictError(msg, version=current)
 
 
 def _parsed(args: AvailabilityInput) -> Schedule:
@@ -219,7 +240,7 @@ def _warn_of_bookings_outside(
         ctx.workspace_id, [resource_id], first, last, limit=MAX_CHECKED
     )
     upcoming = BOOKINGS.fetch(ctx.workspace_id, found.ids)
-    outside = [each.id for each in upcoming if not _is_inside(each, hours, timezone)]
+    outside = [each.id for each in upcoming if not calendars.is_open_for(each, hours, timezone)]
     if outside:
         more = ", …" if len(outside) > MAX_LISTED or found.total > MAX_CHECKED else ""
         ctx.warn(
@@ -227,14 +248,3 @@ def _warn_of_bookings_outside(
             f"unchanged: {', '.join(outside[:MAX_LISTED])}{more}. Move or cancel them "
             "(svc_set_booking_status)."
         )
-
-
-def _is_inside(booking: BookingRow, hours: Schedule, timezone: str) -> bool:
-    start, end = booking.busy.start, booking.busy.end
-    opened = schedule.windows(
-        hours,
-        timezone,
-        clock.local_day(booking.starts_at, timezone) - 2 * _DAY,
-        clock.local_day(booking.ends_at, timezone) + _DAY,
-    )
-    return any(each.start <= start and end <= each.end for each in merge(opened, touching=True))

@@ -135,6 +135,20 @@ def find_with_schedules(
     return [(row, hours.get(row.id)) for row in found if isinstance(row, ResourceRow)]
 
 
+def find_schedule(workspace_id: str, resource_id: str) -> ScheduleRow | None:
+    """Return the opening hours of a resource, or None if they were never set."""
+    key = _schedule_key(workspace_id, resource_id)
+    return ScheduleRow.find(key.pk, key.sk)
+
+
+def hours_version(hours: ScheduleRow | None) -> int:
+    """Return the version of opening hours. Each change writes another one.
+
+    It is 0 for hours that were never set, and for rows that were written without a version.
+    """
+    return int(hours.resource_version or 0) if hours else 0
+
+
 def schedule_of(hours: ScheduleRow | None) -> Schedule:
     """Return the opening hours in a row. Hours that were never set are empty."""
     return hours.schedule if hours else Schedule()

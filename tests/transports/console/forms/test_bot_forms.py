@@ -11,7 +11,7 @@ import pytest
 from chalicelib.domains.identity.store import console_sessions
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console import access, bots
-from chalicelib.transports.console.bots import kopecks
+from chalicelib.transports.console.typed_values import kopecks
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Time, all_rows, as_operator, in_console
 from tests.factories.console import Person, World

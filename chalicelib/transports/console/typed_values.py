@@ -1,0 +1,106 @@
+"""Amounts and lengths of time as people type them in forms."""
+
+import re
+
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.wire.schema import MAX_KOPECKS
+from chalicelib.transports.web import texts
+
+_RUBLES = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?", re.ASCII)
+_SPACES = re.compile(r"[\s\u00a0\u202f]")
+_CURRENCY = re.compile(r"(₽|руб(лей|ля|ль|\.)?|р\.?|rub)$", re.IGNORECASE)  # noqa: RUF001  Russian
+_CLOCK = re.compile(r"([0-9]{1,3}):([0-5][0-9])", re.ASCII)
+_UNITS = {
+    1_440: r"(?:d|days?|д|дн|день|дня|дней|сут|сутки|суток)",
+    60: r"(?:h|hrs?|hours?|ч|час|часа|часов)",
+    1: r"(?:m|mins?|minutes?|м|мин|минута|минуты|минут)?",
+}
+_NUMBER = r"([0-9]{1,6}(?:[.,][0-9]{1,2})?)"
+_LENGTH = re.compile("".join(rf"(?:{_NUMBER}{unit}\.?)?" for unit in _UNITS.values()))
+_BETWEEN = re.compile(r"[;\n]|,(?=\s)")
+
+
+def kopecks(field: str, text: str) -> int | None:
+    """Convert an amount in rubles to kopecks; None if the text is empty.
+
+    Raises:
+        ValidationError: the text is not an amount.
+    """
+    compact = _SPACES.sub("", text)
+    if not compact:
+        return None
+    match = _RUBLES.fullmatch(_CURRENCY.sub("", compact))
+    amount = int(match[1]) * 100 + int((match[2] or "0").ljust(2, "0")) if match else -1
+    if not 0 <= amount <= MAX_KOPECKS:
+        raise ValidationError.of(field, "expected an amount in rubles from 0, such as 99.90")
+    return amount
+
+
+def rubles(amount: int | None) -> str:
+    """Return an amount of kopecks in rubles, as a person would type it."""
+    if amount is None:
+        return ""
+    whole, rest = divmod(amount, 100)
+    return f"{whole}.{rest:02d}" if rest else str(whole)
+
+
+def minutes(field: str, text: str) -> int | None:
+    """Convert a length such as ``90``, ``1:30``, ``1 h 30 min`` or ``1,5 ч`` to minutes.
+
+    An empty text is None.
+
+    Raises:
+        ValidationError: the text is not a length in whole minutes.
+    """
+    compact = _SPACES.sub("", text).lower()
+    if not compact:
+        return None
+    if clock := _CLOCK.fullmatch(compact):
+        return int(clock[1]) * 60 + int(clock[2])
+    match = _LENGTH.fullmatch(compact)
+    if match and any(match.groups()):
+        parts = [
+            float(number.replace(",", ".")) * unit
+            for number, unit in zip(match.groups(), _UNITS, strict=True)
+            if number
+        ]
+        if (total := sum(parts, 0.0)).is_integer():
+            return int(total)
+    raise ValidationError.of(field, "expected a length of time, such as 90, 1:30 or 1 h 30 min")
+
+
+def list_of_minutes(field: str, text: str) -> list[int]:
+    """Convert lengths that are separated by commas or semicolons to minutes.
+
+    Raises:
+        ValidationError: one of them is not a length in whole minutes.
+    """
+    found = [minutes(field, each) for each in _BETWEEN.split(text)]
+    return [each for each in found if each is not None]
+
+
+def length(language: texts.Language, count: int | None) -> str:
+    """Return a length in minutes as ``minutes`` reads it, such as ``1 h 30 min``."""
+    if count is None:
+        return ""
+    rest = count
+    parts: list[str] = []
+    for unit, key in ((1_440, "length_days"), (60, "length_hours"), (1, "length_minutes")):
+        whole, rest = divmod(rest, unit)
+        if whole or (unit == 1 and not parts):
+            parts.append(texts.translate(language, key, count=whole))
+    return " ".join(parts)
+
+
+def number(field: str, text: str) -> int | None:
+    """Convert a whole number; None if the text is empty.
+
+    Raises:
+        ValidationError: the text is not a whole number.
+    """
+    compact = _SPACES.sub("", text)
+    if not compact:
+        return None
+    if not re.fullmatch("[0-9]{1,9}", compact, re.ASCII):
+        raise ValidationError.of(field, "expected a whole number")
+    return int(compact)

@@ -1,0 +1,208 @@
+"""Services in the console, over HTTP."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.conftest import Owner, in_console
+from tests.factories.console import Person, person
+from tests.fakes.internet import Internet, http_response
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+
+@pytest.fixture
+def boss(owner: Owner) -> Person:
+    return person(owner)
+
+
+@pytest.fixture
+def path(owner: Owner) -> str:
+    return f"/console/w/{owner.workspace.slug}/services"
+
+
+def listed(owner: Owner) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = in_console(owner.workspace.id, "list_services")["services"]
+    return found
+
+
+def make(owner: Owner, operation: str, **arguments: Any) -> Any:
+    return in_console(
+        owner.workspace.id, operation, account_id=owner.workspace.owner_id, **arguments
+    )
+
+
+def test_a_service_is_created_once_with_a_price_in_rubles_and_a_friendly_duration(
+    owner: Owner, boss: Person, path: str
+) -> None:
+    fields = {
+        "name": "Стрижка",
+        "durationMin": "1 ч 30 мин",
+        "price": "1 500,50 ₽",
+        "bufferAfterMin": "15",
+        "minNoticeMin": "1 день",
+        "horizonDays": "30",
+        "reminders": "1 д, 2 ч",
+        "tags": "волосы, дети",
+        "requirePayment": "yes",
+        "active": "yes",
+        "once": "1",
+    }
+    answers = [boss.post(path, fields) for _ in range(2)]
+    (made,) = listed(owner)
+    assert {each.headers["Location"] for each in answers} == {
+        f"{path}/{made['id']}?done=service_created"
+    }
+    assert (made["durationMin"], made["price"], made["bufferAfterMin"]) == (90, 150_050, 15)
+    assert (made["minNoticeMin"], made["horizonDays"]) == (1_440, 30)
+    assert made["reminders"] == [1_440, 120]
+    assert made["tags"] == ["волосы", "дети"]
+    assert (made["requirePayment"], made["visitorMails"], made["status"]) == (True, False, "active")
+
+
+def test_a_saved_form_changes_nothing_that_was_not_typed(
+    owner: Owner, boss: Person, path: str
+) -> None:
+    staff = make(owner, "create_resource", name="Anna")["resource"]["id"]
+    before = make(
+        owner,
+        "create_service",
+        name="Haircut",
+        durationMin=90,
+        price=150_050,
+        description="Long.",
+        resourceIds=[staff],
+        bufferBeforeMin=5,
+        slotStepMin=15,
+        minNoticeMin=2_880,
+        unverifiedPerHour=7,
+        reminders=[90],
+        tags=["a", "b"],
+    )["service"]
+    page = boss.get(f"{path}/{before['id']}")
+    fields = form_fields(text(page))
+    assert boss.post(f"{path}/{before['id']}", fields).status == 303
+    after = make(owner, "get_service", id=before["id"])["service"]
+    del before["updatedAt"], after["updatedAt"]
+    assert after == before
+
+
+def form_fields(page: str) -> list[tuple[str, str]]:
+    """Return the fields that a browser would send for the form of a page, without its token."""
+    form = page[page.index('<form class="card') :]
+    fields = [
+        (tag["name"], tag.get("value", ""))
+        for tag in map(attributes, re.findall(r"<input ([^>]*)>", form))
+        if tag.get("type") not in {"checkbox", "radio"} or "checked" in tag
+    ]
+    fields += re.findall(r'<textarea[^>]* name="(\w+)"[^>]*>\n?([^<]*)</textarea>', form)
+    return [(name, value) for name, value in fields if name != "csrf"]
+
+
+def attributes(text: str) -> dict[str, str]:
+    return {name: value for name, _, value in re.findall(r'([\w-]+)(="([^"]*)")?', text)}
+
+
+@pytest.mark.parametrize(
+    ("field", "typed"),
+    [
+        ("durationMin", "0"),
+        ("durationMin", ""),
+        ("durationMin", "полчаса"),
+        ("durationMin", "25 ч"),
+        ("price", "1,5 тыс"),
+        ("price", "-1"),
+        ("slotStepMin", "1"),
+        ("bufferBeforeMin", "9 h"),
+        ("minNoticeMin", "31 d"),
+        ("horizonDays", "366"),
+        ("unverifiedPerHour", "x"),
+        ("reminders", "5"),
+        ("name", " "),
+    ],
+)
+def test_a_wrong_value_is_reported_beside_its_field_and_everything_typed_is_kept(
+    field: str, typed: str, owner: Owner, boss: Person, path: str
+) -> None:
+    fields = {"name": "Стрижка", "durationMin": "1:30", "price": "10", "tags": "a,  b"}
+    answer = boss.post(path, fields | {field: typed}, accept_language="ru")
+    assert answer.status == 400
+    assert re.search("[а-я]", error_beside(answer, field))
+    for name, value in (fields | {field: typed}).items():
+        assert value_of(answer, name) == value
+    assert listed(owner) == []
+
+
+def test_a_wrong_rare_value_opens_the_part_of_the_form_that_it_is_in(
+    boss: Person, path: str
+) -> None:
+    closed = text(boss.get(f"{path}/new"))
+    assert '<details class="more stack">' in closed
+    answer = boss.post(path, {"name": "A", "durationMin": "30", "horizonDays": "0"})
+    assert '<details class="more stack" open>' in text(answer)
+
+
+def test_a_service_says_what_it_lacks_with_a_link_that_fixes_it(
+    owner: Owner, boss: Person, path: str
+) -> None:
+    here = path.removesuffix("/services")
+    service = make(owner, "create_service", name="Haircut", durationMin=60)["service"]["id"]
+
+    def shown() -> str:
+        return text(boss.get(f"{path}/{service}"))
+
+    assert f'href="{here}/staff/new?service={service}"' in shown()
+    assert "no staff yet" in text(boss.get(path))
+    staff = make(owner, "create_resource", name="Anna", serviceIds=[service])["resource"]["id"]
+    hours = f'href="{here}/staff/{staff}/hours"'
+    assert "no opening hours" in shown()
+    assert hours in shown()
+    rule = {"weekdays": ["mon", "sun"], "start": "09:00", "end": "09:30"}
+    make(owner, "set_availability", resourceId=staff, rules=[rule])
+    assert "longer than any opening hours" in shown()
+    assert hours in shown()
+    make(owner, "set_availability", resourceId=staff, rules=[rule | {"end": "18:00"}])
+    assert "It can be booked" in shown()
+    assert ", 09:00" in shown()
+    make(owner, "update_resource", id=staff, status="inactive")
+    assert "its staff is switched off" in shown()
+    make(owner, "update_service", id=service, status="inactive")
+    assert "booking is switched off" in shown()
+
+
+def test_images_that_could_not_be_taken_are_named(
+    owner: Owner, boss: Person, path: str, net: Internet
+) -> None:
+    net.serve("https://images.example", http_response(b"no", "404 Not Found"))
+    bad = "https://images.example/a.png"
+    fields = {"name": "A", "durationMin": "30", "newImages": bad, "once": "1"}
+    answer = boss.post(path, fields)
+    assert answer.status == 200
+    assert "1 image could not be taken" in text(answer)
+    assert bad in text(answer)
+    (made,) = listed(owner)
+    assert f'action="{path}/{made["id"]}"' in text(answer)
+
+
+def test_a_deletion_names_the_bookings_that_stay(owner: Owner, boss: Person, path: str) -> None:
+    service = make(owner, "create_service", name="Haircut", durationMin=60)["service"]["id"]
+    asked = boss.get(f"{path}/{service}/delete")
+    assert "Delete service “Haircut”?" in text(asked)
+    gone = f"{path}?done=service_deleted"
+    for _ in range(2):
+        assert boss.post(f"{path}/{service}/delete").headers["Location"] == gone
+    assert boss.get(f"{path}/{service}/delete").headers["Location"] == gone
+    assert boss.get(f"{path}/{service}").status == 404
+
+
+def test_a_list_is_searched_filtered_and_paged(owner: Owner, boss: Person, path: str) -> None:
+    for number in range(21):
+        make(owner, "create_service", name=f"Service {number}", durationMin=60)
+    make(owner, "create_service", name="Other", durationMin=60, status="inactive")
+    first = text(boss.get(path))
+    assert "22 services" in first
+    assert first.count('<a class="row"') == 20
+    assert text(boss.get(f"{path}?page=2")).count('<a class="row"') == 2
+    assert text(boss.get(f"{path}?status=inactive")).count('<a class="row"') == 1
+    assert text(boss.get(f"{path}?q=other")).count('<a class="row"') == 1
+    assert "Nothing found" in text(boss.get(f"{path}?q=zzz"))

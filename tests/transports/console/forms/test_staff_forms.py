@@ -1,0 +1,351 @@
+"""Staff, opening hours and time off in the console, over HTTP."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.conftest import Answer, Owner, Time, in_console
+from tests.factories.console import Person, person
+from tests.factories.services import store_booking
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+Pairs = list[tuple[str, str]]
+
+
+@pytest.fixture
+def boss(owner: Owner) -> Person:
+    return person(owner)
+
+
+@pytest.fixture
+def path(owner: Owner) -> str:
+    return f"/console/w/{owner.workspace.slug}/staff"
+
+
+@pytest.fixture
+def staff(owner: Owner) -> str:
+    made: str = make(owner, "create_resource", name="Anna")["resource"]["id"]
+    return made
+
+
+@pytest.fixture
+def hours(path: str, staff: str) -> str:
+    return f"{path}/{staff}/hours"
+
+
+def make(owner: Owner, operation: str, **arguments: Any) -> Any:
+    return in_console(
+        owner.workspace.id, operation, account_id=owner.workspace.owner_id, **arguments
+    )
+
+
+def rules(owner: Owner, staff: str) -> dict[str, str]:
+    """Return the stored hours by weekday or date, as text."""
+    stored = make(owner, "list_availability", resourceId=staff)["rules"]
+    return {
+        each["weekday"] or each["date"]: ",".join(
+            f"{interval['start']}-{interval['end']}" for interval in each["intervals"]
+        )
+        for each in stored
+    }
+
+
+def week(*, opened: str = "", **days: str) -> Pairs:
+    """Return the fields of a week, such as ``mon="09:00-13:00,14:00-18:00"``. A + ends next day."""
+    fields = [("opened", opened)]
+    for day in WEEKDAYS:
+        typed = days.get(day, "")
+        fields += [("open", day)] if day in days else []
+        for number, interval in enumerate(typed.split(",")):
+            start, _, end = interval.removesuffix("+").partition("-")
+            fields += [(f"start-{day}", start), (f"end-{day}", end)]
+            fields += [(f"next-{day}", str(number))] if interval.endswith("+") else []
+    return fields
+
+
+def opened(answer: Answer) -> str:
+    """Return what the form keeps of the hours with which it was opened."""
+    found = re.search(r'name="opened" value="([^"]*)"', answer.body.decode())
+    assert found
+    return found[1].replace("&#34;", '"')
+
+
+class TestStaff:
+    def test_a_new_person_gets_services_and_leads_to_the_hours(
+        self, owner: Owner, boss: Person, path: str
+    ) -> None:
+        service = make(owner, "create_service", name="Cut", durationMin=60)["service"]["id"]
+        page = boss.get(f"{path}/new?service={service}")
+        assert f'value="{service}" checked' in text(page)
+        fields = {"name": "Anna", "type": "master", "serviceIds": service, "once": "1"}
+        answers = [boss.post(path, fields | {"capacity": ""}) for _ in range(2)]
+        (made,) = make(owner, "list_resources")["resources"]
+        assert {each.headers["Location"] for each in answers} == {
+            f"{path}/{made['id']}/hours?done=staff_created"
+        }
+        assert (made["serviceIds"], made["capacity"]) == ([service], 1)
+
+    @pytest.mark.parametrize(
+        ("field", "typed"),
+        [("name", " "), ("capacity", "0"), ("capacity", "many"), ("timezone", "Moscow time")],
+    )
+    def test_a_wrong_value_is_reported_beside_its_field(
+        self, field: str, typed: str, boss: Person, path: str, staff: str
+    ) -> None:
+        fields = {"name": "Anna", "capacity": "2", "timezone": "Europe/Moscow", field: typed}
+        answer = boss.post(f"{path}/{staff}", fields)
+        assert answer.status == 400
+        assert error_beside(answer, field)
+        assert value_of(answer, field) == typed
+
+    def test_a_change_of_zone_says_that_hours_move_and_bookings_do_not(
+        self, boss: Person, path: str, staff: str
+    ) -> None:
+        fields = {"name": "Anna", "timezone": "Asia/Omsk", "active": "yes"}
+        answer = boss.post(f"{path}/{staff}", fields)
+        assert answer.headers["Location"].endswith("?done=staff_zone_changed")
+        assert "Bookings have not moved" in text(boss.get(answer.headers["Location"]))
+
+    def test_a_deletion_names_bookings_and_services_that_nobody_else_provides(
+        self, owner: Owner, boss: Person, path: str, staff: str, time: Time
+    ) -> None:
+        make(owner, "create_service", name="Cut", durationMin=60, resourceIds=[staff])
+        time.now = datetime(2027, 1, 15, tzinfo=UTC)
+        boss.token = owner.start_session()
+        store_booking(owner.workspace.id, staff, datetime(2027, 1, 20, 9, tzinfo=UTC))
+        asked = text(boss.get(f"{path}/{staff}/delete"))
+        assert "1 upcoming booking stays" in asked
+        assert "Nobody else provides these services" in asked
+        assert "2027-01-20 12:00" in asked
+        for _ in range(2):
+            answer = boss.post(f"{path}/{staff}/delete")
+            assert answer.headers["Location"] == f"{path}?done=staff_deleted"
+        assert boss.get(f"{path}/{staff}").status == 404
+
+
+class TestWeek:
+    def test_hours_that_were_never_set_begin_with_a_suggestion_that_is_not_stored(
+        self, owner: Owner, boss: Person, staff: str, hours: str
+    ) -> None:
+        page = text(boss.get(hours))
+        assert "Below is a suggestion" in page
+        assert page.count('value="09:00"') == 5
+        assert rules(owner, staff) == {}
+
+    def test_a_week_with_breaks_nights_and_midnights_is_stored_and_shown_again(
+        self, owner: Owner, boss: Person, staff: str, hours: str
+    ) -> None:
+        typed = week(
+            mon="09:00-13:00,14:00-18:00",
+            fri="22:00-02:00+",
+            sat="18:00-00:00",
+            sun="00:00-00:00",
+        )
+        assert boss.post(hours, typed).headers["Location"] == f"{hours}?done=hours_saved"
+        stored = {
+            "mon": "09:00-13:00,14:00-18:00",
+            "fri": "22:00-02:00",
+            "sat": "18:00-24:00",
+            "sun": "00:00-24:00",
+        }
+        assert rules(owner, staff) == stored
+        page = boss.get(hours)
+        assert 'name="next-fri" value="0" checked' in text(page)
+        assert boss.post(hours, week(opened=opened(page), mon="10:00-12:00")).status == 303
+        assert rules(owner, staff) == {"mon": "10:00-12:00"}
+
+    def test_dates_that_the_week_does_not_show_are_kept(
+        self, owner: Owner, boss: Person, staff: str, hours: str
+    ) -> None:
+        dates = [
+            {"date": "2020-01-01", "intervals": []},
+            {"date": "2036-12-31", "intervals": [{"start": "10:00", "end": "14:00"}]},
+        ]
+        make(owner, "set_availability", resourceId=staff, rules=dates)
+        boss.post(hours, week(opened=opened(boss.get(hours)), tue="09:00-18:00"))
+        assert rules(owner, staff) == {
+            "tue": "09:00-18:00",
+            "2020-01-01": "",
+            "2036-12-31": "10:00-14:00",
+        }
+
+    @pytest.mark.parametrize(
+        ("typed", "line", "message"),
+        [
+            ("15:00-14:00", 0, "ends before it starts"),
+            ("09:00-12:00,11:00-13:00", 1, "overlaps"),
+            ("22:00-03:00+,23:00-00:00", 1, "overlaps"),
+            ("09:00-09:00", 0, "the same"),
+            ("09:00-", 0, "both times"),
+            ("25:00-26:00", 0, "both times"),
+            ("", 0, "untick the day"),
+        ],
+    )
+    def test_wrong_hours_are_reported_beside_their_line_and_kept(
+        self,
+        typed: str,
+        line: int,
+        message: str,
+        owner: Owner,
+        boss: Person,
+        staff: str,
+        hours: str,
+    ) -> None:
+        answer = boss.post(hours, week(mon=typed, wed="10:00-11:00"))
+        assert answer.status == 400
+        assert message in error_beside(answer, f"mon-{line}")
+        for interval in filter(None, typed.split(",")):
+            assert f'value="{interval.partition("-")[0]}"' in text(answer)
+        assert 'value="10:00"' in text(answer)
+        assert rules(owner, staff) == {}
+
+    def test_hours_that_end_before_they_start_are_offered_to_last_until_the_next_day(
+        self, owner: Owner, boss: Person, staff: str, hours: str
+    ) -> None:
+        assert 'name="next-mon"' not in text(boss.get(hours))
+        answer = boss.post(hours, week(mon="22:00-02:00"))
+        assert 'name="next-mon" value="0">' in text(answer)
+        assert boss.post(hours, week(mon="22:00-02:00+")).status == 303
+        assert rules(owner, staff) == {"mon": "22:00-02:00"}
+
+    def test_buttons_change_the_form_without_storing_it(
+        self, owner: Owner, boss: Person, staff: str, hours: str
+    ) -> None:
+        typed = week(mon="08:00-12:00,13:00-17:00", sat="10:00-11:00")
+        copied = text(boss.post(hours, [*typed, ("action", "copy")]))
+        assert copied.count('value="08:00"') == 5
+        assert copied.count('value="10:00"') == 1
+        added = text(boss.post(hours, [*typed, ("action", "add:sat")]))
+        assert 'id="sat-1"' in added
+        removed = text(boss.post(hours, [*typed, ("action", "remove:mon-0")]))
+        assert 'value="08:00"' not in removed
+        assert 'value="13:00"' in removed
+        assert rules(owner, staff) == {}
+
+    def test_a_week_that_another_person_changed_is_not_overwritten_unseen(
+        self, owner: Owner, boss: Person, staff: str, hours: str
+    ) -> None:
+        boss.post(hours, week(mon="09:00-18:00"))
+        page = boss.get(hours)
+        make(
+            owner,
+            "set_availability",
+            resourceId=staff,
+            rules=[{"weekday": "mon", "start": "07:00", "end": "11:00"}],
+        )
+        refused = boss.post(hours, week(opened=opened(page), mon="09:00-20:00"))
+        assert refused.status == 409
+        assert "07:00\u201311:00" in text(refused)
+        assert "09:00\u201320:00" in text(refused)
+        assert rules(owner, staff) == {"mon": "07:00-11:00"}
+        assert boss.post(hours, week(opened=opened(refused), mon="09:00-20:00")).status == 303
+        assert rules(owner, staff) == {"mon": "09:00-20:00"}
+
+    def test_a_form_that_is_sent_twice_or_beside_a_new_date_is_no_conflict(
+        self, owner: Owner, boss: Person, staff: str, hours: str
+    ) -> None:
+        typed = week(opened=opened(boss.get(hours)), mon="09:00-18:00")
+        date = {"action": "add-date", "date": "2036-01-01", "kind": "closed"}
+        assert boss.post(hours, date).status == 303
+        for _ in range(2):
+            assert boss.post(hours, typed).status == 303
+        assert rules(owner, staff) == {"mon": "09:00-18:00", "2036-01-01": ""}
+
+
+class TestDates:
+    def test_dates_are_added_and_deleted_beside_the_week(
+        self, owner: Owner, boss: Person, staff: str, hours: str
+    ) -> None:
+        boss.post(hours, week(mon="09:00-18:00"))
+        closed = {"action": "add-date", "date": "2036-01-01", "kind": "closed"}
+        special = [("action", "add-date"), ("date", "2036-12-31"), ("kind", "open")]
+        special += [("start-date", "10:00"), ("end-date", "14:00")]
+        assert boss.post(hours, closed).headers["Location"] == f"{hours}?done=date_added"
+        assert boss.post(hours, special).status == 303
+        assert rules(owner, staff) == {
+            "mon": "09:00-18:00",
+            "2036-01-01": "",
+            "2036-12-31": "10:00-14:00",
+        }
+        assert "31 December 2036" in text(boss.get(hours))
+        for _ in range(2):
+            assert boss.post(hours, {"action": "delete-date:2036-01-01"}).status == 303
+        assert rules(owner, staff) == {"mon": "09:00-18:00", "2036-12-31": "10:00-14:00"}
+
+    @pytest.mark.parametrize("date", ["", "2036-01-01", "2001-01-01", "x"])
+    def test_a_wrong_date_is_reported_beside_its_field(
+        self, date: str, boss: Person, hours: str
+    ) -> None:
+        form = {"action": "add-date", "date": "2036-01-01", "kind": "closed"}
+        boss.post(hours, form)
+        answer = boss.post(hours, form | {"date": date})
+        assert answer.status == 400
+        assert error_beside(answer, "date")
+        assert value_of(answer, "date") == date
+
+
+class TestTimeOff:
+    def test_time_off_of_a_person_is_added_once_and_deleted(
+        self, owner: Owner, boss: Person, path: str, staff: str
+    ) -> None:
+        page = f"{path}/{staff}/time-off"
+        form = {"startAt": "2036-05-01", "endAt": "2036-05-09", "reason": "Sea", "once": "1"}
+        for _ in range(2):
+            assert boss.post(page, form).headers["Location"] == f"{page}?done=time_off_added"
+        (made,) = make(owner, "list_time_off", resourceId=staff)["timeOff"]
+        assert (made["startAt"], made["endAt"], made["allDay"]) == (
+            "2036-05-01",
+            "2036-05-09",
+            True,
+        )
+        assert "1 May 2036" in text(boss.get(page))
+        for _ in range(2):
+            assert boss.post(page, {"delete": made["id"]}).status == 303
+        assert make(owner, "list_time_off", resourceId=staff)["timeOff"] == []
+
+    def test_a_part_of_a_day_is_read_in_the_zone_of_the_person(
+        self, owner: Owner, boss: Person, path: str, staff: str
+    ) -> None:
+        form = {"startAt": "2036-05-01", "startTime": "12:00", "endTime": "15:00", "once": "1"}
+        boss.post(f"{path}/{staff}/time-off", form)
+        (made,) = make(owner, "list_time_off", resourceId=staff)["timeOff"]
+        assert (made["startAt"], made["endAt"]) == (
+            "2036-05-01T09:00:00.000Z",
+            "2036-05-01T12:00:00.000Z",
+        )
+
+    def test_a_wrong_period_is_reported_and_kept(self, boss: Person, path: str, staff: str) -> None:
+        form = {"startAt": "2036-05-09", "endAt": "2036-05-01", "reason": "Sea"}
+        answer = boss.post(f"{path}/{staff}/time-off", form)
+        assert answer.status == 400
+        assert error_beside(answer, "endAt")
+        assert value_of(answer, "reason") == "Sea"
+        assert error_beside(boss.post(f"{path}/{staff}/time-off", {}), "startAt")
+
+    def test_a_closed_day_of_the_workspace_is_shown_to_each_person(
+        self, boss: Person, path: str, staff: str
+    ) -> None:
+        closed = path.removesuffix("/staff") + "/closed-days"
+        boss.post(closed, {"startAt": "2036-01-01", "reason": "New Year", "once": "1"})
+        assert "New Year" in text(boss.get(closed))
+        shown = text(boss.get(f"{path}/{staff}/time-off"))
+        assert "New Year" in shown
+        assert 'name="delete"' not in shown
+
+    def test_bookings_at_closed_times_are_listed(
+        self, owner: Owner, boss: Person, path: str, staff: str, hours: str, time: Time
+    ) -> None:
+        time.now = datetime(2027, 1, 15, tzinfo=UTC)
+        boss.token = owner.start_session()
+        store_booking(owner.workspace.id, staff, datetime(2027, 1, 20, 9, tzinfo=UTC))
+        boss.post(hours, week(wed="09:00-18:00"))
+        assert "closed time" not in text(boss.get(hours))
+        boss.post(hours, week(opened=opened(boss.get(hours)), wed="14:00-18:00"))
+        shown = text(boss.get(hours))
+        assert "1 booking at a closed time" in shown
+        assert "outside hours" in shown
+        boss.post(f"{path}/{staff}/time-off", {"startAt": "2027-01-20", "once": "1"})
+        assert "time off" in text(boss.get(f"{path}/{staff}/time-off"))
