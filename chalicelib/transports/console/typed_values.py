@@ -59,12 +59,9 @@ def minutes(field: str, text: str) -> int | None:
         return int(clock[1]) * 60 + int(clock[2])
     match = _LENGTH.fullmatch(compact)
     if match and any(match.groups()):
-        parts = [
-            float(number.replace(",", ".")) * unit
-            for number, unit in zip(match.groups(), _UNITS, strict=True)
-            if number
-        ]
-        if (total := sum(parts, 0.0)).is_integer():
+        numbers = zip(match.groups(default="0"), _UNITS, strict=True)
+        total = sum((float(each.replace(",", ".")) * unit for each, unit in numbers), 0.0)
+        if total.is_integer():
             return int(total)
     raise ValidationError.of(field, "expected a length of time, such as 90, 1:30 or 1 h 30 min")
 
@@ -83,8 +80,7 @@ def length(language: texts.Language, count: int | None) -> str:
     """Return a length in minutes as ``minutes`` reads it, such as ``1 h 30 min``."""
     if count is None:
         return ""
-    rest = count
-    parts: list[str] = []
+    rest, parts = count, list[str]()
     for unit, key in ((1_440, "length_days"), (60, "length_hours"), (1, "length_minutes")):
         whole, rest = divmod(rest, unit)
         if whole or (unit == 1 and not parts):

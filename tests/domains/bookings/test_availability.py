@@ -38,6 +38,7 @@ class TestSet:
             "timezone": "Europe/Moscow",
             "rules": [],
             "updatedAt": None,
+            "version": 0,
         }
 
     def test_setting_hours_returns_canonical_rules(
@@ -69,9 +70,11 @@ class TestSet:
                 {"weekday": None, "date": "2027-03-08", "intervals": []},
             ],
             "updatedAt": "2027-01-15T12:00:00.000Z",
+            "version": made["version"],
         }
         assert read(api, resource) == made
-        assert set_rules(api, resource, *made["rules"]) == made  # canonical rules are valid input
+        again = set_rules(api, resource, *made["rules"])  # canonical rules are valid input
+        assert again == made | {"version": again["version"]}
 
     def test_setting_hours_replaces_the_whole_schedule(self, api: Api, resource: str) -> None:
         set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})
@@ -79,6 +82,32 @@ class TestSet:
         assert rule["weekday"] == "tue"
         assert set_rules(api, resource)["rules"] == []
         assert read(api, resource)["rules"] == []
+
+    def test_hours_that_changed_since_a_version_are_not_replaced(
+        self, api: Api, resource: str
+    ) -> None:
+        def refused(version: int) -> Any:
+            body = {"resourceId": resource, "rules": [], "ifVersion": version}
+            answer = api.refused("POST", SET, body)
+            assert (answer.status, answer.data["code"]) == (409, "version_conflict")
+            return answer.data["version"]
+
+        first = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX}, ifVersion=0)["version"]
+        assert refused(0) == first
+        api.post("/api/resources/update", {"id": resource, "capacity": 2})
+        second = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX}, ifVersion=first)["version"]
+        assert refused(first) == second
+        assert [each["weekday"] for each in read(api, resource)["rules"]] == ["tue"]
+
+    def test_one_of_many_changes_of_the_same_version_succeeds(
+        self, api: Api, resource: str
+    ) -> None:
+        def change(number: int) -> int:
+            rule = {"weekday": 1, "start": f"{number:02}:00", "end": "23:00"}
+            body = {"resourceId": resource, "rules": [rule], "ifVersion": 0}
+            return api.call("POST", SET, body).status
+
+        assert sorted(run_concurrently(4, change)) == [200, 409, 409, 409]
 
     def test_touching_intervals_are_not_merged(self, api: Api, resource: str) -> None:
         intervals = [{"start": "09:00", "end": "12:00"}, {"start": "12:00", "end": "15:00"}]
