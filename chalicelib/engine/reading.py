@@ -6,6 +6,7 @@ rows.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import merge
 from threading import Lock
 from typing import Any, NamedTuple, Self, TypeVar
@@ -161,11 +162,12 @@ class Key(NamedTuple):
         return Place(self.row.Meta.table_name, self.pk, self.sk)
 
 
-def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[Row]:
+def fetch(keys: Iterable[Key], cost: Cost | None = None, *, consistent: bool = True) -> list[Row]:
     """Return the rows with these keys, in their order. Missing rows are left out.
 
     The read is consistent and may mix nouns and tables. It sends a hundred keys per request, and
-    some requests at a time.
+    some requests at a time. A read that is not ``consistent`` costs half the units, and may miss
+    changes of the last second.
     """
     wanted = {key.place: key.row for key in keys if is_key(key.pk, key.sk)}
     places = list(wanted)
@@ -173,9 +175,10 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None) -> list[Row]:
         return []
     batches = [places[i : i + BATCH_GET_KEYS] for i in range(0, len(places), BATCH_GET_KEYS)]
     if len(batches) > 1:
-        answers = deadline.map_in_threads(_batch_get, batches, PARALLEL_BATCHES)
+        read = partial(_batch_get, consistent=consistent)
+        answers = deadline.map_in_threads(read, batches, PARALLEL_BATCHES)
     else:
-        answers = [_batch_get(batch) for batch in batches]
+        answers = [_batch_get(batch, consistent=consistent) for batch in batches]
     found: dict[Place, Row] = {}
     for answer in (one for some in answers for one in some):
         if cost is not None:
@@ -217,7 +220,7 @@ class Rows:
         return found[0] if found and isinstance(found[0], row) else None
 
 
-def _batch_get(places: Sequence[Place]) -> list[Item]:
+def _batch_get(places: Sequence[Place], *, consistent: bool) -> list[Item]:
     """Read up to a hundred rows, with retries for keys that DynamoDB leaves unprocessed.
 
     It pauses between retries, as AWS advises: DynamoDB leaves keys when a table is throttled.
@@ -231,7 +234,7 @@ def _batch_get(places: Sequence[Place]) -> list[Item]:
     while pending:
         tables: Item = {}
         for table, pk, sk in pending:
-            part = tables.setdefault(table, {"Keys": [], "ConsistentRead": True})
+            part = tables.setdefault(table, {"Keys": [], "ConsistentRead": consistent})
             part["Keys"].append({"pk": {"S": pk}, "sk": {"S": sk}})
         with reaching():
             answer = batch_get(tables)

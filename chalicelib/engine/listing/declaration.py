@@ -275,9 +275,17 @@ class Declaration(Generic[R]):
         """Return the record's key, for ``fetch``."""
         return Key(self.row, self.partition(workspace_id), record_id)
 
-    def fetch(self, workspace_id: str, ids: Iterable[str], cost: Cost | None = None) -> list[R]:
+    def fetch(
+        self,
+        workspace_id: str,
+        ids: Iterable[str],
+        cost: Cost | None = None,
+        *,
+        consistent: bool = True,
+    ) -> list[R]:
         """Return the live records with these ids, in their order; missing ones are left out."""
-        found = fetch((self.key(workspace_id, record_id) for record_id in ids), cost)
+        keys = (self.key(workspace_id, record_id) for record_id in ids)
+        found = fetch(keys, cost, consistent=consistent)
         return [record for record in found if isinstance(record, self.row)]
 
     def lookup(self, name: str) -> Lookup[R]:

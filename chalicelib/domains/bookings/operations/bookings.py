@@ -64,7 +64,7 @@ class BookingOut(Wire):
     price: int = Field(description="Price in kopecks.")
     client: BookingClient = Field(description="Client.")
     notes: str | None = Field(description="Notes, or null.")
-    source: str = Field(description="Source: api, public or chat.")
+    source: str = Field(description="Source: api, console, public or chat.")
     hold_expires_at: Timestamp | None = Field(
         description="When an unpaid hold expires and the time is free again, or null."
     )

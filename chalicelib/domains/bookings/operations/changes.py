@@ -6,9 +6,9 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import VersionConflictError
+from chalicelib.core.errors import ValidationError, VersionConflictError
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
-from chalicelib.core.principals import Role
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     IF_VERSION,
@@ -24,7 +24,7 @@ from chalicelib.domains.bookings.flows import booking, calendars
 from chalicelib.domains.bookings.flows.booking import BookingChange, BookingRequest
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
-from chalicelib.domains.bookings.flows.visitor_bookings import BookingContact, Notes
+from chalicelib.domains.bookings.flows.visitor_bookings import Notes
 from chalicelib.domains.bookings.operations.bookings import (
     BookingResult,
     BookingWithHistory,
@@ -35,11 +35,22 @@ from chalicelib.domains.bookings.store.bookings import BookingStatus
 from chalicelib.domains.contacts.flows.contacts import Contact
 from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
 from chalicelib.engine.reading import Rows
+from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
-SOURCE = "api"
-"""Source of bookings made with an API key."""
+API, CONSOLE = "api", "console"
+"""Sources of bookings made with an API key, and by people in the console."""
 
 ReasonText = Annotated[str, StringConstraints(max_length=500)]
+
+
+class ClientContact(Wire):
+    """Name and contact details of a client. People in the console may send a name alone."""
+
+    AT_LEAST_ONE_OF = ("phone", "email")
+
+    name: PersonName = Field(description="Name.")
+    phone: PhoneText | None = optional("In any format; or email.")
+    email: Email | None = optional("E-mail address.")
 
 
 class BookingCreate(Wire):
@@ -50,7 +61,7 @@ class BookingCreate(Wire):
     service_id: Id = Field(description="Service id.")
     start_at: When = Field(description="startAt of a slot.")
     resource_id: Id | None = optional("Default: the first free one.")
-    client: BookingContact | None = optional("Found by contacts, or created.")
+    client: ClientContact | None = optional("Found by contacts, or created.")
     client_id: Id | None = optional("Or a client id.")
     notes: Notes | None = optional("Notes.")
     status: Literal["pending_payment", "confirmed"] | None = optional(
@@ -118,6 +129,9 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
 
     If it is no longer free: 409 slot_unavailable with alternatives.
     """
+    is_person = ctx.principal.audience is Audience.SESSION
+    if args.client is not None and not is_person and not has_at_least_one(args.client):
+        raise ValidationError.of("client", "expected phone, email or both")
     reads = BookingReads(ctx.unit)
     client_keys = [CLIENTS.key(ctx.workspace_id, args.client_id)] if args.client_id else []
     reads.read_service(args.service_id, client_keys)
@@ -130,7 +144,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
                 args.start_at, args.resource_id, ignores_schedule=args.ignore_schedule
             ),
             contact=contact,
-            source=SOURCE,
+            source=CONSOLE if is_person else API,
             actor=ctx.principal.audit_actor,
             client=client,
             notes=args.notes,

@@ -157,7 +157,12 @@ def schedule_of(hours: ScheduleRow | None) -> Schedule:
 def keys_with_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
     """Return the keys of resources and of their opening hours."""
     resources = [RESOURCES.key(workspace_id, each) for each in ids]
-    return [*resources, *(_schedule_key(workspace_id, each) for each in ids)]
+    return [*resources, *keys_of_schedules(workspace_id, ids)]
+
+
+def keys_of_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
+    """Return the keys of the opening hours of resources."""
+    return [_schedule_key(workspace_id, each) for each in ids]
 
 
 def stage_deletion(

@@ -1,0 +1,114 @@
+"""Days of the staff: opening hours, time off, and the free time between bookings."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import NamedTuple, Self
+
+from chalicelib.core import clock, deadline
+from chalicelib.core.clock import epoch_ms
+from chalicelib.domains.bookings.rules import free_time, schedule
+from chalicelib.domains.bookings.store import resources, time_off
+from chalicelib.domains.bookings.store.booking_periods import BookingEntry
+from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow, ScheduleRow
+from chalicelib.domains.bookings.store.time_off import TimeOff
+from chalicelib.engine.reading import fetch
+from chalicelib.lib.spans import Span
+
+MAX_STAFF = 12
+"""Staff members without bookings are shown up to this number. Those with bookings always are."""
+MIN_GAP = 15 * 60_000
+"""Shortest free time that is shown, in milliseconds."""
+_STEP = 5 * 60_000
+"""Free time from now on begins on a multiple of five minutes."""
+_DAY = timedelta(days=1)
+
+
+class StaffDayPlan(NamedTuple):
+    """The day of one staff member. Time off comes with its reason."""
+
+    resource: ResourceRow
+    opened: list[Span]
+    time_off: list[tuple[Span, str | None]]
+    free: list[Span]
+
+
+def all_staff(workspace_id: str) -> list[ResourceRow]:
+    """Return all resources in their order. Changes of the last second may be missing."""
+    entries = sorted(
+        RESOURCES.entries(workspace_id), key=lambda entry: (entry.numbers[0], entry.id)
+    )
+    return RESOURCES.fetch(workspace_id, [entry.id for entry in entries], consistent=False)
+
+
+class StaffPlan(NamedTuple):
+    """Opening hours, time off and bookings of some staff members in a period."""
+
+    staff: Sequence[ResourceRow]
+    hours: dict[str, ScheduleRow]
+    off: Sequence[TimeOff]
+    reasons: dict[str, str | None]
+    entries: Sequence[BookingEntry]
+
+    @classmethod
+    def read(
+        cls,
+        workspace_id: str,
+        staff: Sequence[ResourceRow],
+        period: Span,
+        entries: Sequence[BookingEntry],
+    ) -> Self:
+        """Read the hours and the time off of staff members in a period."""
+        if not staff:
+            return cls([], {}, [], {}, entries)
+        ids = [each.id for each in staff]
+        with deadline.side_by_side() as start:
+            found = start(lambda: time_off.overlapping(workspace_id, *period))
+            keys = resources.keys_of_schedules(workspace_id, ids)
+            hours = fetch(keys, consistent=False)
+            off = [each for each in found.result() if any(map(each.applies_to, ids))]
+        rows = time_off.find_all(workspace_id, [each.id for each in off])
+        return cls(
+            staff,
+            {row.sk: row for row in hours if isinstance(row, ScheduleRow)},
+            off,
+            {row.id: row.reason for row in rows},
+            entries,
+        )
+
+    def of(self, span: Span) -> Iterator[StaffDayPlan]:
+        """Yield the day of each staff member within a span."""
+        for resource in self.staff:
+            opened = self._opened(resource, span)
+            off = [
+                (cut, self.reasons.get(each.id))
+                for each in self.off
+                if each.applies_to(resource.id)
+                for cut in free_time.within([each.span(resource.timezone)], span)
+            ]
+            yield StaffDayPlan(resource, opened, off, self._free(resource, opened, off))
+
+    def _opened(self, resource: ResourceRow, span: Span) -> list[Span]:
+        first, last = (
+            clock.local_day(clock.moment_at(moment), resource.timezone) for moment in span
+        )
+        opened = schedule.windows(
+            resources.schedule_of(self.hours.get(resource.id)),
+            resource.timezone,
+            first - 2 * _DAY,
+            last + _DAY,
+        )
+        return free_time.within(opened, span)
+
+    def _free(
+        self,
+        resource: ResourceRow,
+        opened: Sequence[Span],
+        off: Sequence[tuple[Span, str | None]],
+    ) -> list[Span]:
+        if resource.status != "active":
+            return []
+        now = -(-epoch_ms(clock.now()) // _STEP) * _STEP
+        busy = [each.span for each in self.entries if each.resource_id == resource.id]
+        closed = [Span(0, now), *(span for span, _ in off)]
+        found = free_time.gaps(opened, busy, int(resource.capacity), closed)
+        return [each for each in found if each.end - each.start >= MIN_GAP]
