@@ -143,6 +143,7 @@ class Place:
     invitation: str
     service: str
     staff: str
+    booking: str
 
     @property
     def path(self) -> str:
@@ -164,6 +165,19 @@ class Place:
             name: getattr(self, value[1:-1]) if value.startswith("{") else value
             for name, value in fields.items()
         }
+        return route.format(
+            workspace=self.slug,
+            id=shown,
+            key=self.bot_key,
+            source=self.source,
+            webhook=self.webhook,
+            connection=self.connection,
+            site=self.site,
+            deleted_site=self.deleted_site,
+            deleted_page=self.deleted_page,
+            page=self.page,
+            version=self.version,
+        )
 
     @classmethod
     def made_by(cls, email: str, name: str = HOSTILE) -> "Place":
@@ -289,7 +303,10 @@ def invite(workspace_id: str, email: str, role: str = "member") -> str:
 
 
 def _bookable_service(call: Callable[..., Any], name: str) -> dict[str, str]:
-    """Create a service of a resource that has hours, a special date, time off and a closed day."""
+    """Create a service that is booked.
+
+    Its resource has hours, a special date, time off and a closed day.
+    """
     service = call("create_service", name=name, durationMin=60, price=150_000, tags=[name[:30]])
     service_id = service["service"]["id"]
     staff = call("create_resource", name=name, description=name, serviceIds=[service_id])
@@ -299,7 +316,15 @@ def _bookable_service(call: Callable[..., Any], name: str) -> dict[str, str]:
     call("set_availability", resourceId=staff_id, rules=[week, holiday])
     for of in ({"resourceId": staff_id}, {}):
         call("create_time_off", startAt="2036-05-01", endAt="2036-05-09", reason=name, **of)
-    return {"service": service_id, "staff": staff_id}
+    booking = call(
+        "create_booking",
+        serviceId=service_id,
+        startAt="2027-01-18T10:00",
+        ignoreSchedule=True,
+        client={"name": name, "phone": "+74951234567"},
+        notes=name,
+    )
+    return {"service": service_id, "staff": staff_id, "booking": booking["booking"]["id"]}
 
 
 def _edited_site(api: Api, name: str) -> dict[str, str]:

@@ -120,6 +120,7 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "get_invitation": lambda h: {"token": h.invitation_token},
     "get_notifications": lambda _: {},
     "get_overview": lambda _: {},
+    "get_staff_calendar": lambda _: {"view": "week", "date": "2027-01-18"},
     "get_statement": lambda _: {"limit": 5},
     "get_telegram": lambda _: {},
     "get_workspace": lambda _: {},

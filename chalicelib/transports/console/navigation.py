@@ -23,6 +23,7 @@ DAILY = (
     Link("", "layout-dashboard", "overview"),
     Link("/leads", "inbox", "leads"),
     Link("/dialogs", "messages-square", "dialogs"),
+    Link("/bookings", "calendar-check", "bookings"),
 )
 """Pages of every day. Phones show them without opening the menu."""
 ONLINE = (

@@ -18,6 +18,7 @@ WORKSPACE = f"{PREFIX}/w/{{workspace}}"
 SITE = f"{WORKSPACE}/sites/{{site}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
 FORM = f"{WORKSPACE}/forms/{{form}}"
+BOOKING = f"{WORKSPACE}/bookings/{{booking}}"
 WEBHOOK = f"{WORKSPACE}/webhooks/{{webhook}}"
 SERVICE = f"{WORKSPACE}/services/{{service}}"
 STAFF = f"{WORKSPACE}/staff/{{staff}}"
@@ -330,6 +331,19 @@ ROUTES = {
         post=_view("webhooks:delete"),
         shows="delete_webhook",
         posts="delete_webhook",
+    ),
+    f"{WORKSPACE}/bookings": Page(get=_view("bookings:index"), shows="get_staff_calendar"),
+    f"{WORKSPACE}/bookings/new": Page(
+        get=_view("booking_new:new"),
+        post=_view("booking_new:create"),
+        shows="create_booking",
+        posts="create_booking",
+    ),
+    BOOKING: Page(
+        get=_view("booking:show"),
+        post=_view("booking:change"),
+        shows="get_booking",
+        posts="set_booking_status",
     ),
     f"{WORKSPACE}/balance": Page(get=_view("balance:show"), shows="get_statement"),
     f"{WORKSPACE}/audit": Page(get=_view("audit:show"), shows="list_audit_log"),

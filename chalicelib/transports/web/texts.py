@@ -113,6 +113,11 @@ def dated(language: Language, when: date, pattern: str) -> str:
     return format_date(when, pattern, locale=language)
 
 
+def weekday_and_day(language: Language, when: date, *, short: bool = False) -> str:
+    """Format a date with its weekday, such as ``Wednesday, 25 November 2026`` or ``Wed 25 Nov``."""
+    return dated(language, when, "EEE d MMM" if short else "EEEE, d MMMM y")
+
+
 def moment(language: Language, when: datetime, timezone: str) -> str:
     """Format a moment in an IANA time zone, such as ``22 Nov 2026, 14:05``.
 
@@ -120,7 +125,7 @@ def moment(language: Language, when: datetime, timezone: str) -> str:
     """
     from babel.dates import format_datetime  # noqa: PLC0415  as above
 
-    return format_datetime(_local(when, timezone), "d MMM y, HH:mm", locale=language)
+    return format_datetime(local(when, timezone), "d MMM y, HH:mm", locale=language)
 
 
 def local_moment(language: Language, when: datetime) -> str:
@@ -132,7 +137,7 @@ def local_moment(language: Language, when: datetime) -> str:
 
 def offset(when: datetime, timezone: str) -> int:
     """Return the UTC offset of the time that ``moment`` shows, in minutes; negative in the west."""
-    ahead = _local(when, timezone).utcoffset() or timedelta()
+    ahead = local(when, timezone).utcoffset() or timedelta()
     return int(ahead.total_seconds()) // 60
 
 
@@ -144,7 +149,8 @@ def zone(minutes: int) -> str:
     return f"UTC{sign}{hours}" + (f":{rest:02}" if rest else "")
 
 
-def _local(when: datetime, timezone: str) -> datetime:
+def local(when: datetime, timezone: str) -> datetime:
+    """Return a moment in an IANA time zone, or in UTC if the zone cannot convert it."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415  as above
 
     try:

@@ -11,6 +11,7 @@ from chalicelib.domains.identity.store import console_sessions
 from chalicelib.lib import tokens
 from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import (
+    BOOKING,
     BOT,
     FORM,
     INVITATION,
@@ -62,6 +63,15 @@ FORMS: dict[str, dict[str, str]] = {
     f"{SITE}/deleted-pages/{{deleted_page}}": {},
     f"{SITE}/pages/{{page}}/{{version}}": {"ifVersion": ""},
     f"{WORKSPACE}/booking-page": {"isOn": "1", "phone": "+7 495 123-45-67"},
+    f"{WORKSPACE}/bookings/new": {
+        "action": "book",
+        "date": "2027-01-20",
+        "exact": "10:00",
+        "outside": "1",
+        "name": "Eve",
+        "once": "1",
+    },
+    BOOKING: {"action": "cancelled"},
     f"{WORKSPACE}/webhooks": {"url": "https://bakery.example", "events": "all", "once": "1"},
     WEBHOOK: {"url": "https://bakery.example", "events": "chosen", "types": "lead.created"},
     f"{WEBHOOK}/status": {"status": "off"},

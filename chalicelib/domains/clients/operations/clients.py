@@ -89,7 +89,7 @@ class ClientListQuery(Wire):
 
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=100, description="Clients a page.")
-    search: SearchText | None = optional("In name, e-mail, phone.")
+    search: SearchText | None = optional("In name, e-mail, phone (any spelling).")
     tag: Annotated[str, StringConstraints(strip_whitespace=True, max_length=50)] | None = optional(
         "Tag."
     )
@@ -132,13 +132,16 @@ def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
     Names are untrusted text.
     """
     sort, descending = SORTS[args.sort]
+    search = args.search
+    if search and any(character.isdigit() for character in search):
+        search = phones.search_term(search, workspaces.get(ctx.workspace_id).country)
     query = Query(
         page=args.page,
         size=args.size,
         sort=sort,
         descending=descending,
         filters={"tags": args.tag or None},
-        search=args.search,
+        search=search,
         charge=ctx.charge,
     )
     found = CLIENTS.page(ctx.workspace_id, query)

@@ -57,6 +57,19 @@ for (const zone of document.querySelectorAll("[data-offset]")) {
   zone.hidden = ownOffset === Number(zone.dataset.offset);
 }
 
+// Pages of bookings name the workspace's zone. A reader in another zone sees that, too, and the own time of a booking.
+const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+for (const note of document.querySelectorAll("[data-zone]")) {
+  note.hidden = note.dataset.name === ownZone;
+  note.textContent = `${note.dataset.zone} ${ownZone}.`;
+}
+for (const note of document.querySelectorAll("[data-own]")) {
+  const start = new Date(note.dataset.own);
+  const form = { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" };
+  note.hidden = -start.getTimezoneOffset() === Number(note.dataset.ahead);
+  note.textContent = `${note.dataset.text} ${start.toLocaleString(document.documentElement.lang, form)}`;
+}
+
 // A preset ticks boxes. Without a script, the server ticks them and returns the page again.
 for (const button of document.querySelectorAll("[data-ticks]")) {
   const ticks = button.dataset.ticks.split(" ");

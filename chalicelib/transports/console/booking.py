@@ -1,0 +1,219 @@
+"""One booking: its status, its time, and the history of both."""
+
+from collections.abc import Mapping
+from datetime import date
+from functools import partial
+from typing import Any
+
+from chalicelib.core import clock
+from chalicelib.core.errors import AppError, ConflictError, ValidationError
+from chalicelib.transports.console import booking_times
+from chalicelib.transports.console.booking_times import ANYONE, FreeTimes
+from chalicelib.transports.console.bookings import STATUSES
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.http import HttpResponse, redirect
+
+MOVE, ASK = "move", "cancel"
+"""What the page shows besides the booking: the choice of another time, or the question whether to
+cancel it."""
+MOVABLE = ("pending_payment", "confirmed", "completed")
+Booking = dict[str, Any]
+
+
+def show(request: ConsoleRequest) -> HttpResponse:
+    """Show a booking, and the choice of another time or the question before it is cancelled."""
+    part = request.query_value("do")
+    return _page(request, _find(request), part=part)
+
+
+def change(request: ConsoleRequest) -> HttpResponse:
+    """Set the status of a booking, or move it.
+
+    If the booking was changed meanwhile, the page shows what is stored and what was wanted.
+    """
+    booking, action = _find(request), request.form_value("action")
+    if action == "times":
+        return _page(request, booking, part=MOVE)
+    wanted: dict[str, Any] = {}
+    try:
+        wanted = _wanted(request, booking, action)
+        _send(request, booking, wanted)
+    except ConflictError as error:
+        return _conflict(request, error, wanted, action)
+    except AppError as error:
+        part = MOVE if action == MOVE else ASK if action == "cancelled" else ""
+        return _page(
+            request, booking, error.status, booking_times.problem(request, error), part=part
+        )
+    done = "moved" if action == MOVE else action
+    return redirect(f"{_path(request)}?done=booking_{done}")
+
+
+def _wanted(request: ConsoleRequest, booking: Booking, action: str) -> dict[str, Any]:
+    """Return the arguments of the change that a form asks for.
+
+    Raises:
+        ValidationError: the form chooses no time, or an unknown status.
+    """
+    if action != MOVE:
+        if action not in STATUSES:
+            raise ValidationError.of("action", "booking_wrong_action")
+        reason = request.form_value("reason").strip()
+        return {"status": action, **({"reason": reason} if reason else {})}
+    time = booking_times.chosen(request, _staff(request, booking))
+    wanted = {
+        "startAt": time.start,
+        "resourceId": time.resource_id or booking["resourceId"],
+        "ignoreSchedule": time.outside,
+    }
+    return wanted if booking["status"] in MOVABLE else {"status": "confirmed", **wanted}
+
+
+def _send(request: ConsoleRequest, booking: Booking, wanted: Mapping[str, Any]) -> None:
+    version = request.form_value("version")
+    known = {"ifVersion": int(version)} if version.isascii() and version.isdecimal() else {}
+    operation = "set_booking_status" if "status" in wanted else "reschedule_booking"
+    request.call(operation, id=booking["id"], **wanted, **known)
+
+
+def _conflict(
+    request: ConsoleRequest, error: ConflictError, wanted: Mapping[str, Any], action: str
+) -> HttpResponse:
+    """Show what prevents a change: another change, or a time that is no longer free.
+
+    A second click finds the change of the first one, and is a success.
+    """
+    booking = _find(request)
+    if error.code == "version_conflict":
+        if all(booking[name] == wanted[name] for name in wanted if name in booking):
+            return redirect(
+                f"{_path(request)}?done=booking_{'moved' if action == MOVE else action}"
+            )
+        part = MOVE if action == MOVE else ASK if action == "cancelled" else ""
+        return _page(
+            request,
+            booking,
+            error.status,
+            part=part,
+            meanwhile=_differences(request, booking, wanted),
+        )
+    if error.code != "slot_unavailable":
+        return _page(request, booking, error.status, booking_times.problem(request, error))
+    problem = Problem(request.translate(_refusal(error, action)))
+    near = booking_times.alternatives(error.details)
+    return _page(request, booking, error.status, problem, part=MOVE, near=near)
+
+
+def _refusal(error: ConflictError, action: str) -> str:
+    """Return the key of the text that says why a booking cannot have a time."""
+    if action != MOVE:
+        return "booking_taken_status"
+    is_taken = error.details.get("reason") in {"fully_booked", "day_full"}
+    return "booking_taken_move" if is_taken else "booking_closed_move"
+
+
+def _differences(
+    request: ConsoleRequest, booking: Booking, wanted: Mapping[str, Any]
+) -> list[tuple[str, str, str]]:
+    """Return what is stored and what was wanted, each with its label."""
+    rows = []
+    if "status" in wanted:
+        stored, sent = (f"booking_{each['status']}" for each in (booking, wanted))
+        label = request.translate("booking_status")
+        rows.append((label, request.translate(stored), request.translate(sent)))
+    if "startAt" in wanted:
+        texts = booking_times.texts_of(request)
+
+        def time(text: str) -> str:
+            return f"{texts['short_day'](texts['local_date'](text))}, {texts['hour'](text)}"
+
+        label = request.translate("booking_time")
+        rows.append((label, time(booking["startAt"]), time(str(wanted["startAt"]))))
+    return rows
+
+
+def _page(
+    request: ConsoleRequest,
+    booking: Booking,
+    status: int = 200,
+    problem: Problem | None = None,
+    *,
+    part: str = "",
+    **values: object,
+) -> HttpResponse:
+    """Show a booking. ``part`` is ``MOVE``, ``ASK`` or "".
+
+    For a move, the free times of the form's day are found. An invalid day is reported.
+    """
+    times, staff, day = FreeTimes([], []), _staff(request, booking), ""
+    if part == MOVE:
+        day = _day(request, booking)
+        try:
+            times = booking_times.find(request, booking["serviceId"], day, staff, booking["id"])
+        except AppError as error:
+            problem, status = (
+                problem or booking_times.problem(request, error),
+                max(status, error.status),
+            )
+    people = request.call("list_members")["members"]
+    return request.page(
+        "booking",
+        status,
+        problem=problem,
+        booking=booking,
+        path=_path(request),
+        part=part,
+        times=times,
+        day=day,
+        staff=staff,
+        anyone=ANYONE,
+        typed=request.form_value,
+        who=partial(_actor, request, {each["accountId"]: each["name"] for each in people}),
+        client_path=_client_path(request, booking),
+        can_be_moved=booking["status"] in MOVABLE,
+        has_begun=booking["startAt"] <= clock.iso(clock.now()),
+        **{"near": [], "meanwhile": [], **values},
+        **booking_times.texts_of(request),
+    )
+
+
+def _actor(request: ConsoleRequest, people: Mapping[str, str], by: str) -> str:
+    """Return the name of who changed a booking: a member, or a kind of caller."""
+    kind = by.partition(":")[0]
+    known = kind if kind in {"operator", "visitor", "job"} else "account"
+    return people.get(by) or request.translate(f"actor_{known}")
+
+
+def _client_path(request: ConsoleRequest, booking: Booking) -> str:
+    return f"{request.current_membership.path}/clients/{booking['client']['id']}"
+
+
+def _day(request: ConsoleRequest, booking: Booking) -> str:
+    """Return the day of the free times: the form's, or the booking's own, or today."""
+    given = request.form_value("date") or request.query_value("date")
+    if given:
+        return given.strip()
+    zone = booking_times.zone(request)
+    today = clock.local_day(clock.now(), zone)
+    own = booking_times.texts_of(request)["local_date"](booking["startAt"])
+    return max(today, date.fromisoformat(own)).isoformat()
+
+
+def _staff(request: ConsoleRequest, booking: Booking) -> str:
+    """Return the resource of the free times: the form's, or the booking's own."""
+    given = request.form_value("staff") or request.query_value("staff")
+    return given or str(booking["resourceId"])
+
+
+def _find(request: ConsoleRequest) -> Booking:
+    """Return the booking of the page, as it is stored now.
+
+    Raises:
+        NotFoundError: the workspace has no booking with the id in the path.
+    """
+    found: Booking = request.call("get_booking", id=request.http.path["booking"])["booking"]
+    return found
+
+
+def _path(request: ConsoleRequest) -> str:
+    return f"{request.current_membership.path}/bookings/{request.http.path['booking']}"

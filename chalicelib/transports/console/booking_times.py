@@ -1,0 +1,171 @@
+"""Times on the pages of bookings: free slots of a day, times that people type, and their texts."""
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+from chalicelib.core.clock import iso
+from chalicelib.core.errors import AppError, NotFoundError, ValidationError
+from chalicelib.lib import zoned_times
+from chalicelib.lib.zoned_times import LocalTimeError
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.web import texts
+
+ANYONE = "any"
+"""Value of a form's staff field: whoever is free."""
+MAX_SLOTS = 300
+"""Slots of a day that are offered. A step of five minutes makes 288."""
+
+
+class FreeTimes(NamedTuple):
+    """Free slots of a day, the resources of the service, and what to show if there are none.
+
+    ``next_day`` is the local date of the next free slot.
+    """
+
+    slots: list[dict[str, Any]]
+    resources: list[dict[str, Any]]
+    reason: str = ""
+    next_day: str = ""
+
+
+def find(
+    request: ConsoleRequest, service: str, day: str, staff: str, moving: str | None = None
+) -> FreeTimes:
+    """Return the slots of a service on a local date in the workspace's zone.
+
+    ``staff`` is a resource, or ``ANYONE``. ``moving`` is a booking that is to be moved. A slot has
+    ``value``, which a form sends, and ``names`` of the free resources.
+
+    Raises:
+        ValidationError: the date is invalid.
+    """
+    arguments = {"serviceId": service, "from": day, "to": day, "limit": MAX_SLOTS}
+    if moving is not None:
+        arguments["bookingId"] = moving
+    try:
+        found = request.call("get_available_slots", timezone=zone(request), **arguments)
+    except NotFoundError:
+        return FreeTimes([], [], "service_deleted")
+    slots = [
+        each for each in found["slots"] if staff in {"", ANYONE} or staff in each["resourceIds"]
+    ]
+    upcoming = found["nextAvailable"]
+    return FreeTimes(
+        [slot(each, found["resources"], staff) for each in slots],
+        found["resources"],
+        "" if slots else found["reason"] or "fully_booked",
+        upcoming["startLocal"][:10] if upcoming else "",
+    )
+
+
+def slot(each: Mapping[str, Any], resources: list[dict[str, Any]], staff: str) -> dict[str, Any]:
+    """Return a slot with the value that a form sends, and the names of its free resources."""
+    ids = [staff] if staff in each["resourceIds"] else each["resourceIds"]
+    names = {resource["id"]: resource["name"] for resource in resources}
+    return {
+        **each,
+        "value": f"{each['startAt']} {ids[0]}",
+        "time": each["startLocal"][11:16],
+        "names": [names[one] for one in ids if one in names],
+    }
+
+
+def alternatives(details: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the slots near a time that is no longer free, from the details of the failure."""
+    return [slot(each, details["resources"], "") for each in details.get("alternatives", ())]
+
+
+class ChosenTime(NamedTuple):
+    """The time that a form chooses. Without a resource, the first free one is taken."""
+
+    start: str
+    resource_id: str | None
+    outside: bool
+
+
+def chosen(request: ConsoleRequest, staff: str) -> ChosenTime:
+    """Return the time that a form chooses: a typed time on its day, or a slot.
+
+    Raises:
+        ValidationError: nothing is chosen, or the typed time does not exist on that day.
+    """
+    typed = request.form_value("exact").strip()
+    resource = None if staff in {"", ANYONE} else staff
+    outside = bool(request.form_value("outside"))
+    if typed:
+        return ChosenTime(
+            _moment(request.form_value("date"), typed, zone(request)), resource, outside
+        )
+    if outside:
+        raise ValidationError.of("exact", "booking_wrong_exact")
+    start, _, resource_id = request.form_value("start").partition(" ")
+    if not start:
+        raise ValidationError.of("start", "booking_wrong_start")
+    return ChosenTime(start, resource_id or resource, outside=False)
+
+
+def _moment(day: str, typed: str, timezone: str) -> str:
+    """Return the moment of a local date and a typed clock time.
+
+    Raises:
+        ValidationError: they are no date and time, or a clock change skips or repeats the time.
+    """
+    try:
+        local = datetime.fromisoformat(f"{day}T{typed}").replace(tzinfo=None)
+        return iso(zoned_times.exact_moment(local, timezone))
+    except LocalTimeError:
+        raise ValidationError.of("exact", "booking_wrong_time") from None
+    except (ValueError, OverflowError):
+        raise ValidationError.of("exact", "booking_wrong_exact") from None
+
+
+FIELDS = {
+    "date": ("date", "booking_wrong_date"),
+    "from": ("date", "booking_wrong_date"),
+    "serviceId": ("service", "booking_wrong_service"),
+    "startAt": ("start", "booking_passed"),
+    "client.name": ("name", "booking_wrong_name"),
+    "client.phone": ("phone", "booking_wrong_phone"),
+    "client.email": ("email", "wrong_email"),
+}
+"""The field of these pages and its text, by the field of an operation."""
+
+
+def problem(request: ConsoleRequest, error: AppError) -> Problem:
+    """Return the messages of a failure beside the fields of these pages, translated.
+
+    A message that these pages raise is the key of a text.
+    """
+    found = request.problem(error)
+    fields: dict[str, str] = {}
+    for name, message in found.fields.items():
+        field, key = FIELDS.get(name, (name, message))
+        has_text = texts.has(request.language, key)
+        fields.setdefault(field, request.translate(key) if has_text else message)
+    return found._replace(fields=fields)
+
+
+def zone(request: ConsoleRequest) -> str:
+    """Return the workspace's time zone, in which all times of these pages are."""
+    return request.current_membership.workspace.timezone
+
+
+def texts_of(request: ConsoleRequest) -> dict[str, Callable[..., str]]:
+    """Return the functions that write times on these pages, in the workspace's zone."""
+    timezone, language = zone(request), request.language
+
+    def local(text: str) -> datetime:
+        return texts.local(datetime.fromisoformat(text), timezone)
+
+    return {
+        "till": lambda text: f"{local(text):%H:%M}".replace("00:00", "24:00"),
+        "hour": lambda text: f"{local(text):%H:%M}",
+        "local_date": lambda text: local(text).date().isoformat(),
+        "long_day": lambda day: texts.weekday_and_day(language, _as_date(day)),
+        "short_day": lambda day: texts.weekday_and_day(language, _as_date(day), short=True),
+    }
+
+
+def _as_date(day: str | date) -> date:
+    return date.fromisoformat(day) if isinstance(day, str) else day

@@ -1,0 +1,114 @@
+"""The bookings of a workspace: a day or a week of the staff, and a list with filters."""
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from chalicelib.core.errors import AppError
+from chalicelib.transports.console import booking_times
+from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.http import HttpResponse
+
+VIEWS = ("day", "week", "list")
+STATUSES = ("pending_payment", "confirmed", "completed", "cancelled", "no_show")
+FILTERS = ("status", "service", "staff", "from", "to", "q")
+ROWS = 20
+"""Bookings of a page of the list."""
+MAX_SERVICES = 50
+"""Services that the filter offers."""
+
+
+def index(request: ConsoleRequest) -> HttpResponse:
+    """Show a day, a week or the list of bookings."""
+    view = request.query_value("view")
+    return _list(request) if view == "list" else _calendar(request, view)
+
+
+def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
+    """Show a day or a week. An invalid date or staff member is reported and ignored."""
+    view = view if view in VIEWS else "day"
+    chosen = {"view": view, "date": request.query_value("date").strip()}
+    chosen["staff"] = request.query_value("staff")
+    asked = {"date": chosen["date"], "resourceId": chosen["staff"]}
+    problem, status = None, 200
+    try:
+        found = request.call("get_staff_calendar", view=view, **_given(asked))
+    except AppError as error:
+        problem, status = booking_times.problem(request, error), error.status
+        chosen |= {"date": "", "staff": ""}
+        found = request.call("get_staff_calendar", view=view)
+    days = [_shown_day(day) for day in found["days"]]
+    first = date.fromisoformat(days[0]["date"])
+    step = timedelta(days=len(days))
+    links = {
+        "previous": _link(request, chosen, first - step),
+        "today": _link(request, chosen, None),
+        "next": _link(request, chosen, first + step),
+    }
+    return request.page(
+        "bookings_calendar",
+        status,
+        problem=problem,
+        calendar=found,
+        days=days,
+        chosen=chosen,
+        links=links,
+        first=first,
+        last=date.fromisoformat(days[-1]["date"]),
+        is_current=days[0]["date"] <= found["today"] <= days[-1]["date"],
+        as_date=date.fromisoformat,
+        **booking_times.texts_of(request),
+    )
+
+
+def _link(request: ConsoleRequest, chosen: Mapping[str, str], day: date | None) -> str:
+    shown = {**chosen, "date": day.isoformat() if day else "", "view": chosen["view"]}
+    return f"{request.current_membership.path}/bookings?{urlencode(_given(shown))}"
+
+
+def _shown_day(day: dict[str, Any]) -> dict[str, Any]:
+    """Return a day whose staff members have one list of what the day holds, by time."""
+    return {**day, "staff": [{**staff, "rows": _rows(staff)} for staff in day["staff"]]}
+
+
+def _rows(staff: Mapping[str, Any]) -> list[dict[str, Any]]:
+    kinds = (("time_off", "timeOff"), ("booking", "bookings"), ("free", "free"))
+    rows = [{"kind": kind, **each} for kind, name in kinds for each in staff[name]]
+    return sorted(rows, key=lambda row: str(row["startAt"]))
+
+
+def _list(request: ConsoleRequest) -> HttpResponse:
+    """List bookings, latest start first. An invalid filter is reported and ignored."""
+    chosen = {name: request.query_value(name).strip() for name in FILTERS}
+    asked = {
+        "status": chosen["status"],
+        "serviceId": chosen["service"],
+        "resourceId": chosen["staff"],
+        "from": chosen["from"],
+        "to": chosen["to"],
+        "q": chosen["q"],
+    }
+    problem, status = None, 200
+    try:
+        found = request.call("list_bookings", page=request.page_number, size=ROWS, **_given(asked))
+    except AppError as error:
+        problem, status = request.problem(error), error.status
+        found = request.call("list_bookings", size=ROWS)
+    return request.page(
+        "bookings_list",
+        status,
+        problem=problem,
+        bookings=found["bookings"],
+        pagination=found["pagination"],
+        chosen=chosen,
+        filtered=any(chosen.values()),
+        services=request.call("list_services", size=MAX_SERVICES)["services"],
+        staff=request.call("list_resources", size=100)["resources"],
+        statuses=STATUSES,
+        **booking_times.texts_of(request),
+    )
+
+
+def _given(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value}

@@ -1,0 +1,235 @@
+"""A receptionist's day in a browser: on a phone and on a desktop, with and without script."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from chalicelib.domains.identity.store import accounts
+from tests.conftest import Owner, Time, in_console
+from tests.e2e.conftest import (
+    SCREENS,
+    ConsoleTab,
+    OpenConsole,
+    findings,
+    markup_errors,
+    save_screenshot,
+)
+from tests.e2e.test_console import MOST_BYTES, OVERFLOW, UNCUT
+from tests.factories.salon import CREATE, Salon
+
+DAY = "2027-01-18"
+MORNING = datetime(2027, 1, 18, 2, tzinfo=UTC)
+"""Noon in Vladivostok."""
+RTL = "שָׁלוֹם " * 20
+WAYS = {
+    "phone": {**SCREENS["phone"], "java_script_enabled": False},
+    "desktop": {**SCREENS["desktop"], "timezone_id": "Europe/Moscow"},
+}
+TEXTS = {
+    "phone": {
+        "list": "Список",
+        "search": "Имя, телефон или почта",
+        "show": "Показать",
+        "new": "Новая запись",
+        "name": "Имя",
+        "book": "Записать",
+        "move": "Перенести",
+        "do_move": "Перенести запись",
+        "moved": "Запись перенесена.",
+        "no_show": "Не пришёл",
+        "no_show_done": "Неявка отмечена.",
+        "cancel": "Отменить…",
+        "do_cancel": "Отменить запись",
+        "reason": "Причина",
+        "cancelled": "Запись отменена.",
+        "made": "Запись создана.",
+    },
+    "desktop": {
+        "list": "List",
+        "search": "Name, phone or e-mail",
+        "show": "Show",
+        "new": "New booking",
+        "name": "Name",
+        "book": "Book",
+        "move": "Move",
+        "do_move": "Move the booking",
+        "moved": "The booking is moved.",
+        "no_show": "No-show",
+        "no_show_done": "The no-show is recorded.",
+        "cancel": "Cancel…",
+        "do_cancel": "Cancel the booking",
+        "reason": "Reason",
+        "cancelled": "The booking is cancelled.",
+        "made": "The booking is made.",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A salon in Vladivostok in the middle of its day."""
+
+    owner: Owner
+    salon: Salon
+
+    @property
+    def path(self) -> str:
+        return f"/console/w/{self.owner.workspace.slug}/bookings"
+
+    @property
+    def email(self) -> str:
+        return accounts.get(self.owner.workspace.owner_id).email
+
+    def book(self, hour: int, name: str, staff: int = 0, **fields: Any) -> str:
+        """Book by phone, and return the booking."""
+        body = self.salon.order(f"{DAY}T{hour:02}:00", resourceId=self.salon.resources[staff])
+        client = {"name": name, "phone": f"8 914 700-12-{hour}"}
+        body |= {"client": client, "ignoreSchedule": True, **fields}
+        booking: str = self.salon.api.post(CREATE, body)["booking"]["id"]
+        return booking
+
+    def statuses(self) -> dict[str, str]:
+        found = in_console(self.owner.workspace.id, "list_bookings", size=100)["bookings"]
+        return {each["client"]["name"]: each["status"] for each in found}
+
+
+@pytest.fixture
+def desk(service: str, new_owner: Callable[..., Owner], time: Time) -> Desk:
+    time.now = MORNING
+    owner = new_owner(timezone="Asia/Vladivostok", name="Salon")
+    return Desk(owner, Salon.opened(owner.api(), [{"name": "Anna"}, {"name": "Olga"}]))
+
+
+def check(tab: ConsoleTab, name: str, screen: str) -> None:
+    """Check the open page, and save a picture of it."""
+    assert findings(tab.page) == []
+    assert markup_errors(tab.page) == []
+    assert tab.page.evaluate(OVERFLOW) == []
+    save_screenshot(tab.page, f"desk-{name}-{screen}")
+
+
+@pytest.mark.parametrize("screen", WAYS)
+def test_a_receptionist_works_through_the_day(  # noqa: PLR0915  the steps of a day
+    screen: str, desk: Desk, open_console: OpenConsole
+) -> None:
+    say = TEXTS[screen]
+    desk.book(11, "Ada")
+    desk.book(14, "Bob", notes="No sugar")
+    desk.book(16, "Eve", 1)
+    has_script = WAYS[screen].get("java_script_enabled", True)
+    with open_console(**WAYS[screen]) as tab:
+        page = tab.page
+
+        def check_part(name: str) -> None:
+            if has_script:
+                check(tab, name, screen)
+            else:
+                save_screenshot(page, f"desk-{name}-{screen}")
+
+        tab.start_session(desk.email)
+        tab.open(desk.path)
+        expect(page.get_by_role("link", name=re.compile("Ada"))).to_be_visible()
+        expect(page.get_by_role("link", name=re.compile("Bob"))).to_contain_text("14:00–15:00")
+        expect(page.locator("main")).to_contain_text("Asia/Vladivostok")
+        if has_script:
+            expect(page.locator("[data-zone]")).to_contain_text("Europe/Moscow")
+        check_part("day")
+
+        page.get_by_role("link", name=say["list"]).click()
+        page.get_by_label(say["search"]).fill("700-12-14")
+        page.get_by_role("button", name=say["show"]).click()
+        expect(page.locator(".rows a.row")).to_have_count(1)
+        check_part("found")
+        page.get_by_role("link", name=re.compile("Bob")).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Bob")
+        expect(page.locator("main")).to_contain_text("No sugar")
+        check_part("booking")
+        page.get_by_role("link", name=say["move"], exact=True).click()
+        check_part("move")
+        page.get_by_text("15:00", exact=True).click()
+        page.get_by_role("button", name=say["do_move"]).click()
+        expect(page.get_by_role("status")).to_have_text(say["moved"])
+
+        tab.open(desk.path)
+        page.get_by_role("link", name=re.compile("12:00–15:00")).click()
+        check_part("new")
+        page.get_by_label(say["name"], exact=True).fill("Walk-in")
+        book = page.get_by_role("button", name=say["book"], exact=True)
+        book.dblclick() if has_script else book.click()
+        expect(page.get_by_role("status")).to_have_text(say["made"])
+
+        tab.open(desk.path)
+        page.get_by_role("link", name=re.compile("Ada")).click()
+        page.get_by_role("button", name=say["no_show"]).click()
+        expect(page.get_by_role("status")).to_have_text(say["no_show_done"])
+
+        tab.open(desk.path)
+        page.get_by_role("link", name=re.compile("Eve")).click()
+        page.get_by_role("link", name=say["cancel"]).click()
+        page.get_by_label(say["reason"]).fill("Fell ill")
+        check_part("cancel")
+        page.get_by_role("button", name=say["do_cancel"]).click()
+        expect(page.get_by_role("status")).to_have_text(say["cancelled"])
+        expect(page.locator("main")).to_contain_text("Fell ill")
+
+        tab.open(desk.path)
+        page.emulate_media(media="print")
+        expect(page.get_by_role("link", name=re.compile("Bob"))).to_contain_text("No sugar")
+        expect(page.get_by_role("link", name=re.compile("Bob"))).to_contain_text("+79147001214")
+        for hidden in (page.locator("nav"), page.locator(".button"), page.locator(".free")):
+            assert not any(each.is_visible() for each in hidden.all())
+        save_screenshot(page, f"desk-print-{screen}")
+    assert desk.statuses() == {
+        "Ada": "no_show",
+        "Bob": "confirmed",
+        "Eve": "cancelled",
+        "Walk-in": "confirmed",
+    }
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_busy_week_with_long_names_fits_the_page(
+    screen: str, desk: Desk, open_console: OpenConsole
+) -> None:
+    names = ["Щ" * 200, RTL[:200], "W" * 200]
+    long = desk.salon.api.post("/api/resources/create", {"name": "Щ" * 150})["resource"]["id"]
+    desk.salon.api.post(
+        "/api/services/update",
+        {"id": desk.salon.service, "name": "W" * 150, "resourceIds": [*desk.salon.resources, long]},
+    )
+    start, booking = datetime.fromisoformat(f"{DAY}T08:00"), ""
+    for number in range(36):
+        at = start + timedelta(days=number % 3, hours=number // 3)
+        booking = desk.book(10, names[number % 3], startAt=at.isoformat(), notes="Ж" * 2000)
+    with open_console(**SCREENS[screen]) as tab:
+        tab.start_session(desk.email)
+        for query in ("", "?view=week", "?view=list", f"/{booking}", f"/{booking}?do=move", "/new"):
+            tab.open(desk.path + query)
+            check(tab, f"long{re.sub(r'[^a-z]+', '-', query.replace(booking, 'one'))}", screen)
+            assert tab.page.evaluate(UNCUT) == [], query
+            assert sum(len(each.body()) for each in tab.responses) <= MOST_BYTES, query
+
+
+def test_a_slot_taken_meanwhile_keeps_the_form(desk: Desk, open_console: OpenConsole) -> None:
+    with open_console() as tab:
+        page: Page = tab.page
+        tab.start_session(desk.email)
+        tab.open(f"{desk.path}/new?date={DAY}&time=15:00&staff={desk.salon.resource}")
+        page.get_by_label("Name", exact=True).fill("Walk-in")
+        page.get_by_label("Notes").fill("Tea, please")
+        desk.book(15, "Faster")
+        page.get_by_role("button", name="Book", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("has just been taken")
+        expect(page.get_by_label("Name", exact=True)).to_have_value("Walk-in")
+        expect(page.get_by_label("Notes")).to_have_value("Tea, please")
+        check(tab, "taken", "desktop")
+        page.get_by_text("Mon 18 Jan, 16:00").click()
+        page.get_by_role("button", name="Book", exact=True).click()
+        expect(page.get_by_role("status")).to_have_text("The booking is made.")
+        tab.errors = [each for each in tab.errors if "409" not in each]
+    assert desk.statuses() == {"Faster": "confirmed", "Walk-in": "confirmed"}

@@ -1,0 +1,447 @@
+"""Bookings in the console, over HTTP: the day, one booking, a move, and a walk-in."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.conftest import Answer, Owner, Time, as_operator, in_console, run_concurrently
+from tests.factories.console import Person, begun, person
+from tests.factories.salon import CREATE, Salon, check_calendars
+from tests.factories.services import store_booking
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+DAY = "2027-01-18"
+"""A Monday. The clock of the tests shows the Friday before it."""
+NewOwner = Callable[..., Owner]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A salon in Vladivostok with two staff members, and the pages of its bookings."""
+
+    owner: Owner
+    salon: Salon
+    boss: Person
+
+    @classmethod
+    def opened(cls, owner: Owner, **salon: Any) -> "Desk":
+        opened = Salon.opened(owner.api(), **{"resources": [{}, {}], **salon})
+        return cls(owner, opened, person(owner))
+
+    @property
+    def path(self) -> str:
+        return f"/console/w/{self.owner.workspace.slug}/bookings"
+
+    def page(self, query: str = "") -> str:
+        """Return the text of the calendar or the list."""
+        answer = self.boss.get(self.path + query)
+        assert answer.status == 200, answer.body
+        return text(answer)
+
+    def book_by_phone(self, start: str) -> Any:
+        """Book for Ada, who leaves a phone number."""
+        client = {"name": "Ada", "phone": "8 914 700-12-34"}
+        return self.salon.api.post(CREATE, self.salon.order(start) | {"client": client})["booking"]
+
+    def stored(self, booking: str) -> Any:
+        return in_console(self.owner.workspace.id, "get_booking", id=booking)["booking"]
+
+    def change(self, booking: str, who: Person | None = None, **fields: str) -> Answer:
+        """Send the form of a booking, from a page that has just been opened."""
+        fields.setdefault("version", str(self.stored(booking)["version"]))
+        return (who or self.boss).post(f"{self.path}/{booking}", fields)
+
+    def member(self) -> Person:
+        """Return a second person at the desk."""
+        as_operator("create_account", email="eve@example.com", password="correct horse", name="Eve")
+        who = {"email": "eve@example.com", "role": "member"}
+        as_operator("add_member", workspaceId=self.owner.workspace.id, **who)
+        return Person("eve@example.com", begun("eve@example.com"))
+
+    def slots(self, answer: Answer) -> dict[str, str]:
+        """Return the values of the offered times, by their text."""
+        found = re.findall(r'name="start" value="([^"]*)"[^>]*><span>([^<]*)', text(answer))
+        return {shown.strip(): value for value, shown in found}
+
+
+@pytest.fixture
+def desk(new_owner: NewOwner, time: Time) -> Desk:
+    return Desk.opened(new_owner(timezone="Asia/Vladivostok"))
+
+
+class TestCalendar:
+    def test_today_begins_at_midnight_in_the_workspaces_zone(self, desk: Desk, time: Time) -> None:
+        desk.salon.book(f"{DAY}T09:00", "Early")
+        time.now = datetime(2027, 1, 17, 13, 59, tzinfo=UTC)
+        desk.boss.token = desk.owner.start_session()
+        page = desk.page()
+        assert "Sunday, 17 January 2027" in page
+        assert "Early" not in page
+        time.now = datetime(2027, 1, 17, 14, tzinfo=UTC)
+        page = desk.page()
+        assert "Monday, 18 January 2027" in page
+        assert "Early" in page
+        assert "Times are in the zone Asia/Vladivostok" in page
+        assert "09:00</time>–10:00" in page
+
+    def test_a_day_leads_to_the_days_around_it_and_to_today(self, desk: Desk) -> None:
+        page = desk.page(f"?date={DAY}&staff={desk.salon.resource}")
+        for day in ("2027-01-17", "2027-01-19"):
+            assert f"?view=day&date={day}&staff={desk.salon.resource}" in page
+        assert f'href="{desk.path}?view=day&staff={desk.salon.resource}"' in page
+        assert "?view=week&date=2027-01-25" in desk.page(f"?view=week&date={DAY}")
+
+    def test_free_time_leads_to_a_new_booking_with_that_time_chosen(self, desk: Desk) -> None:
+        desk.salon.book(f"{DAY}T10:00", resourceId=desk.salon.resource)
+        page = desk.page(f"?date={DAY}&staff={desk.salon.resource}")
+        (link,) = re.findall(r'href="([^"]*time=11:00)"', page)
+        answer = desk.boss.get(link)
+        chosen = re.search(r'value="([^"]*)" checked><span>([^<]*)', text(answer))
+        assert chosen
+        assert chosen[2].strip() == "11:00"
+        assert chosen[1].endswith(desk.salon.resource)
+
+    def test_cancelled_bookings_and_no_shows_are_in_the_list_alone(self, desk: Desk) -> None:
+        for hour, status in ((10, "cancelled"), (12, "no_show")):
+            made = desk.salon.book(f"{DAY}T{hour}:00", f"Was {status}")
+            desk.salon.set_status(made["id"], status)
+        assert "Was " not in desk.page(f"?date={DAY}")
+        assert "Was " not in desk.page(f"?view=week&date={DAY}")
+        found = desk.page("?view=list")
+        assert "Was cancelled" in found
+        assert "Was no_show" in found
+        assert "Was no_show" not in desk.page("?view=list&status=cancelled")
+
+    def test_closed_hours_and_time_off_are_named(self, desk: Desk) -> None:
+        body = {
+            "startAt": DAY,
+            "endAt": DAY,
+            "reason": "Holiday",
+            "resourceId": desk.salon.resource,
+        }
+        desk.salon.api.post("/api/resources/create-time-off", body)
+        desk.salon.set_hours(desk.salon.api, desk.salon.resources[1], [])
+        page = desk.page(f"?date={DAY}")
+        assert "All day" in page
+        assert "Holiday" in page
+        assert "Closed" in page
+
+    def test_an_invalid_date_is_reported_and_today_is_shown(self, desk: Desk) -> None:
+        answer = desk.boss.get(f"{desk.path}?date=tomorrow")
+        assert answer.status == 400
+        assert "Enter a date, such as 2027-01-31." in text(answer)
+        assert "Friday, 15 January 2027" in text(answer)
+
+    def test_the_list_is_searched_by_phone_and_filtered(self, desk: Desk) -> None:
+        desk.book_by_phone(f"{DAY}T10:00")
+        desk.salon.book("2027-01-20T10:00", "Bob")
+        found = desk.page("?view=list&q=700-12-34")
+        assert "Ada" in found
+        assert "Bob" not in found
+        found = desk.page("?view=list&from=2027-01-20&to=2027-01-20")
+        assert "Ada" not in found
+        assert "Bob" in found
+        assert "Nothing found" in desk.page("?view=list&q=nobody")
+        assert desk.boss.get(f"{desk.path}?view=list&from=x").status == 400
+
+    @pytest.mark.parametrize("view", ["day", "week"])
+    def test_a_busy_day_or_week_says_that_there_is_more_and_stays_light(
+        self, view: str, desk: Desk
+    ) -> None:
+        for number in range(90):
+            start = datetime(2027, 1, 18, 1, tzinfo=UTC) + timedelta(minutes=5 * number)
+            resource = desk.salon.resources[number % 2]
+            store_booking(desk.owner.workspace.id, resource, start, minutes=30)
+        page = desk.page(f"?view={view}&date={DAY}")
+        more = "10 more bookings" if view == "week" else "Only the first 80 of 90 bookings"
+        assert more in page
+        assert "90 bookings" in page
+        assert len(page.encode()) <= 60_000 - 22_000  # besides the style sheet and the script
+
+    def test_the_overview_leads_to_bookings(self, desk: Desk) -> None:
+        made = desk.salon.book(f"{DAY}T10:00")
+        overview = text(desk.boss.get(desk.path.removesuffix("/bookings")))
+        for link in (f"/{made['id']}", "", "?view=list"):
+            assert f'href="{desk.path}{link}"' in overview
+
+    @pytest.mark.parametrize("view", ["", "?view=week", "?view=list", "/new"])
+    def test_an_empty_workspace_teaches(self, view: str, new_owner: NewOwner) -> None:
+        owner = new_owner()
+        answer = person(owner).get(f"/console/w/{owner.workspace.slug}/bookings{view}")
+        assert answer.status == 200
+        assert b'class="empty"' in answer.body
+
+
+class TestStatus:
+    def test_a_booking_shows_its_client_and_the_history_with_names(self, desk: Desk) -> None:
+        made = desk.salon.book(f"{DAY}T10:00", notes="By the window")
+        page = text(desk.boss.get(f"{desk.path}/{made['id']}"))
+        for part in ("Ada", "Haircut", "ada@example.com", "By the window", "through the API"):
+            assert part in page
+        assert "Monday, 18 January 2027" in page
+        assert "1,500.00" in page
+
+    @pytest.mark.parametrize("status", ["completed", "no_show", "cancelled"])
+    def test_a_status_is_set_once_however_often_it_is_sent(self, status: str, desk: Desk) -> None:
+        booking = desk.salon.book(f"{DAY}T10:00")["id"]
+        version = str(desk.stored(booking)["version"])
+        for _ in "12":  # The second click is of the same page.
+            answer = desk.change(booking, action=status, version=version)
+            assert answer.status == 303
+            assert answer.headers["Location"].endswith(f"?done=booking_{status}")
+        assert desk.stored(booking)["status"] == status
+        assert len(desk.stored(booking)["statusHistory"]) == 2
+
+    def test_a_cancellation_asks_first_and_keeps_its_reason(self, desk: Desk) -> None:
+        booking = desk.salon.book(f"{DAY}T10:00")["id"]
+        asked = text(desk.boss.get(f"{desk.path}/{booking}?do=cancel"))
+        assert "Cancel this booking?" in asked
+        assert desk.stored(booking)["status"] == "confirmed"
+        desk.change(booking, action="cancelled", reason="Fell ill")
+        assert "Fell ill" in text(desk.boss.get(f"{desk.path}/{booking}"))
+
+    def test_a_change_of_another_person_is_shown_before_it_is_overwritten(self, desk: Desk) -> None:
+        booking, eve = desk.salon.book(f"{DAY}T10:00")["id"], desk.member()
+        version = str(desk.stored(booking)["version"])
+        assert desk.change(booking, eve, action="no_show", version=version).status == 303
+        answer = desk.change(booking, action="cancelled", reason="Fell ill", version=version)
+        assert answer.status == 409
+        assert "Somebody changed this" in text(answer)
+        assert "no-show" in text(answer)
+        assert desk.stored(booking)["status"] == "no_show"
+
+    def test_a_booking_is_restored_if_its_time_is_free(self, desk: Desk) -> None:
+        first = desk.salon.book(f"{DAY}T10:00", resourceId=desk.salon.resource)["id"]
+        desk.salon.set_status(first, "cancelled")
+        assert desk.change(first, action="confirmed").status == 303
+        desk.salon.set_status(first, "cancelled")
+        desk.salon.book(f"{DAY}T10:00", "Bob", resourceId=desk.salon.resource)
+        answer = desk.change(first, action="confirmed")
+        assert answer.status == 409
+        assert "has been taken meanwhile" in text(answer)
+        new = desk.slots(answer)["11:00"]
+        assert desk.change(first, action="move", start=new).status == 303
+        assert desk.stored(first)["status"] == "confirmed"
+
+    def test_an_unknown_booking_or_status_changes_nothing(self, desk: Desk) -> None:
+        booking = desk.salon.book(f"{DAY}T10:00")["id"]
+        assert desk.boss.get(f"{desk.path}/none").status == 404
+        assert desk.boss.post(f"{desk.path}/none", {"action": "completed"}).status == 404
+        assert desk.change(booking, action="deleted").status == 400
+        assert desk.stored(booking)["status"] == "confirmed"
+
+
+class TestMove:
+    def test_a_booking_moves_to_a_free_time_and_keeps_its_status(self, desk: Desk) -> None:
+        booking = desk.salon.book(f"{DAY}T10:00", status="pending_payment")["id"]
+        page = desk.boss.get(f"{desk.path}/{booking}?do=move&date=2027-01-19")
+        answer = desk.change(booking, action="move", start=desk.slots(page)["12:00"])
+        assert answer.status == 303
+        moved = desk.stored(booking)
+        assert (moved["startLocal"][:16], moved["status"]) == (
+            "2027-01-19T12:00",
+            "pending_payment",
+        )
+        again = desk.change(booking, action="move", start=desk.slots(page)["12:00"], version="1")
+        assert again.status == 303
+        assert len(desk.stored(booking)["statusHistory"]) == 2
+        shown = text(desk.boss.get(f"{desk.path}/{booking}"))
+        assert "Mon 18 Jan, 10:00 → Tue 19 Jan, 12:00" in shown
+
+    def test_a_booking_moves_to_anyone_who_is_free(self, desk: Desk) -> None:
+        first, second = (
+            desk.salon.book(f"{DAY}T10:00", f"C {number}", resourceId=each)["id"]
+            for number, each in enumerate(desk.salon.resources)
+        )
+        desk.change(second, action="cancelled")
+        page = desk.boss.get(f"{desk.path}/{first}?do=move&date={DAY}&staff=any")
+        desk.salon.book(f"{DAY}T12:00", "Eve", resourceId=desk.salon.resources[0])
+        page = desk.boss.get(f"{desk.path}/{first}?do=move&date={DAY}&staff=any")
+        assert desk.change(first, action="move", start=desk.slots(page)["12:00"]).status == 303
+        assert desk.stored(first)["resourceId"] == desk.salon.resources[1]
+
+    def test_of_two_people_who_move_to_one_slot_one_wins(self, desk: Desk) -> None:
+        who = [desk.boss, desk.member()]
+        moved = [
+            desk.salon.book(f"{DAY}T{hour}:00", f"C {hour}", resourceId=desk.salon.resource)["id"]
+            for hour in (10, 11)
+        ]
+        fields = {"action": "move", "date": DAY, "exact": "15:00", "version": "1"}
+        answers = run_concurrently(2, lambda n: who[n].post(f"{desk.path}/{moved[n]}", fields))
+        assert sorted(answer.status for answer in answers) == [303, 409]
+        lost = next(number for number in (0, 1) if answers[number].status == 409)
+        answer = answers[lost]
+        assert "no longer free" in text(answer)
+        assert value_of(answer, "exact") == "15:00"
+        assert "Mon 18 Jan, 16:00" in desk.slots(answer)
+        assert desk.stored(moved[lost])["startLocal"][11:16] == f"{10 + lost}:00"
+        check_calendars(desk.owner.workspace.id, desk.salon.resources)
+        near = desk.slots(answer)["Mon 18 Jan, 16:00"]
+        assert (
+            who[lost]
+            .post(f"{desk.path}/{moved[lost]}", {"action": "move", "start": near, "version": "1"})
+            .status
+            == 303
+        )
+
+    def test_a_time_outside_opening_hours_is_an_explicit_choice(self, desk: Desk) -> None:
+        booking = desk.salon.book(f"{DAY}T10:00")["id"]
+        typed = {"action": "move", "date": DAY, "exact": "20:15"}
+        answer = desk.change(booking, **typed)
+        assert answer.status == 409
+        assert "tick “Outside opening hours”" in text(answer)
+        assert desk.change(booking, **typed, outside="1").status == 303
+        assert desk.stored(booking)["startLocal"][:16] == f"{DAY}T20:15"
+
+    def test_a_passed_time_needs_the_explicit_choice(self, desk: Desk) -> None:
+        booking = desk.salon.book(f"{DAY}T10:00")["id"]
+        typed = {"action": "move", "date": "2027-01-14", "exact": "10:00"}
+        answer = desk.change(booking, **typed)
+        assert answer.status == 400
+        assert "This time has passed" in text(answer)
+        assert desk.change(booking, **typed, outside="1").status == 303
+
+    @pytest.mark.parametrize("fields", [{}, {"exact": "25:99"}, {"outside": "1"}])
+    def test_a_move_without_a_time_is_reported(self, fields: dict[str, str], desk: Desk) -> None:
+        booking = desk.salon.book(f"{DAY}T10:00")["id"]
+        answer = desk.change(booking, action="move", date=DAY, **fields)
+        assert answer.status == 400
+        wanted = "Enter the exact time" if fields else "Choose a time."
+        assert wanted in text(answer)
+
+    def test_an_invalid_date_is_reported_beside_its_field(self, desk: Desk) -> None:
+        booking = desk.salon.book(f"{DAY}T10:00")["id"]
+        for path in (f"{booking}?do=move&date=soon", f"new?date=soon&service={desk.salon.service}"):
+            answer = desk.boss.get(f"{desk.path}/{path}")
+            assert answer.status == 400
+            assert error_beside(answer, "date") == "Enter a date, such as 2027-01-31."
+
+    @pytest.mark.parametrize(
+        ("day", "slots"), [("2027-03-28", 23), ("2027-10-31", 25)], ids=["23 hours", "25 hours"]
+    )
+    def test_a_day_of_a_clock_change_offers_all_its_hours(
+        self, day: str, slots: int, new_owner: NewOwner, time: Time
+    ) -> None:
+        rules = [{"weekday": "sun", "start": "00:00", "end": "24:00"}]
+        owner = new_owner(timezone="Europe/Berlin")
+        desk = Desk.opened(owner, rules=rules, horizonDays=365, resources=[{}])
+        booking = desk.salon.book("2027-01-17T10:00")["id"]
+        page = desk.boss.get(f"{desk.path}/{booking}?do=move&date={day}")
+        assert text(page).count('name="start"') == slots
+        answer = desk.change(booking, action="move", date=day, exact="02:30", outside="1")
+        assert answer.status == 400
+        assert "as clocks change" in error_beside(answer, "exact")
+        assert (
+            desk.change(booking, action="move", date=day, exact="03:30", outside="1").status == 303
+        )
+
+
+class TestNewBooking:
+    def form(self, desk: Desk, **fields: str) -> dict[str, str]:
+        defaults = {"action": "book", "service": desk.salon.service, "date": DAY, "once": "1"}
+        return {**defaults, "exact": "10:00", "name": "Walk-in", **fields}
+
+    def test_a_walk_in_needs_a_name_alone(self, desk: Desk) -> None:
+        answer = desk.boss.post(f"{desk.path}/new", self.form(desk))
+        assert answer.status == 303
+        booking = answer.headers["Location"].split("/")[-1].partition("?")[0]
+        made = desk.stored(booking)
+        assert made["client"] == {"id": None, "name": "Walk-in", "phone": None, "email": None}
+        assert (made["source"], made["status"]) == ("console", "confirmed")
+        shown = text(desk.boss.get(answer.headers["Location"]))
+        assert "The booking is made." in shown
+        assert "in the console" in shown
+
+    def test_a_form_sent_twice_books_once(self, desk: Desk) -> None:
+        answers = [desk.boss.post(f"{desk.path}/new", self.form(desk)) for _ in "12"]
+        assert answers[0].headers["Location"] == answers[1].headers["Location"]
+        found = in_console(desk.owner.workspace.id, "list_bookings")
+        assert found["pagination"]["total"] == 1
+
+    def test_free_times_are_shown_and_what_was_typed_is_kept(self, desk: Desk) -> None:
+        typed = self.form(desk, action="times", exact="", phone="+7 914", notes="Tea")
+        answer = desk.boss.post(f"{desk.path}/new", typed)
+        assert answer.status == 200
+        assert value_of(answer, "name") == "Walk-in"
+        assert value_of(answer, "phone") == "+7 914"
+        assert "Tea</textarea>" in text(answer)
+        start = next(iter(desk.slots(answer).values()))
+        made = desk.boss.post(f"{desk.path}/new", self.form(desk, exact="", start=start, phone=""))
+        assert made.status == 303
+
+    def test_a_time_taken_meanwhile_offers_the_nearest_and_keeps_what_was_typed(
+        self, desk: Desk
+    ) -> None:
+        staff = desk.salon.resource
+        page = desk.boss.get(
+            f"{desk.path}/new?service={desk.salon.service}&date={DAY}&staff={staff}"
+        )
+        start = desk.slots(page)["10:00"]
+        desk.salon.book(f"{DAY}T10:00", resourceId=staff)
+        typed = self.form(desk, exact="", start=start, staff=staff, phone="8 914 700-12-34")
+        answer = desk.boss.post(f"{desk.path}/new", typed)
+        assert answer.status == 409
+        assert "has just been taken" in text(answer)
+        assert value_of(answer, "name") == "Walk-in"
+        assert value_of(answer, "phone") == "8 914 700-12-34"
+        near = desk.slots(answer)["Mon 18 Jan, 11:00"]
+        again = desk.boss.post(f"{desk.path}/new", {**typed, "start": near, "once": "2"})
+        assert again.status == 303
+
+    def test_an_existing_client_is_found_by_phone_and_chosen(self, desk: Desk) -> None:
+        known = desk.book_by_phone(f"{DAY}T16:00")["client"]["id"]
+        typed = self.form(desk, name="", action="find", q="700-12-34")
+        answer = desk.boss.post(f"{desk.path}/new", typed)
+        assert f'name="client" value="{known}" checked' in text(answer)
+        made = desk.boss.post(f"{desk.path}/new", self.form(desk, name="", client=known))
+        booking = desk.stored(made.headers["Location"].split("/")[-1].partition("?")[0])
+        assert booking["client"]["id"] == known
+        nobody = desk.boss.post(f"{desk.path}/new", {**typed, "q": "nobody"})
+        assert "Nothing found" in text(nobody)
+
+    @pytest.mark.parametrize(
+        ("fields", "field"),
+        [
+            ({"name": ""}, "name"),
+            ({"phone": "call me"}, "phone"),
+            ({"email": "nobody"}, "email"),
+            ({"exact": "x"}, "exact"),
+        ],
+    )
+    def test_errors_are_beside_their_fields(
+        self, fields: dict[str, str], field: str, desk: Desk
+    ) -> None:
+        answer = desk.boss.post(f"{desk.path}/new", self.form(desk, **fields))
+        assert answer.status == 400
+        assert error_beside(answer, field)
+
+    def test_a_service_must_be_chosen_if_there_are_several(self, desk: Desk) -> None:
+        desk.salon.api.post("/api/services/create", {"name": "Tea", "durationMin": 10, "price": 0})
+        answer = desk.boss.post(f"{desk.path}/new", self.form(desk, service=""))
+        assert answer.status == 400
+        assert error_beside(answer, "service", "select") == "Choose a service."
+
+    def test_a_day_without_free_times_says_why_and_leads_to_the_next(self, desk: Desk) -> None:
+        for resource in desk.salon.resources:
+            rules = [{"weekday": "tue", "start": "09:00", "end": "10:00"}]
+            desk.salon.set_hours(desk.salon.api, resource, rules)
+        typed = self.form(desk, action="times", exact="")
+        answer = desk.boss.post(f"{desk.path}/new", typed)
+        assert "Closed on this day." in text(answer)
+        assert 'name="day" value="2027-01-19"' in text(answer)
+        answer = desk.boss.post(f"{desk.path}/new", {**typed, "action": "", "day": "2027-01-19"})
+        assert value_of(answer, "date") == "2027-01-19"
+        assert desk.slots(answer)
+
+    def test_a_paid_service_is_confirmed_unless_it_is_to_be_held(self, desk: Desk) -> None:
+        body = {"id": desk.salon.service, "requirePayment": True}
+        desk.salon.api.post("/api/services/update", body)
+        for hold, status in (("", "confirmed"), ("1", "pending_payment")):
+            form = self.form(desk, exact=f"1{hold or 0}:00", hold=hold, once=f"o{hold}")
+            made = desk.boss.post(f"{desk.path}/new", form)
+            booking = made.headers["Location"].split("/")[-1].partition("?")[0]
+            assert desk.stored(booking)["status"] == status
