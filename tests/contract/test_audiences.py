@@ -134,3 +134,8 @@ LEAST: dict[Role, set[str]] = {
 @pytest.mark.parametrize("role", LEAST)
 def test_money_is_for_owners_access_for_managers_and_daily_work_for_members(role: Role) -> None:
     assert {REGISTRY[name].role for name in LEAST[role]} == {role}
+
+
+def test_only_an_invitation_leads_a_session_to_a_workspace_that_it_is_not_in() -> None:
+    free = {each.name for each in REGISTRY if each.role is Role.ACCOUNT and each.resolve}
+    assert free == {"accept_invitation"}

@@ -18,7 +18,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
-from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store import accounts, invitations, workspaces
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.domains.sites.operations import deletion, page_deletion
@@ -165,19 +165,6 @@ class Place:
             name: getattr(self, value[1:-1]) if value.startswith("{") else value
             for name, value in fields.items()
         }
-        return route.format(
-            workspace=self.slug,
-            id=shown,
-            key=self.bot_key,
-            source=self.source,
-            webhook=self.webhook,
-            connection=self.connection,
-            site=self.site,
-            deleted_site=self.deleted_site,
-            deleted_page=self.deleted_page,
-            page=self.page,
-            version=self.version,
-        )
 
     @classmethod
     def made_by(cls, email: str, name: str = HOSTILE) -> "Place":
@@ -235,8 +222,8 @@ class Place:
             lead=lead,
             dialog=dialog,
             member=who,
-            invitation=invite(home, f"new-{home.lower()}@example.com"),
             form=form.id,
+            invitation=_lasting_invitation(home, f"new-{home.lower()}@example.com"),
             **sites,
             **bookable,
         )
@@ -327,6 +314,12 @@ def _bookable_service(call: Callable[..., Any], name: str) -> dict[str, str]:
     return {"service": service_id, "staff": staff_id, "booking": booking["booking"]["id"]}
 
 
+def _lasting_invitation(workspace_id: str, email: str) -> str:
+    """Invite a person for years, because tests use this world long after it was made."""
+    with patch.object(invitations, "LIFE", timedelta(days=3650)):
+        return invite(workspace_id, email)
+
+
 def _edited_site(api: Api, name: str) -> dict[str, str]:
     """Create a site with a page and a version of it, and delete another site and another page."""
 
@@ -382,7 +375,7 @@ class World:
         here = replace(
             here,
             member=accounts.by_email("member@example.com").id,
-            invitation=invite(there.workspace_id, "boss@example.com"),
+            invitation=_lasting_invitation(there.workspace_id, "boss@example.com"),
         )
         return cls(here, replace(there, member=accounts.by_email(email).id))
 
