@@ -19,7 +19,7 @@ from tests.e2e.test_console import OVERFLOW, UNCUT
 from tests.factories.console import Place
 
 LONG = "Парикмахерская" + "Донаудампфшиффартсгезельшафт" * 10
-RTL = "مقص \u202eالشعر" * 12
+RTL = "مقص الشعر " * 15 + "للأطفال"
 TEXTS = {
     "phone": {
         "add": "Добавить услугу",
