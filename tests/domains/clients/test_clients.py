@@ -101,7 +101,9 @@ class TestListClients:
         assert names(api, sort="lastActivityDesc") == ["Ada", "Eve", "Bob"]
         assert names(api, sort="createdAtDesc") == ["Eve", "Bob", "Ada"]
 
-    @pytest.mark.parametrize("search", ["ёлк", "ADA@", "4951234567"])
+    @pytest.mark.parametrize(
+        "search", ["ёлк", "ADA@", "4951234567", "8 (495) 123-45-67", "123-45-67"]
+    )
     def test_the_search_covers_name_email_and_phone(self, search: str, api: Api, form: str) -> None:
         submit(form, name="Ёлкина", email="ada@example.com", phone="84951234567")
         submit(form, name="Bob", email="bob@example.com")

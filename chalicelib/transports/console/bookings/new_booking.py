@@ -5,8 +5,8 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
-from chalicelib.transports.console import booking_times
-from chalicelib.transports.console.booking_times import ANYONE, FreeTimes
+from chalicelib.transports.console.bookings import times as booking_times
+from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from chalicelib.core.errors import AppError
-from chalicelib.transports.console import booking_times
+from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
 
