@@ -8,12 +8,13 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from pynamodb.attributes import BinaryAttribute, UnicodeAttribute
 from pynamodb.exceptions import DeleteError, PutError
 from pynamodb.expressions.condition import Condition
 
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
@@ -25,7 +26,8 @@ IN_PROGRESS_FOR = timedelta(minutes=2)
 
 MAX_INLINE_BYTES = 100_000
 """Bytes of an answer that is stored in its row. Rows hold 400 KB; larger answers are objects."""
-SORT_KEY = "-"
+SHARDS = 16
+"""Partitions of a workspace's answers. An erasure reads all of them."""
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +41,17 @@ class IdempotencyRow(ControlRow):
     object_key = UnicodeAttribute(null=True)
 
 
-def _partition(tenant: str, record: IdempotencyRecord) -> str:
-    """Return the partition of a record. It is hashed, because keys may have any characters."""
+def _partition(tenant: str, shard: str) -> str:
+    return f"W#{tenant}#IDEMPOTENCY#{shard}"
+
+
+def _place(tenant: str, record: IdempotencyRecord) -> tuple[str, str]:
+    """Return the key of a record's row. It is hashed, because keys may have any characters.
+
+    The first digit of the hash is the shard, so an erasure finds the answers of a workspace.
+    """
     name = hashlib.sha256(f"{record.scope}\0{record.key}".encode()).hexdigest()
-    return f"W#{tenant}#IDEMPOTENCY#{name}"
+    return _partition(tenant, name[0]), name
 
 
 def row(
@@ -50,8 +59,7 @@ def row(
 ) -> IdempotencyRow:
     """Return the row of an answer or of a mark."""
     return IdempotencyRow(
-        _partition(tenant, record),
-        SORT_KEY,
+        *_place(tenant, record),
         fingerprint=record.fingerprint,
         owner=owner,
         body=record.body,
@@ -80,7 +88,7 @@ def _is_mark_of(owner: str) -> Condition:
 
 def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
     """Return the record stored under a key, unless it has expired."""
-    row = IdempotencyRow.find(_partition(tenant, record), SORT_KEY)
+    row = IdempotencyRow.find(*_place(tenant, record))
     if row is None or (row.expires is not None and row.expires < clock.now()):
         return None
     return replace(record, fingerprint=row.fingerprint, body=row.body, object_key=row.object_key)
@@ -107,21 +115,26 @@ def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> 
     until it expires.
     """
     try:
-        IdempotencyRow(_partition(tenant, record), SORT_KEY).delete(condition=_is_mark_of(owner))
+        IdempotencyRow(*_place(tenant, record)).delete(condition=_is_mark_of(owner))
     except (DeleteError, UnavailableError) as error:
         if error_code(error) != CONDITION_FAILED:
             log.warning("a mark stays until it expires", exc_info=True)
 
 
 def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
-    """Return the stored answers that contain any of some words, such as ids.
+    """Return the stored answers of a tenant that contain any of some words, such as ids.
 
-    It reads the whole table, so only the operator may use it.
+    It reads all answers of the last day, in ``SHARDS`` queries. Answers stored as objects are not
+    read.
     """
-    found = IdempotencyRow.scan(IdempotencyRow.pk.startswith(f"W#{tenant}#IDEMPOTENCY#"))
     wanted = [each.encode() for each in words]
-    with reaching():
-        return [row for row in found if any(each in (row.body or b"") for each in wanted)]
+    with deadline.side_by_side() as start:
+        shards = [
+            start(partial(IdempotencyRow.partition, _partition(tenant, f"{shard:x}")))
+            for shard in range(SHARDS)
+        ]
+        rows = [row for shard in shards for row in shard.result()]
+    return [row for row in rows if any(each in (row.body or b"") for each in wanted)]
 
 
 def forget_answers(answers: Collection[IdempotencyRow]) -> None:

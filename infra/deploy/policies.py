@@ -83,7 +83,10 @@ FUNCTIONS: Mapping[str, Access] = {
                 *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),
                 "UpdateItem",
             ),
-            "control": ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem"),
+            # It queries the stored answers, to erase those that name a person.
+            "control": (
+                *("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+            ),
             # Balance, entries and limits. This function charges nothing.
             "ledger": ("GetItem", "Query", "UpdateItem"),
             "audit": ("PutItem", "Query"),

@@ -218,7 +218,7 @@ class TestStatement:
         assert [entry["id"] for entry in older] == ["2", "1"]
 
     def test_the_statement_of_an_account_that_never_had_money_is_empty(self, owner: Owner) -> None:
-        who = {"account_id": "nobody", "membership": "member"}
+        who = {"account_id": "nobody", "membership": "owner"}
         assert in_console(owner.workspace.id, "get_statement", **who) == {
             "accountId": "nobody",
             "available": 0,

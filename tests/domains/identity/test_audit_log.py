@@ -59,19 +59,23 @@ class TestEntry:
                 "name": account.name,
                 "email": account.email,
             },
-            "key": {"id": key["id"], "name": "test", "masked": key["masked"]},
+            "key": {"id": key["id"], "name": "test", "masked": key["masked"], "isApp": False},
             "clientIp": None,
             "operation": "create_site",
             "title": "Create a site",
             "area": "sites",
-            "resources": [{"type": "site", "id": site}],
+            "resources": [
+                {"type": "site", "id": site, "name": "Bakery", "exists": True, "within": None}
+            ],
             "fields": ["title"],
             "requestId": "r",
         }
         assert changed["requestId"]
         nobody = {"kind": "operator", "id": None, "name": None, "email": None}
         assert (made["operation"], made["actor"], made["key"]) == ("create_key", nobody, None)
-        assert made["resources"] == [{"type": "key", "id": key["id"]}]
+        assert made["resources"] == [
+            {"type": "key", "id": key["id"], "name": "test", "exists": True, "within": None}
+        ]
         assert token not in str(log(quiet))
 
     def test_entry_of_a_console_user_has_no_key(self, quiet: Owner) -> None:
@@ -150,11 +154,11 @@ class TestPages:
         assert entries(quiet) == []
         assert entries(quiet, **{"from": "2020-01-01"}) == []
 
-    def test_page_takes_one_query_and_three_batch_reads(self, quiet: Owner) -> None:
+    def test_page_takes_one_query_and_four_batch_reads(self, quiet: Owner) -> None:
         quiet.api().post("/api/projects/create", {"title": "Bakery"})
         with metering() as usage:
             log(quiet)
-        assert usage.calls == ["Query", "BatchGetItem", "BatchGetItem", "BatchGetItem"]
+        assert usage.calls == ["Query", *["BatchGetItem"] * 4]
 
 
 class TestFilters:

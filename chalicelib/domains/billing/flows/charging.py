@@ -22,7 +22,7 @@ from chalicelib.domains.billing.flows import funds
 from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.billing.rules import pricing, spending
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.domains.billing.store import budgets, ledger, spent
 from chalicelib.domains.billing.store.ledger import Hold, HoldClosedError, HoldTakenError
 from chalicelib.engine import jobs
 from chalicelib.engine.events.outbox import Event
@@ -200,6 +200,8 @@ def _close(hold: Hold, usage: TokenUsage | None, stage: Stage, seconds: float) -
             if spending.becomes_low(total, total - cost):
                 unit.outbox.emit(Event("balance.low", hold.account_id))
             budgets.release(unit, budget, hold, hold.amount - cost)
+            if usage is not None:
+                spent.count(unit, hold, cost)
         stage(unit)
         return settled
 

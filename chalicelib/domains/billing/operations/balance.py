@@ -128,6 +128,11 @@ class StatementQuery(Wire):
 
     limit: int = Field(default=50, ge=1, le=100, description="Entries per page.")
     before: EntryNumber | None = optional("Value of next on the previous page, for older entries.")
+    outcomes: bool = Field(
+        default=False,
+        description="Only what changed the balance for good: one entry for each answer, without"
+        " the reservation before it. Entries of a page may be fewer than limit.",
+    )
 
 
 class StatementLine(EntryOut):
@@ -232,12 +237,26 @@ def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
 def get_statement(ctx: Context, args: StatementQuery) -> Statement:
     """Return the balance of the session's account and its ledger entries, newest first."""
     account_id = ctx.principal.account_id
-    rows = ledger.entries(account_id, args.limit, before=args.before)
+    rows, last = _statement_rows(account_id, args)
     bots = {row.agent_id for row in rows if row.agent_id}
     names = {bot.id: bot.name for bot in listing_of("AGENT").fetch(ctx.workspace_id, bots)}
     return Statement.of(
         ledger.wallet(account_id),
         lines=[StatementLine.of(row, agent_name=names.get(row.agent_id)) for row in rows],
-        # Entry numbers start at 1 and have no gaps.
-        next=rows[-1].seq if rows and rows[-1].seq > 1 else None,
+        next=last if last > 1 else None,  # Entry numbers start at 1 and have no gaps.
     )
+
+
+def _statement_rows(account_id: str, args: StatementQuery) -> tuple[list[LedgerEntryRow], int]:
+    """Return a page of entries, and the number of the last entry that was read, or 0.
+
+    An answer has two entries, so a page of outcomes reads twice as many.
+    """
+    if not args.outcomes:
+        rows = ledger.entries(account_id, args.limit, before=args.before)
+        return rows, rows[-1].seq if rows else 0
+    read = ledger.entries(account_id, 2 * args.limit, before=args.before)
+    rows = [row for row in read if row.kind != ledger.RESERVE][: args.limit]
+    if len(rows) == args.limit:
+        return rows, rows[-1].seq
+    return rows, read[-1].seq if read else 0

@@ -8,9 +8,10 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import NotFoundError
+from chalicelib.core import deadline
+from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bookings.flows import booking
 from chalicelib.domains.bookings.flows.booking import BookingChange
@@ -41,7 +42,7 @@ MAX_SHOWN = 1000
 class ClientErase(Wire):
     """The person to erase."""
 
-    workspace_id: Id = Field(description="Workspace id.")
+    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
     client_id: Id | None = optional("Client id.")
     email: Email | None = optional("E-mail address.")
     phone: PhoneText | None = optional("Phone number in any spelling.")
@@ -110,19 +111,29 @@ class ClientErased(Wire):
     )
 
 
-def _workspace(args: ClientErase) -> str:
-    return args.workspace_id
+class ErasureUnfinishedError(AppError):
+    """A part of a person's data is erased. Repeating the call erases the rest."""
+
+    status = 503
+    code = "erasure_unfinished"
 
 
 @operation(
-    title="Erase a client", audience=(Audience.OPERATOR,), resolve=_workspace, idempotent=True
+    title="Erase a client",
+    audience=(Audience.SESSION, Audience.OPERATOR),
+    role=Role.MANAGER,
+    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
+    idempotent=True,
+    destructive=True,
+    errors=(ErasureUnfinishedError,),
 )
 def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     """Remove a person's data permanently. Statistics and counts stay.
 
     The person's clients are the given client, and all clients that have or had a given contact.
     Their leads and bookings are erased too, as well as other records with one of their contacts,
-    and the dialogs of these records. Upcoming bookings are cancelled.
+    and the dialogs of these records. Upcoming bookings are cancelled. If there is too much for one
+    request, it ends with 503 erasure_unfinished, and the next call continues.
     """
     trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))
     if not trace.found:
@@ -203,7 +214,14 @@ def _batches(rows: Sequence[LeadRow]) -> Iterator[list[str]]:
 
 
 def _commit(ctx: Context, names: list[str], wipe: Callable[[UnitOfWork], None]) -> None:
-    """Wipe some records in a separate transaction."""
+    """Wipe some records in a separate transaction.
+
+    Raises:
+        ErasureUnfinishedError: the time of the request is used up.
+    """
+    if deadline.passed():
+        msg = "A part of the data is erased. Repeat the call to erase the rest."
+        raise ErasureUnfinishedError(msg)
 
     def stage(unit: UnitOfWork) -> bytes:
         wipe(unit)

@@ -19,6 +19,7 @@ class ClientOut(Wire):
     notes: str | None = Field(description="Notes, or null.")
     leads_count: int = Field(description="Number of leads.")
     bookings_count: int = Field(description="Number of bookings.")
+    last_activity_at: Timestamp = Field(description="Time of the newest lead or booking.")
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
     version: int = Field(description="Increases with every change. For ifVersion of an update.")
@@ -26,4 +27,4 @@ class ClientOut(Wire):
     @classmethod
     def of(cls, client: ClientRow) -> Self:
         """Return the wire form of a stored client."""
-        return cls.from_row(client.values)
+        return cls.from_row(client.values, last_activity_at=client.last_activity)

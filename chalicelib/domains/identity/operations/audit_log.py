@@ -1,6 +1,6 @@
 """Reading of the audit log: the actor, key, operation and time of each change."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Self
 
 from pydantic import Field
@@ -13,12 +13,18 @@ from chalicelib.core.operations import REGISTRY, operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
+from chalicelib.domains.identity.flows import names
 from chalicelib.domains.identity.flows.actors import Actor, actor_kind
-from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
+from chalicelib.domains.identity.flows.names import KeyName, RecordName
+from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import audit
 from chalicelib.engine.audit import AuditRow
-from chalicelib.lib import tokens
+
+KEY_KINDS = ("key", "connection")
+"""Kinds of resources whose names are those of keys and apps."""
+NAMED_RESOURCES = 2
+"""Resources of an entry whose names are read. All names of a page take a few requests."""
 
 
 class AuditQuery(Wire):
@@ -43,6 +49,13 @@ class KeyUsed(Wire):
     masked: str = Field(
         description="Masked token: prefix and, for a key, its last four characters."
     )
+    is_app: bool = Field(description="Whether it is a connected app.")
+
+    @classmethod
+    def of(cls, key_id: str, keys: Mapping[str, KeyName]) -> Self | None:
+        """Return the wire form of a key, or None if it is unknown."""
+        found = keys.get(key_id)
+        return found and cls(id=key_id, **found._asdict())
 
 
 class Touched(Wire):
@@ -50,13 +63,37 @@ class Touched(Wire):
 
     type: str = Field(description="Kind of resource, such as site or key.")
     id: str = Field(description="Resource id.")
+    name: str | None = Field(
+        description="Name of the resource; null if it is gone, or beyond the first two of an entry."
+    )
+    exists: bool = Field(description="Whether it was found. Only named resources are looked for.")
+    within: Id | None = Field(description="Site or bot that it belongs to, or null.")
+
+    @classmethod
+    def of(cls, reference: str, known: "_Names") -> Self:
+        """Return the wire form of a reference such as ``site:<id>``."""
+        kind, _, thing = reference.partition(":")
+        record = known.records.get(reference)
+        name = record and record.name
+        if kind == "account" and thing in known.people:
+            name = known.people[thing].name
+        elif kind in KEY_KINDS and thing in known.keys:
+            name = known.keys[thing].name
+        return cls(
+            type=kind,
+            id=thing,
+            name=name,
+            exists=record is not None or name is not None,
+            within=record and record.within,
+        )
 
 
 class _Names(NamedTuple):
-    """Names to show in the log: accounts and keys by id, operations by name."""
+    """Names in the log: accounts and keys by id, records by reference, operations by name."""
 
     people: Mapping[str, AccountRow]
-    keys: Mapping[str, KeyUsed]
+    keys: Mapping[str, KeyName]
+    records: Mapping[str, RecordName]
     titles: Mapping[str, str]
     areas: Mapping[str, str | None]
 
@@ -81,16 +118,15 @@ class AuditEntry(Wire):
     @classmethod
     def of(cls, row: AuditRow, known: _Names) -> Self:
         """Return the wire form of a stored change."""
-        named = (name.partition(":") for name in row.resources)
         return cls.from_row(
             row.attribute_values,
             id=row.sk,
             actor=Actor.of(row.actor, known.people),
-            key=known.keys.get(row.key_id),
+            key=KeyUsed.of(row.key_id, known.keys),
             client_ip=row.client_ip or None,
             title=known.titles.get(row.operation),
             area=known.areas.get(row.operation),
-            resources=[Touched(type=kind, id=thing) for kind, _, thing in named],
+            resources=[Touched.of(reference, known) for reference in row.resources],
             request_id=row.request_id or None,
         )
 
@@ -105,15 +141,10 @@ class AuditLog(Wire):
     )
 
 
-def _keys_used(workspace_id: str, ids: set[str]) -> dict[str, KeyUsed]:
-    """Return the keys and the connected apps with these ids, by id."""
-    keys = api_keys.of_ids(workspace_id, ids)
-    apps = connections.of_ids(workspace_id, ids - keys.keys())
-    masked = f"{tokens.ACCESS_PREFIX}…"
-    return {
-        **{n: KeyUsed(id=n, name=key.name, masked=key.masked) for n, key in keys.items()},
-        **{n: KeyUsed(id=n, name=app.client_name, masked=masked) for n, app in apps.items()},
-    }
+def _ids(references: Iterable[str], *kinds: str) -> set[str]:
+    """Return the ids of the references of some kinds."""
+    parts = (reference.partition(":") for reference in references)
+    return {thing for kind, _, thing in parts if kind in kinds}
 
 
 def _areas() -> dict[str, str | None]:
@@ -155,10 +186,15 @@ def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
         last=clock.moment_of(args.to, zone, end=True) if args.to else None,
         matches=_entry_filter(args, areas),
     )
+    shown = [each for row in found.rows for each in row.resources[:NAMED_RESOURCES]]
     actors = {row.actor for row in found.rows}
+    keys = {row.key_id for row in found.rows if row.key_id}
     known = _Names(
-        people=accounts.of_ids(actor for actor in actors if actor_kind(actor) == "account"),
-        keys=_keys_used(ctx.workspace_id, {row.key_id for row in found.rows if row.key_id}),
+        people=accounts.of_ids(
+            {actor for actor in actors if actor_kind(actor) == "account"} | _ids(shown, "account")
+        ),
+        keys=names.of_keys(ctx.workspace_id, keys | _ids(shown, *KEY_KINDS)),
+        records=names.of_records(ctx.workspace_id, shown),
         titles={entry.name: entry.title for entry in REGISTRY.entries()},
         areas=areas,
     )

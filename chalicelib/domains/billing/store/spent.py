@@ -1,0 +1,53 @@
+"""Daily counters of what each bot of a workspace spends.
+
+The ledger has the same amounts, but one entry for each answer. The counters of a month are at most
+120 small rows, however many answers there were.
+"""
+
+from datetime import date
+from typing import NamedTuple
+
+from chalicelib.domains.billing.store.ledger import Hold
+from chalicelib.engine import metrics
+from chalicelib.engine.metrics import Increments
+from chalicelib.engine.reading import Cost
+from chalicelib.engine.unit import UnitOfWork
+
+SUBJECT = "spending"
+_ANSWERS = ":answers"
+"""End of the measure that counts a bot's answers. The measure of its kopecks is the bot's id."""
+
+
+class Spent(NamedTuple):
+    """What a bot spent on a day: the charged kopecks, and the number of paid answers."""
+
+    kopecks: int
+    answers: int
+
+
+def count(unit: UnitOfWork, hold: Hold, cost: int) -> None:
+    """Stage counting a paid answer, in the transaction that charges it.
+
+    It counts for the day on which the money was reserved, in the workspace's time zone. The id of
+    the bot is the name of a measure, so counting reads nothing.
+    """
+    counts = Increments(hold.workspace_id)
+    measures = {hold.agent_id: cost, f"{hold.agent_id}{_ANSWERS}": 1}
+    counts.add(SUBJECT, date.fromisoformat(hold.windows.daily), measures)
+    counts.stage(unit)
+
+
+def read(
+    workspace_id: str, first: date, last: date, cost: Cost | None = None
+) -> dict[date, dict[str, Spent]]:
+    """Return what each bot spent, by id, on each day of a period."""
+    return {
+        day: {
+            measure.removesuffix(_ANSWERS): Spent(
+                counts.totals[measure.removesuffix(_ANSWERS)], number
+            )
+            for measure, number in counts.totals.items()
+            if measure.endswith(_ANSWERS)
+        }
+        for day, counts in metrics.read(workspace_id, SUBJECT, first, last, cost).items()
+    }

@@ -1,0 +1,84 @@
+"""Names of what the audit log refers to: records, accounts, keys and connected apps.
+
+A reference is a kind and an id, such as ``lead:<id>`` or ``key:<id>``.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from chalicelib.core.text import one_line
+from chalicelib.domains.identity.store import api_keys, connections
+from chalicelib.engine.listing.registry import LISTINGS, NOUNS, listing_of
+from chalicelib.engine.reading import BATCH_GET_KEYS, Key, fetch
+from chalicelib.engine.tables import Record
+from chalicelib.lib import tokens
+
+MAX_NAME = 300
+"""Longest name in characters."""
+MAX_RECORDS = BATCH_GET_KEYS
+"""Records whose names are read, in one request. They take about one read unit each."""
+_NAMES = (
+    *("name", "title", "client_name", "email", "client_email", "phone", "client_phone"),
+    *("url", "words"),
+)
+"""Attributes of rows that may name a record, the best one first."""
+_WITHIN = ("project_id", "agent_id")
+"""Attributes with the id of the record that a record is a part of."""
+
+
+class RecordName(NamedTuple):
+    """The name of a record that exists. It is None if nothing names the record.
+
+    ``within`` is the id of the site or bot that the record belongs to.
+    """
+
+    name: str | None
+    within: str | None
+
+
+class KeyName(NamedTuple):
+    """The name of an API key or of a connected app. ``masked`` is its token for display."""
+
+    name: str
+    masked: str
+    is_app: bool
+
+
+def of_records(workspace_id: str, references: Iterable[str]) -> dict[str, RecordName]:
+    """Return the names of records that exist, by reference. Other kinds are left out.
+
+    It names the first ``MAX_RECORDS`` records, in one request.
+    """
+    keys: dict[str, Key] = {}
+    for reference in references:
+        kind, _, record_id = reference.partition(":")
+        if kind.upper() in NOUNS and len(keys) < MAX_RECORDS:
+            listing = listing_of(kind.upper())
+            keys[reference] = Key(listing.row, listing.partition(workspace_id), record_id)
+    return {
+        f"{LISTINGS[type(row)].noun.lower()}:{row.id}": RecordName(_name(row), _within(row))
+        for row in fetch(keys.values())
+        if isinstance(row, Record)
+    }
+
+
+def of_keys(workspace_id: str, ids: Iterable[str]) -> dict[str, KeyName]:
+    """Return the names of the workspace's keys and connected apps with these ids, by id."""
+    wanted = set(ids)
+    keys = api_keys.of_ids(workspace_id, wanted)
+    apps = connections.of_ids(workspace_id, wanted - keys.keys())
+    masked = f"{tokens.ACCESS_PREFIX}…"
+    return {
+        **{n: KeyName(key.name, key.masked, is_app=False) for n, key in keys.items()},
+        **{n: KeyName(app.client_name, masked, is_app=True) for n, app in apps.items()},
+    }
+
+
+def _name(row: Record) -> str | None:
+    values = (getattr(row, attribute, None) for attribute in _NAMES)
+    named = next((value for value in values if value), None)
+    return one_line(named, MAX_NAME) if named else None
+
+
+def _within(row: Record) -> str | None:
+    return next(filter(None, (getattr(row, attribute, None) for attribute in _WITHIN)), None)

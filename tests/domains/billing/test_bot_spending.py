@@ -1,0 +1,141 @@
+"""What bots spend, by bot and by day."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import ForbiddenError
+from chalicelib.core.ids import new_id
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Terms
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
+from infra.bench.dynamodb.usage import metering
+from tests.conftest import Owner, Time, in_console
+from tests.factories.chat import new_bot
+from tests.factories.examples import top_up
+
+pytestmark = pytest.mark.store
+
+
+@pytest.fixture
+def rich(owner: Owner) -> Owner:
+    top_up(owner.workspace.owner_id, 100_000)
+    return owner
+
+
+def hold(owner: Owner, agent_id: str, price: int = 10**6) -> charging.Hold:
+    place, prices = owner.workspace, Prices(price, price)
+    terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")
+    return charging.reserve(terms, new_id(), 10, 100)
+
+
+def answer(owner: Owner, agent_id: str, tokens: int = 30) -> None:
+    """Have a bot answer at one kopeck a token."""
+    charging.settle(hold(owner, agent_id), TokenUsage(10, tokens))
+
+
+def spending(owner: Owner) -> Any:
+    return in_console(owner.workspace.id, "get_spending", account_id=owner.workspace.owner_id)
+
+
+class TestSpending:
+    def test_each_bot_has_its_sum_and_its_days(self, rich: Owner, time: Time) -> None:
+        first, second = (new_bot(rich).id for _ in "ab")
+        answer(rich, first, 30)
+        time.pass_by(days=1)
+        answer(rich, second, 50)
+        answer(rich, second, 40)
+        shown = spending(rich)
+        assert (shown["kopecks"], shown["answers"], len(shown["days"])) == (150, 3, 30)
+        assert [(bot["agentId"], bot["kopecks"], bot["answers"]) for bot in shown["bots"]] == [
+            (second, 110, 2),
+            (first, 40, 1),
+        ]
+        assert shown["bots"][0]["days"] == [0] * 29 + [110]
+        assert shown["bots"][1]["days"] == [0] * 28 + [40, 0]
+        assert all(bot["agentName"] for bot in shown["bots"])
+
+    def test_the_sum_is_that_of_the_ledger(self, rich: Owner) -> None:
+        bot = new_bot(rich).id
+        for tokens in (1, 7, 60):
+            answer(rich, bot, tokens)
+        charging.release(hold(rich, bot))
+        who = {"account_id": rich.workspace.owner_id}
+        lines = in_console(rich.workspace.id, "get_statement", **who)["lines"]
+        charged = -sum(line["amount"] for line in lines if line["kind"] == "settle")
+        assert spending(rich)["kopecks"] == charged
+        assert spending(rich)["answers"] == 3
+
+    def test_an_answer_settled_twice_is_counted_once(self, rich: Owner) -> None:
+        held = hold(rich, new_bot(rich).id)
+        for _ in "12":
+            charging.settle(held, TokenUsage(10, 30))
+        assert (spending(rich)["kopecks"], spending(rich)["answers"]) == (40, 1)
+
+    def test_free_answers_and_older_days_are_left_out(self, rich: Owner, time: Time) -> None:
+        bot = new_bot(rich).id
+        charging.settle(hold(rich, bot, price=0), TokenUsage(10, 30))
+        assert spending(rich)["bots"] == []
+        answer(rich, bot)
+        time.pass_by(days=timedelta(days=29).days)
+        assert spending(rich)["kopecks"] == 40
+        time.pass_by(days=1)
+        assert spending(rich)["bots"] == []
+
+    def test_a_bot_that_is_gone_keeps_its_sum(self, rich: Owner) -> None:
+        answer(rich, new_id())
+        (bot,) = spending(rich)["bots"]
+        assert (bot["agentName"], bot["kopecks"]) == (None, 40)
+
+    def test_another_workspace_of_the_owner_is_left_out(
+        self, rich: Owner, new_owner: Callable[..., Owner]
+    ) -> None:
+        answer(rich, new_bot(rich).id)
+        assert spending(new_owner())["bots"] == []
+
+    @pytest.mark.parametrize("membership", ["member", "manager"])
+    def test_only_the_owner_reads_it(self, membership: str, rich: Owner) -> None:
+        with pytest.raises(ForbiddenError):
+            in_console(rich.workspace.id, "get_spending", membership=membership)
+
+    def test_it_takes_one_query_and_one_batch_read(self, rich: Owner) -> None:
+        answer(rich, new_bot(rich).id)
+        with metering() as usage:
+            spending(rich)
+        assert usage.calls == ["GetItem", "Query", "BatchGetItem"]
+
+
+class TestOutcomes:
+    def read(self, owner: Owner, **arguments: Any) -> Any:
+        who = {"account_id": owner.workspace.owner_id}
+        return in_console(owner.workspace.id, "get_statement", **who, outcomes=True, **arguments)
+
+    def test_an_answer_is_one_entry(self, rich: Owner) -> None:
+        bot = new_bot(rich).id
+        answer(rich, bot)
+        charging.release(hold(rich, bot))
+        hold(rich, bot)  # An answer in progress has no outcome yet.
+        kinds = [line["kind"] for line in self.read(rich)["lines"]]
+        assert kinds[:2] == ["release", "settle"]
+        assert "reserve" not in kinds
+
+    def test_pages_together_have_every_outcome_once(self, rich: Owner) -> None:
+        bot = new_bot(rich).id
+        for _ in range(5):
+            answer(rich, bot)
+            hold(rich, bot)
+        found, before = [], None
+        while True:
+            page = self.read(rich, limit=2, before=before)
+            assert len(page["lines"]) <= 2
+            found += [line["id"] for line in page["lines"]]
+            before = page["next"]
+            if before is None:
+                break
+        assert len(found) == len(set(found))
+        whole = in_console(
+            rich.workspace.id, "get_statement", account_id=rich.workspace.owner_id, limit=100
+        )["lines"]
+        assert found == [line["id"] for line in whole if line["kind"] != "reserve"]
