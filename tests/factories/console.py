@@ -27,7 +27,7 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import BOT
 from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console
-from tests.factories.examples import top_up
+from tests.factories.examples import submit, top_up
 from tests.factories.oauth import connect
 
 FORM = "application/x-www-form-urlencoded"
@@ -119,6 +119,8 @@ class Place:
     All of them have hostile names. A form and a file do, too. The webhook has an event to which its
     receiver gave a hostile reply. ``member`` is the account of a member; ``invitation`` the token
     of an invitation, in a ``World`` to the other workspace and for the owner of this one.
+    All of them have hostile names. A form, a file and a client do, too. The webhook has an event to
+    which its receiver gave a hostile reply.
     """
 
     workspace_id: str
@@ -132,6 +134,7 @@ class Place:
     webhook: str
     connection: str
     form: str
+    client: str
     site: str
     deleted_site: str
     page: str
@@ -165,6 +168,20 @@ class Place:
             name: getattr(self, value[1:-1]) if value.startswith("{") else value
             for name, value in fields.items()
         }
+        return route.format(
+            workspace=self.slug,
+            id=shown,
+            key=self.bot_key,
+            source=self.source,
+            webhook=self.webhook,
+            connection=self.connection,
+            client=self.client,
+            site=self.site,
+            deleted_site=self.deleted_site,
+            deleted_page=self.deleted_page,
+            page=self.page,
+            version=self.version,
+        )
 
     @classmethod
     def made_by(cls, email: str, name: str = HOSTILE) -> "Place":
@@ -201,6 +218,9 @@ class Place:
         form = FORMS.new(home, title=name, fields=[phone])
         run_unit(home, None, lambda unit: unit.create(form))
         dialog, lead = _dialog(home, bot, name), _lead(home, form.id, name)
+        submit(form.id, phone="84951234567")
+        (client,) = call("list_clients")["clients"]
+        call("update_client", id=client["id"], name=name[:200], tags=[name[:50]], notes=name)
         as_operator(
             "add_file", workspaceId=home, name=f"{name[:100]}.txt", folder="F", content="aGk="
         )
@@ -218,6 +238,7 @@ class Place:
             bot_token=bot_key["token"],
             source=source,
             webhook=webhook,
+            client=client["id"],
             connection=connect(workspaces.get(home), clientName=name[:100]).id,
             lead=lead,
             dialog=dialog,

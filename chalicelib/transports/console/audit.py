@@ -1,15 +1,21 @@
-"""The audit log page: changes, their actors, keys and times."""
+"""The audit log page: who changed what, with names, and the ids behind them."""
 
 from functools import partial
+from typing import Any
 
 from chalicelib.core.errors import AppError
+from chalicelib.transports.console import record_links
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
 FILTERS = ("actor", "from", "to")
-ENTRIES = 40
+ENTRIES = 25
 """Entries a page shows. More of them made the page heavier than 60 KB on a busy workspace."""
+NAMED = 2
+"""Changed resources of an entry that are shown with their names. The others are counted."""
+_SILENT = {"id", "workspaceId", "dryRun", "ifVersion", "confirm", "idempotencyKey", "returnHtml"}
+"""Fields that every call sends, or that say nothing about a change."""
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
@@ -29,9 +35,31 @@ def show(request: ConsoleRequest) -> HttpResponse:
         status,
         problem=problem,
         log=log,
-        describe=partial(texts.change, request.language),
+        describe=partial(texts.change_made, request.language),
+        field_names=partial(_field_names, request),
+        kind_of=partial(_kind_of, request),
+        link=record_links.links(request),
+        named=NAMED,
         chosen=chosen,
         members=members,
         first=not before,
         filtered=bool(filters),
     )
+
+
+def _field_names(request: ConsoleRequest, entry: dict[str, Any]) -> str:
+    """Return the names of the fields that a call sent, in the reader's language if they are known.
+
+    A field of an unknown name is shown as the API names it.
+    """
+    names = (name for name in entry["fields"] if name not in _SILENT)
+    return ", ".join(_text_or(request, f"field_{name}", name) for name in names)
+
+
+def _kind_of(request: ConsoleRequest, kind: str) -> str:
+    """Return the name of a kind of resource."""
+    return _text_or(request, f"kind_{kind.replace('-', '_')}", kind)
+
+
+def _text_or(request: ConsoleRequest, key: str, default: str) -> str:
+    return request.translate(key) if texts.has(request.language, key) else default

@@ -24,6 +24,7 @@ DAILY = (
     Link("/leads", "inbox", "leads"),
     Link("/dialogs", "messages-square", "dialogs"),
     Link("/bookings", "calendar-check", "bookings"),
+    Link("/clients", "users", "clients"),
 )
 """Pages of every day. Phones show them without opening the menu."""
 ONLINE = (

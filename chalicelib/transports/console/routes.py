@@ -19,6 +19,7 @@ SITE = f"{WORKSPACE}/sites/{{site}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
 FORM = f"{WORKSPACE}/forms/{{form}}"
 BOOKING = f"{WORKSPACE}/bookings/{{booking}}"
+CLIENT = f"{WORKSPACE}/clients/{{client}}"
 WEBHOOK = f"{WORKSPACE}/webhooks/{{webhook}}"
 SERVICE = f"{WORKSPACE}/services/{{service}}"
 STAFF = f"{WORKSPACE}/staff/{{staff}}"
@@ -81,6 +82,20 @@ ROUTES = {
     ),
     f"{WORKSPACE}/dialogs": Page(get=_view("dialogs:index"), shows="list_dialogs"),
     f"{WORKSPACE}/dialogs/{{dialog}}": Page(get=_view("dialogs:show"), shows="get_dialog_details"),
+    f"{WORKSPACE}/clients": Page(get=_view("clients:index"), shows="list_clients"),
+    CLIENT: Page(
+        get=_view("clients:show"),
+        post=_view("clients:save"),
+        shows="get_client",
+        posts="update_client",
+        max_bytes=MAX_TEXT_FORM_BYTES,
+    ),
+    f"{CLIENT}/erase": Page(
+        get=_view("clients:confirm_erase"),
+        post=_view("clients:erase"),
+        shows="erase_client",
+        posts="erase_client",
+    ),
     f"{WORKSPACE}/keys": Page(
         get=_view("keys:index"), post=_view("keys:create"), shows="list_keys", posts="create_key"
     ),

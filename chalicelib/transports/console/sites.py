@@ -57,10 +57,13 @@ def restore_page(request: ConsoleRequest) -> HttpResponse:
 
 def versions(request: ConsoleRequest) -> HttpResponse:
     """List the earlier versions of a page."""
-    found = request.call("list_page_versions", id=request.http.path["page"])
+    page_id = request.http.path["page"]
+    found = request.call("list_page_versions", id=page_id)
+    savers = request.call("list_page_savers", id=page_id)["savers"] if found["versions"] else []
     return request.page(
         "page_versions",
         path=site_path(request),
+        savers={saver["savedBy"]: saver for saver in savers},
         page=found["page"],
         versions=found["versions"],
     )

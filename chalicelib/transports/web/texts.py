@@ -13,6 +13,7 @@ from pathlib import Path
 
 from chalicelib.lib import po_files
 from chalicelib.lib.localized import language_of, money
+from chalicelib.transports.web import past_tense
 from chalicelib.transports.web.languages import LANGUAGES, Language
 
 __all__ = ["LANGUAGES", "Language", "language_of", "money"]
@@ -80,6 +81,15 @@ def change(language: Language, operation: str, title: str | None) -> str:
     The catalogue has no English texts of operations, because their titles are English.
     """
     return str(_changes(language).texts.get(operation, title or operation))
+
+
+def change_made(language: Language, operation: str, title: str | None) -> str:
+    """Describe an entry of the audit log after the name of its actor.
+
+    The English text is the title in the past tense. The Russian texts are in the passive voice.
+    """
+    described = change(language, operation, title)
+    return past_tense.sentence(described) if language == "en" else described
 
 
 def number(language: Language, n: int) -> str:

@@ -281,7 +281,7 @@ class TestFilteredAuditLog:
             boss.post(path, {"daily": str(amount)})
         monkeypatch.setattr(audit, "MAX_SCANNED", 3)
         page, visited = boss.get(f"{here}?actor=operator"), []
-        while b"the service&#39;s operator</td>" not in page.body:
+        while b"<strong>the service&#39;s operator" not in page.body:
             assert b"Nothing found." not in page.body
             (older,) = re.findall(r'href="(\?before=[^"]+)"', page.body.decode())
             visited.append(older)

@@ -1,0 +1,58 @@
+"""Links from pages to the records that other pages show."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.routes import ROUTES, WORKSPACE, Page
+
+_PAGES = {
+    "agent": "/bots/{id}",
+    "booking": "/bookings/{id}",
+    "client": "/clients/{id}",
+    "dialog": "/dialogs/{id}",
+    "form": "/forms/{id}",
+    "knowledge": "/bots/{within}/knowledge",
+    "lead": "/leads/{id}",
+    "page": "/sites/{within}/pages/{id}",
+    "resource": "/resources/{id}",
+    "service": "/services/{id}",
+    "site": "/sites/{id}",
+    "webhook": "/webhooks/{id}",
+}
+"""Paths within a workspace of the pages of records, by kind. ``within`` is a site or a bot."""
+_ID = "[A-Za-z0-9_-]+"
+
+Link = Callable[..., str | None]
+
+
+def links(request: ConsoleRequest) -> Link:
+    """Return a function that returns the path of a record's page, by kind, id and container.
+
+    It returns None if the console has no such page, or the person may not open it.
+    """
+    membership = request.current_membership
+
+    def link(kind: str, record_id: str, within: str | None = None) -> str | None:
+        pattern = _PAGES.get(kind, "")
+        page = _page_of(pattern)
+        if page is None or not membership.may(page.shows) or ("{within}" in pattern and not within):
+            return None
+        return membership.path + pattern.format(id=record_id, within=within)
+
+    return link
+
+
+@cache
+def _page_of(pattern: str) -> Page | None:
+    """Return the page of a path with any ids, or None."""
+    if not pattern:
+        return None
+    path = WORKSPACE + pattern.format(id="0", within="0")
+    workspace = "{workspace}"
+    for route, page in ROUTES.items():
+        matcher = re.sub(r"\\{(?!workspace)\w+\\}", _ID, re.escape(route))
+        if page.get and workspace in route and re.fullmatch(matcher, path):
+            return page
+    return None

@@ -1,0 +1,314 @@
+"""Clients in the console, over HTTP: the list, one person, changes by two people, and erasure."""
+
+import re
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from chalicelib.core.errors import AppError
+from chalicelib.core.ids import new_id
+from chalicelib.domains.clients.operations import erasure
+from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
+from chalicelib.transports.console import clients
+from tests.conftest import Api, Owner, in_console
+from tests.factories.console import Person, person
+from tests.factories.examples import FORM, submit
+from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+ADA = {"name": "Ada", "email": "ada@example.com", "phone": "84951234567"}
+
+
+@pytest.fixture
+def form(api: Api) -> str:
+    made: str = api.post("/api/forms/create", FORM)["form"]["id"]
+    return made
+
+
+@pytest.fixture
+def boss(owner: Owner) -> Person:
+    return person(owner)
+
+
+@pytest.fixture
+def path(owner: Owner) -> str:
+    return f"/console/w/{owner.workspace.slug}/clients"
+
+
+@pytest.fixture
+def ada(api: Api, form: str) -> Any:
+    """A client with a lead."""
+    return client_of(api, submit(form, **ADA))
+
+
+def client_of(api: Api, lead_id: str) -> Any:
+    lead = api.get(f"/api/forms/collection/{lead_id}")["lead"]
+    return api.get(f"/api/clients/{lead['clientId']}")["client"]
+
+
+def stored(owner: Owner, client_id: str) -> ClientRow:
+    row = CLIENTS.find(owner.workspace.id, client_id)
+    assert row is not None
+    return row
+
+
+def opened(boss: Person, path: str) -> dict[str, str]:
+    """Open a client's page, and return the fields of its form as a browser would send them."""
+    html = text(boss.get(path))
+    inputs = re.findall(r'<input [^>]*name="(\w+)"[^>]* value="([^"]*)"', html)
+    notes = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", html, re.DOTALL)
+    assert notes
+    return {**dict(inputs), "notes": notes[1]}
+
+
+def names(boss: Person, path: str) -> list[str]:
+    return re.findall(r'<strong>\s*<span class="name" title="([^"]*)"', text(boss.get(path)))
+
+
+class TestList:
+    def test_an_empty_list_explains_where_clients_come_from(self, boss: Person, path: str) -> None:
+        page = text(boss.get(path))
+        assert 'class="empty"' in page
+        assert "/api/clients/list" in page
+
+    def test_the_row_of_a_client_leads_to_its_page(self, ada: Any, boss: Person, path: str) -> None:
+        page = text(boss.get(path))
+        assert f'<a class="row" href="{path}/{ada["id"]}">' in page
+        assert "1 client<" in page
+        assert "1 lead · 0 bookings" in page
+        assert boss.get(f"{path}/{ada['id']}").status == 200
+
+    def test_the_list_is_searched_by_name_email_and_phone(
+        self, api: Api, form: str, ada: Any, boss: Person, path: str
+    ) -> None:
+        submit(form, name="Bob", email="bob@example.com")
+        for query in ("ada", "ADA@", "4951234567"):
+            assert names(boss, f"{path}?q={query}") == ["Ada"]
+        api.post("/api/clients/update", {"id": ada["id"], "tags": ["VIP"]})
+        assert names(boss, f"{path}?tag=vip") == ["Ada"]
+        assert "Nothing found" in text(boss.get(f"{path}?q=zzz"))
+        assert value_of(boss.get(f"{path}?q=zzz"), "q") == "zzz"
+
+    def test_the_list_is_sorted_and_paged_with_an_exact_count(
+        self, form: str, boss: Person, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(clients, "PER_PAGE", 2)
+        for name in ("Cid", "Ada", "Bob"):
+            submit(form, name=name, email=f"{name}@example.com")
+        assert names(boss, f"{path}?sort=nameAsc") == ["Ada", "Bob"]
+        page = boss.get(f"{path}?sort=nameAsc")
+        assert "1–2 of 3" in text(page)
+        (following,) = re.findall('href="([^"]+)" rel="next"', text(page))
+        assert names(boss, path + following) == ["Cid"]
+
+    @pytest.mark.parametrize("query", ["q=" + "x" * 1000, "tag=" + "y" * 60, "page=0&sort=x"])
+    def test_an_invalid_filter_is_reported_and_ignored(
+        self, query: str, ada: Any, boss: Person, path: str
+    ) -> None:
+        answer = boss.get(f"{path}?{query}")
+        assert answer.status in {200, 400}
+        assert names(boss, f"{path}?{query}") == [ada["name"]]
+
+
+class TestOneClient:
+    def test_the_page_shows_contacts_leads_orders_and_bookings(
+        self, ada: Any, boss: Person, path: str
+    ) -> None:
+        page = text(boss.get(f"{path}/{ada['id']}"))
+        assert 'href="tel:+74951234567"' in page
+        assert 'href="mailto:ada%40example.com"' in page
+        assert "1 lead<" in page
+        assert "No bookings yet" in page
+
+    def test_a_form_saves_all_fields(self, ada: Any, boss: Person, path: str, owner: Owner) -> None:
+        page = f"{path}/{ada['id']}"
+        typed = {"name": "Countess", "phone": "", "tags": " vip, ,rye ", "notes": "a\r\nb"}
+        answer = boss.post(page, opened(boss, page) | typed)
+        assert answer.headers["Location"] == f"{page}?done=client_saved"
+        row = stored(owner, ada["id"])
+        assert (row.name, row.phone, row.email) == ("Countess", None, "ada@example.com")
+        assert (list(row.tags), row.notes) == (["vip", "rye"], "a\nb")
+
+    def test_an_unchanged_form_is_saved_unchanged(
+        self, api: Api, ada: Any, boss: Person, path: str, owner: Owner
+    ) -> None:
+        phone = "+74951234567 доб. 12"
+        api.post("/api/clients/update", {"id": ada["id"], "phone": phone, "notes": "<&\n\n"})
+        before = stored(owner, ada["id"])
+        page = f"{path}/{ada['id']}"
+        assert boss.post(page, opened(boss, page)).status == 303
+        after = stored(owner, ada["id"])
+        assert (after.phone, after.notes) == (before.phone, before.notes)
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("name", "x" * 300),
+            ("email", "nobody"),
+            ("phone", "evenings"),
+            ("tags", "t" * 60),
+            ("tags", ",".join(map(str, range(30)))),
+        ],
+    )
+    def test_an_invalid_value_is_kept_and_reported_beside_its_field(
+        self, field: str, value: str, ada: Any, boss: Person, path: str, owner: Owner
+    ) -> None:
+        page = f"{path}/{ada['id']}"
+        answer = boss.post(page, opened(boss, page) | {field: value})
+        assert answer.status == 400
+        assert error_beside(answer, field)
+        assert value_of(answer, field) == value
+        assert stored(owner, ada["id"]).name == "Ada"
+
+    def test_a_client_keeps_a_name_or_a_contact(self, ada: Any, boss: Person, path: str) -> None:
+        page = f"{path}/{ada['id']}"
+        answer = boss.post(page, opened(boss, page) | {"name": "", "email": "", "phone": ""})
+        assert answer.status == 400
+        assert "erase it" in error_beside(answer, "name")
+
+    @pytest.mark.parametrize("field", ["email", "phone"])
+    def test_a_contact_of_another_client_leads_to_that_client(
+        self, field: str, api: Api, form: str, ada: Any, boss: Person, path: str
+    ) -> None:
+        bob = client_of(api, submit(form, name="Bob", email="bob@example.com"))
+        page = f"{path}/{bob['id']}"
+        answer = boss.post(page, opened(boss, page) | {field: ADA[field].upper()})
+        assert answer.status == 409
+        assert "Another client" in error_beside(answer, field)
+        assert f'href="{path}/{ada["id"]}"' in text(answer)
+        assert value_of(answer, field) == ADA[field].upper()
+
+
+class TestTwoPeople:
+    def test_what_another_person_changed_is_shown_beside_what_was_typed(
+        self, api: Api, ada: Any, boss: Person, path: str, owner: Owner
+    ) -> None:
+        page = f"{path}/{ada['id']}"
+        form = opened(boss, page)
+        api.post("/api/clients/update", {"id": ada["id"], "name": "Theirs", "tags": ["theirs"]})
+        answer = boss.post(page, form | {"name": "Mine", "notes": "Mine, too"})
+        assert answer.status == 409
+        assert "Theirs" in text(answer)
+        assert value_of(answer, "name") == "Mine"
+        assert value_of(answer, "tags") == "theirs"  # Nothing was typed here.
+        assert stored(owner, ada["id"]).name == "Theirs"
+        shown = dict(re.findall(r'<input [^>]*name="(\w+)"[^>]* value="([^"]*)"', text(answer)))
+        assert boss.post(page, shown | {"notes": "Mine, too"}).status == 303
+        row = stored(owner, ada["id"])
+        assert (row.name, list(row.tags), row.notes) == ("Mine", ["theirs"], "Mine, too")
+
+    def test_an_error_does_not_hide_a_later_conflict(
+        self, api: Api, ada: Any, boss: Person, path: str
+    ) -> None:
+        page = f"{path}/{ada['id']}"
+        form = opened(boss, page)
+        answer = boss.post(page, form | {"email": "nobody"})
+        api.post("/api/clients/update", {"id": ada["id"], "name": "Theirs"})
+        shown = dict(re.findall(r'<input [^>]*name="(\w+)"[^>]* value="([^"]*)"', text(answer)))
+        again = boss.post(page, shown | {"email": "ada@example.com", "notes": ""})
+        assert again.status == 409
+
+    def test_a_form_sent_twice_is_saved_once_without_a_conflict(
+        self, ada: Any, boss: Person, path: str, owner: Owner
+    ) -> None:
+        page = f"{path}/{ada['id']}"
+        form = opened(boss, page) | {"name": "Countess"}
+        answers = [boss.post(page, form) for _ in "12"]
+        assert {answer.headers["Location"] for answer in answers} == {f"{page}?done=client_saved"}
+        assert stored(owner, ada["id"]).name == "Countess"
+
+    def test_a_client_erased_meanwhile_stays_erased(
+        self, ada: Any, boss: Person, path: str, owner: Owner
+    ) -> None:
+        page = f"{path}/{ada['id']}"
+        form = opened(boss, page)
+        boss.post(f"{page}/erase")
+        answer = boss.post(page, form | {"name": "Countess"})
+        assert answer.status == 409
+        assert "this person&#39;s data was erased" in answer.body.decode()
+        assert b"Countess" not in answer.body
+        assert stored(owner, ada["id"]).name is None
+
+
+class TestErase:
+    def test_the_page_shows_what_would_go_and_removes_nothing(
+        self, ada: Any, boss: Person, path: str, owner: Owner
+    ) -> None:
+        page = text(boss.get(f"{path}/{ada['id']}/erase"))
+        assert "Erase the data of Ada?" in page
+        for words in ("1 client record", "1 lead", "ada@example.com", "+74951234567"):
+            assert words in page
+        assert stored(owner, ada["id"]).name == "Ada"
+
+    def test_an_erasure_shows_what_was_removed(
+        self, api: Api, ada: Any, form: str, boss: Person, path: str, owner: Owner
+    ) -> None:
+        submit(form, **ADA, idempotency_key="k")
+        answer = boss.post(f"{path}/{ada['id']}/erase")
+        assert answer.status == 200
+        for words in ("1 client record", "2 leads", "1 stored answer"):
+            assert words in text(answer)
+        assert b"Ada" not in answer.body
+        assert stored(owner, ada["id"]).is_nobody
+        assert "ada@example.com" not in str(api.get("/api/forms/collection-list"))
+        assert names(boss, path) == ["Erased client"]
+
+    def test_an_erasure_sent_twice_does_no_harm(self, ada: Any, boss: Person, path: str) -> None:
+        page = f"{path}/{ada['id']}/erase"
+        assert [boss.post(page).status for _ in "12"] == [200, 200]
+        assert "Only the counts remain" in text(boss.get(page))
+        assert "Only the counts remain" in text(boss.get(f"{path}/{ada['id']}"))
+        assert b"<textarea" not in boss.get(f"{path}/{ada['id']}").body
+
+    def test_an_erasure_that_takes_too_long_is_continued_by_the_next_click(
+        self,
+        ada: Any,
+        form: str,
+        boss: Person,
+        path: str,
+        owner: Owner,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        page, calls = f"{path}/{ada['id']}/erase", count()
+        with monkeypatch.context() as patched:
+            clock = SimpleNamespace(passed=lambda: next(calls) > 0)
+            patched.setattr(erasure, "deadline", clock)
+            answer = boss.post(page)
+        assert "Press the button again" in text(boss.get(answer.headers["Location"]))
+        assert not stored(owner, ada["id"]).is_nobody
+        assert boss.post(page).status == 200
+        assert stored(owner, ada["id"]).is_nobody
+
+    def test_a_client_who_shares_a_contact_is_shown_and_kept(
+        self, api: Api, form: str, ada: Any, boss: Person, path: str, owner: Owner
+    ) -> None:
+        eve = client_of(api, submit(form, name="Eve", email="eve@example.com"))["id"]
+        submit(form, name="Eve", email="eve@example.com", phone=ADA["phone"])
+        page = boss.get(f"{path}/{eve}/erase")
+        assert "Perhaps the same person" in text(page)
+        assert f'href="{path}/{ada["id"]}"' in text(page)
+        assert "Perhaps the same person" in text(boss.post(f"{path}/{eve}/erase"))
+        assert stored(owner, ada["id"]).name == "Ada"
+
+    def test_only_managers_may_erase(self, ada: Any, owner: Owner) -> None:
+        for role, status in (("member", False), ("manager", True)):
+            assert (outcome(owner, role, clientId=ada["id"], dryRun=True) is not None) is status
+
+    def test_a_session_erases_only_in_its_own_workspace(self, ada: Any, new_owner: Any) -> None:
+        other = new_owner()
+        found = outcome(other, "owner", clientId=ada["id"], workspaceId=ada["id"])
+        assert found is None
+
+    def test_an_unknown_client_is_not_found(self, boss: Person, path: str) -> None:
+        for page in (f"{path}/{new_id()}", f"{path}/{new_id()}/erase", f"{path}/{quote('я')}"):
+            assert boss.get(page).status == 404
+
+
+def outcome(owner: Owner, role: str, **arguments: Any) -> Any:
+    """Erase a client in a session of a role. Return None if that is refused."""
+    try:
+        return in_console(owner.workspace.id, "erase_client", membership=role, **arguments)
+    except AppError:
+        return None
