@@ -5,9 +5,15 @@ from urllib.parse import quote
 
 import pytest
 
+from chalicelib.core.ids import new_id
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Terms
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.transports.console import balance
-from tests.conftest import as_operator
-from tests.factories.console import World
+from tests.conftest import Owner, as_operator
+from tests.factories.chat import new_bot
+from tests.factories.console import World, person
+from tests.factories.examples import top_up
 from tests.transports.console.forms.helpers import text
 
 
@@ -47,3 +53,41 @@ class TestBalance:
     def test_any_start_position_is_accepted(self, before: str, world: World) -> None:
         answer = world.person("boss").get(f"{world.here.path}/balance?before={quote(before)}")
         assert answer.status == 200
+
+
+class TestSpending:
+    def test_the_chart_and_its_table_show_what_bots_spent(
+        self, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        top_up(owner.workspace.owner_id, 1_000_000)
+        monkeypatch.setattr(balance, "MAX_SERIES", 1)
+        bots = [new_bot(owner, name=f"Baker {number}").id for number in range(3)]
+        for number, bot in enumerate(bots):
+            answer(owner, bot, 10 * (number + 1))
+        page = text(person(owner).get(f"/console/w/{owner.workspace.slug}/balance"))
+        assert page.count('class="base"') == 30
+        assert page.count('<rect class="s') == 2  # The first bot, and the others together.
+        assert "2 other bots" in page
+        assert re.search(r"Baker 2</a></td><td class=\"n\">1</td><td class=\"n\">0.40", page)
+        assert "3 paid answers" in page
+
+    def test_an_answer_is_one_row_and_the_whole_ledger_is_a_second_view(self, owner: Owner) -> None:
+        bot = new_bot(owner).id
+        answer(owner, bot, 10)
+        boss, path = person(owner), f"/console/w/{owner.workspace.slug}/balance"
+        page = text(boss.get(path))
+        assert "large-model · 20 tokens" in page
+        assert ">Hold<" not in page
+        assert "Hold</td>" in text(boss.get(f"{path}?view=ledger"))
+
+    def test_a_workspace_without_paid_answers_shows_no_chart(self, owner: Owner) -> None:
+        page = text(person(owner).get(f"/console/w/{owner.workspace.slug}/balance"))
+        assert '<svg class="chart' not in page
+        assert "have spent nothing" in page
+
+
+def answer(owner: Owner, agent_id: str, tokens: int) -> None:
+    """Have a bot answer 10 tokens with some tokens, at one kopeck each."""
+    place, prices = owner.workspace, Prices(10**6, 10**6)
+    terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")
+    charging.settle(charging.reserve(terms, new_id(), 10, 100), TokenUsage(10, tokens))
