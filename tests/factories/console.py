@@ -168,20 +168,6 @@ class Place:
             name: getattr(self, value[1:-1]) if value.startswith("{") else value
             for name, value in fields.items()
         }
-        return route.format(
-            workspace=self.slug,
-            id=shown,
-            key=self.bot_key,
-            source=self.source,
-            webhook=self.webhook,
-            connection=self.connection,
-            client=self.client,
-            site=self.site,
-            deleted_site=self.deleted_site,
-            deleted_page=self.deleted_page,
-            page=self.page,
-            version=self.version,
-        )
 
     @classmethod
     def made_by(cls, email: str, name: str = HOSTILE) -> "Place":

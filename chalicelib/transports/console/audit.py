@@ -53,7 +53,7 @@ def _field_names(request: ConsoleRequest, entry: dict[str, Any]) -> str:
     A field of an unknown name is shown as the API names it.
     """
     names = (name for name in entry["fields"] if name not in _SILENT)
-    return ", ".join(_text_or(request, f"field_{name}", name) for name in names)
+    return ", ".join(_text_or(request, f"input_{name}", name) for name in names)
 
 
 def _kind_of(request: ConsoleRequest, kind: str) -> str:

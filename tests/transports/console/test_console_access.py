@@ -13,6 +13,7 @@ from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import (
     BOOKING,
     BOT,
+    CLIENT,
     FORM,
     INVITATION,
     PREFIX,
@@ -20,11 +21,6 @@ from chalicelib.transports.console.routes import (
     SERVICE,
     SITE,
     STAFF,
-    BOT,
-    CLIENT,
-    PREFIX,
-    ROUTES,
-    SITE,
     WEBHOOK,
     WORKSPACE,
 )
