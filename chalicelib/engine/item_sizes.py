@@ -1,6 +1,10 @@
-"""Sizes of items of DynamoDB, before they are written."""
+"""Sizes of keys and items of DynamoDB, before they are written."""
 
 from typing import Any
+
+MAX_PARTITION_KEY_BYTES = 2_048
+MAX_SORT_KEY_BYTES = 1_024
+"""Length of the longest sort keys that DynamoDB accepts, in bytes of UTF-8 (DynamoDB quotas)."""
 
 
 def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, or a part of one
@@ -20,3 +24,13 @@ def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, o
 
 _OVERHEAD = {"L": 4, "M": 4, "N": 2}
 """Bytes that DynamoDB adds to a nested list, map or number (DynamoDB, Item sizes and formats)."""
+
+
+def is_key(pk: str, sk: str | None = None) -> bool:
+    """Return whether a row can have this key.
+
+    Keys are built from text that callers send, before or after it is validated. DynamoDB refuses a
+    request with an empty or too long key, so reads check first: such a key has no row.
+    """
+    sort_key_fits = sk is None or 0 < len(sk.encode()) <= MAX_SORT_KEY_BYTES
+    return sort_key_fits and 0 < len(pk.encode()) <= MAX_PARTITION_KEY_BYTES

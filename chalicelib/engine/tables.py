@@ -28,25 +28,12 @@ from pynamodb.models import Model
 from chalicelib.core.errors import FieldError, PayloadTooLargeError, VersionConflictError
 from chalicelib.core.settings import settings
 from chalicelib.engine.connection import connection, reaching
-from chalicelib.engine.item_sizes import size_of
+from chalicelib.engine.item_sizes import is_key, size_of
 
-MAX_PARTITION_KEY_BYTES = 2_048
-MAX_SORT_KEY_BYTES = 1_024
-"""Length of the longest sort keys that DynamoDB accepts, in bytes of UTF-8 (DynamoDB quotas)."""
 MAX_ITEM_BYTES = 400_000
 """Bytes of the largest row. DynamoDB accepts 409,600 bytes, attribute names included."""
 
 Facets = tuple[str | None, str | None, str | None, str | None]
-
-
-def is_key(pk: str, sk: str | None = None) -> bool:
-    """Return whether a row can have this key.
-
-    Keys are built from text that callers send, before or after it is validated. DynamoDB refuses a
-    request with an empty or too long key, so reads check first: such a key has no row.
-    """
-    sort_key_fits = sk is None or 0 < len(sk.encode()) <= MAX_SORT_KEY_BYTES
-    return sort_key_fits and 0 < len(pk.encode()) <= MAX_PARTITION_KEY_BYTES
 
 
 class JsonAttribute(JSONAttribute):

@@ -17,8 +17,8 @@ from chalicelib.domains.oauth.rules import redirect_uris, resources
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import ConsoleRequest, Membership, Problem
-from chalicelib.transports.console.keys import PRESETS, preset
 from chalicelib.transports.console.routes import CONSENT, MAX_FORM_BYTES, PREFIX
+from chalicelib.transports.console.settings.keys import PRESETS, preset
 from chalicelib.transports.http import HttpRequest, HttpResponse, check_size, redirect
 from chalicelib.transports.oauth.answers import describe
 from chalicelib.transports.oauth.authorization_request import (

@@ -1,21 +1,19 @@
-"""List, read, create, update and delete services."""
+"""List, read, create and update services."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from chalicelib.application import descriptions
 from chalicelib.application.context import Context
-from chalicelib.core import clock, deadline
+from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
-    DeletedResult,
     Id,
     Kopecks,
     PageNumber,
@@ -31,7 +29,7 @@ from chalicelib.core.wire.schema import (
     require_ordered_bounds,
 )
 from chalicelib.domains.bookings.flows import binding
-from chalicelib.domains.bookings.store import bookings, services
+from chalicelib.domains.bookings.store import services
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import REMINDERS, SERVICES, ServiceRow
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
@@ -44,7 +42,6 @@ from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib.contact_fields import Tags
 
-KEPT_AFTER_DELETION = timedelta(days=30)
 FOLDER = "services"
 """Folder in which images of services are stored."""
 
@@ -213,19 +210,6 @@ class ServicePatch(Patch):
     sort_order: SortOrder = optional("Position in the list.")
 
 
-class ServiceDelete(Wire):
-    """Id of a service to delete."""
-
-    id: Id = Field(description="Service id.")
-    dry_run: bool = Field(default=False, description="Only report.")
-
-
-class ServiceDeleted(DeletedResult):
-    """Result of a deletion, with the number of remaining bookings."""
-
-    future_bookings: int = Field(description="Upcoming bookings, which stay.")
-
-
 @operation(
     tool="svc_list_services",
     rest="GET /api/services/list",
@@ -333,27 +317,6 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
         setattr(service, name, value)
     ctx.unit.save(service)
     return ServiceResult(service=ServiceOut.of(service))
-
-
-@operation(
-    tool="svc_delete_service",
-    rest="POST /api/services/delete",
-    scope=Scope.SERVICES_WRITE,
-    title="Delete a service",
-    destructive=True,
-    idempotent=True,
-    example={"id": "SERVICE_ID"},
-    audience=KEYS_AND_SESSIONS,
-    role=Role.MANAGER,
-)
-def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
-    """Delete a service. It has no more slots; its bookings stay."""
-    with deadline.side_by_side() as start:
-        counted = start(lambda: bookings.future_count(ctx.workspace_id, service_id=args.id))
-        service = SERVICES.require(ctx.workspace_id, args.id)
-        upcoming = counted.result()
-    ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
-    return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=upcoming)
 
 
 def _stored(ctx: Context, fields: Mapping[str, Any], before: Sequence[ImageMap]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from chalicelib.transports.console import balance
+from chalicelib.transports.console.settings import balance
 from tests.conftest import Owner, as_operator
 from tests.factories.chat import new_bot
 from tests.factories.console import World, person

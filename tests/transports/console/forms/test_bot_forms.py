@@ -10,7 +10,8 @@ import pytest
 
 from chalicelib.domains.identity.store import console_sessions
 from chalicelib.transports.chat import chat_route, chat_stream
-from chalicelib.transports.console import access, bots
+from chalicelib.transports.console import access
+from chalicelib.transports.console.bots import bots
 from chalicelib.transports.console.typed_values import kopecks
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Time, all_rows, as_operator, in_console

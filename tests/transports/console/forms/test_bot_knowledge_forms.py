@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.knowledge.rules import parsing, quotas
-from chalicelib.transports.console import bot_knowledge
+from chalicelib.transports.console.bots import knowledge as bot_knowledge
 from chalicelib.transports.schedules import run_jobs
 from chalicelib.transports.web import texts
 from tests.conftest import as_operator, in_console

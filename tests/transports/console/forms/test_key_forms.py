@@ -11,8 +11,8 @@ from chalicelib.domains.identity.operations import key_list
 from chalicelib.domains.identity.operations import keys as identity_keys
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
-from chalicelib.transports.console import keys
-from chalicelib.transports.console.keys import preset
+from chalicelib.transports.console.settings import keys
+from chalicelib.transports.console.settings.keys import preset
 from tests.conftest import Answer, Api, Time, all_rows, as_operator
 from tests.factories.console import Person, World
 from tests.transports.conftest import Records

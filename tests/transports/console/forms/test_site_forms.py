@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from chalicelib.transports.console import page_editor
+from chalicelib.transports.console.sites import page_editor
 from tests.conftest import Api, as_operator, in_console
 from tests.factories.console import HOSTILE, World
 from tests.transports.console.forms.helpers import error_beside, text, value_of

@@ -7,11 +7,11 @@ from typing import Any
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, VersionConflictError
 from chalicelib.lib.zoned_times import WEEKDAYS
-from chalicelib.transports.console import hours_form
-from chalicelib.transports.console.booking_setup import booking_path
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.hours_form import Day
-from chalicelib.transports.console.staff import (
+from chalicelib.transports.console.services import hours_form
+from chalicelib.transports.console.services.hours_form import Day
+from chalicelib.transports.console.services.setup import booking_path
+from chalicelib.transports.console.services.staff import (
     Resource,
     find_resource,
     services_of,

@@ -6,7 +6,8 @@ from typing import Any
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.transports.console import typed_values
-from chalicelib.transports.console.booking_setup import (
+from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
+from chalicelib.transports.console.services.setup import (
     MAX_CHOICES,
     booking_path,
     image_warnings,
@@ -14,7 +15,6 @@ from chalicelib.transports.console.booking_setup import (
     upcoming_bookings,
     with_lacks,
 )
-from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
 PAGE_SIZE = 20

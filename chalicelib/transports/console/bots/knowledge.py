@@ -7,7 +7,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.knowledge.flows import fetching
 from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.domains.knowledge.store import sources
-from chalicelib.transports.console.bots import bot_path, find_bot
+from chalicelib.transports.console.bots.bots import bot_path, find_bot
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 

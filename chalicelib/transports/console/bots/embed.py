@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 from chalicelib.core.errors import AppError
 from chalicelib.core.settings import settings
 from chalicelib.transports.chat import chat_route
-from chalicelib.transports.console import placing
-from chalicelib.transports.console.bots import bot_path, find_bot
+from chalicelib.transports.console.bots.bots import bot_path, find_bot
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.placing import Snippet
+from chalicelib.transports.console.sites import placing
+from chalicelib.transports.console.sites.placing import Snippet
 from chalicelib.transports.http import HttpResponse
 
 BUILDERS = ("tilda", "wordpress", "wix", "html")

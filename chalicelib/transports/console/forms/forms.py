@@ -6,10 +6,10 @@ from typing import Any
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.domains.leads.flows.form_html import PREVIEW_STYLES
 from chalicelib.domains.leads.rules import form_templates
-from chalicelib.transports.console import placing
-from chalicelib.transports.console.bot_embed import BUILDERS
+from chalicelib.transports.console.bots.embed import BUILDERS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.placing import Snippet
+from chalicelib.transports.console.sites import placing
+from chalicelib.transports.console.sites.placing import Snippet
 from chalicelib.transports.http import HttpResponse, redirect
 
 FORMS_PER_PAGE = 20

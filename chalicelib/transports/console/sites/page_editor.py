@@ -5,9 +5,9 @@ from typing import Any
 
 from chalicelib.core.errors import AppError, NotFoundError, VersionConflictError
 from chalicelib.domains.sites.rules import side_by_side
-from chalicelib.transports.console import placing
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.sites import site_path
+from chalicelib.transports.console.sites import placing
+from chalicelib.transports.console.sites.sites import site_path
 from chalicelib.transports.http import HttpResponse, redirect
 
 MAX_EDITED_BYTES = 200_000

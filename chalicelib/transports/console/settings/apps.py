@@ -3,7 +3,7 @@
 from chalicelib.core.errors import NotFoundError
 from chalicelib.domains.oauth.rules import resources
 from chalicelib.transports.console.console_request import ConsoleRequest
-from chalicelib.transports.console.keys import plan_lacks_api, rights
+from chalicelib.transports.console.settings.keys import plan_lacks_api, rights
 from chalicelib.transports.http import HttpResponse, redirect
 
 MAX_INACTIVE_SHOWN = 20

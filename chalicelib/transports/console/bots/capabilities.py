@@ -5,7 +5,7 @@ from contextlib import suppress
 from chalicelib.core.errors import AppError, NotConfiguredError, NotFoundError
 from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.gateways import llm
-from chalicelib.transports.console.bots import bot_path, find_bot
+from chalicelib.transports.console.bots.bots import bot_path, find_bot
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 

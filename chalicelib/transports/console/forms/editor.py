@@ -11,7 +11,7 @@ from typing import Any, get_args
 from chalicelib.core.errors import AppError, ConflictError
 from chalicelib.domains.leads.operations.forms import MAX_FIELDS, FieldType
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.forms import find_form, form_path
+from chalicelib.transports.console.forms.forms import find_form, form_path
 from chalicelib.transports.http import HttpResponse, redirect
 
 TYPES = get_args(FieldType)

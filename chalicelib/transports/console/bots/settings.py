@@ -5,7 +5,7 @@ from typing import Any
 from chalicelib.core.errors import AppError, ConflictError
 from chalicelib.domains.bots.operations.bots import MAX_AGENTS
 from chalicelib.domains.bots.rules import answer_costs
-from chalicelib.transports.console.bots import bot_path, find_bot
+from chalicelib.transports.console.bots.bots import bot_path, find_bot
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts

@@ -1,0 +1,1 @@
+"""Pages of services, of the staff, and of their hours."""

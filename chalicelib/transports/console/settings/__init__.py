@@ -1,0 +1,1 @@
+"""Pages of the workspace: its settings, people, programs and money."""

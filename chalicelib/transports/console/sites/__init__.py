@@ -1,0 +1,1 @@
+"""Pages of sites, of their pages, and what is placed on them."""
