@@ -150,7 +150,7 @@ class WorkspacePatch(Patch):
 
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"workspace_id"})
 
-    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
+    workspace_id: Id = optional("The workspace; the session's own if omitted.")
     name: Title = optional()
     timezone: Timezone = optional()
     country: Country = optional()
