@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 from chalicelib.core.errors import AppError, NotFoundError
-from chalicelib.transports.console import navigation
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
@@ -61,7 +60,6 @@ def show(request: ConsoleRequest) -> HttpResponse:
         entries=_entries(details, is_last=page * details["size"] >= details["total"]),
         page=page,
         tool_text=partial(_tool_text, request),
-        linked={name: navigation.has_page(name) for name in ("clients", "bookings")},
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, PayloadTooLargeError, VersionConflictError
-from chalicelib.transports.console import csv_text, navigation
+from chalicelib.transports.console import csv_text
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -215,7 +215,6 @@ def _lead_page(  # noqa: PLR0913, PLR0917  the parts of the page
         stored=_texts(lead),
         typed=typed,
         conflicts=conflicts,
-        linked={"clients": navigation.has_page("clients")},
         following=NEXT.get(lead["status"]),
         statuses=[each for each in STATUSES if each != lead["status"]],
     )

@@ -22,18 +22,18 @@ class Link(NamedTuple):
 DAILY = (
     Link("", "layout-dashboard", "overview"),
     Link("/leads", "inbox", "leads"),
-    Link("/dialogs", "messages-square", "dialogs"),
     Link("/bookings", "calendar-check", "bookings"),
     Link("/clients", "users", "clients"),
+    Link("/dialogs", "messages-square", "dialogs"),
 )
 """Pages of every day. Phones show them without opening the menu."""
 ONLINE = (
-    Link("/sites", "globe", "sites"),
-    Link("/bots", "bot", "bots"),
-    Link("/booking-page", "calendar-check", "booking_page"),
-    Link("/forms", "clipboard-list", "forms"),
     Link("/services", "concierge-bell", "services"),
     Link("/staff", "contact", "staff"),
+    Link("/booking-page", "calendar-check", "booking_page"),
+    Link("/forms", "clipboard-list", "forms"),
+    Link("/bots", "bot", "bots"),
+    Link("/sites", "globe", "sites"),
 )
 """Pages of what visitors see."""
 SETTINGS = (
@@ -69,7 +69,3 @@ def menu(may: Callable[[str], bool]) -> list[Group]:
     ]
     return [group for group in groups if group.links]
 
-
-def has_page(name: str) -> bool:
-    """Whether each record of a list, such as ``clients``, has a page to link to."""
-    return any(route.startswith(f"{WORKSPACE}/{name}/{{") for route in ROUTES)
