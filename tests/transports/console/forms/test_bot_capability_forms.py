@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from chalicelib.core.ids import new_id
-from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.gateways.llm.models import CATALOGUE
 from tests.conftest import in_console
@@ -97,10 +96,3 @@ def test_the_page_warns_of_a_model_that_calls_no_tools(
         monkeypatch.setattr("chalicelib.gateways.llm.resolve", lambda _, spec=spec: spec)
         warned = "The model demo cannot call tools" in text(boss.get(path))
         assert warned != takes_tools
-
-
-def test_a_member_sees_what_the_bot_may_do_without_a_form(world: World) -> None:
-    page = text(world.person("member").get(path_of(world)))
-    assert page.count('class="tag good">allowed') == 1
-    assert page.count(">off<") == len(CAPABILITIES) - 1
-    assert "Save capabilities" not in page
