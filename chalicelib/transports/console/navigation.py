@@ -68,4 +68,3 @@ def menu(may: Callable[[str], bool]) -> list[Group]:
         for heading, links in GROUPS.items()
     ]
     return [group for group in groups if group.links]
-

@@ -42,7 +42,7 @@ def send_after_the_session_has_ended(person: Person, path: str, fields: dict[str
 @pytest.mark.parametrize("route", OF_WORKSPACES)
 def test_a_form_is_kept_through_signing_in_and_then_takes_effect(route: str, world: World) -> None:
     boss, path = world.person("boss"), world.here.path_of(route)
-    kept = send_after_the_session_has_ended(boss, path, FORMS[route])
+    kept = send_after_the_session_has_ended(boss, path, world.here.filled(FORMS[route]))
     assert kept.status == 403
     assert b"nothing you typed is lost" in kept.body
     before = stored()
@@ -52,7 +52,9 @@ def test_a_form_is_kept_through_signing_in_and_then_takes_effect(route: str, wor
     changed = {name for name, row in stored().items() if before.get(name) != row}
     assert all(re.match("(identity|audit)/", name) for name in changed)  # only the new session
     sent = fields_of(shown)
-    assert [field for field in sent if field[0] != "csrf"] == list(FORMS[route].items())
+    assert [field for field in sent if field[0] != "csrf"] == list(
+        world.here.filled(FORMS[route]).items()
+    )
     body = urlencode(sent).encode()
     form = "application/x-www-form-urlencoded"
     assert boss.request("POST", path, body, content_type=form).status in {200, 303}
@@ -103,6 +105,6 @@ def test_only_forms_of_a_workspace_are_offered_after_signing_in(path: str, world
 def test_passwords_are_never_kept(world: World) -> None:
     boss = world.person("boss")
     route = "/console/account/password"
-    answer = send_after_the_session_has_ended(boss, route, FORMS[route])
+    answer = send_after_the_session_has_ended(boss, route, world.here.filled(FORMS[route]))
     assert answer.status == 303
     assert all(not route.startswith(WORKSPACE) for route in ROUTES if "account" in route)
