@@ -18,6 +18,8 @@ from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, Cons
 from chalicelib.transports.http import HttpResponse, redirect
 
 PER_PAGE = 25
+MAX_PAGE = 100
+"""Last page of the list, which takes about 56 read units. Clients beyond it are searched for."""
 SORTS = ("lastActivityDesc", "createdAtDesc", "nameAsc")
 FIELDS = ("name", "email", "phone", "tags", "notes")
 CONTACTS = ("name", "email", "phone")
@@ -35,7 +37,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
     sort = request.query_value("sort")
     arguments = {"size": PER_PAGE, "sort": sort if sort in SORTS else SORTS[0]}
     filters = {name: text for name, text in (("search", query), ("tag", tag)) if text}
-    page, problem, status = request.page_number, None, 200
+    page, problem, status = min(request.page_number, MAX_PAGE), None, 200
     try:
         listed = request.call("list_clients", **arguments, page=page, **filters)
     except (RateLimitedError, ValidationError) as error:
@@ -50,6 +52,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
         total=total,
         page=page,
         size=PER_PAGE,
+        is_last=page == MAX_PAGE and total > page * PER_PAGE,
         query=query,
         tag=tag,
         sort=arguments["sort"],
@@ -134,11 +137,17 @@ def _conflict_page(
     changed = [name for name in FIELDS if _mark(now[name]) != request.form_value(f"was_{name}")]
     if all(now[name] == typed[name] for name in FIELDS):  # The form was sent twice.
         return redirect(f"{_path(request)}?done=client_saved")
-    rows = [(request.translate(f"client_{name}"), now[name], typed[name]) for name in changed]
+    conflicts, taken_over = [], []
     for name in changed:
+        label = request.translate(f"client_{name}")
         if _mark(typed[name]) == request.form_value(f"was_{name}"):
             typed[name] = now[name]
-    return _client_page(request, error.status, found, typed=typed, conflicts=rows)
+            taken_over.append((label, now[name]))
+        else:
+            conflicts.append((label, now[name], typed[name]))
+    return _client_page(
+        request, error.status, found, typed=typed, conflicts=conflicts, taken_over=taken_over
+    )
 
 
 def _client_page(
@@ -169,7 +178,7 @@ def _client_page(
         orders=_orders(request, found["leads"]),
         path=_path(request),
         link=record_links.links(request),
-        **{"conflicts": (), "other": None, "erased_meanwhile": False} | values,
+        **{"conflicts": (), "taken_over": (), "other": None, "erased_meanwhile": False} | values,
     )
 
 

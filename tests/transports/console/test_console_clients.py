@@ -103,6 +103,19 @@ class TestList:
         (following,) = re.findall('href="([^"]+)" rel="next"', text(page))
         assert names(boss, path + following) == ["Cid"]
 
+    def test_the_last_page_of_a_long_list_asks_to_search(
+        self, form: str, boss: Person, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(clients, "PER_PAGE", 1)
+        monkeypatch.setattr(clients, "MAX_PAGE", 2)
+        for name in ("Cid", "Ada", "Bob"):
+            submit(form, name=name, email=f"{name}@example.com")
+        page = boss.get(f"{path}?sort=nameAsc&page=9")
+        assert names(boss, f"{path}?sort=nameAsc&page=9") == ["Bob"]
+        assert "3 clients<" in text(page)
+        assert "The list ends here" in text(page)
+        assert 'rel="next"' not in text(page)
+
     @pytest.mark.parametrize("query", ["q=" + "x" * 1000, "tag=" + "y" * 60, "page=0&sort=x"])
     def test_an_invalid_filter_is_reported_and_ignored(
         self, query: str, ada: Any, boss: Person, path: str
@@ -192,7 +205,8 @@ class TestTwoPeople:
         assert answer.status == 409
         assert "Theirs" in text(answer)
         assert value_of(answer, "name") == "Mine"
-        assert value_of(answer, "tags") == "theirs"  # Nothing was typed here.
+        assert value_of(answer, "tags") == "theirs"
+        assert "You did not change these fields" in text(answer)
         assert stored(owner, ada["id"]).name == "Theirs"
         shown = dict(re.findall(r'<input [^>]*name="(\w+)"[^>]* value="([^"]*)"', text(answer)))
         assert boss.post(page, shown | {"notes": "Mine, too"}).status == 303

@@ -37,7 +37,8 @@ class TestAuditLog:
     ) -> None:
         api.post("/api/clients/update", {"id": ivan["client"], "notes": "Rye"})
         page = text(boss.get(f"{path}/audit"))
-        link = f'<a href="{path}/clients/{ivan["client"]}" title="Ivan Petrov">Ivan Petrov</a>'
+        name = "Ivan Petrov"
+        link = f'<a href="{path}/clients/{ivan["client"]}" title="{name}"><bdi>{name}</bdi></a>'
         assert f"</strong> updated a client: {link}" in page
         assert "key “test”" in page
         assert " · notes<" in page
@@ -76,8 +77,8 @@ class TestAuditLog:
         connect(owner.workspace, clientName="Claude")
         page = text(boss.get(f"{path}/audit"))
         assert "created an API key: <span" in page
-        assert ">Laptop<" in page
-        assert ">Claude<" in page
+        assert ">Laptop</bdi>" in page
+        assert ">Claude</bdi>" in page
 
     def test_long_names_are_cut_and_shown_in_full_as_titles(
         self, api: Api, boss: Person, path: str
