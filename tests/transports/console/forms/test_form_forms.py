@@ -187,7 +187,7 @@ class TestDeleting:
         submit(world.here.form, phone="+7 999 123 45 67")
         page = text(boss.get(path))
         assert "visitors see that the form no longer works" in page
-        assert "1 lead stays." in page
+        assert "2 leads stay." in page
         for _ in range(2):
             assert (
                 boss.post(path).headers["Location"] == f"{world.here.path}/forms?done=form_deleted"
