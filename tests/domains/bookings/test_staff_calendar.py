@@ -213,7 +213,7 @@ class TestReads:
         for view in ("day", "week"):
             with metering() as usage:
                 found = calendar(owner, date=DAY, view=view)
-            assert (found["total"], found["shown"]) == (200, 80)
+            assert (found["total"], found["shown"]) == (200, 60)
             assert usage.round_trips <= 9, usage.calls
             if on_dynamodb_local:
                 assert usage.reads < 60

@@ -24,7 +24,7 @@ from chalicelib.domains.identity.flows import zones
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
-MAX_SHOWN = 70
+MAX_SHOWN = 60
 """Bookings of one answer. Their records cost half a read unit each."""
 WEEK = 7
 

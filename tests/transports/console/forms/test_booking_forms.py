@@ -157,7 +157,7 @@ class TestCalendar:
             resource = desk.salon.resources[number % 2]
             store_booking(desk.owner.workspace.id, resource, start, minutes=30)
         page = desk.page(f"?view={view}&date={DAY}")
-        more = "20 more bookings" if view == "week" else "Only the first 70 of 90 bookings"
+        more = "30 more bookings" if view == "week" else "Only the first 60 of 90 bookings"
         assert more in page
         assert "90 bookings" in page
         assert len(page.encode()) <= 60_000 - 24_000  # besides the style sheet and the script
