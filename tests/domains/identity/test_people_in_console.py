@@ -43,6 +43,7 @@ class TestGetAccount:
                 "email": "ada@example.com",
                 "name": "Ada",
                 "role": "admin",
+                "language": None,
                 "createdAt": "2027-01-15T12:00:00.000Z",
                 "passwordSetAt": "2027-01-16T12:00:00.000Z",
             }
