@@ -25,6 +25,7 @@ from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.billing.store import spent
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.store import chat_sessions
 from chalicelib.domains.chat.store.dialogs import DialogRow
@@ -223,7 +224,7 @@ class _Export:
         """Write the daily counters of all subjects that the workspace has or its records name."""
         found = {name: sorted(ids) for name, ids in self._groups.items()}
         all_sites, agents = found.get("sites", []), found.get("agents", [])
-        subjects = [crm_metrics.subject(), workspace_metrics.SUBJECT]
+        subjects = [crm_metrics.subject(), workspace_metrics.SUBJECT, spent.SUBJECT]
         subjects += [crm_metrics.subject(form_id=each) for each in found.get("forms", [])]
         for site in all_sites:
             subjects += [crm_metrics.subject(project_id=site), site_visits.subject(site)]

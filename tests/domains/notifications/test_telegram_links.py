@@ -161,7 +161,7 @@ def test_a_member_of_another_workspace_neither_sees_nor_ends_a_link(
 def test_without_a_workspace_there_is_nothing_to_link() -> None:
     for operation in ("link_telegram", "unlink_telegram"):
         with pytest.raises(ForbiddenError):
-            in_console("platform", operation, membership="")
+            in_console("platform", operation, membership="account")
 
 
 @pytest.mark.parametrize(
