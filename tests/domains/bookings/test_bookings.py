@@ -54,6 +54,7 @@ class TestCreate:
             "holdExpiresAt": None,
             "createdAt": "",
             "updatedAt": "",
+            "version": 1,
             "statusHistory": [],
         }
         (event,) = kept["statusHistory"]
