@@ -224,7 +224,7 @@ def test_a_slot_taken_meanwhile_keeps_the_form(desk: Desk, open_console: OpenCon
         page.get_by_label("Notes").fill("Tea, please")
         desk.book(15, "Faster")
         page.get_by_role("button", name="Book", exact=True).click()
-        expect(page.get_by_role("alert")).to_contain_text("has just been taken")
+        expect(page.get_by_role("alert")).to_contain_text("is already taken")
         expect(page.get_by_label("Name", exact=True)).to_have_value("Walk-in")
         expect(page.get_by_label("Notes")).to_have_value("Tea, please")
         check(tab, "taken", "desktop")

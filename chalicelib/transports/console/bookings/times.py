@@ -85,11 +85,16 @@ class ChosenTime(NamedTuple):
 
 
 def chosen(request: ConsoleRequest, staff: str) -> ChosenTime:
-    """Return the time that a form chooses: a typed time on its day, or a slot.
+    """Return the time that a form chooses: an offered slot nearby, a typed time, or a slot.
+
+    A slot nearby is offered after the typed time was refused, and replaces it.
 
     Raises:
         ValidationError: nothing is chosen, or the typed time does not exist on that day.
     """
+    near, _, near_resource = request.form_value("near").partition(" ")
+    if near:
+        return ChosenTime(near, near_resource, outside=False)
     typed = request.form_value("exact").strip()
     resource = None if staff in {"", ANYONE} else staff
     outside = bool(request.form_value("outside"))

@@ -64,7 +64,9 @@ class Desk:
 
     def slots(self, answer: Answer) -> dict[str, str]:
         """Return the values of the offered times, by their text."""
-        found = re.findall(r'name="start" value="([^"]*)"[^>]*><span>([^<]*)', text(answer))
+        found = re.findall(
+            r'name="(?:start|near)" value="([^"]*)"[^>]*><span>([^<]*)', text(answer)
+        )
         return {shown.strip(): value for value, shown in found}
 
 
@@ -281,12 +283,7 @@ class TestMove:
         assert desk.stored(moved[lost])["startLocal"][11:16] == f"{10 + lost}:00"
         check_calendars(desk.owner.workspace.id, desk.salon.resources)
         near = desk.slots(answer)["Mon 18 Jan, 16:00"]
-        assert (
-            who[lost]
-            .post(f"{desk.path}/{moved[lost]}", {"action": "move", "start": near, "version": "1"})
-            .status
-            == 303
-        )
+        assert who[lost].post(f"{desk.path}/{moved[lost]}", {**fields, "near": near}).status == 303
 
     def test_a_time_outside_opening_hours_is_an_explicit_choice(self, desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
@@ -385,12 +382,29 @@ class TestNewBooking:
         typed = self.form(desk, exact="", start=start, staff=staff, phone="8 914 700-12-34")
         answer = desk.boss.post(f"{desk.path}/new", typed)
         assert answer.status == 409
-        assert "has just been taken" in text(answer)
+        assert "is already taken" in text(answer)
         assert value_of(answer, "name") == "Walk-in"
         assert value_of(answer, "phone") == "8 914 700-12-34"
         near = desk.slots(answer)["Mon 18 Jan, 11:00"]
-        again = desk.boss.post(f"{desk.path}/new", {**typed, "start": near, "once": "2"})
+        again = desk.boss.post(f"{desk.path}/new", {**typed, "near": near, "once": "2"})
         assert again.status == 303
+
+    def test_a_slot_nearby_replaces_the_typed_time_that_was_refused(self, desk: Desk) -> None:
+        for staff in desk.salon.resources:
+            desk.salon.book(f"{DAY}T10:00", resourceId=staff)
+        typed = self.form(desk)
+        answer = desk.boss.post(f"{desk.path}/new", typed)
+        assert "is already taken" in text(answer)
+        near = desk.slots(answer)["Mon 18 Jan, 11:00"]
+        made = desk.boss.post(f"{desk.path}/new", {**typed, "near": near, "once": "2"})
+        assert made.status == 303
+        booking = made.headers["Location"].split("/")[-1].partition("?")[0]
+        assert desk.stored(booking)["startLocal"][11:16] == "11:00"
+
+    def test_a_day_without_free_times_opens_the_field_of_an_exact_time(self, desk: Desk) -> None:
+        path = f"{desk.path}/new?service={desk.salon.service}&date="
+        assert '<details class="more">' in text(desk.boss.get(path + DAY))
+        assert '<details class="more" open>' in text(desk.boss.get(f"{path}2027-01-14"))
 
     def test_an_existing_client_is_found_by_phone_and_chosen(self, desk: Desk) -> None:
         known = desk.book_by_phone(f"{DAY}T16:00")["client"]["id"]
