@@ -119,7 +119,7 @@ class TestStaff:
         asked = text(boss.get(f"{path}/{staff}/delete"))
         assert "1 upcoming booking stays" in asked
         assert "Nobody else provides these services" in asked
-        assert "2027-01-20 12:00" in asked
+        assert "20 Jan 2027, 12:00" in asked
         for _ in range(2):
             answer = boss.post(f"{path}/{staff}/delete")
             assert answer.headers["Location"] == f"{path}?done=staff_deleted"
