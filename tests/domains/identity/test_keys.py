@@ -127,9 +127,11 @@ class TestListKeys:
         api.get("/api/workspaces/list")
         assert listed(theirs)["keys"][0]["lastUsedAt"] == "2027-01-15T13:00:00.000Z"
 
-    def test_plain_members_can_list_keys(self, theirs: Owner) -> None:
+    def test_plain_members_cannot_list_keys(self, theirs: Owner) -> None:
         theirs.token()
-        assert len(Member(theirs.workspace.id, "member").call("list_keys")["keys"]) == 1
+        assert len(Member(theirs.workspace.id, "manager").call("list_keys")["keys"]) == 1
+        with pytest.raises(ForbiddenError, match="expected the role manager"):
+            Member(theirs.workspace.id, "member").call("list_keys")
 
     def test_key_list_omits_keys_of_other_workspaces(self, theirs: Owner, owner: Owner) -> None:
         assert listed(owner)["keys"]

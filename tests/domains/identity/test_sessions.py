@@ -368,7 +368,7 @@ class TestRaces:
         self, account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The password changes after it was checked and before the session is committed."""
-        require = sessions._begin
+        require = sessions.begin_session
         changed: list[str] = []
 
         def late(ctx: Any, row: AccountRow, browser: str) -> str:
@@ -377,7 +377,7 @@ class TestRaces:
                 as_operator("set_password", email=EMAIL, password="a new password")
             return require(ctx, row, browser)
 
-        monkeypatch.setattr(sessions, "_begin", late)
+        monkeypatch.setattr(sessions, "begin_session", late)
         assert isinstance(refusal(), UnauthorizedError)
         assert console_sessions.of_account(accounts.get(account)) == []
 

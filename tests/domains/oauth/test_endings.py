@@ -189,9 +189,10 @@ class TestDisconnecting:
         as_operator("end_connection", id=app.id)
         entries = in_console(owner.workspace.id, "list_audit_log")["entries"]
         by_name = {each["operation"]: each for each in entries}
-        used = {"id": app.id, "name": "Claude", "masked": "wsat_…"}
+        used = {"id": app.id, "name": "Claude", "masked": "wsat_…", "isApp": True}
         assert by_name["create_site"]["key"] == used
-        assert by_name["end_connection"]["resources"] == [{"type": "connection", "id": app.id}]
+        (ended,) = by_name["end_connection"]["resources"]
+        assert (ended["type"], ended["id"], ended["name"]) == ("connection", app.id, "Claude")
         assert {"grant_access", "exchange_code"} <= by_name.keys()
 
 
@@ -220,7 +221,7 @@ class TestList:
         assert (oldest["clientName"], oldest["lastUsedAt"]) == ("Claude", None)
         assert (listed["live"], listed["most"]) == (3, 50)
 
-    def test_members_see_their_own_connections_and_managers_see_all(
+    def test_managers_see_all_connections_and_plain_members_none(
         self, owner: Owner, manager: str
     ) -> None:
         own, theirs = connect(owner.workspace), connect(owner.workspace, manager)
@@ -230,7 +231,8 @@ class TestList:
             found = in_console(owner.workspace.id, "list_connections", **who)["connections"]
             return {each["id"] for each in found}
 
-        assert listed("member") == {theirs.id}
+        with pytest.raises(ForbiddenError):
+            listed("member")
         assert listed("manager") == listed("owner") == {own.id, theirs.id}
 
     def test_connection_without_use_for_60_days_is_listed_as_expired(
