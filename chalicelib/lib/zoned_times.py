@@ -50,6 +50,19 @@ def zones() -> frozenset[str]:
     return frozenset(names) - _NOT_PLACES
 
 
+@cache
+def zones_of_countries() -> tuple[str, ...]:
+    """Return the zones that some country uses today, sorted, without their former names.
+
+    They are two thirds of ``zones``. A person who chooses a zone needs no more.
+    """
+    from importlib import resources  # noqa: PLC0415  only some requests need it
+
+    table = resources.files("tzdata").joinpath("zoneinfo", "zone.tab").read_text("utf-8")
+    rows = (line.split("\t") for line in table.splitlines() if not line.startswith("#"))
+    return tuple(sorted(row[2] for row in rows))
+
+
 def resolve_timezone(
     requested: str | None, resource: str | None, bound: Iterable[str], workspace: str
 ) -> str:

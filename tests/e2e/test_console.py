@@ -371,7 +371,8 @@ def test_the_test_chat_is_streamed(
     found = in_console(workspace.workspace_id, "list_agent_dialogs", agentId=workspace.bot)[
         "dialogs"
     ]
-    assert [(dialog["channel"], dialog["messagesCount"]) for dialog in found] == [("test", 4)]
+    tested = [dialog["messagesCount"] for dialog in found if dialog["channel"] == "test"]
+    assert tested == [4]
 
 
 def test_signing_out_closes_open_pages(workspace: Place, open_console: OpenConsole) -> None:

@@ -132,7 +132,8 @@ def test_long_names_fit_on_every_page(
 ) -> None:
     home, name = workspace.workspace_id, NAMES[kind]
     form = stored(workspace, workspace.lead).form_id
-    lead, dialog = _lead(home, form, name), _dialog(home, workspace.bot, name)
+    lead = _lead(home, form, workspace.client, name)
+    dialog = _dialog(home, workspace.bot, name)
     row = stored(workspace, lead)
     row.dialog_id = dialog
     row.email = f"{'a' * 60}@{'b' * 60}.example.com"

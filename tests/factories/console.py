@@ -108,6 +108,7 @@ ZONE = "Asia/Vladivostok"
 
 EVENT = "evt_1"
 """The event that a workspace's webhook has failed to deliver."""
+PHONE = "+74951234567"
 PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight every morning."
 
 
@@ -204,7 +205,8 @@ class Place:
         phone = {"name": "phone", "label": name, "type": "phone", "required": True}
         form = FORMS.new(home, title=name, fields=[phone])
         run_unit(home, None, lambda unit: unit.create(form))
-        dialog, (lead, client) = _dialog(home, bot, name), _lead(home, form.id, name)
+        client, dialog = _client(home, name), _dialog(home, bot, name)
+        lead = _lead(home, form.id, client, name)
         as_operator(
             "add_file", workspaceId=home, name=f"{name[:100]}.txt", folder="F", content="aGk="
         )
@@ -234,30 +236,40 @@ class Place:
         )
 
 
-def _lead(workspace_id: str, form_id: str, name: str) -> tuple[str, str]:
-    """Create a lead of a client that both have this name; return the ids of lead and client."""
-    own = {"phone": "+74951234567", "tags": [name[:50]], "notes": name}
-    client = new_client(workspace_id, name=name[:200], leads_count=1, bookings_count=0, **own)
+def _client(workspace_id: str, name: str) -> str:
+    """Create a client of one lead that has this name, and return its id."""
+    client = new_client(
+        workspace_id,
+        name=name[:200],
+        leads_count=1,
+        bookings_count=0,
+        phone=PHONE,
+        tags=[name[:50]],
+        notes=name,
+    )
+    run_unit(workspace_id, None, lambda unit: unit.create(client))
+    return str(client.id)
+
+
+def _lead(workspace_id: str, form_id: str, client_id: str, name: str) -> str:
+    """Create a lead of a client that has this name, and return its id."""
     source = {"name": "direct", "page": f"https://bakery.example/{name}", "referrer": None}
     lead = LEADS.new(
         workspace_id,
         status="new",
         form_id=form_id,
-        client_id=client.id,
+        client_id=client_id,
         name=name,
-        data={"phone": "+74951234567", "message": name},
+        phone=PHONE,
+        tags=[name[:50]],
+        notes=name,
+        data={"phone": PHONE, "message": name},
         source=source,
         source_name="direct",
         day="2026-01-01",
-        **own,
     )
-
-    def stage(unit: UnitOfWork) -> None:
-        unit.create(lead)
-        unit.create(client)
-
-    run_unit(workspace_id, None, stage)
-    return str(lead.id), str(client.id)
+    run_unit(workspace_id, None, lambda unit: unit.create(lead))
+    return str(lead.id)
 
 
 def _dialog(workspace_id: str, bot: str, name: str) -> str:

@@ -15,6 +15,7 @@ from chalicelib.lib.zoned_times import (
     resolve_timezone,
     span_of_days,
     zones,
+    zones_of_countries,
 )
 
 
@@ -29,6 +30,13 @@ class TestZones:
 
     def test_all_zones_can_be_loaded(self) -> None:
         assert all(ZoneInfo(name).key == name for name in zones())
+
+    def test_those_of_countries_leave_out_former_names(self) -> None:
+        assert set(zones_of_countries()) < zones()
+        assert {"Europe/Moscow", "Asia/Ho_Chi_Minh", "America/Indiana/Knox"} < set(
+            zones_of_countries()
+        )
+        assert not {"Asia/Saigon", "US/Pacific", "Etc/GMT+3"} & set(zones_of_countries())
 
 
 @pytest.mark.parametrize(

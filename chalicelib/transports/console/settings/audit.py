@@ -10,7 +10,7 @@ from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
 FILTERS = ("actor", "from", "to")
-ENTRIES = 25
+ENTRIES = 20
 """Entries a page shows. More of them made the page heavier than 60 KB on a busy workspace."""
 NAMED = 2
 """Changed resources of an entry that are shown with their names. The others are counted."""

@@ -48,6 +48,6 @@ def _page(
         problem=problem,
         stored=stored,
         typed=typed or stored,
-        zones=sorted(zone for zone in zoned_times.zones() if "/" in zone),
+        zones=zoned_times.zones_of_countries(),
         countries=texts.countries(request.language, phones.countries()),
     )
