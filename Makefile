@@ -105,6 +105,10 @@ build/bench/.installed: requirements-bench.txt
 bench: $(VENV)/.installed build/bench/.installed ## Measure beside peers; write docs/benchmarks.md
 	@$(BIN)/python -m infra.bench $(ARGS)
 
+.PHONY: proof
+proof: $(VENV)/.installed ## Attack every promise for an hour; write docs/proof.md (ARGS='schedules --minutes 5')
+	@$(BIN)/python -m infra.proof $(ARGS)
+
 .PHONY: reference
 reference: $(VENV)/.installed ## Record example answers and tools' snapshots; write docs/reference.md
 	$(BIN)/python -m pytest -q tests/contract/test_reference.py -k answered_now --update-snapshots

@@ -1,0 +1,5 @@
+"""The proof: each promise of the service, how it was attacked, and what was found.
+
+``make proof`` attacks every promise within an hour and writes docs/proof.md. A part keeps the
+figures of its last run in build/proof, so the page contains only what was run.
+"""

@@ -1,0 +1,68 @@
+"""Command of ``make proof``: attack every promise, and write docs/proof.md.
+
+Each part runs in a process of its own. The soak runs beside the others, because it lasts as long as
+all of them together. With names of parts, only these are run and printed. With ``--ci``, parts take
+their share of ten minutes, and the page is not written.
+"""
+
+import subprocess
+import sys
+
+import click
+
+from infra.proof.parts import ROOT, Part
+
+_IN_ORDER: tuple[Part, ...] = ()
+PARTS = {part.name: part for part in _IN_ORDER}
+BESIDE = frozenset({"soak"})
+"""Parts that run beside the others."""
+PAGE = ROOT / "docs" / "proof.md"
+INTRODUCTION = """\
+# Proof
+
+`make proof` writes this page. Each part names a promise, how it is attacked, how often, and the
+command that repeats it. A part that was not run is not on the page. Machines differ, so compare
+only counts and ratios.
+"""
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(PARTS)))
+@click.option("--ci", is_flag=True, help="The form of make pr: ten minutes in all.")
+@click.option("--minutes", type=float, help="Time of each named part, instead of its own.")
+@click.option("--inside", is_flag=True, hidden=True)
+def main(*, names: tuple[str, ...], ci: bool, minutes: float | None, inside: bool) -> None:
+    """Attack every promise and write docs/proof.md. With NAMES, print only these parts."""
+    chosen = [PARTS[name] for name in names or PARTS]
+    times = {part.name: minutes or _minutes(part, ci=ci) for part in chosen}
+    if inside:
+        for part in chosen:
+            part.attack(times[part.name])
+        return
+    wanted = [part for part in chosen if times[part.name]]
+    beside = {part.name: _start(part, times) for part in wanted if part.name in BESIDE}
+    others = (part for part in wanted if part.name not in BESIDE)
+    failed = [part.name for part in others if _start(part, times).wait()]
+    failed += [name for name, process in beside.items() if process.wait()]
+    if failed:
+        msg = f"These parts found a broken promise: {', '.join(failed)}"
+        raise click.ClickException(msg)
+    page = "\n".join([INTRODUCTION, *filter(None, (part.report() for part in PARTS.values()))])
+    if names or ci:
+        click.echo("\n".join(part.report() for part in wanted))
+    else:
+        PAGE.write_text(page)
+        click.echo(page)
+
+
+def _minutes(part: Part, *, ci: bool) -> float:
+    return part.minutes_in_ci if ci else part.minutes
+
+
+def _start(part: Part, times: dict[str, float]) -> "subprocess.Popen[bytes]":
+    """Start a part in a process of its own."""
+    words = ["-m", "infra.proof", part.name, "--inside", "--minutes", str(times[part.name])]
+    return subprocess.Popen([sys.executable, *words])
+
+
+main(prog_name="python -m infra.proof")

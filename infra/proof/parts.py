@@ -1,0 +1,66 @@
+"""The parts of the proof, and the figures that they keep."""
+
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chalicelib.core import clock
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "build" / "proof"
+"""Where the figures of the last runs lie, and all that the parts write beside the page."""
+IMAGES = ROOT / "docs" / "images"
+
+Figures = dict[str, Any]
+"""What a part measured, as JSON."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the proof.
+
+    ``run`` attacks for at most the given number of minutes and returns figures. It fails, by an
+    exception, if a promise is broken. ``section`` turns the figures into Markdown under the title.
+    ``minutes`` is the part's time in a full run, ``minutes_in_ci`` in ``make pr``; a part with 0
+    does not run there.
+    """
+
+    name: str
+    title: str
+    minutes: float
+    minutes_in_ci: float
+    run: Callable[[float], Figures]
+    section: Callable[[Figures], str]
+
+    @property
+    def command(self) -> str:
+        """The command that repeats this part alone."""
+        return f"make proof ARGS='{self.name}'"
+
+    def attack(self, minutes: float) -> None:
+        """Run the part and keep its figures."""
+        figures = self.run(minutes)
+        kept = {
+            "at": clock.iso(clock.now()),
+            "python": platform.python_version(),
+            "minutes": minutes,
+            "figures": figures,
+        }
+        KEPT.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps(kept, indent=1, ensure_ascii=False))
+
+    @property
+    def _file(self) -> Path:
+        return KEPT / f"{self.name}.json"
+
+    def report(self) -> str:
+        """Return the Markdown of the last run, or "" if there was none."""
+        if not self._file.exists():
+            return ""
+        kept = json.loads(self._file.read_text())
+        day, python = kept["at"][:10], kept["python"]
+        head = f"## {self.title}\n\n`{self.command}` · {day}, Python {python}\n"
+        return f"{head}\n{self.section(kept['figures']).strip()}\n"
