@@ -1,0 +1,71 @@
+"""Options of the simulation: how many schedules run, and where their figures go."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.simulation import Simulation
+
+QUICK = 34
+"""Schedules of each scenario if the command line asks for nothing else: 204 in all."""
+
+
+class Schedules:
+    """The schedules of a run, and its figures."""
+
+    def __init__(self, one: str | None, minutes: float | None) -> None:
+        self._one, self._minutes = one, minutes
+        self.seeds, self.found = Counter[str](), dict[str, int]()
+        self.seams, self.faults = 0, Counter[str]()
+
+    def of(self, name: str) -> Iterator[int]:
+        """Yield the seeds of a scenario. With a time, each scenario has an equal share of it."""
+        if self._one is not None:
+            scenario, _, seed = self._one.partition(":")
+            yield from [int(seed)] if scenario == name else []
+        elif self._minutes is None:
+            yield from range(QUICK)
+        else:
+            end = monotonic() + self._minutes * 60 / len(SCENARIOS)
+            for seed in count():
+                if seed >= QUICK and monotonic() > end:
+                    return
+                yield seed
+
+    def note(self, name: str, simulation: Simulation) -> None:
+        """Count a schedule that broke no promise."""
+        self.seeds[name] += 1
+        self.seams += simulation.schedule.seams
+        self.faults += simulation.database.faults
+
+    def write(self, path: Path) -> None:
+        """Write the figures as JSON."""
+        names = ("seeds", "found", "seams", "faults")
+        path.write_text(json.dumps({name: getattr(self, name) for name in names}))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--schedule", help="run one schedule, such as booking:17")
+    parser.addoption("--schedule-minutes", type=float, help="run as many schedules as fit")
+    parser.addoption("--schedule-figures", type=Path, help="write the figures to this file")
+
+
+@pytest.fixture(scope="session")
+def schedules(request: pytest.FixtureRequest) -> Iterator[Schedules]:
+    """The schedules to run."""
+
+    def option(name: str) -> Any:
+        # They are unknown to a run that does not name this folder.
+        return request.config.getoption(name, None)
+
+    made = Schedules(option("--schedule"), option("--schedule-minutes"))
+    yield made
+    if path := option("--schedule-figures"):
+        made.write(path)

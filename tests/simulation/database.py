@@ -1,0 +1,249 @@
+"""What can happen to a request to the database, chosen by the seed of a schedule.
+
+moto is below, in the same process. It carries out one request at a time, so all concurrency and all
+faults come from here.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from copy import deepcopy
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from botocore.exceptions import ConnectionClosedError, EndpointConnectionError, ReadTimeoutError
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.dynamodb.models import dynamodb_backends
+
+from chalicelib.engine.connection import READ_SECONDS, connection
+from tests.fakes.dynamodb_faults import ENDPOINT, refusal
+from tests.simulation.schedule import Process, Schedule
+from tests.support.quick_moto import REGION, _place
+
+WRITES = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
+"""Writes of one item, and their names in a transaction."""
+TRANSACTION = "TransactWriteItems"
+READS = {"GetItem", "Query", "BatchGetItem"}
+STALE_SECONDS = 1.0
+"""How long an eventually consistent read may miss a write."""
+LATE_SECONDS = 20.0
+"""How long a request may be under way after its sender has given up."""
+RATES = (0.0, 0.02, 0.1, 0.3)
+"""Shares of requests that meet a fault. A seed has one of them."""
+
+Reply = tuple[Any, dict[str, Any]]
+
+
+class Sent(NamedTuple):
+    """A request that botocore has prepared."""
+
+    model: Any
+    params: dict[str, Any]
+    context: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of the operation of DynamoDB."""
+        return str(self.model.name)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The request in DynamoDB's JSON."""
+        body: dict[str, Any] = json.loads(self.params["body"])
+        return body
+
+    def having(self, body: dict[str, Any]) -> "Sent":
+        """Return the same request with another body."""
+        params = self.params | {"body": json.dumps(body).encode()}
+        return self._replace(params=params)
+
+
+class SimulatedDatabase:
+    """Answers the requests of a schedule's threads. Other threads reach moto directly."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.faults = Counter[str]()
+        self.rate = schedule.random.choice(RATES)
+        self._network = Process("network", can_die=False)
+        self._written: list[tuple[float, list[tuple[Any, Any]]]] = []
+
+    def answer(self, **event: Any) -> Reply | None:
+        """Answer a request in place of botocore (its event ``before-call``)."""
+        task = self.schedule.task
+        if task is None:
+            return None
+        sent = Sent(event["model"], event["params"], event["context"])
+        self.schedule.seam(f"{task.process.name} {sent.name}")
+        reply = self._carry_out(sent)
+        self.schedule.seam(f"{task.process.name} got its answer")
+        return reply
+
+    def _carry_out(self, sent: Sent) -> Reply:
+        random = self.schedule.random
+        if random.random() >= self.rate:
+            return self._send(sent)
+        fault = random.choice(self._possible(sent))
+        self.faults[fault.__name__.strip("_")] += 1
+        self.schedule.trace.append(fault.__name__)
+        return fault(sent)
+
+    def _possible(self, sent: Sent) -> list[Callable[[Sent], Reply]]:
+        faults = [self._throttled, self._failed, self._unreachable, self._answer_lost]
+        if sent.name in READS:
+            faults += [] if _is_consistent(sent) else [self._stale]
+            faults += [] if sent.name == "GetItem" else [self._torn]
+            faults += [self._unprocessed] if sent.name == "BatchGetItem" else []
+        else:
+            faults += [self._late, self._conflict]
+        if self.schedule.task.process.can_die:  # type: ignore[union-attr]  # ``answer`` has a task
+            faults += [self._dead_before, self._dead_after]
+        return faults
+
+    def _send(self, sent: Sent) -> Reply:
+        """Carry out a request, and remember the items that it replaces."""
+        places = list(map(_place_of, _actions(sent)))
+        before = [(place, deepcopy(place.rows.get(place.sk))) for place in places]
+        if before:
+            self._written.append((self.schedule.now, before))
+        reply: Reply = connection().client._make_request(sent.model, sent.params, sent.context)
+        return reply
+
+    def _throttled(self, _: Sent) -> Reply:
+        return _refused("ProvisionedThroughputExceededException", 400)
+
+    def _failed(self, _: Sent) -> Reply:
+        return _refused("InternalServerError", 500)
+
+    def _unreachable(self, _: Sent) -> Reply:
+        raise EndpointConnectionError(endpoint_url=ENDPOINT)
+
+    def _answer_lost(self, sent: Sent) -> Reply:
+        self._send(sent)
+        raise ConnectionClosedError(endpoint_url=ENDPOINT)
+
+    def _late(self, sent: Sent) -> Reply:
+        """Carry out a request after its sender has given up, perhaps after its next attempt."""
+        delay = self.schedule.random.uniform(0, LATE_SECONDS)
+
+        def deliver() -> None:
+            self.schedule.pause(delay)
+            self._send(sent)
+
+        self.schedule.start(self._network, deliver)
+        self.schedule.pause(READ_SECONDS)
+        raise ReadTimeoutError(endpoint_url=ENDPOINT)
+
+    def _conflict(self, sent: Sent) -> Reply:
+        if sent.name != TRANSACTION:
+            return _refused("TransactionConflictException", 400)
+        http, parsed = _refused("TransactionCanceledException", 400)
+        reasons = [{"Code": "None"} for _ in sent.body["TransactItems"]]
+        self.schedule.random.choice(reasons)["Code"] = "TransactionConflict"
+        return http, parsed | {"CancellationReasons": reasons}
+
+    def _dead_before(self, _: Sent) -> Reply:
+        self.schedule.die()
+        raise AssertionError("unreachable")
+
+    def _dead_after(self, sent: Sent) -> Reply:
+        self._send(sent)
+        return self._dead_before(sent)
+
+    def _stale(self, sent: Sent) -> Reply:
+        """Answer a read as it was before some of the writes of the last second."""
+        recent = [each for at, each in self._written if at > self.schedule.now - STALE_SECONDS]
+        missed = recent[len(recent) - self.schedule.random.randint(0, len(recent)) :]
+        undone = [pair for each in reversed(missed) for pair in reversed(each)]
+        redo = [(place, _exchange(place, item)) for place, item in undone]
+        try:
+            return self._send(sent)
+        finally:
+            for place, item in reversed(redo):
+                _exchange(place, item)
+
+    def _torn(self, sent: Sent) -> Reply:
+        """Answer a read of many items in two parts, between which other threads may write."""
+        if sent.name == "Query":
+            return self._torn_query(sent)
+        body = sent.body
+        parts: list[dict[str, Any]] = [{}, {}]
+        for table, request in body["RequestItems"].items():
+            for key in request["Keys"]:
+                part = self.schedule.random.choice(parts)
+                part.setdefault(table, request | {"Keys": []})["Keys"].append(key)
+        replies = []
+        for part in filter(None, parts):
+            replies.append(self._send(sent.having(body | {"RequestItems": part})))
+            self.schedule.seam("between two parts of a read")
+        http, parsed = replies[-1]
+        for _, earlier in replies[:-1]:
+            for table, items in earlier.get("Responses", {}).items():
+                parsed["Responses"].setdefault(table, []).extend(items)
+        return http, parsed
+
+    def _torn_query(self, sent: Sent) -> Reply:
+        _, first = self._send(sent)
+        self.schedule.seam("between two parts of a read")
+        http, second = self._send(sent)
+        items = first.get("Items", [])
+        if len(items) < 2 or any("sk" not in item for item in items):
+            return http, second
+        pivot = self.schedule.random.choice(items)["sk"]["S"]
+        forward = sent.body.get("ScanIndexForward", True)
+        early = [i for i in items if (i["sk"]["S"] <= pivot) == forward or i["sk"]["S"] == pivot]
+        seen = {item["sk"]["S"] for item in early}
+        rest = [
+            item
+            for item in second["Items"]
+            if item["sk"]["S"] not in seen and (item["sk"]["S"] > pivot) == forward
+        ]
+        merged = [*early, *rest]
+        return http, second | {"Items": merged, "Count": len(merged)}
+
+    def _unprocessed(self, sent: Sent) -> Reply:
+        """Leave some keys of a batch unread."""
+        body, left, read = sent.body, dict[str, Any](), dict[str, Any]()
+        for table, request in body["RequestItems"].items():
+            keys = request["Keys"]
+            cut = self.schedule.random.randint(0, len(keys))
+            for part, chosen in ((read, keys[:cut]), (left, keys[cut:])):
+                if chosen:
+                    part[table] = request | {"Keys": chosen}
+        if not read:
+            return _refused("ProvisionedThroughputExceededException", 400)
+        http, parsed = self._send(sent.having(body | {"RequestItems": read}))
+        return http, parsed | {"UnprocessedKeys": left}
+
+
+def _is_consistent(sent: Sent) -> bool:
+    body = sent.body
+    parts = body["RequestItems"].values() if sent.name == "BatchGetItem" else [body]
+    return any(part.get("ConsistentRead") for part in parts)
+
+
+def _actions(sent: Sent) -> list[tuple[str, dict[str, Any]]]:
+    """Return the writes of a request as actions of a transaction."""
+    if sent.name == TRANSACTION:
+        return [pair for item in sent.body["TransactItems"] for pair in item.items()]
+    return [(WRITES[sent.name], sent.body)] if sent.name in WRITES else []
+
+
+def _place_of(action: tuple[str, dict[str, Any]]) -> Any:
+    place = _place(dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION], *action)
+    assert place is not None
+    return place
+
+
+def _exchange(place: Any, item: Any) -> Any:
+    """Put an item, or None, in a place, and return what was there."""
+    there = place.rows.pop(place.sk, None)
+    if item is not None:
+        place.rows[place.sk] = item
+    return there
+
+
+def _refused(code: str, status: int) -> Reply:
+    http, parsed = SimpleNamespace(status_code=status), dict[str, Any]()
+    refusal(code, status)(http, parsed)
+    return http, parsed

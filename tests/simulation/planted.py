@@ -1,0 +1,114 @@
+"""Bugs that the simulation must find, so that a simulation without findings means something."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError
+
+from chalicelib.core.errors import UnavailableError
+from chalicelib.engine import connection
+from tests.simulation.database import TRANSACTION, Reply, Sent, SimulatedDatabase
+
+Action = dict[str, Any]
+
+
+class _Unconditional(SimulatedDatabase):
+    """Carries out the writes of some rows without their condition."""
+
+    mark: str
+    """Part of the key of these rows."""
+
+    def _send(self, sent: Sent) -> Reply:
+        body = sent.body
+        if sent.name == TRANSACTION:
+            body["TransactItems"] = [
+                {kind: self._changed(action) for kind, action in item.items()}
+                for item in body["TransactItems"]
+            ]
+        elif sent.name == "UpdateItem":
+            body = self._changed(body)
+        return super()._send(sent.having(body))
+
+    def _changed(self, action: Action) -> Action:
+        if self.mark not in _key(action) or "ConditionExpression" not in action:
+            return action
+        left = {name: value for name, value in action.items() if name != "ConditionExpression"}
+        for names in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
+            used = left.get("UpdateExpression", "")
+            left[names] = {n: v for n, v in left.get(names, {}).items() if n in used}
+            if not left[names]:
+                del left[names]
+        return left
+
+
+class LostCondition(_Unconditional):
+    """A day of the calendar is written without the condition that nobody else changed it."""
+
+    mark = "#CALENDAR#"
+
+
+class RetryWithoutMarker(_Unconditional):
+    """A transaction is sent again although its first attempt may have been carried out."""
+
+    mark = "#AUDIT"
+
+
+class JobDoneTwice(_Unconditional):
+    """A runner takes the lease of a job that another runner has taken meanwhile."""
+
+    mark = "JOBS#"
+
+
+class CounterOutside(SimulatedDatabase):
+    """The counters of a record are written after the transaction of the record."""
+
+    def _send(self, sent: Sent) -> Reply:
+        items = sent.body["TransactItems"] if sent.name == TRANSACTION else []
+        counted = [item for item in items if "#COUNT" in _key(next(iter(item.values())))]
+        if not counted:
+            return super()._send(sent)
+        rest = [item for item in items if item not in counted]
+        reply = super()._send(sent.having(sent.body | {"TransactItems": rest}))
+        if reply[0].status_code == 200:
+            for item in counted:
+                with suppress(ClientError, BotoCoreError):
+                    connection.connection().client.update_item(**item["Update"])
+        return reply
+
+
+def _own_cause(patch: pytest.MonkeyPatch) -> None:
+    def raise_failure(_: Exception) -> NoReturn:
+        error = UnavailableError()
+        raise error from error
+
+    patch.setattr(connection, "raise_failure", raise_failure)
+
+
+def _nothing(_: pytest.MonkeyPatch) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug, and the scenario that must find it."""
+
+    scenario: str
+    database: type[SimulatedDatabase] = SimulatedDatabase
+    plant: Callable[[pytest.MonkeyPatch], None] = _nothing
+
+
+BUGS = {
+    "a lost condition": Bug("booking", LostCondition),
+    "a retry without a marker": Bug("creating", RetryWithoutMarker),
+    "a counter outside the transaction": Bug("creating", CounterOutside),
+    "a cause that is its own": Bug("jobs", plant=_own_cause),
+    "a job done twice": Bug("jobs", JobDoneTwice),
+}
+
+
+def _key(action: Action) -> str:
+    return json.dumps(action.get("Key") or action.get("Item"))

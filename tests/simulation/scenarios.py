@@ -1,0 +1,363 @@
+"""What happens in a simulation, and what must hold at its end.
+
+A scenario is a workspace that was made beforehand, and the clients of one seed. ``check`` compares
+what the clients were told with what is stored.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import Any, ClassVar
+
+from pynamodb.attributes import NumberAttribute
+
+from chalicelib.core.errors import AppError
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import Queue
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Hold, Recovered, Terms
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
+from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.engine import jobs
+from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.listing import counters
+from chalicelib.engine.tables import ControlRow
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from tests.conftest import Answer, Api, Owner, as_operator
+from tests.domains.billing import books
+from tests.factories.salon import CREATE, STATUS, Salon, bookings_of, check_calendars
+from tests.simulation.schedule import Process
+from tests.simulation.simulation import Simulation
+
+CLIENTS = 4
+FAILS = 0.2
+"""Share of the model's answers that fail."""
+
+
+class Scenario(ABC):
+    """The clients of one seed, and what they were told."""
+
+    promise: ClassVar[str]
+
+    def __init__(self, owner: Owner, api: Api) -> None:
+        """Make what the clients will use. It runs once, without faults."""
+        self.owner, self.api = owner, api
+        self.prepare()
+
+    def prepare(self) -> None:  # noqa: B027  some scenarios need nothing
+        """Make what the clients will use, if anything."""
+
+    def begin(self, simulation: Simulation) -> None:
+        """Add the clients."""
+        self.told: dict[str, Answer | None] = {}
+        for number in range(CLIENTS):
+            simulation.client(partial(self.act, simulation, number))
+
+    @abstractmethod
+    def act(self, simulation: Simulation, number: int) -> None:
+        """Act as a client."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Check what must hold when all clients and jobs have ended."""
+
+    @property
+    def workspace(self) -> str:
+        """The workspace's id."""
+        return self.owner.workspace.id
+
+
+class Booking(Scenario):
+    """Clients book, cancel and move, and often want the same time."""
+
+    promise = "A time is sold once, and every acknowledged booking, move and cancellation lasts."
+    TIMES = ("2027-01-18T10:00", "2027-01-18T10:30", "2027-01-18T11:00")
+
+    def prepare(self) -> None:
+        self.salon = Salon.opened(self.api, [{}, {}])
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        pick, name = simulation.random.choice, f"Client {number}"
+        order = self.salon.order(pick(self.TIMES), name, resourceId=pick(self.salon.resources))
+        answer = simulation.persist(self.api, CREATE, order, f"book {number}")
+        self.told[name] = answer
+        if answer is None or answer.status != 200 or pick([True, False]):
+            return
+        change: dict[str, Any] = {"id": answer.data["booking"]["id"], "status": "cancelled"}
+        if pick([True, False]):
+            change |= {"status": "confirmed", "startAt": pick(self.TIMES)}
+        self.told[name] = None
+        changed = simulation.persist(self.api, STATUS, change, f"change {number}")
+        self.told[name] = answer if changed is not None and changed.status != 200 else changed
+
+    def check(self) -> None:
+        check_calendars(self.workspace, self.salon.resources)
+        stored = bookings_of(self.workspace)
+        for name, answer in self.told.items():
+            own = [row for row in stored if row.client_name == name]
+            assert len(own) <= 1, f"{name} has {len(own)} bookings"
+            if answer is None:
+                continue
+            if answer.status != 200:
+                assert (answer.status, answer.data["code"]) == (409, "slot_unavailable")
+                assert own == [], f"{name} was refused, and has a booking"
+                continue
+            shown = answer.data["booking"]
+            assert [(row.id, row.status) for row in own] == [(shown["id"], shown["status"])]
+            assert own[0].starts_at == datetime.fromisoformat(shown["startAt"])
+
+
+class Creating(Scenario):
+    """Clients create sites, with a key or without one."""
+
+    promise = "A key creates one record. A call without a key creates at most one."
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        key = simulation.random.choice(["first", "second", None])
+        title = key or f"without a key {number}"
+        send = partial(simulation.request, self.api, "/api/projects/create")
+        if key:
+            send = partial(simulation.persist, self.api, "/api/projects/create", key=key)
+        self.told[f"{title}#{number}"] = send({"title": title})
+
+    def check(self) -> None:
+        stored = self.api.get("/api/projects/list?size=100")["projects"]
+        titles = Counter(site["title"] for site in stored)
+        assert counters.read(self.workspace, "SITE").get("total", 0) == len(stored)
+        for place, answer in self.told.items():
+            title = place.partition("#")[0]
+            assert titles[title] <= 1, f"{titles[title]} sites of one call"
+            if answer is not None and answer.status == 200:
+                assert answer.data["project"]["id"] in {site["id"] for site in stored}
+        bodies: dict[str, set[bytes]] = {}
+        for place, answer in self.told.items():
+            if answer is not None and answer.status == 200:
+                bodies.setdefault(place.partition("#")[0], set()).add(answer.body)
+        assert all(len(each) == 1 for each in bodies.values())
+
+
+class Stock(Scenario):
+    """Clients take pieces out of one stock."""
+
+    promise = "A stock is what was taken from it, by each key once, and never below zero."
+    PIECES = 7
+
+    def prepare(self) -> None:
+        body = {"name": "Bread", "price": 100, "stock": self.PIECES}
+        self.product = self.api.post("/api/products/create", body)["product"]["id"]
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        for turn in range(simulation.random.randint(1, 2)):
+            key, body = f"{number} {turn}", {"id": self.product, "stockDelta": -2}
+            self.told[key] = simulation.persist(self.api, "/api/products/update", body, key)
+
+    def check(self) -> None:
+        left = self.api.get(f"/api/products/{self.product}")["product"]["stock"]
+        sold = [key for key, each in self.told.items() if each is not None and each.status == 200]
+        unknown = sum(each is None for each in self.told.values())
+        assert left >= 0
+        assert left in {self.PIECES - 2 * (len(sold) + n) for n in range(unknown + 1)}
+        for answer in self.told.values():
+            assert (
+                answer is None
+                or answer.status == 200
+                or answer.data["code"] == "insufficient_stock"
+            )
+
+
+class Editing(Scenario):
+    """Clients add a word to one page, each to the version that it has read."""
+
+    promise = "No acknowledged save of a page is lost."
+
+    def prepare(self) -> None:
+        site = self.api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+        made = self.api.post("/api/pages/create", {"projectId": site, "title": "Bread"})
+        self.page = made["page"]["id"]
+        self.api.post("/api/pages/save-html", {"id": self.page, "html": "<p>-</p>"})
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        word = f"word{number}"
+        for turn in range(6):
+            read: list[Answer] = []
+            simulation.serve(partial(self._read, read))
+            if not read or read[0].status != 200:
+                continue
+            page = read[0].data["page"]
+            body = {
+                "id": self.page,
+                "html": page["html"] + word,
+                "ifVersion": page["version"],
+            }
+            key = f"{word} {turn}"
+            answer = simulation.persist(self.api, "/api/pages/save-html", body, key)
+            self.told[word] = answer
+            if answer is None or answer.status == 200:
+                return
+
+    def _read(self, answers: list[Answer]) -> None:
+        answers.append(self.api.call("GET", self._path))
+
+    @property
+    def _path(self) -> str:
+        return f"/api/pages/{self.page}"
+
+    def check(self) -> None:
+        html = self.api.get(self._path)["page"]["html"]
+        for word, answer in self.told.items():
+            if answer is not None:
+                expected = 1 if answer.status == 200 else 0
+                assert html.count(word) == expected, (word, html)
+            assert html.count(word) <= 1
+
+
+class TallyRow(ControlRow):
+    """How often the writes of a step were committed."""
+
+    times = NumberAttribute(default=0)
+
+    @classmethod
+    def stage(cls, unit: UnitOfWork, name: str) -> None:
+        """Count a step in the transaction of the unit."""
+        either = cls.pk.exists() | cls.pk.does_not_exist()
+        unit.update(cls(f"TALLY#{name}", "-"), [cls.times.add(1)], either)
+
+    @classmethod
+    def of(cls, name: str) -> int:
+        """Return how often a step was counted."""
+        row = cls.find(f"TALLY#{name}", "-")
+        return int(row.times) if row else 0
+
+
+class Charging(Scenario):
+    """Servers reserve money, use the model, and settle or release. An operator tops up."""
+
+    promise = "Each answer is charged once, no money is held for good, and none appears or is lost."
+    TERMS = Prices(10**6, 10**6)
+
+    def prepare(self) -> None:
+        self.account = self.owner.workspace.owner_id
+        self.agents = (new_id(), new_id())
+
+    def begin(self, simulation: Simulation) -> None:
+        self.usages: dict[str, TokenUsage | None] = {}
+        self.closed: dict[str, str] = {}
+        self.credited: dict[str, bool] = {}
+        super().begin(simulation)
+        simulation.client(partial(self._top_up, simulation))
+
+    def _top_up(self, simulation: Simulation) -> None:
+        for number in range(2):
+            body = {"account": self.account, "kopecks": 300, "reason": "x"}
+            for _ in range(6):
+                key = f"top-up {number}"
+                call = partial(as_operator, "credit", **body, idempotencyKey=key)
+                done: list[Any] = []
+                if simulation.serve(partial(self._note, done, call)) and done:
+                    break
+            self.credited[f"top-up {number}"] = bool(done)
+
+    @staticmethod
+    def _note(done: list[Any], call: Any) -> None:
+        with suppress(AppError):
+            done.append(call())
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        for turn in range(2):
+            request = f"{simulation.seed} {number} {turn}"
+            agent = simulation.random.choice(self.agents)
+            simulation.serve(partial(self._chat, simulation, request, agent))
+
+    def _chat(self, simulation: Simulation, request: str, agent: str) -> None:
+        terms = Terms(self.account, self.workspace, agent, "Europe/Moscow", self.TERMS, "model")
+        usage = TokenUsage(10, simulation.random.randint(0, 60))
+        self.usages[request] = None
+        with suppress(AppError):
+            hold = charging.reserve(terms, request, 10, 100)
+            simulation.schedule.seam("the model answers")
+            failed = simulation.random.random() < FAILS
+            self.usages[request] = None if failed else usage
+            stage = partial(TallyRow.stage, name=request)
+            close = charging.release(hold, stage) if failed else charging.settle(hold, usage, stage)
+            self.closed[request] = close.outcome
+
+    def recover(self, hold: Hold) -> Recovered:
+        """Return what a server had produced when it died."""
+        usage = self.usages[hold.request_id]
+        return Recovered(usage, partial(TallyRow.stage, name=hold.request_id))
+
+    def check(self) -> None:
+        books.audit(self.account, self.workspace, *self.agents)
+        assert books.open_holds(self.account) == []
+        assert ledger.wallet(self.account).reserved == 0
+        rows = {row.request_id: row for row in ledger.holds(self.account)}
+        for request, usage in self.usages.items():
+            assert TallyRow.of(request) == (1 if request in rows else 0)
+            if request in self.closed:
+                assert rows[request].state.startswith(self.closed[request][:6])
+            if usage is not None:
+                assert rows[request].cost == 10 + usage.output_tokens
+        entries = ledger.entries(self.account)
+        booked = sum(entry.kind == ledger.TOPUP for entry in entries)
+        sure = sum(self.credited.values())
+        assert sure <= booked <= len(self.credited)
+
+
+class Jobs(Scenario):
+    """Several runners do the same jobs, and die."""
+
+    promise = "Each job is done, by one runner at a time, and its writes are committed once."
+    KIND = "simulated_work"
+
+    def begin(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.shared = False
+        self.holders: dict[str, list[Process]] = {}
+        simulation.handlers[self.KIND] = self.work
+        self.names = [f"{simulation.seed} {number}" for number in range(5)]
+        for name in self.names:
+            jobs.schedule(jobs.row(self.KIND, self.workspace, {"name": name}, job_id=name))
+        super().begin(simulation)
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        simulation.run_jobs()
+        simulation.schedule.pause(simulation.random.uniform(0, 400))
+        simulation.run_jobs()
+
+    def work(self, job: JobRow) -> None:
+        """Do a job: its effect is committed together with its removal."""
+        name, schedule = job.payload["name"], self.simulation.schedule
+        assert schedule.task is not None
+        process = schedule.task.process
+        holders = self.holders.setdefault(name, [])
+        self.shared |= any(each.alive for each in holders)
+        holders.append(process)
+        try:
+            schedule.pause(self.simulation.random.uniform(0, 5))
+
+            def stage(unit: UnitOfWork) -> None:
+                workspaces.get(self.workspace)
+                TallyRow.stage(unit, name)
+                unit.delete(job, if_there=True)
+
+            run_unit(self.workspace, None, stage)
+        finally:
+            holders.remove(process)
+
+    def check(self) -> None:
+        assert not self.shared, "two live runners did one job at the same time"
+        assert {name: TallyRow.of(name) for name in self.names} == dict.fromkeys(self.names, 1)
+        assert jobs.oldest_due(Queue.MAIN) is None
+
+
+SCENARIOS: dict[str, type[Scenario]] = {
+    "booking": Booking,
+    "charging": Charging,
+    "creating": Creating,
+    "stock": Stock,
+    "editing": Editing,
+    "jobs": Jobs,
+}

@@ -1,0 +1,119 @@
+"""Promises under many schedules: which thread goes on, what fails, which answer is lost, who dies.
+
+Each schedule is a seed. Options of pytest run more of them, or one alone (``conftest.py``).
+"""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from chalicelib.core import clock
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.identity.store import workspaces
+from tests.conftest import PASSWORD, Owner, as_operator
+from tests.simulation.conftest import Schedules
+from tests.simulation.database import SimulatedDatabase
+from tests.simulation.planted import BUGS
+from tests.simulation.scenarios import SCENARIOS, Charging, Scenario
+from tests.simulation.simulation import START, Simulation, forget
+from tests.support.restoring import moto_tables
+
+OWNER = "owner@example.com"
+SEED = 7
+WITHIN = 500
+"""Schedules within which each planted bug must be found."""
+
+World = Callable[[str], Scenario]
+
+
+@pytest.fixture(scope="session")
+def _made() -> dict[str, tuple[Scenario, Any]]:
+    return {}
+
+
+@pytest.fixture
+def world(
+    database: None, empty: Callable[[], None], _made: dict[str, tuple[Scenario, Any]]
+) -> Iterator[World]:
+    """Return a function that restores the world of a scenario. Its ids are always the same."""
+
+    def restore(name: str) -> Scenario:
+        if name not in _made:
+            empty()
+            scenario = _make(SCENARIOS[name])
+            _made[name] = scenario, {n: deepcopy(t.items) for n, t in moto_tables().items()}
+        scenario, rows = _made[name]
+        for table, saved in rows.items():
+            items = moto_tables()[table].items
+            items.clear()
+            items.update(deepcopy(saved))
+        forget()
+        return scenario
+
+    with pytest.MonkeyPatch.context() as patch:
+        # A function, because the world of the scenario is made later.
+        patch.setattr(charging, "_recoveries", [lambda hold: _charging(_made).recover(hold)])
+        yield restore
+
+
+def _charging(made: dict[str, tuple[Scenario, Any]]) -> Charging:
+    scenario = made["charging"][0]
+    assert isinstance(scenario, Charging)
+    return scenario
+
+
+def _make(kind: type[Scenario]) -> Scenario:
+    entropy = random.Random(0)
+    with pytest.MonkeyPatch.context() as patch, clock.using(lambda: START):
+        patch.setattr(os, "urandom", entropy.randbytes)
+        patch.setattr(random, "_urandom", entropy.randbytes)
+        as_operator("create_account", email=OWNER, password=PASSWORD, role="admin")
+        made = as_operator("create_workspace", owner=OWNER, name="Bakery", plan="business")
+        owner = Owner(workspaces.get(made["workspaceId"]))
+        return kind(owner, owner.api())
+
+
+def run(world: World, name: str, seed: int, database: type[SimulatedDatabase]) -> Simulation:
+    """Run one schedule of a scenario and check its promise."""
+    scenario = world(name)
+    simulation = Simulation(seed, database)
+    try:
+        simulation.run(scenario.begin)
+        with clock.using(simulation.time):
+            scenario.check()
+    except BaseException as error:
+        error.add_note(f"Repeat it alone: pytest tests/simulation --schedule {name}:{seed}")
+        raise
+    return simulation
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_no_schedule_breaks_a_promise(name: str, world: World, schedules: Schedules) -> None:
+    for seed in schedules.of(name):
+        simulation = run(world, name, seed, SimulatedDatabase)
+        schedules.note(name, simulation)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_found(
+    name: str, world: World, monkeypatch: pytest.MonkeyPatch, schedules: Schedules
+) -> None:
+    bug = BUGS[name]
+    bug.plant(monkeypatch)
+    for seed in range(WITHIN):
+        try:
+            run(world, bug.scenario, seed, bug.database)
+        except Exception:
+            schedules.found[name] = seed + 1
+            return
+    pytest.fail(f"{name} was not found within {WITHIN} schedules")
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_seed_repeats_its_schedule(name: str, world: World) -> None:
+    first, second = (run(world, name, SEED, SimulatedDatabase) for _ in range(2))
+    assert first.schedule.trace == second.schedule.trace
