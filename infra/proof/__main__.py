@@ -10,9 +10,10 @@ import sys
 
 import click
 
+from infra.proof import schedules
 from infra.proof.parts import ROOT, Part
 
-_IN_ORDER: tuple[Part, ...] = ()
+_IN_ORDER: tuple[Part, ...] = (schedules.PART,)
 PARTS = {part.name: part for part in _IN_ORDER}
 BESIDE = frozenset({"soak"})
 """Parts that run beside the others."""

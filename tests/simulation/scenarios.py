@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from pynamodb.attributes import NumberAttribute
 
@@ -39,8 +39,6 @@ FAILS = 0.2
 
 class Scenario(ABC):
     """The clients of one seed, and what they were told."""
-
-    promise: ClassVar[str]
 
     def __init__(self, owner: Owner, api: Api) -> None:
         """Make what the clients will use. It runs once, without faults."""
@@ -73,7 +71,6 @@ class Scenario(ABC):
 class Booking(Scenario):
     """Clients book, cancel and move, and often want the same time."""
 
-    promise = "A time is sold once, and every acknowledged booking, move and cancellation lasts."
     TIMES = ("2027-01-18T10:00", "2027-01-18T10:30", "2027-01-18T11:00")
 
     def prepare(self) -> None:
@@ -113,8 +110,6 @@ class Booking(Scenario):
 class Creating(Scenario):
     """Clients create sites, with a key or without one."""
 
-    promise = "A key creates one record. A call without a key creates at most one."
-
     def act(self, simulation: Simulation, number: int) -> None:
         key = simulation.random.choice(["first", "second", None])
         title = key or f"without a key {number}"
@@ -142,7 +137,6 @@ class Creating(Scenario):
 class Stock(Scenario):
     """Clients take pieces out of one stock."""
 
-    promise = "A stock is what was taken from it, by each key once, and never below zero."
     PIECES = 7
 
     def prepare(self) -> None:
@@ -170,8 +164,6 @@ class Stock(Scenario):
 
 class Editing(Scenario):
     """Clients add a word to one page, each to the version that it has read."""
-
-    promise = "No acknowledged save of a page is lost."
 
     def prepare(self) -> None:
         site = self.api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
@@ -235,7 +227,6 @@ class TallyRow(ControlRow):
 class Charging(Scenario):
     """Servers reserve money, use the model, and settle or release. An operator tops up."""
 
-    promise = "Each answer is charged once, no money is held for good, and none appears or is lost."
     TERMS = Prices(10**6, 10**6)
 
     def prepare(self) -> None:
@@ -309,7 +300,6 @@ class Charging(Scenario):
 class Jobs(Scenario):
     """Several runners do the same jobs, and die."""
 
-    promise = "Each job is done, by one runner at a time, and its writes are committed once."
     KIND = "simulated_work"
 
     def begin(self, simulation: Simulation) -> None:

@@ -1,0 +1,72 @@
+"""Schedules: who goes on, what fails and who dies, chosen by seeds (``tests/simulation``)."""
+
+import json
+import subprocess
+import sys
+
+from infra.proof.parts import KEPT, ROOT, Figures, Part
+
+PROMISES = {
+    "booking": "A time is sold once. Every acknowledged booking, move and cancellation lasts.",
+    "charging": "Each answer is charged once. No money is held for good, appears or is lost.",
+    "creating": "A key creates one record, and a call without a key at most one. Counters agree.",
+    "stock": "A stock is what was taken from it, by each key once, and never below zero.",
+    "editing": "No acknowledged save of a page is lost.",
+    "jobs": "Each job is done, by one runner at a time, and its writes are committed once.",
+}
+"""What each scenario checks."""
+ABOUT = """\
+One thread has the baton, and gives it away only at a seam: a request to the database, a pause, a
+wait for a lock or for another thread. At each seam the seed decides who goes on. A request to the
+database may also be throttled, fail, conflict, lose its answer, or be carried out up to 20 seconds
+after its sender gave up. A read may be a second old, torn around a transaction, or leave keys
+unread. Processes die before or after a request. Time, ids and randomness come from the seed. At the
+end, jobs run without faults, and what the clients were told is compared with what is stored.
+
+`pytest tests/simulation --schedule booking:17` repeats one schedule."""
+
+
+def run(minutes: float) -> Figures:
+    """Run as many schedules as fit, and count those that each planted bug needs to be found."""
+    figures = KEPT / "schedules-figures.json"
+    KEPT.mkdir(parents=True, exist_ok=True)
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-o", "timeout=0"]
+    options = [f"--schedule-minutes={minutes}", f"--schedule-figures={figures}"]
+    subprocess.run([*tests, "tests/simulation", *options], cwd=ROOT, check=True)
+    made: Figures = json.loads(figures.read_text())
+    return made
+
+
+def section(figures: Figures) -> str:
+    """Return the schedules of each scenario, the faults, and the schedules that a bug needed."""
+    seeds, found, faults = figures["seeds"], figures["found"], figures["faults"]
+    promises = [f"| {PROMISES[name]} | {count:,} | 0 |" for name, count in seeds.items()]
+    bugs = [f"| {name} | {count} |" for name, count in found.items()]
+    listed = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in sorted(faults.items()))
+    return "\n".join(
+        [
+            ABOUT,
+            "",
+            f"{sum(seeds.values()):,} schedules with {figures['seams']:,} seams. Faults: {listed}.",
+            "",
+            "| promise | schedules | violations |",
+            "|---|---:|---:|",
+            *promises,
+            "",
+            "Five bugs were planted, so that schedules without findings mean something:",
+            "",
+            "| planted bug | found by schedule number |",
+            "|---|---:|",
+            *bugs,
+        ]
+    )
+
+
+PART = Part(
+    name="schedules",
+    title="Schedules of threads, faults and deaths",
+    minutes=12,
+    minutes_in_ci=0,  # make test runs 204 of them
+    run=run,
+    section=section,
+)
