@@ -150,7 +150,8 @@ FUNCTIONS: Mapping[str, Access] = {
                 "UpdateItem",
             ),
             "control": ("DeleteItem", "GetItem", "PutItem", "UpdateItem"),
-            "ledger": ("BatchGetItem", "PutItem", "UpdateItem"),
+            # A hold is read after a lost answer, to find out whether it was made or settled.
+            "ledger": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
             "audit": ("PutItem",),
         },
         indexes=("by_o4", "by_row"),

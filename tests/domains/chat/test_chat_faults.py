@@ -11,10 +11,11 @@ from botocore.exceptions import ClientError
 from chalicelib.core import deadline, retry
 from chalicelib.core.errors import MAX_CAUSES
 from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.store import ledger
 from chalicelib.gateways import llm
 from tests.conftest import Owner
 from tests.factories.chat import RICH, Bot, ask, new_bot
-from tests.fakes.dynamodb_faults import conflict, failing, throttled
+from tests.fakes.dynamodb_faults import closed, conflict, failing, faulty, throttled
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
@@ -113,3 +114,13 @@ def test_a_chat_whose_rate_limit_is_throttled_is_503_in_time(
     assert (refused.status, refused.data["code"]) == (503, "unavailable")
     assert seconds[0] <= deadline.REQUEST_SECONDS
     assert bot.money == (RICH, 0)
+
+
+def test_a_chat_whose_reservation_was_not_confirmed_is_answered_and_charged_once(bot: Bot) -> None:
+    """The policy of the chat's function must allow what it reads then."""
+    with faulty("TransactWriteItems", closed, "after", 1):
+        assert ask(bot, "Hi").events[-1]["type"] == "done"
+    spent, reserved = RICH - bot.money[0], bot.money[1]
+    assert spent > 0
+    assert reserved == 0
+    assert bot.kinds == [ledger.TOPUP, ledger.RESERVE, ledger.SETTLE]
