@@ -10,19 +10,31 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.errors import UnavailableError
+from chalicelib.core.retry import backoff
 from chalicelib.core.settings import settings
 from chalicelib.gateways.local_secret import local_secret
 
 UPLOAD_PATH = "files/uploads/"
 """Path of the local server that accepts signed uploads."""
 NO_HEADERS: Mapping[str, str] = {}
+CONNECT_SECONDS = 1
+READ_SECONDS = 3
+"""Seconds to wait for S3 to continue. A request in progress at the deadline takes that much more.
+
+botocore's own retries are off, because they ignore the request's deadline.
+"""
+ATTEMPTS = 3
+_SERVER_ERROR = 500
+_PASSING = frozenset({"RequestTimeout", "SlowDown"})
+"""Codes of failures that may pass, besides those with the status of a server error."""
 
 
 class UploadRequest(NamedTuple):
@@ -164,10 +176,6 @@ class S3Store:
     def __init__(self, bucket: str) -> None:
         self._bucket = bucket
 
-    @property
-    def _client(self) -> Any:  # noqa: ANN401  boto3 generates its clients at run time
-        return _s3_client()
-
     def put(
         self, key: str, body: bytes, content_type: str, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
@@ -177,74 +185,98 @@ class S3Store:
             for name in ("Content-Type", "Content-Disposition", "Cache-Control")
             if name in headers
         }
-        with _unavailable_on_s3_failure():
-            self._client.put_object(
-                Bucket=self._bucket,
-                Key=key,
-                Body=body,
-                **{"ContentType": content_type, **stored_headers},
-            )
+        kept = {"ContentType": content_type, **stored_headers}
+        self._request("put_object", Key=key, Body=body, **kept)
 
     def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
         """Return a presigned PUT. The signature covers the length."""
         params = {"Bucket": self._bucket, "Key": key, "ContentLength": size}
-        url: str = self._client.generate_presigned_url("put_object", params, ExpiresIn=seconds)
+        url: str = _s3_client().generate_presigned_url("put_object", params, ExpiresIn=seconds)
         return UploadRequest(url)
 
     def get(self, key: str) -> bytes | None:
         """Return an object."""
-        client = self._client
-        with _unavailable_on_s3_failure():
-            try:
-                body: bytes = client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
-            except client.exceptions.NoSuchKey:
-                return None
+        try:
+            answer = self._request("get_object", Key=key)
+        except _s3_client().exceptions.NoSuchKey:
+            return None
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415  as below
+
+        with _unavailable_on(BotoCoreError):
+            body: bytes = answer["Body"].read()
             return body
 
     def download_url(self, key: str, seconds: int) -> str | None:
         """Return a presigned GET. S3 answers it with the headers that it keeps for the object."""
         params = {"Bucket": self._bucket, "Key": key}
-        url: str = self._client.generate_presigned_url("get_object", params, ExpiresIn=seconds)
+        url: str = _s3_client().generate_presigned_url("get_object", params, ExpiresIn=seconds)
         return url
 
     def delete(self, key: str) -> None:
         """Delete an object."""
-        with _unavailable_on_s3_failure():
-            self._client.delete_object(Bucket=self._bucket, Key=key)
+        self._request("delete_object", Key=key)
 
     def delete_under(self, prefix: str) -> None:
         """Delete all objects under a prefix, 1000 per request, which is the limit of S3."""
-        pages = self._client.get_paginator("list_objects_v2")
-        with _unavailable_on_s3_failure():
-            for page in pages.paginate(Bucket=self._bucket, Prefix=prefix):
-                keys = [{"Key": item["Key"]} for item in page.get("Contents", ())]
-                if keys and self._delete(keys).get("Errors"):
-                    raise UnavailableError
+        start: dict[str, str] = {}
+        while True:
+            page = self._request("list_objects_v2", Prefix=prefix, **start)
+            keys = [{"Key": item["Key"]} for item in page.get("Contents", ())]
+            deleted = {"Objects": keys, "Quiet": True}
+            if keys and self._request("delete_objects", Delete=deleted).get("Errors"):
+                raise UnavailableError
+            if not page.get("IsTruncated"):
+                return
+            start = {"ContinuationToken": page["NextContinuationToken"]}
 
-    def _delete(self, keys: list[dict[str, str]]) -> dict[str, Any]:
-        answer: dict[str, Any] = self._client.delete_objects(
-            Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True}
-        )
-        return answer
+    def _request(self, operation: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  parameters of S3
+        """Send a request, and again after a failure that may pass.
+
+        No attempt begins after the request's deadline, so the last one ends soon after it.
+
+        Raises:
+            NoSuchKey: the object does not exist. The class is an attribute of the client.
+            UnavailableError: any other failure.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  as below
+
+        client = _s3_client()
+        for number in count():
+            if deadline.passed():
+                raise UnavailableError from TimeoutError("the request's time is up")
+            try:
+                answer: dict[str, Any] = getattr(client, operation)(
+                    Bucket=self._bucket, **arguments
+                )
+            except client.exceptions.NoSuchKey:
+                raise
+            except (BotoCoreError, ClientError) as error:
+                if number + 1 == ATTEMPTS or not _is_passing(error):
+                    raise UnavailableError from error
+            else:
+                return answer
+            backoff(number)
+        raise AssertionError("unreachable")
 
 
-def _unavailable_on_s3_failure() -> AbstractContextManager[None]:
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  as below
-
-    return _unavailable_on(BotoCoreError, ClientError)
+def _is_passing(error: Exception) -> bool:
+    """Whether a retry may help: S3 is unreachable, overloaded or failing."""
+    answer = getattr(error, "response", None)
+    if answer is None:
+        return True
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return status >= _SERVER_ERROR or answer.get("Error", {}).get("Code") in _PASSING
 
 
 @cache
-def _s3_client() -> Any:  # noqa: ANN401  as above
+def _s3_client() -> Any:  # noqa: ANN401  boto3 generates its clients at run time
     import boto3  # noqa: PLC0415  takes a fifth of a second, needed for objects only
     from botocore.config import Config  # noqa: PLC0415
 
-    # API Gateway ends a call after 29 seconds. With its defaults, boto3 waits for minutes.
-    retries = {"total_max_attempts": 3, "mode": "standard"}
     config = Config(
-        connect_timeout=3,
-        read_timeout=8,
-        retries=retries,
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        retries={"total_max_attempts": 1, "mode": "standard"},  # ``S3Store`` retries
         signature_version="s3v4",  # version 2 does not sign the length
         # Use the regional host. The global one redirects, and newer regions refuse signatures
         # for it (S3 user guide, Virtual hosting of buckets).

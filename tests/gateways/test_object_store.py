@@ -13,10 +13,11 @@ import boto3
 import pytest
 import requests
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import ClientError, ConnectTimeoutError
+from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
 from moto import mock_aws
 from urllib3 import HTTPResponse
 
+from chalicelib.core import deadline, retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.gateways import object_store as gateway
@@ -25,6 +26,12 @@ from tests.conftest import Time
 from tests.support.patience import PATIENCE
 
 TYPE = "text/html; charset=utf-8"
+S3_CALLS: dict[str, Callable[[S3Store], object]] = {
+    "put": lambda store: store.put("w/1", b"x", TYPE),
+    "get": lambda store: store.get("w/1"),
+    "delete": lambda store: store.delete("w/1"),
+    "delete_under": lambda store: store.delete_under("w/"),
+}
 
 
 @dataclass(frozen=True)
@@ -347,8 +354,14 @@ class TestS3Store:
     @pytest.mark.parametrize("fault", [throttled, unreachable])
     @pytest.mark.parametrize("call", ["PutObject", "GetObject", "DeleteObject"])
     def test_a_store_that_fails_is_a_clear_503(
-        self, call: str, fault: Callable[[], Exception], s3: S3Store
+        self,
+        call: str,
+        fault: Callable[[], Exception],
+        s3: S3Store,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
+        monkeypatch.setattr(retry, "sleep", lambda _: None)
+
         def interfere(**_: Any) -> None:
             raise fault()
 
@@ -361,11 +374,63 @@ class TestS3Store:
         with pytest.raises(UnavailableError):
             calls[call]()
 
-    def test_requests_end_within_api_gateways_29_seconds(self, bucket: Bucket, s3: S3Store) -> None:
-        config = gateway._s3_client().meta.config
-        attempts = (config.retries or {}).get("total_max_attempts", 5)
-        assert (config.connect_timeout + config.read_timeout) * attempts <= 60
-        assert config.read_timeout <= 10
+    @pytest.mark.parametrize("call", S3_CALLS.values(), ids=S3_CALLS)
+    @pytest.mark.parametrize("spent", [0.0, deadline.REQUEST_SECONDS - 0.1])
+    def test_a_hanging_store_is_a_503_within_api_gateways_29_seconds(
+        self,
+        call: Callable[[S3Store], object],
+        spent: float,
+        s3: S3Store,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        seconds = [0.0]
+        monkeypatch.setattr(deadline, "monotonic", lambda: sum(seconds))
+        monkeypatch.setattr(retry, "sleep", seconds.append)
+        client = gateway._s3_client()
+        config = client.meta.config
+
+        def hang(**_: Any) -> None:
+            seconds.append(config.connect_timeout + config.read_timeout)
+            raise ReadTimeoutError(endpoint_url="http://nowhere")
+
+        client.meta.events.register_first("before-call.s3", hang)
+        assert config.retries["total_max_attempts"] == 1
+        with deadline.within(deadline.REQUEST_SECONDS):
+            seconds.append(spent)
+            for _ in range(5):
+                with pytest.raises(UnavailableError):
+                    call(s3)
+        assert sum(seconds) < 29
+
+    @pytest.mark.parametrize("call", S3_CALLS.values(), ids=S3_CALLS)
+    def test_a_failure_that_passes_is_retried(
+        self, call: Callable[[S3Store], object], s3: S3Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pauses: list[float] = []
+        monkeypatch.setattr(retry, "sleep", pauses.append)
+        seen: list[str] = []
+
+        def fail_once(model: Any, **_: Any) -> None:
+            seen.append(model.name)
+            if len(seen) == 1:
+                raise ReadTimeoutError(endpoint_url="http://nowhere")
+
+        gateway._s3_client().meta.events.register_first("before-call.s3", fail_once)
+        call(s3)
+        assert seen == [seen[0]] * 2
+        assert len(pauses) == 1
+
+    def test_a_refusal_is_not_retried(self, s3: S3Store) -> None:
+        seen: list[str] = []
+
+        def refuse(model: Any, **_: Any) -> None:
+            seen.append(model.name)
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, model.name)
+
+        gateway._s3_client().meta.events.register_first("before-call.s3", refuse)
+        with pytest.raises(UnavailableError):
+            s3.put("w/1", b"x", TYPE)
+        assert seen == ["PutObject"]
 
 
 class TestChoice:
