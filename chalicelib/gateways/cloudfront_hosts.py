@@ -20,6 +20,13 @@ STAGE_TAG = "workspace-api-stage"
 """Tag of every tenant. The functions may change tenants of their own stage only."""
 _REGION = "us-east-1"
 """CloudFront is global. Its requests are signed for this region (AWS general reference)."""
+CONNECT_SECONDS = 2
+READ_SECONDS = 7
+ATTEMPTS = 2
+"""A step takes three requests. A run of jobs has 60 seconds left for the jobs it began last.
+
+With its defaults, botocore waits for minutes for each request.
+"""
 _GONE = "EntityNotFound"
 _CHANGED_MEANWHILE = {"PreconditionFailed", "InvalidIfMatchVersion"}
 _MAKING = HostState("certificate", "The TLS certificate is being made, which takes minutes.")
@@ -187,6 +194,12 @@ def _is_active(tenant: dict[str, Any]) -> bool:
 @cache
 def client() -> Any:  # noqa: ANN401  botocore's
     """Return the client. Its description takes a while to load, so it is made once."""
-    from botocore.session import get_session  # noqa: PLC0415  as above
+    from botocore.config import Config  # noqa: PLC0415  as above
+    from botocore.session import get_session  # noqa: PLC0415
 
-    return get_session().create_client("cloudfront", region_name=_REGION)
+    config = Config(
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+    )
+    return get_session().create_client("cloudfront", region_name=_REGION, config=config)

@@ -13,9 +13,11 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.gateways import cloudfront_hosts, site_hosts
 from chalicelib.gateways.cloudfront_hosts import CloudFrontHosts
 from chalicelib.gateways.site_hosts import Address
+from chalicelib.transports import schedules
 
 HOST = "www.example.com"
 ENDPOINT = "d1.cloudfront.net"
+FUNCTION_SECONDS = 300
 CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/one"
 HOSTS = CloudFrontHosts.named(f"cloudfront:E1/cg_1/{ENDPOINT}", "prod")
 NAME = "prod-80fc0fb9266db7b83f85850fa0e6548b6d70ee68"
@@ -251,3 +253,10 @@ def test_the_setting_chooses_the_gateway(
     monkeypatch.setenv("SITE_HOSTS", setting)
     reload_settings()
     assert isinstance(site_hosts.site_hosts(), kind)
+
+
+def test_a_step_ends_before_the_function_that_runs_jobs_even_if_cloudfront_hangs() -> None:
+    config = cloudfront_hosts.client().meta.config
+    attempts = config.retries["total_max_attempts"]
+    longest = (config.connect_timeout + config.read_timeout) * attempts
+    assert 3 * longest <= FUNCTION_SECONDS - schedules.TIME_LIMIT_SECONDS
