@@ -10,10 +10,16 @@ import sys
 
 import click
 
-from infra.proof import schedules
+from infra.proof import (
+    error_paths,
+    schedules,
+)
 from infra.proof.parts import ROOT, Part
 
-_IN_ORDER: tuple[Part, ...] = (schedules.PART,)
+_IN_ORDER: tuple[Part, ...] = (
+    schedules.PART,
+    error_paths.PART,
+)
 PARTS = {part.name: part for part in _IN_ORDER}
 BESIDE = frozenset({"soak"})
 """Parts that run beside the others."""

@@ -1,0 +1,109 @@
+"""Every error path ends: each failure of the database and of the gateways, at each call site.
+
+The attack is in ``tests/proof``, because it uses the examples and the database of the tests.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from infra.proof.parts import ROOT, Figures, Part
+
+SEED = 20_261_125
+"""Decides the order of the attacks, and so which ones a short run makes."""
+_ATTACK = "tests/proof/attack_error_paths.py"
+_SHOWN = 10
+
+
+class PathWithoutEndError(Exception):
+    """A request did not end as it should."""
+
+
+def run(minutes: float) -> Figures:
+    """Attack for some minutes.
+
+    Raises:
+        PathWithoutEndError: a request broke a promise. The message names the first ones.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        given = {"SEED": str(SEED), "MINUTES": str(minutes), "FIGURES": str(file)}
+        environment = os.environ | {f"PROOF_{name}": value for name, value in given.items()}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:logging", "--timeout=0", _ATTACK]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise PathWithoutEndError(done.stdout[-4000:] + done.stderr[-1000:])
+        figures: Figures = json.loads(file.read_text())
+    if broken := figures["broken"]:
+        first = "\n".join(f"{path}\n  {why}" for path, why in list(broken.items())[:_SHOWN])
+        msg = f"{len(broken)} error paths, seed {SEED}:\n{first}"
+        raise PathWithoutEndError(msg)
+    return figures
+
+
+def section(figures: Figures) -> str:
+    """Return the promise, the attack and its figures."""
+    worst = figures["worstSeconds"]
+    return f"""\
+**Promise.** Whatever fails in the database or behind a gateway, a request ends: within
+{float(min(worst, key=float)):g} seconds, with a documented answer, in flat memory, without a
+secret in the log. A request that failed can be sent again.
+
+**Attack.** A run without faults records each place of the service that calls the database or a
+gateway, by the lines that lead there. Then each failure that the callee may have is raised at each
+place, once and at every call there, in a request that reaches it: a refused, throttled, conflicting
+or invalid request, each condition of a transaction, a full partition, a lost answer, unprocessed
+keys, a time-out, a closed connection, and each error that a gateway declares. Waiting costs
+simulated time only. After a single failure, the same request with the same idempotency key must
+succeed. Chains of causes are followed to their end, since one that leads back to itself takes all
+memory when it is logged.
+
+{_table(figures)}
+
+Answers: {_counts(figures["statuses"])}.
+
+Planted defects are found: an error that is its own cause, retries after the deadline or without
+end, a key in the log, the text of an error in an answer, an undocumented answer, and a repetition
+that is not recognized (`tests/proof/test_error_paths.py`).
+
+**Found and fixed.** The chat's function might not read a hold after a lost answer, which only its
+policy on AWS would have shown. Requests to S3 ignored the deadline and took up to 33 seconds each.
+Requests to CloudFront had no bound of their own, and kept a runner of jobs until Lambda ended it.
+"""
+
+
+def _table(figures: Figures) -> str:
+    tried = f"{figures['pairs']:,} of {figures['allPairs']:,}"
+    rows: dict[str, Any] = {
+        "Kinds of requests": figures["requestKinds"],
+        "Call sites": f"{figures['sites']:,}, {figures['gatewaySites']} of them of gateways",
+        "Pairs of a call site and a failure, once or always": f"{tried}, seed {figures['seed']}",
+        "Requests sent": f"{figures['requests']:,}",
+        "Longest request, of 29 simulated seconds": f"{figures['worstSeconds'].get('29', 0):g}",
+        "Longest chat or job, of 300": f"{figures['worstSeconds'].get('300', 0):g}",
+        "Largest growth of memory in a request, of 50 MB": f"{figures['worstMegabytes']:g} MB",
+        "Broken promises": len(figures["broken"]),
+    }
+    lines = [f"| {name} | {value} |" for name, value in rows.items()]
+    return "\n".join(["| | |", "|---|---|", *lines])
+
+
+def _counts(statuses: dict[str, int]) -> str:
+    most = sorted(statuses.items(), key=lambda each: -each[1])
+    return ", ".join(f"{kind}: {count:,}" for kind, count in most)
+
+
+PART = Part(
+    name="error-paths",
+    title="Every error path ends",
+    minutes=8,
+    minutes_in_ci=1.5,
+    run=run,
+    section=section,
+)

@@ -1,0 +1,95 @@
+"""Fixtures of the proof: an attack on a database with two workspaces."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.core import operations
+from chalicelib.gateways import photos
+from tests.conftest import OBJECTS, Api, Owner, Time, as_operator
+from tests.contract.conftest import IMAGES, ExampleRunner, World, _more
+from tests.factories import console
+from tests.factories.examples import Things
+from tests.fakes.openverse import answer_with
+from tests.proof.call_sites import Seams
+from tests.proof.error_paths import Attack
+from tests.proof.job_requests import JobRequests
+from tests.proof.observers import Log
+from tests.proof.service_requests import every_request, operation_requests
+from tests.proof.simulated_time import SimulatedTime
+from tests.proof.stored_state import StoredState
+
+TELEGRAM_TOKEN = "123456:AAE-a_token_of_the_proof"
+MASTER_KEY = "a-master-key-of-the-proof-0123456789"
+
+
+@pytest.fixture
+def runner(time: Time, owner: Owner, api: Api, things: Things) -> ExampleRunner:
+    """A user of the examples."""
+    assert api.token is not None
+    world = World(owner.workspace.id, api.token, things)
+    return ExampleRunner("", world, {**things.placeholders, **_more(world)})
+
+
+@pytest.fixture
+def gateways(
+    tmp_path: Path, reload_settings: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every gateway is set up. Those that are not replaced need no network."""
+    os.environ |= {
+        "MAIL": "file",
+        "MAIL_FOLDER": str(tmp_path),
+        "TELEGRAM_BOT_TOKEN": TELEGRAM_TOKEN,
+        "MASTER_KEY": MASTER_KEY,
+        "SITE_HOSTS": "local",
+    }
+    reload_settings()
+    operations.load_all()
+
+    def get(_service: str, _url: str, query: dict[str, Any], **_: object) -> Any:
+        return answer_with(IMAGES, query["page"], query["page_size"])[1]
+
+    monkeypatch.setattr(photos, "get_json", get)
+    monkeypatch.setattr(photos, "services", lambda _: {"openverse": "http://openverse"})
+
+
+@contextmanager
+def attacking(runner: ExampleRunner, people: console.World | None, time: Time) -> Iterator[Attack]:
+    """Intercept all that leaves the process. Without people, only operations are requested."""
+    requests = list(operation_requests(runner))
+    secrets = [
+        runner.world.token,
+        runner.placeholders["CANCEL_TOKEN"],
+        runner.placeholders["SESSION_ID"],
+        TELEGRAM_TOKEN,
+        MASTER_KEY,
+    ]
+    if people is not None:
+        here = people.here
+        requests = every_request(runner, people)
+        secrets += [here.token, here.bot_token, here.invitation]
+    simulated, log = SimulatedTime(), Log(secrets)
+    seams = Seams(simulated, StoredState(OBJECTS))
+    with simulated.installed(), log.installed(), seams.installed():
+        yield Attack(requests, seams, log, time, JobRequests(seams.state, time))
+
+
+@pytest.fixture
+def attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack]:
+    """Every kind of requests, on two workspaces with webhooks."""
+    people = console.World.made()
+    for workspace in (runner.world.workspace_id, people.here.workspace_id):
+        as_operator("create_webhook", workspaceId=workspace, url="https://receiver.example/")
+    with attacking(runner, people, time) as made:
+        yield made
+
+
+@pytest.fixture
+def small_attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack]:
+    """The operations alone."""
+    with attacking(runner, None, time) as made:
+        yield made

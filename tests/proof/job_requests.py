@@ -1,0 +1,86 @@
+"""Requests that run the jobs of one kind, with what other requests left for them."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from chalicelib.core.jobs import JOB_HANDLERS, Queue
+from chalicelib.engine.jobs import LONGEST_PAUSE
+from chalicelib.transports import schedules
+from tests.conftest import Answer, Time
+from tests.proof.service_requests import STREAM_SECONDS, ServiceRequest, check_page
+from tests.proof.stored_state import Place, StoredState
+
+START = datetime(2027, 1, 15, 12, 0, tzinfo=UTC)
+"""The time of each request."""
+_RUNS = 3
+
+
+class JobRequests:
+    """Makes a request of each kind of jobs, when a request has left the first job of the kind."""
+
+    def __init__(self, state: StoredState, time: Time) -> None:
+        self._state, self._time = state, time
+        self.kinds: set[str] = set()
+        """The kinds that have a request."""
+
+    def made_by(self, request: ServiceRequest) -> Iterator[ServiceRequest]:
+        """Yield requests for the jobs that are there after a request, if their kinds are new."""
+        for place in sorted(self._state.jobs(), key=lambda place: place[2]):
+            kind = _kind(place)
+            if kind in self.kinds or kind not in JOB_HANDLERS:
+                continue
+            self.kinds.add(kind)
+            yield ServiceRequest(
+                f"job {kind} after {request.name}",
+                partial(self._run, kind),
+                check_page,
+                repeat=partial(self._run_again, kind),
+                prepare=partial(_send_all, request),
+                seconds=STREAM_SECONDS,
+            )
+
+    def _run(self, kind: str) -> Answer:
+        """Run the first job of a kind as the schedule would. Others are removed before."""
+        places = sorted(self._state.jobs(), key=lambda place: (_kind(place) != kind, place[2]))
+        self._state.remove(places[1:])
+        self._time.now = max(self._time.now, _due(places[0])) + timedelta(seconds=1)
+        return self._run_due(places[0])
+
+    def _run_again(self, kind: str) -> Answer:
+        """Run the jobs again after every pause. The job must be gone then.
+
+        A job that another job writes again meanwhile stays for one more run.
+        """
+        answer = Answer(200, {}, b"{}")
+        left = set(self._state.jobs())
+        for _ in range(_RUNS):
+            self._time.now += LONGEST_PAUSE
+            if there := list(self._state.jobs()):
+                answer = self._run_due(*there)
+            left &= set(self._state.jobs())
+            if not any(_kind(place) == kind for place in left):
+                return answer
+        return Answer(500, {}, f"{left} is left".encode())
+
+    def _run_due(self, *places: Place) -> Answer:
+        is_event = places[0][1].startswith(f"{Queue.EVENTS}#")
+        run = schedules.run_event_jobs if is_event else schedules.run_jobs
+        try:
+            return Answer(200, {}, json.dumps(run()).encode())
+        except Exception as error:  # The schedule runs them again.
+            return Answer(500, {}, type(error).__name__.encode())
+
+
+def _send_all(request: ServiceRequest) -> None:
+    request.prepare()
+    request.send()
+
+
+def _kind(place: Place) -> str:
+    return place[2].split("#")[1]
+
+
+def _due(place: Place) -> datetime:
+    return datetime.strptime(place[2].partition("#")[0], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)

@@ -1,0 +1,170 @@
+"""The attack on error paths finds planted defects, and nothing in a few real paths."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, NoReturn
+
+import pytest
+
+from chalicelib.core import deadline
+from chalicelib.engine import connection, idempotency
+from chalicelib.transports import http
+from tests.proof.call_sites import Injection
+from tests.proof.error_paths import Attack
+from tests.proof.faults import DETAIL
+from tests.proof.gateway_faults import GATEWAYS, Gateway
+from tests.proof.observers import MAX_GROWTH, BrokenPromiseError, Memory, cycle_in
+from tests.proof.service_requests import ServiceRequest
+
+READ = "list_sites"
+WRITE = "create_site"
+
+
+def paths(attack: Attack, name: str, fault: str, *, always: bool) -> list[Injection]:
+    """Return the pairs of an operation's call sites with a fault."""
+    request = request_of(attack, name)
+    attack._send(request)
+    return [
+        Injection(site, each, always)
+        for site, faults in attack.seams.seen.items()
+        for each in faults
+        if each.name.startswith(fault)
+    ]
+
+
+def request_of(attack: Attack, name: str) -> ServiceRequest:
+    (found,) = [each for each in attack.requests if each.name == name]
+    return found
+
+
+def found_by(attack: Attack, name: str, fault: str, *, always: bool = True) -> list[str]:
+    """Return what the attack finds in an operation."""
+    injections = paths(attack, name, fault, always=always)
+    assert injections
+    for injection in injections:
+        attack.attack(request_of(attack, name), injection)
+    assert attack.reached == len(injections)
+    return list(attack.broken.values())
+
+
+def test_every_failure_of_a_read_ends(small_attack: Attack) -> None:
+    assert found_by(small_attack, READ, "") == []
+
+
+def test_a_write_that_was_not_confirmed_is_repeated_with_success(small_attack: Attack) -> None:
+    assert found_by(small_attack, WRITE, "answer lost", always=False) == []
+    assert small_attack.sent > 1 + small_attack.pairs
+
+
+def test_an_answer_that_is_not_kept_for_a_repetition_is_found(
+    small_attack: Attack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "find", lambda *_: None)
+    found = found_by(small_attack, WRITE, "answer lost", always=False)
+    assert any("a repetition is answered with 409" in each for each in found)
+
+
+def test_an_error_that_is_its_own_cause_is_found(
+    small_attack: Attack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raise_failure(error: Exception) -> NoReturn:
+        raise error from error
+
+    monkeypatch.setattr(connection, "raise_failure", raise_failure)
+    found = found_by(small_attack, READ, "ValidationException")
+    assert any("have no end" in each for each in found)
+
+
+def test_retries_after_the_deadline_are_found(
+    small_attack: Attack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "passed", lambda: False)
+    monkeypatch.setattr(connection, "ATTEMPTS", 20)
+    found = found_by(small_attack, READ, "read time-out")
+    assert all(re.fullmatch(r"it took \d+\.\d of 29 seconds", each) for each in found)
+    assert found
+
+
+def test_retries_without_end_are_found(
+    small_attack: Attack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "passed", lambda: False)
+    monkeypatch.setattr(connection, "ATTEMPTS", 10**9)
+    found = found_by(small_attack, READ, "read time-out")
+    assert "the request goes on without end" in found
+
+
+def test_a_key_in_the_log_is_found(small_attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = small_attack.log.secrets[0]
+    monkeypatch.setattr(http, "log_fields", lambda error: {"cause": f"{error}: {token}"})
+    found = found_by(small_attack, READ, "ValidationException")
+    assert found
+    assert all("a secret is in the log" in each for each in found)
+    assert not any(token in each for each in found)
+
+
+def test_the_text_of_an_error_in_an_answer_is_found(
+    small_attack: Attack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    envelope = http.envelope
+
+    def with_detail(error: Any, request_id: str) -> bytes:
+        error.message = DETAIL
+        return envelope(error, request_id)
+
+    monkeypatch.setattr(http, "envelope", with_detail)
+    found = found_by(small_attack, READ, "ValidationException")
+    assert any("the answer has the text of an error" in each for each in found)
+
+
+def test_an_undocumented_answer_is_found(
+    small_attack: Attack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http.InternalError, "code", "surprise")
+    found = found_by(small_attack, READ, "ValidationException")
+    assert any("expected a documented answer" in each for each in found)
+
+
+def test_growth_of_memory_is_found() -> None:
+    memory = Memory()
+    memory.begin()
+    held = b"x" * (MAX_GROWTH + 2**23)
+    del held
+    with pytest.raises(BrokenPromiseError, match="the process grew by"):
+        memory.check()
+
+
+class TestChains:
+    def test_a_chain_that_ends_is_finite(self) -> None:
+        one, other = ValueError(), OSError()
+        one.__cause__ = one.__context__ = other
+        assert not cycle_in(one)
+
+    @pytest.mark.parametrize("link", ["__cause__", "__context__"])
+    def test_a_chain_that_leads_back_is_found(self, link: str) -> None:
+        one, other = ValueError(), OSError()
+        one.__cause__ = other
+        setattr(other, link, one)
+        assert cycle_in(one)
+
+    def test_a_chain_that_grows_without_bound_is_found(self) -> None:
+        chain = [ValueError() for _ in range(1000)]
+        for error, cause in pairwise(chain):
+            error.__cause__ = cause
+        assert cycle_in(chain[0])
+
+
+@pytest.mark.parametrize("gateway", GATEWAYS, ids=str)
+def test_every_error_that_a_gateway_declares_is_raised(gateway: Gateway) -> None:
+    declared = set(declared_errors(getattr(gateway.owner, gateway.name)))
+    assert declared <= {name.partition(" ")[0] for name in gateway.errors}
+
+
+def declared_errors(function: Callable[..., Any]) -> Iterator[str]:
+    """Yield the names of errors under ``Raises:`` in a docstring."""
+    _, _, raised = (inspect.getdoc(function) or "").partition("Raises:\n")
+    for line in raised.splitlines():
+        if found := re.match(r"    (\w+): ", line):
+            yield found[1]
