@@ -215,6 +215,25 @@ class TestNextAvailable:
         assert next_available(HOUR, [resource], query) is None
         assert next_available(HOUR._replace(horizon_days=78), [resource], query) is not None
 
+    def test_both_ends_of_the_range_are_searched_for_the_next_available_time(self) -> None:
+        resource = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
+        start = ms("2027-04-20T06:00Z")
+        query = Query(start, start, ms(LONG_AGO))
+        found = next_available(EVER, [resource], query)
+        assert found is not None
+        assert found.start == start
+        assert next_available(EVER, [resource], query._replace(first=start + 1)) is None
+        assert next_available(EVER, [resource], Query(start - 60_000, start - 1, query.now)) is None
+
+    @pytest.mark.parametrize("after", [-1, 0, 1])
+    def test_a_slot_where_two_searched_weeks_meet_is_found(self, after: int) -> None:
+        resource = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
+        start = ms("2027-04-20T06:00Z")
+        first = start - 7 * 24 * 3_600_000 - after
+        found = next_available(EVER, [resource], Query(first, start + 1, ms(LONG_AGO)))
+        assert found is not None
+        assert found.start == start
+
 
 def test_only_bookings_that_meet_the_buffered_range_are_read() -> None:
     service = HOUR._replace(buffer_before_min=10, buffer_after_min=20)
