@@ -12,6 +12,7 @@ import click
 
 from infra.proof import (
     error_paths,
+    mutations,
     schedules,
 )
 from infra.proof.parts import ROOT, Part
@@ -19,6 +20,7 @@ from infra.proof.parts import ROOT, Part
 _IN_ORDER: tuple[Part, ...] = (
     schedules.PART,
     error_paths.PART,
+    mutations.PART,
 )
 PARTS = {part.name: part for part in _IN_ORDER}
 BESIDE = frozenset({"soak"})

@@ -1,0 +1,224 @@
+"""Mutations: small changes of the code in which a mistake costs most, each to be found by a test.
+
+Every suite of ``SUITES`` names modules and the tests for them. A pytest process runs a seeded
+sample of their mutants (``infra.proof.mutation_session``). A mutant that no test finds is a broken
+promise, unless equivalent_mutants.toml gives the reason why it changes nothing that matters.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from infra.proof.mutants import mutants_of
+from infra.proof.parts import KEPT, ROOT, Figures, Part
+
+SEED = 20270115
+COLUMNS = ("made", "tried", "killed", "timed out", "equivalent", "not reached")
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
+DOMAINS = "chalicelib/domains"
+Outcome = dict[str, Any]
+"""What became of a mutant, as JSON."""
+
+
+class Suite(NamedTuple):
+    """Modules to change, as patterns, and the tests that are to find it."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+def _rules(*domains: str, more: Iterable[str] = ()) -> Suite:
+    """Return the suite of the rules of domains, with more tests than theirs."""
+    modules = tuple(f"{DOMAINS}/{domain}/rules/*.py" for domain in domains)
+    return Suite(modules, (*(f"tests/domains/{domain}" for domain in domains), *more))
+
+
+def _engine(*names: str) -> tuple[str, ...]:
+    return tuple(f"chalicelib/engine/{name}.py" for name in names)
+
+
+SUITES = {
+    "bookings": _rules("bookings", more=["tests/transports/public/bookings"]),
+    "billing": Suite(
+        (
+            f"{DOMAINS}/billing/rules/*.py",
+            f"{DOMAINS}/billing/flows/charging.py",
+            f"{DOMAINS}/billing/flows/funds.py",
+        ),
+        ("tests/domains/billing", "tests/domains/chat"),
+    ),
+    "engine": Suite(
+        _engine("unit", "transactions", "idempotency", "claims", "locks", "limits"),
+        ("tests/engine", "tests/application", "tests/contract/test_request_counts.py"),
+    ),
+    "access": Suite(
+        (
+            "chalicelib/application/invoke.py",
+            "chalicelib/core/principals.py",
+            "chalicelib/core/scopes.py",
+        ),
+        ("tests/contract", "tests/application", "tests/core", "tests/domains/identity"),
+    ),
+    "oauth": _rules("oauth", "identity", more=["tests/transports/oauth"]),
+    "sites": _rules("sites"),
+    "files": Suite(
+        (f"{DOMAINS}/files/rules/*.py", f"{DOMAINS}/catalog/rules.py"),
+        ("tests/domains/files", "tests/domains/catalog"),
+    ),
+    "leads": _rules("leads"),
+    "chat": _rules("chat", "bots", more=["tests/transports/chat/endpoint", "tests/gateways/llm"]),
+    "messages": _rules("notifications", "webhooks", "knowledge"),
+}
+IN_CI = ("engine",)
+"""Suites of the short form, which shows that the machinery works."""
+SHORT = 5.0
+"""Minutes below which only these run."""
+
+
+def run(minutes: float) -> Figures:
+    """Run a sample of the mutants. Fail if a test misses one that is not named as equivalent."""
+    until = time.time() + minutes * 60
+    chosen = IN_CI if minutes < SHORT else tuple(SUITES)
+    folder = KEPT / "mutations"
+    folder.mkdir(parents=True, exist_ok=True)
+    outcomes: list[Outcome] = []
+    for number, name in enumerate(chosen):
+        share = (until - time.time()) / (len(chosen) - number)
+        outcomes += _outcomes(folder, name, SUITES[name], time.time() + share)
+    figures = _figures([SUITES[name] for name in chosen], outcomes)
+    if missed := figures["survived"]:
+        lines = (f"{each['module']} {each['function']}: {each['change']}" for each in missed)
+        raise AssertionError("No test finds these changes:\n" + "\n".join(lines))
+    return figures
+
+
+def _outcomes(folder: Path, name: str, suite: Suite, until: float) -> list[Outcome]:
+    """Run mutants of a suite until a time, and return what became of each."""
+    results, order = folder / f"{name}.jsonl", folder / f"{name}.json"
+    results.unlink(missing_ok=True)
+    named = {
+        "until": until,
+        "seed": SEED,
+        "paths": _paths(suite),
+        "map": str(folder / f"{name}-map.json"),
+        "results": str(results),
+    }
+    order.write_text(json.dumps(named))
+    options = ["-p", "infra.proof.mutation_session", "-p", "no:randomly", "-o", "timeout=0"]
+    with (folder / f"{name}.log").open("w") as log:
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-s", "--tb=line", *options, *suite.tests],
+            env={**os.environ, "MUTATION_ORDER": str(order)},
+            cwd=ROOT,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            check=True,
+        )
+    return [json.loads(line) for line in results.read_text().splitlines()]
+
+
+def _paths(suite: Suite) -> list[str]:
+    found = (path for pattern in suite.modules for path in sorted(ROOT.glob(pattern)))
+    return [str(path.relative_to(ROOT)) for path in found if path.name != "__init__.py"]
+
+
+def equivalents() -> dict[tuple[str, str, str], str]:
+    """Return the reasons why mutants change nothing, by module, function and change."""
+    named = tomllib.loads(EQUIVALENT.read_text())["equivalent"]
+    return {
+        (each["module"], each["function"], change): each["reason"]
+        for each in named
+        for change in each["changes"]
+    }
+
+
+def _figures(suites: Iterable[Suite], outcomes: list[Outcome]) -> Figures:
+    known = equivalents()
+    modules: dict[str, Counter[str]] = defaultdict(Counter)
+    lists: dict[str, list[Outcome]] = defaultdict(list)
+    for each in outcomes:
+        reason = known.get((each["module"], each["function"], each["change"]))
+        outcome = each["outcome"]
+        if reason and outcome != "killed":
+            outcome, each["reason"] = "equivalent", reason
+        modules[each["module"]][outcome] += 1
+        lists[outcome].append(each)
+    made = {path: len(mutants_of(ROOT, path)) for suite in suites for path in _paths(suite)}
+    tried = Counter(each["module"] for each in outcomes)
+    return {
+        "seed": SEED,
+        "tests": sum(each.get("number", 0) for each in outcomes),
+        "modules": {
+            path: {"made": count, "tried": tried[path], **modules[path]}
+            for path, count in made.items()
+        },
+        **{name: lists[name] for name in ("survived", "timed out", "equivalent", "not reached")},
+    }
+
+
+def section(figures: Figures) -> str:
+    """Describe the figures."""
+    modules: dict[str, Counter[str]] = {
+        path: Counter(counts) for path, counts in figures["modules"].items()
+    }
+    total = sum(modules.values(), Counter())
+    rows = [
+        f"| {name} | {' | '.join(str(counts[column]) for column in COLUMNS)} |"
+        for name, counts in [*modules.items(), ("all", total)]
+    ]
+    return f"""\
+Promise: a mistake in the code that decides on money, time and access fails a test.
+
+A mutant changes one comparison, condition, operator, constant, argument, returned value or
+statement of a function. The tests that execute the changed statement run until one fails. Of
+{total["made"]} mutants a sample of {total["tried"]} was tried (seed {figures["seed"]}), with
+{figures["tests"]} runs of tests. None survived, except {total["equivalent"]} that change nothing
+that can be observed; each is listed below with the reason. Not changed: constants of modules,
+defaults, decorators, annotations, texts of errors and log messages.
+
+| module | {" | ".join(COLUMNS)} |
+|---|{"---|" * len(COLUMNS)}
+{chr(10).join(rows)}
+
+"Timed out" counts as found: a test took ten times as long as without the change, or never ended.
+
+Mutants that change nothing:
+
+{_list(_by_reason(figures["equivalent"]))}
+
+Functions with statements that no test of these suites executes:
+
+{_list(sorted({f"`{each['module']}` {each['function']}" for each in figures["not reached"]}))}
+"""
+
+
+def _by_reason(outcomes: list[Outcome]) -> list[str]:
+    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for each in outcomes:
+        change = f"`{' '.join(each['change'].split())}`"
+        found[each["module"], each["function"], each["reason"]].append(change)
+    return [
+        f"`{module}` {function}: {', '.join(changes)}. {reason}"
+        for (module, function, reason), changes in sorted(found.items())
+    ]
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines) or "None."
+
+
+PART = Part(
+    name="mutations",
+    title="Mutations",
+    minutes=20,
+    minutes_in_ci=2,
+    run=run,
+    section=section,
+)
