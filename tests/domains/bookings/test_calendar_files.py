@@ -1,0 +1,64 @@
+"""Calendar files: the whole text of a file, as calendar programs read it."""
+
+from datetime import UTC, datetime
+
+from chalicelib.domains.bookings.rules.calendar_files import CalendarEvent, calendar_file
+
+EVENT = CalendarEvent(
+    uid="01J@example.com",
+    sequence=2,
+    changed_at=datetime(2027, 1, 14, 8, 30, tzinfo=UTC),
+    starts_at=datetime(2027, 1, 15, 9, tzinfo=UTC),
+    ends_at=datetime(2027, 1, 15, 10, tzinfo=UTC),
+    status="confirmed",
+    summary="Haircut",
+)
+
+
+def lines(event: CalendarEvent) -> list[str]:
+    return calendar_file(event, producer="Example").decode().splitlines()
+
+
+def test_a_calendar_file_has_one_event_with_all_fields_of_the_booking() -> None:
+    full = EVENT._replace(location="Tverskaya 1", url="https://example.com/booking/1")
+    assert lines(full) == [
+        "BEGIN:VCALENDAR",
+        "VERSION:2.0",
+        "PRODID:-//Example//EN",
+        "METHOD:PUBLISH",
+        "BEGIN:VEVENT",
+        "SUMMARY:Haircut",
+        "DTSTART:20270115T090000Z",
+        "DTEND:20270115T100000Z",
+        "DTSTAMP:20270114T083000Z",
+        "UID:01J@example.com",
+        "SEQUENCE:2",
+        "LAST-MODIFIED:20270114T083000Z",
+        "LOCATION:Tverskaya 1",
+        "STATUS:CONFIRMED",
+        "TRANSP:OPAQUE",
+        "URL:https://example.com/booking/1",
+        "END:VEVENT",
+        "END:VCALENDAR",
+    ]
+
+
+def test_a_booking_without_a_place_or_a_page_has_no_lines_for_them() -> None:
+    names = {line.partition(":")[0] for line in lines(EVENT)}
+    assert not names & {"LOCATION", "URL"}
+
+
+def test_a_booking_that_is_not_paid_is_tentative_and_one_that_will_not_happen_is_cancelled() -> (
+    None
+):
+    found = {
+        status: next(line for line in lines(EVENT._replace(status=status)) if "STATUS" in line)
+        for status in ("pending_payment", "confirmed", "completed", "cancelled", "no_show")
+    }
+    assert found == {
+        "pending_payment": "STATUS:TENTATIVE",
+        "confirmed": "STATUS:CONFIRMED",
+        "completed": "STATUS:CONFIRMED",
+        "cancelled": "STATUS:CANCELLED",
+        "no_show": "STATUS:CANCELLED",
+    }
