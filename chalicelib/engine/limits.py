@@ -63,13 +63,14 @@ def take_each(limits: Sequence[Limit], subject: str) -> None:
     Raises:
         RateLimitedError: a limit is reached. UnavailableError is raised as by ``take``.
     """
+    now = clock.now()
     with deadline.side_by_side() as start:
         counted = [start(partial(take, limit, subject)) for limit in limits]
     failed = [number for number, each in enumerate(counted) if each.exception() is not None]
     if failed:
         for limit, each in list(zip(limits, counted, strict=True))[failed[0] + 1 :]:
             if each.exception() is None:
-                give_back(limit, subject)
+                give_back(limit, subject, now)
         counted[failed[0]].result()
 
 
@@ -143,10 +144,10 @@ class _Window(NamedTuple):
         return RateLimitedError(msg, headers=headers)
 
 
-def give_back(limit: Limit, subject: str) -> None:
+def give_back(limit: Limit, subject: str, counted_at: datetime) -> None:
     """Subtract a call that should not count. A window that has begun since is left unchanged."""
-    now = clock.now()
-    row = RateLimitRow(f"LIMIT#{limit.name}#{subject}", _begin(now, limit.window).isoformat())
+    begun = _begin(counted_at, limit.window)
+    row = RateLimitRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat())
     try:
         row.update([RateLimitRow.used.add(-1)], condition=RateLimitRow.used >= 1)
     except UpdateError as error:

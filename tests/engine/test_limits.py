@@ -161,3 +161,19 @@ def test_a_call_refused_by_one_of_several_limits_counts_only_under_the_limits_be
     with pytest.raises(RateLimitedError, match="1 tests a day"):
         limits.take_each([before, after], "a")
     assert take(before, "a").remaining == 4
+
+
+def test_a_call_is_given_back_to_the_window_that_counted_it(time: Time) -> None:
+    counted_at = time.now
+    assert admitted(LIMIT, "a", 3) == 3
+    time.pass_by(minutes=1)
+    assert admitted(LIMIT, "a", 3) == 3
+    limits.give_back(LIMIT, "a", counted_at)
+    assert refusal(LIMIT, "a")
+    limits.give_back(LIMIT, "a", time.now)
+    assert admitted(LIMIT, "a", 2) == 1
+
+
+def test_a_subject_gets_no_calls_back_that_were_not_counted(time: Time) -> None:
+    limits.give_back(LIMIT, "a", time.now)
+    assert admitted(LIMIT, "a", 4) == 3

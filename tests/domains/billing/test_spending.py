@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.billing.rules.spending import WINDOWS, seconds_left, window_end, window_keys
+from chalicelib.domains.billing.rules.spending import (
+    WINDOWS,
+    becomes_low,
+    seconds_left,
+    window_end,
+    window_keys,
+)
 
 ZONES = ["Europe/Moscow", "UTC", "America/New_York", "Africa/Cairo", "Pacific/Kiritimati"]
 
@@ -64,3 +70,20 @@ def test_the_end_of_a_window_is_the_first_moment_of_the_next(moment: datetime, z
 def test_later_windows_have_greater_keys(moment: datetime, later: timedelta, zone: str) -> None:
     keys = zip(window_keys(moment, zone), window_keys(moment + later, zone), strict=True)
     assert all(first <= second for first, second in keys)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "becomes"),
+    [
+        (10_001, 10_000, False),
+        (10_000, 9_999, True),
+        (9_999, 1_000, False),
+        (1_000, 999, True),
+        (999, 0, False),
+        (20_000, 0, True),
+    ],
+)
+def test_a_balance_becomes_low_once_as_it_falls_below_each_amount(
+    before: int, after: int, *, becomes: bool
+) -> None:
+    assert becomes_low(before, after) == becomes

@@ -1,6 +1,6 @@
 """Sessions of the console: signing in and out, and changing one's own password."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from secrets import token_urlsafe
 from typing import Annotated
 
@@ -144,7 +144,7 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     # Each attempt counts as failed until it has succeeded, so that attempts at the same moment
     # cannot exceed the limit together.
     email_hash = _email_hash(args)
-    ctx.unit.run_side_effect_once("failure", lambda: limits.take(FAILURES, email_hash))
+    counted_at = ctx.unit.run_side_effect_once("failure", lambda: _count_failure(email_hash))
     account = accounts.find_by_email(args.email)
     # Checked on each attempt: the password may have been changed since the last one.
     is_correct = passwords.matches(account.password_hash if account else None, args.password)
@@ -161,8 +161,15 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
         ctx.unit.update(account, changes, condition=same)
     else:
         ctx.unit.require(account, same)
-    ctx.unit.after_commit(lambda: limits.give_back(FAILURES, email_hash))
+    ctx.unit.after_commit(lambda: limits.give_back(FAILURES, email_hash, counted_at))
     return SignedIn(account_id=account.id, token=begin_session(ctx, account, args.browser))
+
+
+def _count_failure(email_hash: str) -> datetime:
+    """Count an attempt to sign in as failed, and return the moment, to give it back."""
+    now = clock.now()
+    limits.take(FAILURES, email_hash)
+    return now
 
 
 @operation(title="List sessions", audience=SESSION, reads=True, platform=True, role=Role.ACCOUNT)

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.plans import LEADS_A_MONTH
@@ -20,11 +21,12 @@ def is_over_quota(unit: UnitOfWork, workspace: WorkspaceRow) -> bool:
     """
 
     def count() -> bool:
+        now = clock.now()
         try:
             limits.take(_quota(workspace), workspace.id)
         except RateLimitedError:
             return True
-        unit.on_failure(lambda: limits.give_back(_quota(workspace), workspace.id))
+        unit.on_failure(lambda: limits.give_back(_quota(workspace), workspace.id, now))
         return False
 
     return unit.run_side_effect_once("leads", count)
