@@ -1,0 +1,57 @@
+"""Tokens of bookings: each permits one action on one booking, and has one spelling."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.core.ids import new_id
+from chalicelib.domains.bookings.rules.booking_tokens import (
+    LENGTH,
+    Purpose,
+    new_secret,
+    read,
+    token,
+)
+
+WORKSPACE, BOOKING = new_id(), new_id()
+SECRET = new_secret()
+
+
+def test_a_token_names_its_booking_and_permits_one_purpose() -> None:
+    text = token(WORKSPACE, BOOKING, Purpose.CANCEL, SECRET)
+    found = read(text)
+    assert len(text) == LENGTH
+    assert found is not None
+    assert (found.workspace_id, found.booking_id) == (WORKSPACE, BOOKING)
+    assert [each for each in Purpose if found.is_for(each, SECRET)] == [Purpose.CANCEL]
+
+
+def test_a_token_is_void_with_another_secret_and_without_one() -> None:
+    found = read(token(WORKSPACE, BOOKING, Purpose.MANAGE, SECRET))
+    assert found is not None
+    assert not found.is_for(Purpose.MANAGE, new_secret())
+    assert not found.is_for(Purpose.MANAGE, None)
+    assert not found.is_for(Purpose.MANAGE, "")
+
+
+def test_a_signature_does_not_fit_another_booking_or_workspace() -> None:
+    found = read(token(WORKSPACE, BOOKING, Purpose.CANCEL, SECRET))
+    assert found is not None
+    assert not found._replace(booking_id=new_id()).is_for(Purpose.CANCEL, SECRET)
+    assert not found._replace(workspace_id=new_id()).is_for(Purpose.CANCEL, SECRET)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "A" * 63, "A" * 65, "A" * 68, "А" * 64, "?" * 64, "A" * 63 + "="]
+)
+def test_a_text_of_another_format_is_no_token(text: str) -> None:
+    assert read(text) is None
+
+
+@given(st.binary(min_size=48, max_size=48))
+def test_a_token_has_one_spelling(signed: bytes) -> None:
+    from base64 import b64encode, urlsafe_b64encode
+
+    assert read(urlsafe_b64encode(signed).decode()) is not None
+    if (other := b64encode(signed)) != urlsafe_b64encode(signed):
+        assert read(other.decode()) is None
