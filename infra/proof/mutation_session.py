@@ -3,75 +3,67 @@
 infra/proof/mutations.py starts it. One process imports the service and collects the tests once. For
 each mutant it forks. The child replaces the code of the changed function, runs the tests that
 execute the changed statement, and ends at the first failure. Before that, another child runs each
-test once and records the statements that it executes.
+test once and records the statements that it executes. These records are kept until the code or the
+module of the test changes.
 """
 
 import builtins
-import contextlib
-import gc
 import hashlib
 import json
 import os
 import random
-import resource
-import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from functools import _lru_cache_wrapper
+from collections.abc import Iterable, Iterator
 from itertools import chain, zip_longest
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 
+from infra.proof.forks import Report, in_child, time_limit
+from infra.proof.live_code import LiveCode
 from infra.proof.mutants import Mutant, compile_mutant, compile_with_probes, mutants_of
 from infra.proof.parts import ROOT
 
 ORDER = "MUTATION_ORDER"
-"""The environment variable with the order: a file that becomes the result."""
+"""The environment variable with the path of the order, a JSON file."""
 PROBE = "__executes__"
-MEMORY = 4 << 30
-"""Bytes of address space of a child, so that an endless loop fills no more."""
-CPU_SECONDS, REAL_SECONDS, TIMES_LONGER = 5.0, 20.0, 10
-"""A test may take ten times as long as without a mutant, and this much more."""
 SECONDS_OF_TESTS = 10.0
-"""Tests of one mutant are left out once those before take this long together."""
+"""CPU seconds of the tests of one mutant. Further tests are left out."""
 
-
-class Killed:
-    """Outcomes of a mutant."""
-
-    KILLED, TIMED_OUT, SURVIVED, NOT_REACHED, SAME = (
-        "killed",
-        "timed out",
-        "survived",
-        "not reached",
-        "same",
-    )
+Outcome = dict[str, Any]
+"""What became of a mutant, as JSON."""
+KILLED, TIMED_OUT, SURVIVED = "killed", "timed out", "survived"
+NOT_REACHED = "not reached"
+"""No test executes the changed statement."""
+SAME = "same"
+"""The compiler makes the same code of it."""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Hypothesis only find failures, not shrink them."""
+    """Let Hypothesis find failures without making them small."""
     phases = (Phase.explicit, Phase.generate)
     settings.register_profile("mutations", settings.get_profile("dev"), phases=phases)
     settings.load_profile("mutations")
-    config.pluginmanager.register(MutationSession(Path(os.environ[ORDER])))
+    config.pluginmanager.register(MutationSession(json.loads(Path(os.environ[ORDER]).read_text())))
 
 
 class MutationSession:
-    """Runs the mutants that the order names, until its time is up."""
+    """Runs a sample of the mutants of some modules until a time.
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._order: dict[str, Any] = json.loads(file.read_text())
-        self._until = float(self._order["until"])
+    The order has ``paths`` of modules, a ``seed``, the time ``until``, and the files ``map`` for
+    the records of the tests and ``results``.
+    """
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self._order = order
+        self._paths: list[str] = order["paths"]
         self._failed = False
         self._items: dict[str, pytest.Item] = {}
-        self._tests: dict[str, Any] = {}
+        self._tests: dict[str, dict[str, Any]] = {}
         self._trusted: set[str] = set()
         self._killers: dict[tuple[str, str], list[str]] = defaultdict(list)
 
@@ -84,23 +76,23 @@ class MutationSession:
         """Run the mutants instead of the tests."""
         self._items = {item.nodeid: item for item in session.items}
         self._last = session.items[-1]
-        warm = next(i for i in session.items if "api" in getattr(i, "fixturenames", ()))
-        self._passes(warm)
-        self._code = LiveCode(self._order["paths"])
-        self._tests = self._mapped()
-        mutants = [m for path in self._order["paths"] for m in mutants_of(ROOT, path)]
+        uses_api = (i for i in session.items if "api" in getattr(i, "fixturenames", ()))
+        self._passes(next(uses_api, self._last))  # it makes what all tests share
+        self._code = LiveCode(self._paths)
+        self._tests = self._recorded()
+        mutants = [mutant for path in self._paths for mutant in mutants_of(ROOT, path)]
         random.Random(self._order["seed"]).shuffle(mutants)  # noqa: S311  a repeatable sample
         with Path(self._order["results"]).open("w", buffering=1) as results:
             for mutant in mutants:
-                if time.time() > self._until:
+                if time.time() > self._order["until"]:
                     break
-                named = {
+                outcome = {
                     "module": mutant.path,
                     "function": mutant.function,
-                    "change": mutant.change,
                     "line": mutant.line,
+                    "change": mutant.change,
+                    **self._try(mutant),
                 }
-                outcome = {**named, **self._try(mutant)}
                 results.write(json.dumps(outcome, ensure_ascii=False) + "\n")
         return True
 
@@ -110,83 +102,78 @@ class MutationSession:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=self._last)
         return not self._failed
 
-    def _mapped(self) -> dict[str, Any]:
-        """Return what each test executes and how long it takes. Tests that fail are left out."""
-        file = Path(self._order["map"])
-        sources = _hash(self._order["paths"])
-        known = json.loads(file.read_text()) if file.exists() else {}
-        if known.get("sources") != sources:
-            known = {"sources": sources, "tests": {}}
-        files = {item.nodeid.partition("::")[0] for item in self._items.values()}
-        hashes = {name: _hash([name]) for name in files}
+    def _recorded(self) -> dict[str, Any]:
+        """Return the records of the tests that pass. Run those whose module has changed."""
+        file, sources = Path(self._order["map"]), _hash(self._paths)
+        kept = json.loads(file.read_text()) if file.exists() else {}
+        if kept.get("sources") != sources:
+            kept = {"sources": sources, "tests": {}}
+        hashes = {name: _hash([name]) for name in {_module(each) for each in self._items}}
         tests = {
-            name: test
-            for name, test in known["tests"].items()
-            if hashes.get(name.partition("::")[0]) == test["file"] and name in self._items
+            name: kept["tests"][name]
+            for name in self._items
+            if kept["tests"].get(name, {}).get("module") == hashes[_module(name)]
         }
-        new = [name for name in self._items if name not in tests]
-        if new:
+        if new := [name for name in self._items if name not in tests]:
             written = file.with_suffix(".new")
-            in_child(lambda _: written.write_text(json.dumps(self._measured(new))))
+            in_child(lambda _: written.write_text(json.dumps(self._record(new))))
             for name, test in json.loads(written.read_text()).items():
-                tests[name] = {**test, "file": hashes[name.partition("::")[0]]}
+                tests[name] = {**test, "module": hashes[_module(name)]}
             written.unlink()
             file.write_text(json.dumps({"sources": sources, "tests": tests}))
-        return {n: t for n, t in tests.items() if t["passed"] and t["statements"]}
+        return {name: test for name, test in tests.items() if test["passed"]}
 
-    def _measured(self, names: Iterable[str]) -> dict[str, Any]:
+    def _record(self, names: Iterable[str]) -> dict[str, Any]:
         """Run tests with probes in the code."""
-        executed: set[tuple[str, int]] = set()
-        setattr(builtins, PROBE, lambda *place: executed.add(place))
-        for path in self._order["paths"]:
+        executed: set[str] = set()
+        setattr(builtins, PROBE, lambda path, line: executed.add(f"{path}:{line}"))
+        for path in self._paths:
             self._code.replace(path, compile_with_probes(ROOT, path, PROBE))
-        measured = {}
+        records = {}
         for name in names:
             executed.clear()
             started = time.process_time()
             passed = self._passes(self._items[name])
             seconds = round(time.process_time() - started, 4)
-            measured[name] = {
-                "passed": passed,
-                "seconds": seconds,
-                "statements": [f"{path}:{line}" for path, line in sorted(executed)],
-            }
-        return measured
+            statements = sorted(executed)
+            records[name] = {"passed": passed, "seconds": seconds, "statements": statements}
+        return records
 
-    def _try(self, mutant: Mutant) -> dict[str, Any]:
+    def _try(self, mutant: Mutant) -> Outcome:
+        """Run the tests of a mutant. ``runs`` is their number, ``killer`` the one that failed."""
         names = self._chosen(mutant)
         if not names:
-            return {"outcome": Killed.NOT_REACHED}
+            return {"outcome": NOT_REACHED, "runs": 0}
 
-        def work(say: Callable[[str], None]) -> None:
+        def work(report: Report) -> None:
             if not self._code.replace(mutant.path, compile_mutant(ROOT, mutant)):
-                say(Killed.SAME)
+                report(SAME)
                 return
-            for number, name in enumerate(names):
-                say(str(number))
-                with _time_limit(self._tests[name]["seconds"]):
+            for name in names:
+                report(name)
+                with time_limit(self._tests[name]["seconds"]):
                     passed = self._passes(self._items[name])
                 if not passed:
-                    say(Killed.KILLED)
+                    report(KILLED)
                     return
-            say(Killed.SURVIVED)
+            report(SURVIVED)
 
-        said = in_child(work)
-        outcome = said.pop() if said and not said[-1].isdecimal() else Killed.TIMED_OUT
-        if outcome not in {Killed.KILLED, Killed.TIMED_OUT}:
-            return {"outcome": outcome, "tests": len(names)}
-        killer = names[int(said[-1])] if said else ""
-        if outcome == Killed.KILLED and not self._is_trusted(killer):
+        lines = in_child(work)
+        outcome = lines.pop() if lines and lines[-1] in {SAME, KILLED, SURVIVED} else TIMED_OUT
+        if not lines or outcome == SURVIVED:
+            return {"outcome": outcome, "runs": len(lines)}
+        killer = lines[-1]
+        if outcome == KILLED and not self._is_trusted(killer):
             del self._tests[killer]
             return self._try(mutant)
         killers = self._killers[mutant.path, mutant.function]
-        killers[:] = [killer, *(k for k in killers if k != killer)]
-        return {"outcome": outcome, "killer": killer, "number": len(said)}
+        killers[:] = [killer, *(name for name in killers if name != killer)]
+        return {"outcome": outcome, "runs": len(lines), "killer": killer}
 
     def _is_trusted(self, name: str) -> bool:
-        """Whether a test passes alone, on the code as it is."""
+        """Whether a test passes as the only one in a child, on the code as it is."""
         if name not in self._trusted:
-            if in_child(lambda say: say(str(self._passes(self._items[name])))) != ["True"]:
+            if in_child(lambda report: report(str(self._passes(self._items[name])))) != ["True"]:
                 return False
             self._trusted.add(name)
         return True
@@ -202,92 +189,22 @@ class MutationSession:
         found.sort(key=lambda name: float(self._tests[name]["seconds"]))
         modules: dict[str, list[str]] = defaultdict(list)
         for name in found:
-            modules[name.partition("::")[0]].append(name)
+            modules[_module(name)].append(name)
         in_turn = chain.from_iterable(zip_longest(*modules.values()))
-        killers = [k for k in self._killers[mutant.path, mutant.function] if k in found]
-        ranked = dict.fromkeys([*killers, *filter(None, in_turn)])
-        return [*_within(SECONDS_OF_TESTS, ranked, self._tests)]
+        killers = [each for each in self._killers[mutant.path, mutant.function] if each in found]
+        return [*self._affordable(dict.fromkeys([*killers, *filter(None, in_turn)]))]
+
+    def _affordable(self, names: Iterable[str]) -> Iterator[str]:
+        left = SECONDS_OF_TESTS
+        for name in names:
+            if left < 0:
+                return
+            left -= self._tests[name]["seconds"]
+            yield name
 
 
-class LiveCode:
-    """The functions of some modules, as they are in memory."""
-
-    def __init__(self, paths: Iterable[str]) -> None:
-        gc.unfreeze()
-        files = {str(ROOT / path): path for path in paths}
-        self._functions: dict[str, list[FunctionType]] = defaultdict(list)
-        self._caches: list[Any] = []
-        for each in gc.get_objects():
-            if isinstance(each, FunctionType) and each.__code__.co_filename in files:
-                self._functions[files[each.__code__.co_filename]].append(each)
-            elif isinstance(each, _lru_cache_wrapper):
-                self._caches.append(each)
-        gc.freeze()
-
-    def replace(self, path: str, module: CodeType) -> bool:
-        """Replace the code of all functions that differ. Return False if none does."""
-        code = {(c.co_qualname, c.co_firstlineno): c for c in _code_in(module)}
-        changed = set()
-        for function in self._functions[path]:
-            new = code.get((function.__code__.co_qualname, function.__code__.co_firstlineno))
-            if new is not None and new != function.__code__:
-                function.__code__ = new
-                changed.add(function)
-        for cache in self._caches:
-            if cache.__wrapped__ in changed:
-                cache.cache_clear()
-        return bool(changed)
-
-
-def _code_in(code: CodeType) -> Iterator[CodeType]:
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield each
-            yield from _code_in(each)
-
-
-def in_child(work: Callable[[Callable[[str], None]], object]) -> list[str]:
-    """Run a function in a forked process, and return the lines that it says."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(BaseException):
-            os.close(read)
-            os.setsid()
-            for output in (1, 2):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), output)
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-            work(lambda line: (os.write(write, f"{line}\n".encode()), None)[1])
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as said:
-        lines = said.read().splitlines()
-    os.waitpid(child, 0)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
-    return lines
-
-
-@contextlib.contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
-    """End this process if a test takes much longer than it should."""
-    limits = {
-        signal.ITIMER_PROF: CPU_SECONDS + TIMES_LONGER * seconds,
-        signal.ITIMER_REAL: REAL_SECONDS + TIMES_LONGER * seconds,
-    }
-    for timer, limit in limits.items():
-        signal.setitimer(timer, limit)
-    yield
-    for timer in limits:
-        signal.setitimer(timer, 0)
-
-
-def _within(seconds: float, names: Iterable[str], tests: dict[str, Any]) -> Iterator[str]:
-    for name in names:
-        if seconds < 0:
-            return
-        seconds -= tests[name]["seconds"]
-        yield name
+def _module(name: str) -> str:
+    return name.partition("::")[0]
 
 
 def _hash(paths: Iterable[str]) -> str:

@@ -14,17 +14,16 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from infra.proof.mutants import mutants_of
+from infra.proof.mutation_session import ORDER, Outcome
 from infra.proof.parts import KEPT, ROOT, Figures, Part
 
 SEED = 20270115
 COLUMNS = ("made", "tried", "killed", "timed out", "equivalent", "not reached")
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 DOMAINS = "chalicelib/domains"
-Outcome = dict[str, Any]
-"""What became of a mutant, as JSON."""
 
 
 class Suite(NamedTuple):
@@ -111,11 +110,12 @@ def _outcomes(folder: Path, name: str, suite: Suite, until: float) -> list[Outco
         "results": str(results),
     }
     order.write_text(json.dumps(named))
-    options = ["-p", "infra.proof.mutation_session", "-p", "no:randomly", "-o", "timeout=0"]
+    plugins = ["-p", "infra.proof.mutation_session", "-p", "no:randomly", "-o", "timeout=0"]
+    brief = ["-q", "-s", "--assert=plain", "--tb=native"]  # nobody reads how a test failed
     with (folder / f"{name}.log").open("w") as log:
         subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-s", "--tb=line", *options, *suite.tests],
-            env={**os.environ, "MUTATION_ORDER": str(order)},
+            [sys.executable, "-m", "pytest", *plugins, *brief, *suite.tests],
+            env={**os.environ, ORDER: str(order)},
             cwd=ROOT,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -154,7 +154,7 @@ def _figures(suites: Iterable[Suite], outcomes: list[Outcome]) -> Figures:
     tried = Counter(each["module"] for each in outcomes)
     return {
         "seed": SEED,
-        "tests": sum(each.get("number", 0) for each in outcomes),
+        "tests": sum(each["runs"] for each in outcomes),
         "modules": {
             path: {"made": count, "tried": tried[path], **modules[path]}
             for path, count in made.items()
