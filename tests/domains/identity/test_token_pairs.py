@@ -1,0 +1,108 @@
+"""Pairs of access and refresh tokens: how long each lives, and what a refresh leaves."""
+
+import pytest
+
+from chalicelib.domains.identity.rules.token_pairs import (
+    ACCESS_SECONDS,
+    MAX_KEPT,
+    MAX_PAIRS,
+    REFRESH_SECONDS,
+    REUSE_SECONDS,
+    RejectedError,
+    TokenPair,
+    find_access,
+    rotate,
+)
+
+NOW = 1_800_000_000
+NEW = TokenPair("a-new", "r-new", NOW)
+
+
+def pair(name: str, issued: int = 0, replaced: int | None = None) -> TokenPair:
+    """Return a pair that was issued, and perhaps replaced, some seconds ago."""
+    at = 0 if replaced is None else NOW - replaced
+    return TokenPair(f"a-{name}", f"r-{name}", NOW - issued, at)
+
+
+def rejected(pairs: list[TokenPair], refresh: str, *, is_family: bool = True) -> str:
+    """Return how a refresh is refused: as a replay, or only for itself."""
+    with pytest.raises(RejectedError) as refusal:
+        rotate(pairs, refresh, NEW, is_family=is_family)
+    return "replay" if refusal.value.is_replay else "refused"
+
+
+def test_an_access_token_is_valid_for_an_hour() -> None:
+    last, ended = pair("x", ACCESS_SECONDS - 1), pair("y", ACCESS_SECONDS)
+    assert find_access([last, ended], "a-x", NOW) == last
+    assert find_access([last, ended], "a-y", NOW) is None
+    assert find_access([last, ended], "r-x", NOW) is None
+
+
+def test_a_refresh_token_is_valid_for_60_days() -> None:
+    assert rotate([pair("x", REFRESH_SECONDS - 1)], "r-x", NEW, is_family=True)[-1] == NEW
+    assert rejected([pair("x", REFRESH_SECONDS)], "r-x") == "refused"
+
+
+def test_a_refresh_replaces_its_token_and_leaves_the_other_pairs() -> None:
+    one, two = pair("x", 500), pair("y", 400)
+    found = rotate([one, two], "r-x", NEW, is_family=True)
+    assert found == [one._replace(replaced_at=NOW), two, NEW]
+
+
+def test_a_token_that_was_replaced_within_two_minutes_is_answered_again() -> None:
+    used = pair("x", 500, replaced=REUSE_SECONDS - 1)
+    assert rotate([used], "r-x", NEW, is_family=True) == [used, NEW]
+
+
+def test_a_token_that_was_replaced_earlier_is_a_replay() -> None:
+    used = pair("x", 500, replaced=REUSE_SECONDS)
+    assert rejected([used], "r-x") == "replay"
+    assert rejected([used], "r-x", is_family=False) == "refused"
+
+
+def test_an_unknown_token_is_a_replay_only_if_it_is_of_the_connections_family() -> None:
+    assert rejected([pair("x")], "r-y") == "replay"
+    assert rejected([pair("x")], "r-y", is_family=False) == "refused"
+
+
+def test_ten_tokens_are_replaced_within_two_minutes_and_no_more() -> None:
+    used = [pair(str(n), 500, replaced=REUSE_SECONDS - 1) for n in range(MAX_PAIRS)]
+    live = pair("x", 500)
+    assert rotate([*used[1:], live], "r-x", NEW, is_family=True)[-1] == NEW
+    assert rejected([*used, live], "r-x") == "refused"
+    earlier = pair("0", 500, replaced=REUSE_SECONDS)
+    assert rotate([earlier, *used[1:], live], "r-x", NEW, is_family=True)[-1] == NEW
+
+
+def test_the_oldest_unused_pair_gives_room_when_a_token_is_answered_again() -> None:
+    used = pair("x", 500, replaced=5)
+    unused = [pair(str(n), REUSE_SECONDS - n) for n in range(MAX_PAIRS)]
+    assert rotate([used, *unused], "r-x", NEW, is_family=True) == [used, *unused[1:], NEW]
+    assert rotate([used, *unused[1:]], "r-x", NEW, is_family=True) == [used, *unused[1:], NEW]
+
+
+def test_a_token_is_not_answered_again_if_all_unused_pairs_are_new() -> None:
+    unused = [pair(str(n), REUSE_SECONDS - 1) for n in range(MAX_PAIRS)]
+    assert rejected([pair("x", 500, replaced=5), *unused], "r-x") == "refused"
+
+
+def test_a_pair_is_kept_while_one_of_its_tokens_may_be_used() -> None:
+    live = pair("live", ACCESS_SECONDS)
+    kept = pair("access", ACCESS_SECONDS - 1, replaced=REUSE_SECONDS)
+    gone = pair("gone", ACCESS_SECONDS, replaced=REUSE_SECONDS)
+    assert rotate([live, kept, gone, pair("x")], "r-x", NEW, is_family=True) == [
+        live,
+        kept,
+        pair("x", replaced=0),
+        NEW,
+    ]
+
+
+@pytest.mark.parametrize("surplus", [0, 1, 2])
+def test_access_tokens_of_the_oldest_replaced_pairs_end_when_there_are_too_many(
+    surplus: int,
+) -> None:
+    replaced = [pair(str(n), 600 - n, replaced=REUSE_SECONDS + 9) for n in range(MAX_KEPT - 2)]
+    more = [pair(f"more-{n}", 700 - n, replaced=REUSE_SECONDS + 9) for n in range(surplus)]
+    found = rotate([*more, *replaced, pair("x")], "r-x", NEW, is_family=True)
+    assert found == [*replaced, pair("x", replaced=0), NEW]
