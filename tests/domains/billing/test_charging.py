@@ -280,3 +280,8 @@ def test_a_step_takes_one_read_and_one_transaction() -> None:
         ("BatchGetItem", 0),
         ("TransactWriteItems", 6),
     ]
+
+
+def test_only_one_function_recovers_holds() -> None:
+    with pytest.raises(ValueError, match="two functions recover holds"):
+        charging.recovers_holds(lambda _: charging.Recovered(None, charging.nothing))

@@ -1,0 +1,82 @@
+"""Texts of sources: their normal form, their passages, and how much a bot can know."""
+
+import pytest
+
+from chalicelib.domains.knowledge.rules import documents, quotas
+from chalicelib.domains.knowledge.rules.documents import Document
+from chalicelib.domains.knowledge.rules.passages import MAX_LENGTH, MIN_LENGTH, normal_form, split
+
+SENTENCE = "Words of a sentence are here. "
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\r\nb\rc\fd", "a\nb\nc\nd"),
+        (" a \t b ", "a b"),
+        ("a \n \n\n b", "a\n\nb"),
+        ("a\x00\x1f\x7f\ufeffb", "ab"),
+        ("\n", ""),
+    ],
+)
+def test_a_text_has_single_spaces_and_single_blank_lines(text: str, expected: str) -> None:
+    assert normal_form(text) == expected
+
+
+@pytest.mark.parametrize("length", [1, MAX_LENGTH - 1, MAX_LENGTH])
+def test_a_short_text_is_one_passage(length: int) -> None:
+    assert [*split("x" * length)] == ["x" * length]
+
+
+def test_passages_end_where_the_last_sentence_within_the_limit_does() -> None:
+    text = (SENTENCE * 60).strip()
+    found = [*split(text)]
+    assert " ".join(found) == text
+    whole = MAX_LENGTH // len(SENTENCE)
+    assert found[0] == (SENTENCE * whole).strip()
+    assert found[1] == found[0]
+
+
+def test_a_passage_without_a_sentence_ends_at_the_last_space() -> None:
+    word = "x" * 99 + " "
+    found = [*split(word * 20)]
+    assert found == [(word * 8).strip(), (word * 8).strip(), (word * 4).strip()]
+
+
+def test_a_passage_without_a_space_ends_at_the_limit() -> None:
+    text = "x" * MIN_LENGTH + " " + "y" * 2_000
+    found = [*split(text)]
+    assert found[0] == "x" * MIN_LENGTH
+    assert found[1] == "y" * MAX_LENGTH
+    text = "x" * (MIN_LENGTH - 1) + " " + "y" * 2_000
+    assert len(next(split(text))) == MAX_LENGTH
+
+
+def test_no_passage_is_empty() -> None:
+    assert [*split(" " * 3 * MAX_LENGTH)] == []
+
+
+class Source:
+    size = 10.0
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"), [("x" * 20, True), ("x" * 21, False), ("ж" * 10, True), ("ж" * 11, False)]
+)
+def test_a_text_must_fit_beside_the_other_sources_in_bytes(text: str, *, fits: bool) -> None:
+    used = quotas.MAX_BOT_BYTES - 20
+    problem = quotas.problem(used, text)
+    assert (problem is None) == fits
+    if problem:
+        assert f"{len(text.encode())} bytes" in problem
+        assert quotas.used([Source(), Source()]) == 20
+
+
+def test_an_index_is_built_again_when_a_document_changes() -> None:
+    one = Document("s", "Title", "https://example.com", "k")
+    known = documents.fingerprint([one])
+    assert known == documents.fingerprint([one])
+    changed = [one._replace(**{field: "other"}) for field in Document._fields]
+    assert len({known, *(documents.fingerprint([each]) for each in changed)}) == 5
+    assert documents.is_page(documents.page_source("p"))
+    assert not documents.is_page("p")

@@ -1,0 +1,29 @@
+"""Rates of bounces and complaints at which a workspace's mails are paused."""
+
+import pytest
+
+from chalicelib.domains.notifications.rules.mail_rates import Counts
+
+
+@pytest.mark.parametrize(
+    ("sent", "bounced", "complained", "pause"),
+    [
+        (0, 0, 0, None),
+        (49, 49, 0, None),
+        (50, 2, 0, None),
+        (50, 3, 0, "bounces"),
+        (100, 5, 0, None),
+        (100, 6, 0, "bounces"),
+        (100, 0, 1, None),
+        (1_000, 0, 1, None),
+        (10, 0, 2, "complaints"),
+        (1_999, 0, 2, "complaints"),
+        (2_000, 0, 2, None),
+        (2_000, 0, 3, "complaints"),
+        (100, 50, 50, "complaints"),
+    ],
+)
+def test_mails_are_paused_above_a_rate_that_endangers_the_whole_service(
+    sent: int, bounced: int, complained: int, pause: str | None
+) -> None:
+    assert Counts(sent, bounced, complained).pause == pause
