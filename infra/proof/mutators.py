@@ -27,6 +27,8 @@ _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 }
 _BOUNDS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+_OPTIONAL_LAST = frozenset({"get", "getattr", "next", "pop", "round", "split"})
+"""Functions whose last argument has a default. Others would only fail without it."""
 _TRUE, _FALSE = ast.Constant(value=True), ast.Constant(value=False)
 
 
@@ -100,11 +102,11 @@ def _return(node: ast.Return, _: ast.AST) -> Iterator[ast.AST]:
 
 
 def _call(node: ast.Call, _: ast.AST) -> Iterator[ast.AST]:
-    """Yield the call without each keyword, and without its last of several arguments."""
+    """Yield the call without each keyword, and without an argument that has a default."""
     for keyword, rest in zip(node.keywords, _without_each(node.keywords), strict=True):
         if keyword.arg is not None:
             yield _with(node, keywords=rest)
-    if len(node.args) > 1 and not isinstance(node.args[-1], ast.Starred):
+    if len(node.args) > 1 and ast.unparse(node.func).rpartition(".")[2] in _OPTIONAL_LAST:
         yield _with(node, args=node.args[:-1])
 
 
