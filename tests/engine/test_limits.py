@@ -14,7 +14,10 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.limits import HEAVY, Limit, RateLimitStatus
 from chalicelib.engine import limits
 from chalicelib.engine.limits import RateLimitRow, take
+from chalicelib.engine.reading import Rows
+from chalicelib.engine.unit import UnitOfWork, run_unit
 from tests.conftest import Time, all_rows, run_concurrently
+from tests.fakes.dynamodb_faults import failing, unreachable
 from tests.support.effort import examples
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
@@ -148,7 +151,9 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_database_that_cannot_count_refuses_unless_the_limit_fails_open() -> None:
     with pytest.raises(UnavailableError):
         take(LIMIT, "a")
-    assert take(HEAVY, "a").limit == 60
+    status = take(HEAVY, "a")
+    assert (status.limit, status.remaining) == (60, 60)
+    assert 1 <= status.reset_seconds <= 60
 
 
 def test_a_call_refused_by_one_of_several_limits_counts_only_under_the_limits_before_it() -> None:
@@ -177,3 +182,58 @@ def test_a_call_is_given_back_to_the_window_that_counted_it(time: Time) -> None:
 def test_a_subject_gets_no_calls_back_that_were_not_counted(time: Time) -> None:
     limits.give_back(LIMIT, "a", time.now)
     assert admitted(LIMIT, "a", 4) == 3
+
+
+def test_a_call_that_exceeds_the_limit_by_itself_is_refused_and_not_counted() -> None:
+    with pytest.raises(RateLimitedError):
+        take(LIMIT, "a", 4)
+    assert take(LIMIT, "a", 2).remaining == 1
+    with pytest.raises(RateLimitedError):
+        take(LIMIT, "a", 2)
+    assert take(LIMIT, "a").remaining == 0
+
+
+def test_a_check_refuses_a_subject_at_its_limit_and_counts_nothing(time: Time) -> None:
+    for _ in range(3):
+        limits.check(LIMIT, "a")
+        take(LIMIT, "a")
+    with pytest.raises(RateLimitedError, match="3 tests a minute"):
+        limits.check(LIMIT, "a")
+    limits.check(LIMIT, "b")
+    time.pass_by(minutes=1)
+    limits.check(LIMIT, "a")
+    assert take(LIMIT, "a").remaining == 2
+
+
+def commit_one(subject: str, rows: Rows | None = None) -> None:
+    run_unit("w", None, lambda unit: limits.stage(unit, LIMIT, subject, rows))
+
+
+def test_a_staged_unit_is_counted_by_the_commit_alone(time: Time) -> None:
+    unit = UnitOfWork("w")
+    limits.stage(unit, LIMIT, "a")
+    assert take(LIMIT, "a", 2).remaining == 1
+    unit.commit()
+    with pytest.raises(RateLimitedError):
+        take(LIMIT, "a")
+    before = all_rows()
+    with pytest.raises(RateLimitedError, match="3 tests a minute"):
+        commit_one("a")
+    assert all_rows() == before
+
+
+def test_a_limit_that_was_reached_when_its_rows_were_read_is_refused_without_a_transaction(
+    time: Time,
+) -> None:
+    def rows_of(subject: str) -> Rows:
+        rows = Rows()
+        rows.read([limits.key(LIMIT, subject)])
+        return rows
+
+    commit_one("a", rows_of("a"))
+    take(LIMIT, "a")
+    commit_one("a", rows_of("a"))
+    with failing("TransactWriteItems", 100, unreachable), pytest.raises(RateLimitedError):
+        commit_one("a", rows_of("a"))
+    commit_one("b", rows_of("b"))
+    assert take(LIMIT, "b").remaining == 1
