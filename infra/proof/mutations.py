@@ -55,7 +55,7 @@ SUITES = {
     ),
     "engine": Suite(
         _engine("unit", "transactions", "idempotency", "claims", "locks", "limits"),
-        ("tests/engine", "tests/application", "tests/contract/test_request_counts.py"),
+        ("tests/engine", "tests/application"),
     ),
     "access": Suite(
         (
@@ -63,7 +63,12 @@ SUITES = {
             "chalicelib/core/principals.py",
             "chalicelib/core/scopes.py",
         ),
-        ("tests/contract", "tests/application", "tests/core", "tests/domains/identity"),
+        (
+            *(f"tests/contract/test_{kind}.py" for kind in ("access", "audiences")),
+            *(f"tests/contract/test_{kind}_access.py" for kind in ("session", "token")),
+            *(f"tests/domains/identity/test_{name}.py" for name in ("keys", "sessions")),
+            *("tests/application", "tests/core", "tests/transports/test_http.py"),
+        ),
     ),
     "oauth": _rules("oauth", "identity", more=["tests/transports/oauth"]),
     "sites": _rules("sites"),
