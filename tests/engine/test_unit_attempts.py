@@ -1,0 +1,285 @@
+"""Attempts of a unit of work, what it demands of rows, its outside effects and its batches."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import (
+    ConcurrentUpdateError,
+    ConflictError,
+    IdempotencyMismatchError,
+    UnavailableError,
+)
+from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.engine import audit
+from chalicelib.engine.claims import ClaimRow, claim
+from chalicelib.engine.transactions import OutcomeUnknownError
+from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+from tests.fakes.dynamodb_faults import ALWAYS, TRANSACTION, closed, failing, faulty, throttled
+
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "pauses")]
+
+EVENT = AuditEvent("test", "actor", ("title",), resources=("key:given",), request_id="r")
+RECORD = IdempotencyRecord("scope", "key", "fingerprint")
+TAKEN = ConflictError("It is taken.")
+
+
+def row(name: str, target: str = "first") -> ClaimRow:
+    return claim("TEST", name, target)
+
+
+def there(*names: str) -> list[str]:
+    """Return those of some names that have a row."""
+    return [name for name in names if ClaimRow.find_claim("TEST", name)]
+
+
+def conflicting_once(stage: Callable[[UnitOfWork, int], Any]) -> Callable[[UnitOfWork], Any]:
+    """Return a stage whose first attempt ends in a conflict after everything else."""
+    attempts = count(1)
+
+    def staged(unit: UnitOfWork) -> Any:
+        number = next(attempts)
+        result = stage(unit, number)
+        if number == 1:
+            raise ConcurrentUpdateError
+        return result
+
+    return staged
+
+
+class TestAttempts:
+    def test_nothing_of_an_abandoned_attempt_is_committed_or_recorded(self) -> None:
+        ran = []
+
+        def stage(unit: UnitOfWork, number: int) -> int:
+            unit.create(row(str(number)))
+            unit.mention(f"key:{number}")
+            unit.after_commit(lambda: ran.append(number))
+            return number
+
+        assert run_unit("w", EVENT, conflicting_once(stage)) == 2
+        assert there("1", "2") == ["2"]
+        assert ran == [2]
+        (record,) = audit.latest("w")
+        assert record.resources == ["key:given", "key:2"]
+        assert (record.operation, record.actor, record.fields) == ("test", "actor", ["title"])
+
+    def test_an_outside_effect_happens_once_and_every_attempt_gets_its_result(self) -> None:
+        effects = count(1)
+
+        def stage(unit: UnitOfWork, _: int) -> tuple[int, int]:
+            first = unit.run_side_effect_once("one", lambda: next(effects))
+            return first, unit.run_side_effect_once("two", lambda: next(effects))
+
+        assert run_unit("w", None, conflicting_once(stage)) == (1, 2)
+
+    def test_a_trial_returns_the_result_and_commits_nothing(self) -> None:
+        ran = []
+
+        def stage(unit: UnitOfWork) -> str:
+            unit.create(row("a"))
+            unit.after_commit(lambda: ran.append("a"))
+            return "result"
+
+        assert run_unit("w", EVENT, stage, dry_run=True) == "result"
+        assert there("a") == []
+        assert ran == []
+        assert audit.latest("w") == []
+
+    def test_a_unit_without_writes_is_not_recorded(self) -> None:
+        assert run_unit("w", EVENT, lambda unit: unit.tenant) == "w"
+        assert audit.latest("w") == []
+
+    def test_an_event_of_another_workspace_is_in_its_log(self) -> None:
+        event = AuditEvent("test", "actor", workspace_id="other")
+        run_unit("w", event, lambda unit: unit.create(row("a")))
+        assert audit.latest("w") == []
+        assert [each.operation for each in audit.latest("other")] == ["test"]
+
+
+class TestUndoing:
+    """Actions that undo outside effects: they run if nothing can have been committed."""
+
+    @pytest.fixture
+    def undone(self) -> list[str]:
+        return []
+
+    @pytest.fixture
+    def stage(self, undone: list[str]) -> Callable[[UnitOfWork], None]:
+        """Have two outside effects, of which the first cannot be undone, and write a row."""
+
+        def broken() -> None:
+            undone.append("one")
+            raise OSError("disk full")
+
+        def stage(unit: UnitOfWork) -> None:
+            unit.run_side_effect_once("one", lambda: unit.on_failure(broken))
+            unit.run_side_effect_once("two", lambda: unit.on_failure(lambda: undone.append("two")))
+            unit.create(row("a"), on_conflict=TAKEN)
+
+        return stage
+
+    def test_a_failed_unit_undoes_each_effect_once(
+        self, stage: Callable[[UnitOfWork], None], undone: list[str]
+    ) -> None:
+        run_unit("w", EVENT, lambda unit: unit.create(row("a")))
+        with pytest.raises(ConflictError):
+            run_unit("w", EVENT, conflicting_once(lambda unit, _: stage(unit)))
+        assert undone == ["one", "two"]
+
+    def test_a_unit_that_succeeds_undoes_nothing_even_later(
+        self, stage: Callable[[UnitOfWork], None], undone: list[str]
+    ) -> None:
+        units = []
+        run_unit("w", EVENT, lambda unit: (units.append(unit), stage(unit)))
+        units[0].undo()
+        assert undone == []
+
+    def test_a_unit_that_may_have_been_committed_undoes_nothing(
+        self, stage: Callable[[UnitOfWork], None], undone: list[str]
+    ) -> None:
+        with (
+            faulty(TRANSACTION, closed, "after", ALWAYS),
+            pytest.raises(OutcomeUnknownError) as unknown,
+        ):
+            run_unit("w", None, stage)
+        assert "Repeat the call with the same idempotency key" in unknown.value.message
+        assert there("a") == ["a"]
+        assert undone == []
+
+    def test_a_unit_that_was_refused_undoes_its_effects(
+        self, stage: Callable[[UnitOfWork], None], undone: list[str]
+    ) -> None:
+        with failing(TRANSACTION, ALWAYS, throttled), pytest.raises(UnavailableError):
+            run_unit("w", EVENT, stage)
+        assert there("a") == []
+        assert undone == ["one", "two"]
+
+
+class TestDemands:
+    """What a write demands of its row. Without an error of its own, a unit starts again."""
+
+    def refused(self, stage: Callable[[UnitOfWork], None]) -> None:
+        unit = UnitOfWork("w")
+        stage(unit)
+        with pytest.raises(ConcurrentUpdateError):
+            unit.commit()
+
+    def test_a_new_row_must_not_exist(self) -> None:
+        run_unit("w", None, lambda unit: unit.create(row("a")))
+        self.refused(lambda unit: unit.create(row("a", "second")))
+        with pytest.raises(ConflictError, match="It is taken"):
+            run_unit("w", None, lambda unit: unit.create(row("a", "second"), on_conflict=TAKEN))
+        assert ClaimRow.find_claim("TEST", "a").target == "first"
+
+    def test_an_updated_row_must_exist_or_meet_the_condition(self) -> None:
+        actions = [ClaimRow.target.set("second")]
+        self.refused(lambda unit: unit.update(row("a"), actions))
+        with pytest.raises(ConflictError):
+            run_unit("w", None, lambda unit: unit.update(row("a"), actions, on_conflict=TAKEN))
+        run_unit("w", None, lambda unit: unit.create(row("a")))
+        condition = ClaimRow.target == "other"
+        self.refused(lambda unit: unit.update(row("a"), actions, condition))
+        run_unit("w", None, lambda unit: unit.update(row("a"), actions))
+        assert ClaimRow.find_claim("TEST", "a").target == "second"
+        absent = ClaimRow.pk.does_not_exist()
+        run_unit("w", None, lambda unit: unit.update(row("b"), actions, absent))
+        assert there("b") == ["b"]
+
+    def test_a_deleted_row_must_exist_only_if_that_is_demanded(self) -> None:
+        run_unit("w", None, lambda unit: unit.delete(row("a")))
+        self.refused(lambda unit: unit.delete(row("a"), if_there=True))
+        with pytest.raises(ConflictError):
+            run_unit("w", None, lambda u: u.delete(row("a"), if_there=True, on_conflict=TAKEN))
+        run_unit("w", None, lambda unit: unit.create(row("a")))
+        run_unit("w", None, lambda unit: unit.delete(row("a"), if_there=True))
+        assert there("a") == []
+
+    def test_a_required_row_must_exist_or_meet_the_condition(self) -> None:
+        def requiring(unit: UnitOfWork, **more: Any) -> None:
+            unit.require(row("a"), **more)
+            unit.create(row("b"))
+
+        self.refused(requiring)
+        with pytest.raises(ConflictError):
+            run_unit("w", None, lambda unit: requiring(unit, on_conflict=TAKEN))
+        run_unit("w", None, lambda unit: unit.create(row("a")))
+        self.refused(lambda unit: requiring(unit, condition=ClaimRow.target == "other"))
+        assert there("b") == []
+        run_unit("w", None, lambda unit: requiring(unit, condition=ClaimRow.target == "first"))
+        assert there("b") == ["b"]
+
+
+class TestBatches:
+    def part(self, unit: UnitOfWork) -> bytes:
+        """Stage a row, which can be done only once."""
+        unit.create(row("part"), on_conflict=TAKEN)
+        return b"outcome"
+
+    def test_a_batch_is_committed_once_although_its_operation_starts_again(self) -> None:
+        def stage(unit: UnitOfWork, _: int) -> bytes:
+            outcome = unit.commit_batch("part", self.part)
+            assert there("part") == ["part"]
+            return outcome
+
+        assert run_unit("w", EVENT, conflicting_once(stage)) == b"outcome"
+        (record,) = audit.latest("w")
+        assert (record.operation, record.actor) == ("test", "actor")
+
+    def test_a_batch_without_an_event_is_recorded_under_its_name(self) -> None:
+        run_unit("w", None, lambda unit: unit.commit_batch("part", self.part, audited_in="other"))
+        assert audit.latest("w") == []
+        assert [(each.operation, each.actor) for each in audit.latest("other")] == [("part", "job")]
+
+    def test_a_repeated_call_with_a_key_gets_the_outcome_of_its_batch(self) -> None:
+        seen = []
+
+        def stage(unit: UnitOfWork) -> bytes:
+            seen.append((unit.is_repeatable, unit.recalls_batch("part")))
+            return unit.commit_batch("part", self.part)
+
+        for _ in range(2):
+            assert run_unit("w", EVENT, stage, record=RECORD) == b"outcome"
+        assert seen == [(True, False), (True, True)]
+
+    def test_a_batch_is_recalled_by_its_commit_too(self) -> None:
+        def stage(unit: UnitOfWork) -> bytes:
+            return unit.commit_batch("part", lambda part: (part.create(row("x")), b"outcome")[1])
+
+        assert run_unit("w", EVENT, stage, record=RECORD) == b"outcome"
+        run_unit("w", None, lambda unit: unit.delete(row("x")))
+        assert run_unit("w", EVENT, stage, record=RECORD) == b"outcome"
+        assert there("x") == []
+
+    def test_a_call_without_a_key_recalls_no_batch(self) -> None:
+        seen = []
+
+        def stage(unit: UnitOfWork) -> None:
+            seen.append((unit.is_repeatable, unit.recalls_batch("part")))
+            unit.commit_batch("part", self.part)
+
+        run_unit("w", EVENT, stage)
+        with pytest.raises(ConflictError):
+            run_unit("w", EVENT, stage)
+        assert seen == [(False, False), (False, False)]
+
+    def test_a_key_recalls_no_batch_of_another_name_or_of_other_arguments(self) -> None:
+        run_unit("w", EVENT, lambda unit: unit.commit_batch("part", self.part), record=RECORD)
+
+        def recalls(name: str, fingerprint: str = "fingerprint") -> bool:
+            record = IdempotencyRecord("scope", "key", fingerprint)
+            return run_unit("w", EVENT, lambda unit: unit.recalls_batch(name), record=record)
+
+        assert recalls("part")
+        assert not recalls("other")
+        with pytest.raises(IdempotencyMismatchError):
+            recalls("part", "other")
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"), [("", []), ("ab", ["ab"]), ("abc", ["ab", "c"]), ("abcd", ["ab", "cd"])]
+)
+def test_items_are_split_into_batches_in_order(items: str, expected: list[str]) -> None:
+    assert ["".join(batch) for batch in in_batches(items, 2)] == expected
