@@ -75,9 +75,8 @@ class MutationSession:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run the mutants instead of the tests."""
         self._items = {item.nodeid: item for item in session.items}
-        self._last = session.items[-1]
         uses_api = (i for i in session.items if "api" in getattr(i, "fixturenames", ()))
-        self._passes(next(uses_api, self._last))  # it makes what all tests share
+        self._passes(next(uses_api, session.items[0]))  # it makes what all tests share
         self._code = LiveCode(self._paths)
         self._tests = self._recorded()
         mutants = [mutant for path in self._paths for mutant in mutants_of(ROOT, path)]
@@ -97,9 +96,12 @@ class MutationSession:
         return True
 
     def _passes(self, item: pytest.Item) -> bool:
-        """Run a test, and keep the fixtures of the session."""
+        """Run a test, and tear down all but the fixtures of the session.
+
+        pytest keeps what the next item needs too, so the session stands for it.
+        """
         self._failed = False
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=self._last)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=item.session)
         return not self._failed
 
     def _recorded(self) -> dict[str, Any]:

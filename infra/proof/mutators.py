@@ -29,6 +29,8 @@ _BOUNDS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _OPTIONAL_LAST = frozenset({"get", "getattr", "next", "pop", "round", "split"})
 """Functions whose last argument has a default. Others would only fail without it."""
+_CHECKS = (None, "strict")
+"""Keywords that stay: ``**`` and the check of ``zip``, which finds mistakes itself."""
 _TRUE, _FALSE = ast.Constant(value=True), ast.Constant(value=False)
 
 
@@ -64,6 +66,8 @@ def _arithmetic(node: ast.BinOp | ast.AugAssign, _: ast.AST) -> Iterator[ast.AST
 
 
 def _constant(node: ast.Constant, parent: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(parent, ast.keyword) and parent.arg in _CHECKS:
+        return
     match node.value:
         case bool():
             yield ast.Constant(not node.value)
@@ -104,7 +108,7 @@ def _return(node: ast.Return, _: ast.AST) -> Iterator[ast.AST]:
 def _call(node: ast.Call, _: ast.AST) -> Iterator[ast.AST]:
     """Yield the call without each keyword, and without an argument that has a default."""
     for keyword, rest in zip(node.keywords, _without_each(node.keywords), strict=True):
-        if keyword.arg is not None:
+        if keyword.arg not in _CHECKS:
             yield _with(node, keywords=rest)
     if len(node.args) > 1 and ast.unparse(node.func).rpartition(".")[2] in _OPTIONAL_LAST:
         yield _with(node, args=node.args[:-1])

@@ -58,3 +58,24 @@ def test_the_affordable_tokens_are_the_most_that_an_amount_covers(
     assert min(LEAST_OUTPUT, most) <= granted <= most
     assert cost(price, TokenUsage(asked, granted)) <= room
     assert granted == most or cost(price, TokenUsage(asked, granted + 1)) > room
+
+
+@pytest.mark.parametrize(
+    ("price", "asked", "most", "room", "granted"),
+    [
+        ((10**6, 10**6), 10, 100, 73, None),
+        ((10**6, 10**6), 10, 100, 74, 64),
+        ((10**6, 10**6), 10, 100, 109, 99),
+        ((10**6, 10**6), 10, 100, 1_000, 100),
+        ((10**6, 10**6), 10, 20, 29, None),
+        ((10**6, 10**6), 10, 20, 30, 20),
+        ((10**6, 0), 10, 100, 9, None),
+        ((10**6, 0), 10, 100, 10, 100),
+        ((0, 0), 10, 100, 0, 100),
+        ((2, 3), 5, 10**6, 1, 333_330),
+    ],
+)
+def test_an_amount_pays_for_the_input_and_64_tokens_of_output_or_for_nothing(
+    price: tuple[int, int], asked: int, most: int, room: int, granted: int | None
+) -> None:
+    assert fitting_output(Prices(*price), asked, most, room) == granted

@@ -87,3 +87,9 @@ def test_a_balance_becomes_low_once_as_it_falls_below_each_amount(
     before: int, after: int, *, becomes: bool
 ) -> None:
     assert becomes_low(before, after) == becomes
+
+
+@pytest.mark.parametrize(("before", "seconds"), [(0.5, 1), (1, 1), (1.5, 2), (86_400, 86_400)])
+def test_the_seconds_to_the_next_window_are_rounded_up(before: float, seconds: int) -> None:
+    moment = utc("2027-01-15T21:00:00") - timedelta(seconds=before)
+    assert seconds_left("daily", moment, "Europe/Moscow") == seconds

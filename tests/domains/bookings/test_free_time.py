@@ -22,6 +22,8 @@ def test_bookings_divide_opening_hours_into_gaps() -> None:
 def test_a_booking_leaves_the_opening_hours_before_and_after_it_whole() -> None:
     assert gaps([MORNING, EVENING], [Span(22, 24)], 1) == [MORNING, Span(20, 22), Span(24, 30)]
     assert gaps([MORNING, EVENING], [Span(2, 4)], 1) == [Span(0, 2), Span(4, 10), EVENING]
+    both = [Span(0, 2), Span(4, 10), Span(20, 22), Span(24, 30)]
+    assert gaps([MORNING, EVENING], [Span(2, 4), Span(22, 24)], 1) == both
 
 
 def test_a_booking_across_a_break_shortens_the_hours_on_both_sides() -> None:

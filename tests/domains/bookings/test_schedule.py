@@ -181,3 +181,10 @@ def test_the_longest_possible_service_is_the_longest_interval(
 
 def test_a_schedule_is_empty_by_default() -> None:
     assert Schedule() == parse([])
+
+
+def test_hours_that_the_clocks_skip_are_left_out() -> None:
+    schedule = parse([rule("02:00-03:00", "05:00-06:00", weekdays=WEEKDAYS)])
+    day = date(2027, 3, 28)
+    assert len(windows(schedule, "Europe/Berlin", day, day)) == 1
+    assert len(windows(schedule, "Europe/Berlin", day, date(2027, 3, 29))) == 3

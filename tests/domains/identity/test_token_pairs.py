@@ -102,7 +102,8 @@ def test_a_pair_is_kept_while_one_of_its_tokens_may_be_used() -> None:
 def test_access_tokens_of_the_oldest_replaced_pairs_end_when_there_are_too_many(
     surplus: int,
 ) -> None:
-    replaced = [pair(str(n), 600 - n, replaced=REUSE_SECONDS + 9) for n in range(MAX_KEPT - 2)]
+    live = pair("live", 800)
+    replaced = [pair(str(n), 600 - n, replaced=REUSE_SECONDS + 9) for n in range(MAX_KEPT - 3)]
     more = [pair(f"more-{n}", 700 - n, replaced=REUSE_SECONDS + 9) for n in range(surplus)]
-    found = rotate([*more, *replaced, pair("x")], "r-x", NEW, is_family=True)
-    assert found == [*replaced, pair("x", replaced=0), NEW]
+    found = rotate([live, *more, *replaced, pair("x")], "r-x", NEW, is_family=True)
+    assert found == [live, *replaced, pair("x", replaced=0), NEW]

@@ -290,6 +290,20 @@ CASES = {
             ]
         },
     ),
+    "a booking with an hour before it": Case(
+        "Europe/Moscow",
+        [hours("09:00-13:00")],
+        ("2027-02-05",),
+        "02-05T06:00 09:00",
+        more={"busy": [booking("2027-02-05T08:00Z", "2027-02-05T09:00Z", buffer_before_min=60)]},
+    ),
+    "a booking that ends a millisecond too late": Case(
+        "Europe/Moscow",
+        [hours("09:00-12:00")],
+        ("2027-02-05",),
+        "02-05T08:00",
+        more={"busy": [booking("2027-02-05T06:30Z", "2027-02-05T07:00:00.001Z")]},
+    ),
     "a hold that lapses this very moment": Case(
         "Europe/Moscow",
         [hours("09:00-11:00")],
