@@ -26,15 +26,18 @@ class LiveCode:
         gc.freeze()
 
     def replace(self, path: str, module: CodeType) -> bool:
-        """Replace the code of the functions of a module that differ. Return False if none does.
+        """Replace the code of the functions of a module that differ.
 
-        What these functions have cached is forgotten.
+        What these functions have cached is forgotten. Return False if no function differs, or if
+        one closes over other variables than before, which Python does not allow.
         """
         code = {_place(each): each for each in _functions_in(module)}
         changed = set()
         for function in self._functions[path]:
             new = code.get(_place(function.__code__))
-            if new is not None and new != function.__code__:
+            if new is None or new == function.__code__:
+                continue
+            if new.co_freevars == function.__code__.co_freevars:
                 function.__code__ = new
                 changed.add(function)
         for cache in self._caches:

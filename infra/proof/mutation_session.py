@@ -38,8 +38,8 @@ Outcome = dict[str, Any]
 KILLED, TIMED_OUT, SURVIVED = "killed", "timed out", "survived"
 NOT_REACHED = "not reached"
 """No test executes the changed statement."""
-SAME = "same"
-"""The compiler makes the same code of it."""
+SKIPPED = "skipped"
+"""The compiler makes the same code of it, or its function cannot be replaced."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -149,7 +149,7 @@ class MutationSession:
 
         def work(report: Report) -> None:
             if not self._code.replace(mutant.path, compile_mutant(ROOT, mutant)):
-                report(SAME)
+                report(SKIPPED)
                 return
             for name in names:
                 report(name)
@@ -161,7 +161,7 @@ class MutationSession:
             report(SURVIVED)
 
         lines = in_child(work)
-        outcome = lines.pop() if lines and lines[-1] in {SAME, KILLED, SURVIVED} else TIMED_OUT
+        outcome = lines.pop() if lines and lines[-1] in {SKIPPED, KILLED, SURVIVED} else TIMED_OUT
         if not lines or outcome == SURVIVED:
             return {"outcome": outcome, "runs": len(lines)}
         killer = lines[-1]

@@ -15,6 +15,7 @@ from chalicelib.domains.billing.rules.spending import DailyLimitError, Window
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
+from chalicelib.engine.events.outbox import Event, Outbox
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from tests.conftest import Time
 
@@ -155,6 +156,9 @@ def test_the_charge_never_exceeds_the_hold_and_the_excess_is_logged(
     assert money() == (890, 0)
     (record,) = [r for r in caplog.records if r.name == charging.__name__]
     assert "excess" in record.getMessage()
+    caplog.clear()
+    assert charging.settle(reserve("exact"), TokenUsage(10, 100)).cost == 110
+    assert not [r for r in caplog.records if r.name == charging.__name__]
 
 
 class TestLowerGrant:
@@ -285,3 +289,19 @@ def test_a_step_takes_one_read_and_one_transaction() -> None:
 def test_only_one_function_recovers_holds() -> None:
     with pytest.raises(ValueError, match="two functions recover holds"):
         charging.recovers_holds(lambda _: charging.Recovered(None, charging.nothing))
+
+
+def test_a_balance_with_its_open_holds_becomes_low_by_the_cost_of_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Event] = []
+    monkeypatch.setattr(Outbox, "emit", lambda _, event: seen.append(event))
+    top_up(10_050)
+    first, second, third, released = (reserve(request_id) for request_id in "abcd")
+    charging.release(released)
+    charging.settle(first, TokenUsage(10, 30))
+    assert seen == []
+    charging.settle(second, TokenUsage(10, 30))
+    assert seen == [Event("balance.low", "acc")]
+    charging.settle(third, TokenUsage(10, 30))
+    assert len(seen) == 1

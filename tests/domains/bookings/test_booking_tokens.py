@@ -48,6 +48,12 @@ def test_a_text_of_another_format_is_no_token(text: str) -> None:
     assert read(text) is None
 
 
+def test_secrets_are_random_and_32_digits_long() -> None:
+    found = {new_secret() for _ in range(9)}
+    assert len(found) == 9
+    assert {len(bytes.fromhex(each)) for each in found} == {16}
+
+
 @given(st.binary(min_size=48, max_size=48))
 def test_a_token_has_one_spelling(signed: bytes) -> None:
     from base64 import b64encode, urlsafe_b64encode
