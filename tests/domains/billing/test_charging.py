@@ -1,12 +1,14 @@
 """Charging of chats: reservation, cost, refusal, and steps that happen exactly once."""
 
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from chalicelib.core.errors import AppError, ConflictError
+from chalicelib.core import deadline
+from chalicelib.core.errors import AppError, ConflictError, UnavailableError
 from chalicelib.domains.billing.flows import charging, funds
 from chalicelib.domains.billing.flows.charging import Hold, Settled, Terms
 from chalicelib.domains.billing.flows.funds import Funds
@@ -18,6 +20,7 @@ from chalicelib.engine.connection import connection
 from chalicelib.engine.events.outbox import Event, Outbox
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from tests.conftest import Time
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
@@ -305,3 +308,21 @@ def test_a_balance_with_its_open_holds_becomes_low_by_the_cost_of_a_request(
     assert seen == [Event("balance.low", "acc")]
     charging.settle(third, TokenUsage(10, 30))
     assert len(seen) == 1
+
+
+def test_a_step_waits_for_another_one_of_the_wallet_only_until_its_deadline() -> None:
+    top_up(1000)
+    started, may_end = threading.Event(), threading.Event()
+
+    def wait(_: UnitOfWork) -> None:
+        started.set()
+        assert may_end.wait(PATIENCE)
+
+    slow = threading.Thread(target=charging.reserve, args=(TERMS, "slow", 10, 100, wait))
+    slow.start()
+    assert started.wait(PATIENCE)
+    with deadline.within(0.01), pytest.raises(UnavailableError):
+        reserve("late")
+    may_end.set()
+    slow.join()
+    assert money() == (890, 110)

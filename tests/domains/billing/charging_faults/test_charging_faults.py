@@ -31,6 +31,7 @@ from tests.fakes.dynamodb_faults import (
     conflict,
     crashed,
     faulty,
+    refusal,
 )
 from tests.support.effort import matrix
 
@@ -110,6 +111,26 @@ def test_a_step_whose_answers_are_all_lost_is_a_503_and_happens_at_most_once(
     made.act()
     assert money() == made.money
     books.audit("acc", "ws", "bot")
+
+
+@pytest.mark.parametrize("step", [reserving, settling, releasing])
+def test_a_step_whose_first_answer_was_lost_stays_unknown_if_all_later_ones_are_refusals(
+    step: Callable[[], Step],
+) -> None:
+    top_up(1000)
+    made = step()
+    sent: list[int] = []
+    throttled = refusal("ProvisionedThroughputExceededException", 400)
+
+    def lost_once(http: Any, parsed: dict[str, Any]) -> None:
+        sent.append(1)
+        (throttled if len(sent) > 1 else closed)(http, parsed)
+
+    with faulty(TRANSACTION, lost_once, "before"), pytest.raises(OutcomeUnknownError):
+        made.act()
+    with faulty(TRANSACTION, throttled, "before"), pytest.raises(UnavailableError) as refused:
+        made.act()
+    assert not isinstance(refused.value, OutcomeUnknownError)
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -175,3 +175,17 @@ class TestJob:
         assert run_jobs() == {"settle-hold": 0}
         assert jobs.is_there(hold.job)
         assert money() == (890, 110)
+
+
+def test_the_job_of_a_closed_hold_recovers_nothing(
+    usages: dict[str, TokenUsage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top_up(1000)
+    hold = reserve()
+    charging.settle(hold, TokenUsage(10, 30))
+    recovered: list[Hold] = []
+    monkeypatch.setattr(charging, "_recoveries", [recovered.append])
+    payload = {"account_id": "acc", "request_id": hold.request_id}
+    charging.settle_hold(jobs.row(ledger.SETTLE_HOLD, "ws", payload, hold.due_at))
+    assert recovered == []
+    assert money() == (960, 0)

@@ -199,6 +199,21 @@ class TestUnion:
         assert {slot.end - slot.start for slot in found.slots} == {3_600_000}
 
 
+def test_slots_with_free_seats_have_no_reason() -> None:
+    resource = calendar("Europe/Moscow", hours("09:00-10:00"))
+    found = slots(EVER, resource, days("Europe/Moscow", "2027-02-05"))
+    assert found == ResourceSlots({ms("2027-02-05T06:00Z"): 1}, None)
+
+
+def test_a_service_that_fits_only_into_a_day_of_25_hours_may_be_fully_booked() -> None:
+    taken = booking("2027-11-07T04:30Z", "2027-11-07T08:00Z")
+    resource = calendar("America/New_York", hours("00:30-03:00"), busy=[taken])
+    found = union(
+        EVER._replace(duration_min=180), [resource], days("America/New_York", "2027-11-07")
+    )
+    assert found.reason is NoSlotReason.FULLY_BOOKED
+
+
 class TestNextAvailable:
     def test_the_next_available_time_is_the_first_slot_of_any_resource(self) -> None:
         later = calendar("Europe/Moscow", hours("09:00-10:00", on="2027-04-20"))
