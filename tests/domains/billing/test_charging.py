@@ -13,7 +13,7 @@ from chalicelib.domains.billing.flows import charging, funds
 from chalicelib.domains.billing.flows.charging import Hold, Settled, Terms
 from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from chalicelib.domains.billing.rules.spending import DailyLimitError, Window
+from chalicelib.domains.billing.rules.spending import DailyLimitError, SpendingError, Window
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
@@ -221,6 +221,30 @@ class TestLimits:
         limit(daily=None)
         assert reserve().granted == 100
 
+    def error(self, terms: Terms = TERMS) -> SpendingError:
+        with pytest.raises(SpendingError) as caught:
+            reserve("refused", terms=terms)
+        return caught.value
+
+    def test_a_limit_is_used_up_by_what_was_spent_and_not_by_open_holds(self) -> None:
+        limit(daily=110)
+        hold = reserve()
+        assert self.error().used_up is None
+        charging.settle(hold, TokenUsage(10, 30))
+        assert self.error().used_up == "daily#2027-01-14"
+        limit(daily=0)
+        assert self.error().used_up is None
+
+    def test_a_limit_without_a_single_kopeck_left_returns_nothing(self) -> None:
+        limit(daily=1)
+        cheap = TERMS._replace(prices=Prices(1, 1))
+        hold = reserve("open", terms=cheap)
+        assert self.error(cheap).headers["Retry-After"] == str(funds.OPEN_HOLDS_RETURN)
+        charging.settle(hold, TokenUsage(10, 30))
+        error = self.error(cheap)
+        assert error.used_up == "daily#2027-01-14"
+        assert error.headers["Retry-After"] == "30"
+
 
 class TestWithoutAPrice:
     TERMS = TERMS._replace(prices=Prices(0, 0))
@@ -323,6 +347,8 @@ def test_a_step_waits_for_another_one_of_the_wallet_only_until_its_deadline() ->
     assert started.wait(PATIENCE)
     with deadline.within(0.01), pytest.raises(UnavailableError):
         reserve("late")
+    free = TERMS._replace(prices=Prices(0, 0))
+    assert reserve("free", terms=free).amount == 0  # it needs no wallet
     may_end.set()
     slow.join()
     assert money() == (890, 110)

@@ -189,3 +189,16 @@ def test_the_job_of_a_closed_hold_recovers_nothing(
     charging.settle_hold(jobs.row(ledger.SETTLE_HOLD, "ws", payload, hold.due_at))
     assert recovered == []
     assert money() == (960, 0)
+
+
+def test_a_hold_is_left_to_its_request_for_ten_minutes(
+    usages: dict[str, TokenUsage], time: Time
+) -> None:
+    top_up(1000)
+    reserve()
+    time.pass_by(minutes=9, seconds=59)
+    run_jobs()
+    assert money() == (890, 110)
+    time.pass_by(seconds=1)
+    run_jobs()
+    assert money() == (1000, 0)
