@@ -131,6 +131,7 @@ def test_a_released_reservation_costs_nothing() -> None:
     top_up(1000)
     hold = reserve()
     assert charging.release(hold) == Settled("released", 0)
+    assert charging.settle(hold, TokenUsage(10, 30)) == Settled("released", 0, adopted=True)
     assert (money(), used()) == ((1000, 0), (0, 0, 0))
     assert kinds() == ["topup", "reserve", "release"]
 

@@ -256,6 +256,14 @@ def test_changed_terms_do_not_affect_an_open_hold() -> None:
     assert charging.settle(hold, TokenUsage(10, 10)).cost == 30
 
 
+def test_a_hold_that_was_never_carried_out_cannot_be_settled() -> None:
+    top_up(1000)
+    never = reserve()._replace(request_id="never")
+    with pytest.raises(OutcomeUnknownError):
+        charging.settle(never, TokenUsage(10, 30))
+    assert money() == (890, 110)
+
+
 def test_an_unavailable_database_is_a_503() -> None:
     top_up(1000)
     with faulty("BatchGetItem", crashed, "before"), pytest.raises(UnavailableError):
