@@ -55,7 +55,7 @@ class MutationSession:
     """Runs a sample of the mutants of some modules until a time.
 
     The order has ``paths`` of modules, a ``seed``, the time ``until``, and the files ``map`` for
-    the records of the tests and ``results``.
+    the records of the tests and ``results``. Mutants in ``first`` come first: they survived last.
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -81,6 +81,8 @@ class MutationSession:
         self._tests = self._recorded()
         mutants = [mutant for path in self._paths for mutant in mutants_of(ROOT, path)]
         random.Random(self._order["seed"]).shuffle(mutants)  # noqa: S311  a repeatable sample
+        first = {tuple(name) for name in self._order["first"]}
+        mutants.sort(key=lambda each: (each.path, each.function, each.change) not in first)
         with Path(self._order["results"]).open("w", buffering=1) as results:
             for mutant in mutants:
                 if time.time() > self._order["until"]:

@@ -121,8 +121,10 @@ def run(minutes: float) -> Figures:
 def _outcomes(folder: Path, name: str, suite: Suite, until: float) -> list[Outcome]:
     """Run mutants of a suite until a time, and return what became of each."""
     results, order = folder / f"{name}.jsonl", folder / f"{name}.json"
+    last = _read(results)
     results.unlink(missing_ok=True)
     named = {
+        "first": [_key(each) for each in last if each["outcome"] == "survived"],
         "until": until,
         "seed": SEED,
         "paths": _paths(suite),
@@ -141,7 +143,16 @@ def _outcomes(folder: Path, name: str, suite: Suite, until: float) -> list[Outco
             stderr=subprocess.STDOUT,
             check=True,
         )
-    return [json.loads(line) for line in results.read_text().splitlines()]
+    return _read(results)
+
+
+def _read(results: Path) -> list[Outcome]:
+    lines = results.read_text().splitlines() if results.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def _key(outcome: Outcome) -> tuple[str, str, str]:
+    return outcome["module"], outcome["function"], outcome["change"]
 
 
 def _paths(suite: Suite) -> list[str]:
@@ -169,7 +180,7 @@ def _figures(suites: Iterable[Suite], outcomes: list[Outcome]) -> Figures:
     modules: dict[str, Counter[str]] = defaultdict(Counter)
     lists: dict[str, list[Outcome]] = defaultdict(list)
     for each in outcomes:
-        reason = known.get((each["module"], each["function"], each["change"]))
+        reason = known.get(_key(each))
         outcome = each["outcome"]
         if reason and outcome != "killed":
             outcome, each["reason"] = "equivalent", reason
