@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator
 Report = Callable[[str], None]
 """Sends a line to the parent."""
 
+RAISED = "raised"
 MEMORY = 4 << 30
 """Bytes of address space of a child. An endless loop that collects values ends there."""
 CPU_SECONDS, REAL_SECONDS, TIMES_LONGER = 5.0, 60.0, 10
 
 
 def in_child(work: Callable[[Report], object]) -> list[str]:
-    """Run a function in a forked process, and return the lines that it reports."""
+    """Run a function in a forked process, and return the lines that it reports.
+
+    If it raises an exception, the last line is ``RAISED`` and the exception.
+    """
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -26,7 +30,10 @@ def in_child(work: Callable[[Report], object]) -> list[str]:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             with os.fdopen(write, "w", buffering=1) as output:
-                work(lambda line: print(line, file=output))
+                try:
+                    work(lambda line: print(line, file=output))
+                except BaseException as error:  # noqa: BLE001  such as the end of pytest
+                    print(f"{RAISED} {error!r}", file=output)
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as reported:

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
-from infra.proof.forks import Report, in_child, time_limit
+from infra.proof.forks import RAISED, Report, in_child, time_limit
 from infra.proof.live_code import LiveCode
 from infra.proof.mutants import Mutant, compile_mutant, compile_with_probes, mutants_of
 from infra.proof.parts import ROOT
@@ -120,7 +120,8 @@ class MutationSession:
         }
         if new := [name for name in self._items if name not in tests]:
             written = file.with_suffix(".new")
-            in_child(lambda _: written.write_text(json.dumps(self._record(new))))
+            if lines := in_child(lambda _: written.write_text(json.dumps(self._record(new)))):
+                raise RuntimeError(lines[-1])
             for name, test in json.loads(written.read_text()).items():
                 tests[name] = {**test, "module": hashes[_module(name)]}
             written.unlink()
@@ -163,7 +164,8 @@ class MutationSession:
             report(SURVIVED)
 
         lines = in_child(work)
-        outcome = lines.pop() if lines and lines[-1] in {SKIPPED, KILLED, SURVIVED} else TIMED_OUT
+        ended = lines.pop() if lines and lines[-1] not in self._tests else TIMED_OUT
+        outcome = KILLED if ended.startswith(RAISED) else ended
         if not lines or outcome == SURVIVED:
             return {"outcome": outcome, "runs": len(lines)}
         killer = lines[-1]

@@ -13,6 +13,7 @@ from chalicelib.core.errors import (
     UnavailableError,
 )
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import audit
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.transactions import OutcomeUnknownError
@@ -97,6 +98,29 @@ class TestAttempts:
         run_unit("w", event, lambda unit: unit.create(row("a")))
         assert audit.latest("w") == []
         assert [each.operation for each in audit.latest("other")] == ["test"]
+
+    def test_every_kind_of_write_is_recorded_with_its_record(self) -> None:
+        site = SITES.new("w", title="x", slug="x", status="active")
+
+        def read() -> Any:
+            return SITES.find("w", site.id)
+
+        def change(unit: UnitOfWork) -> None:
+            found = read()
+            found.title = "y"
+            unit.save(found)
+
+        stages: list[Callable[[UnitOfWork], None]] = [
+            lambda unit: unit.create(site),
+            lambda unit: unit.update(read(), [type(site).title.set("z")]),
+            change,
+            lambda unit: unit.delete(read()),
+        ]
+        for stage in stages:
+            run_unit("w", EVENT, stage)
+        assert read() is None
+        records = audit.latest("w")
+        assert [each.resources for each in records] == [["key:given", f"site:{site.id}"]] * 4
 
 
 class TestUndoing:
