@@ -1,0 +1,58 @@
+"""Runs of mutants: what becomes of each, and what the page says about them."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.proof import mutations
+from infra.proof.mutations import Suite
+from infra.proof.parts import ROOT
+
+BARCODES = Suite(("chalicelib/lib/barcodes.py",), ("tests/lib/test_barcodes.py",))
+SCOPES = Suite(("chalicelib/core/scopes.py",), ("tests/core/test_areas.py",))
+
+
+@pytest.mark.slow
+def test_tests_find_the_mutants_of_what_they_test(tmp_path: Path) -> None:
+    outcomes = mutations._outcomes(tmp_path, "barcodes", BARCODES, time.time() + 60)
+    fates = {each["outcome"] for each in outcomes}
+    assert "killed" in fates
+    assert fates <= {"killed", "timed out", "survived", "not reached", "skipped"}
+    killed = next(each for each in outcomes if each["outcome"] == "killed")
+    assert killed["killer"].startswith("tests/lib/test_barcodes.py::")
+    recorded = json.loads((tmp_path / "barcodes-map.json").read_text())["tests"]
+    assert killed["killer"] in recorded
+    assert recorded[killed["killer"]]["statements"]
+
+
+def outcome(change: str, fate: str) -> dict[str, Any]:
+    (module,) = SCOPES.modules
+    return {"module": module, "function": "f", "change": change, "outcome": fate, "runs": 2}
+
+
+def test_the_page_lists_survivors_and_gives_the_reason_of_equivalent_mutants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (module,) = SCOPES.modules
+    reasons = {(module, "f", name): "It is the same." for name in ("same", "killed")}
+    monkeypatch.setattr(mutations, "equivalents", lambda: reasons)
+    fates = {"killed": "killed", "same": "survived", "lost": "survived", "dead": "not reached"}
+    figures = mutations._figures([SCOPES], [outcome(*each) for each in fates.items()])
+    counts = figures["modules"][module]
+    made = len(mutations.mutants_of(ROOT, module))
+    assert counts == {
+        "made": made,
+        "tried": 4,
+        "killed": 1,
+        "equivalent": 1,
+        "survived": 1,
+        "not reached": 1,
+    }
+    page = mutations.section(json.loads(json.dumps(figures)))
+    assert f"| {module} | {made} | 4 | 1 | 0 | 1 | 1 | 1 | 0 |" in page
+    assert f"- `{module}` f: `same`. It is the same.\n" in page
+    assert f"- `{module}` f: `lost`.\n" in page
+    assert f"- `{module}` f\n" in page
