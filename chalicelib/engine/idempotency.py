@@ -1,6 +1,10 @@
 """Stored answers of idempotent calls, kept for 24 hours per principal and operation.
 
 The answer, once stored, is never overwritten or removed by the call that made it.
+
+The release before this one kept each answer in a partition of its own. This release reads that
+place, too, so that a key used before an upgrade is recognized after it: ``FORMER_SORT_KEY`` and all
+that uses it can go in the next release.
 """
 
 import hashlib
@@ -26,6 +30,8 @@ IN_PROGRESS_FOR = timedelta(minutes=2)
 
 MAX_INLINE_BYTES = 100_000
 """Bytes of an answer that is stored in its row. Rows hold 400 KB; larger answers are objects."""
+FORMER_SORT_KEY = "-"
+"""Sort key of the answers that the release before this one stored."""
 SHARDS = 16
 """Partitions of a workspace's answers. An erasure reads all of them."""
 
@@ -50,8 +56,17 @@ def _place(tenant: str, record: IdempotencyRecord) -> tuple[str, str]:
 
     The first digit of the hash is the shard, so an erasure finds the answers of a workspace.
     """
-    name = hashlib.sha256(f"{record.scope}\0{record.key}".encode()).hexdigest()
+    name = _name(record)
     return _partition(tenant, name[0]), name
+
+
+def former_place(tenant: str, record: IdempotencyRecord) -> tuple[str, str]:
+    """Return the key of the row in which the release before this one kept a record."""
+    return _partition(tenant, _name(record)), FORMER_SORT_KEY
+
+
+def _name(record: IdempotencyRecord) -> str:
+    return hashlib.sha256(f"{record.scope}\0{record.key}".encode()).hexdigest()
 
 
 def row(
@@ -88,16 +103,24 @@ def _is_mark_of(owner: str) -> Condition:
 
 def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
     """Return the record stored under a key, unless it has expired."""
-    row = IdempotencyRow.find(*_place(tenant, record))
-    if row is None or (row.expires is not None and row.expires < clock.now()):
+    row = _find_at(_place(tenant, record)) or _find_at(former_place(tenant, record))
+    if row is None:
         return None
     return replace(record, fingerprint=row.fingerprint, body=row.body, object_key=row.object_key)
+
+
+def _find_at(place: tuple[str, str]) -> IdempotencyRow | None:
+    row = IdempotencyRow.find(*place)
+    expired = row is not None and row.expires is not None and row.expires < clock.now()
+    return None if expired else row
 
 
 def mark_in_progress(
     tenant: str, record: IdempotencyRecord, *, owner: str, kept: timedelta = IN_PROGRESS_FOR
 ) -> bool:
     """Mark a key as in progress for at most ``kept``. Returns False if the key is not free."""
+    if _find_at(former_place(tenant, record)) is not None:
+        return False
     mark = row(tenant, record, owner=owner, kept=kept)
     try:
         mark.save(condition=is_free_for(owner))
@@ -125,7 +148,7 @@ def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
     """Return the stored answers of a tenant that contain any of some words, such as ids.
 
     It reads all answers of the last day, in ``SHARDS`` queries. Answers stored as objects are not
-    read.
+    read, nor are those in former places, which expire within a day of the upgrade.
     """
     wanted = [each.encode() for each in words]
     with deadline.side_by_side() as start:

@@ -196,8 +196,7 @@ class UnitOfWork:
     def recalls_batch(self, name: str) -> bool:
         """Whether an earlier call with the same key has committed a batch.
 
-        If so, the caller can skip preparations. ``commit_batch`` returns the outcome in either
-        case.
+        If so, the caller can skip preparations. ``commit_batch`` returns the outcome either way.
         """
         record = self._record and self._record.for_part(name)
         stored = record and idempotency.find(self.tenant, record)
@@ -225,8 +224,7 @@ class UnitOfWork:
         except IdempotencyKeyExistsError:
             if record is None:
                 raise
-            stored = record.require_answer(idempotency.find(self.tenant, record))
-            return stored.body or b""
+            return record.require_answer(idempotency.find(self.tenant, record)).body or b""
 
     @property
     def created_files(self) -> Collection[str]:
@@ -285,7 +283,9 @@ class UnitOfWork:
     def keep(self, record: IdempotencyRecord) -> None:
         """Stage the answer to a call under its idempotency key, which must be free at commit."""
         row = idempotency.row(self.tenant, record, owner=self.request_id)
+        former = idempotency.IdempotencyRow(*idempotency.former_place(self.tenant, record))
         condition = idempotency.is_free_for(self.request_id)
+        self.require(former, condition, on_conflict=IdempotencyKeyExistsError())
         stage: Stage = lambda t: t.save(row, condition=condition)  # noqa: E731
         self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
 

@@ -4,6 +4,7 @@ A repeated call returns the stored answer for 24 hours and creates nothing twice
 """
 
 import json
+from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any
 
@@ -105,6 +106,47 @@ def test_a_key_must_have_1_to_255_characters(api: Api, key: str) -> None:
     answer = api.refused("POST", CREATE, {"title": "A"}, **{"Idempotency-Key": key})
     assert answer.status == 400
     assert answer.data["errors"][0]["field"] == "idempotencyKey"
+
+
+@pytest.fixture
+def answers_of_the_last_release(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Store answers where the last release did. Return a function that ends this."""
+    monkeypatch.setattr(idempotency, "_place", idempotency.former_place)
+    monkeypatch.setattr(idempotency, "former_place", lambda *_: ("an older place", "-"))
+    return monkeypatch.undo
+
+
+@pytest.mark.store
+def test_a_key_used_before_an_upgrade_is_recognized_after_it(
+    api: Api, answers_of_the_last_release: Callable[[], None]
+) -> None:
+    first = api.post(CREATE, {"title": "A"}, key="k")
+    answers_of_the_last_release()
+    assert api.post(CREATE, {"title": "A"}, key="k") == first
+    other = api.refused("POST", CREATE, {"title": "B"}, **{"Idempotency-Key": "k"})
+    assert other.data["code"] == "idempotency_mismatch"
+    assert api.get("/api/projects/list")["pagination"]["total"] == 1
+
+
+def test_a_key_used_before_an_upgrade_is_free_again_after_24_hours(
+    api: Api, answers_of_the_last_release: Callable[[], None], time: Time
+) -> None:
+    api.post(CREATE, {"title": "A"}, key="k")
+    answers_of_the_last_release()
+    time.pass_by(hours=24.1)
+    api.post(CREATE, {"title": "B"}, key="k")
+    assert api.get("/api/projects/list")["pagination"]["total"] == 2
+
+
+def test_an_outside_effect_before_an_upgrade_is_not_repeated_after_it(
+    owner: Owner, answers_of_the_last_release: Callable[[], None]
+) -> None:
+    fetching = SlowOperation()
+    fetching.go_on.set()
+    first = fetching.call(owner, "one")
+    answers_of_the_last_release()
+    assert fetching.call(owner, "two").body == first.body
+    assert fetching.effects == 1
 
 
 def test_operations_that_are_idempotent_by_themselves_ignore_keys(api: Api) -> None:
