@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from chalicelib.core.text import fold, line_fold
 from chalicelib.core.wire import money
+from chalicelib.lib.csv_text import is_formula
 from infra.operator import shopify_csv
 
 Unit = Literal["rubles", "kopecks"]
@@ -53,9 +54,10 @@ A table with exactly this header is read unchanged: cells keep their spaces, pri
 and products without an SKU are identified by their ids.
 """
 ESCAPE = "\\"
-"""First character of an exported cell that holds an empty text.
+"""First character of an exported cell that holds an empty text, or what could be a formula.
 
-An empty cell means no text at all. Texts that begin with this character are escaped with it, too.
+An empty cell means no text at all. A spreadsheet runs a formula, and callers choose the names of
+products. Texts that begin with this character are escaped with it, too.
 """
 
 
@@ -146,13 +148,13 @@ def exported(product: Mapping[str, Any], category: Sequence[str]) -> list[str]:
     """
     values = [
         product["id"],
-        product["sku"],
-        product["name"],
+        _escaped(product["sku"]),
+        _escaped(product["name"]),
         product["price"],
         _escaped(product["description"]),
         product["stock"],
         product["barcode"],
-        path_text(category),
+        ESCAPE * is_formula(above := path_text(category)) + above,
         product["categoryId"],
         "|".join(image["url"] for image in product["images"]),
         *(product[name] for name in ("status", "sortOrder", "createdAt", "updatedAt")),
@@ -172,7 +174,10 @@ def path_names(text: str) -> tuple[str, ...]:
 
 
 def _escaped(text: str | None) -> str | None:
-    return ESCAPE + text if text is not None and (not text or text.startswith(ESCAPE)) else text
+    """Escape an empty text, one that begins with the escape, and one that could be a formula."""
+    if text is None or (text and not text.startswith(ESCAPE) and not is_formula(text)):
+        return text
+    return ESCAPE + text
 
 
 def report(table: Table, refused: Sequence[tuple[Row, str]]) -> bytes:
@@ -290,8 +295,8 @@ def _exported_row(number: int, cells: Sequence[str]) -> Row:
         return Row(number, cells, {}, fault)
     given = zip(_EXPORT_FIELDS, cells, strict=False)
     item: dict[str, Any] = {name: text for name, text in given if text and name}
-    if "description" in item:
-        item["description"] = item["description"].removeprefix(ESCAPE)
+    for name in item.keys() & {"sku", "name", "description"}:
+        item[name] = item[name].removeprefix(ESCAPE)
     for name, convert in {**_CONVERTED, "sortOrder": _stock}.items():
         if name in item:
             try:

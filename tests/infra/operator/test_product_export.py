@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from chalicelib.core.ids import new_id
 from chalicelib.core.text import fold
+from chalicelib.lib.csv_text import is_formula
 from tests.conftest import Api, Owner
 from tests.factories.operator import Operator
 from tests.factories.products import (
@@ -120,6 +121,17 @@ def test_export_writes_every_field_completely(
         product["createdAt"],
         product["updatedAt"],
     ]
+
+
+@pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(1)", "\uff1d1", "=HYPERLINK(A1)"])
+def test_no_cell_of_a_caller_begins_like_a_formula(
+    formula: str, operator: Operator, owner: Owner, api: Api, table: Path
+) -> None:
+    folder = create_category(api, formula)
+    create(api, formula, 1, sku=f"{formula}s", description=f"\t{formula}", categoryId=folder)
+    (row,) = export(operator, owner, table)
+    assert [cell for cell in row.values() if is_formula(cell)] == []
+    assert imported(operator, owner, table)["unchanged"] == 1
 
 
 def test_images_are_copied_to_another_workspace(

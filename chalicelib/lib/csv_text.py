@@ -25,6 +25,11 @@ def write(rows: Iterable[Sequence[Cell]], delimiter: str = ",") -> str:
     return buffer.getvalue()
 
 
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet could run a text as a formula."""
+    return _FORMULA.match(text) is not None
+
+
 def _harmless(cell: Cell) -> Cell:
     """Return a cell that is no formula."""
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+    return f"'{cell}" if isinstance(cell, str) and is_formula(cell) else cell
