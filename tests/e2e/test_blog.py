@@ -1,7 +1,6 @@
 """The blog and sites in a browser: no user's text runs as script, and pages are easy to read."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +14,8 @@ from infra.local.demo.posts import POSTS
 from tests.conftest import Api, Owner
 from tests.e2e.conftest import markup_errors, save_screenshot
 from tests.factories.examples import create_post
+from tests.factories.scripts import PAYLOADS, payload_markdown
 
-CORPUS = Path(__file__).parent / "corpus" / "xss.txt"
-"""The Big List of Naughty Strings, Script Injection (MIT; the licence is beside the file)."""
-PAYLOADS = [line for line in CORPUS.read_text("utf-8").split("\n") if line.strip()]
 CHUNKS = 8
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0"
 WIDTHS = {"phone": 360, "desktop": 1440}
@@ -42,26 +39,6 @@ INSIDE = """() => {
   }
   return bad.concat(window.ran);
 }"""
-
-
-def payload_markdown(payload: str) -> str:
-    """Return Markdown with a payload in every place that allows text."""
-    line = payload.replace("\n", " ")
-    return "\n\n".join(
-        [
-            payload,
-            f"[link]({line})",
-            f"[link](<{line}> '{line}')",
-            f"![{line}]({line})",
-            f"<{line}>",
-            f"`{line}`",
-            f"```{line}\n{line}\n```",
-            f"# {line}",
-            f"> {line}",
-            f"| {line} |\n|---|\n| {line} |",
-            f"[ref]: {line} '{line}'\n\n[ref] ![ref]",
-        ]
-    )
 
 
 def title_of(payload: str, limit: int) -> str:
