@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from chalicelib.core.text import fold, line_fold
 from chalicelib.core.wire import money
-from chalicelib.lib.csv_text import is_formula
+from chalicelib.lib.markup.csv_text import is_formula
 from infra.operator import shopify_csv
 
 Unit = Literal["rubles", "kopecks"]

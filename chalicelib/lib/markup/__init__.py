@@ -1,1 +1,1 @@
-"""Markup: Markdown, CSS, templates, and URLs within HTML."""
+"""Text formats: Markdown, CSS, CSV, templates, and URLs within HTML."""

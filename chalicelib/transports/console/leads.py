@@ -5,7 +5,7 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, PayloadTooLargeError, VersionConflictError
-from chalicelib.lib import csv_text
+from chalicelib.lib.markup import csv_text
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 

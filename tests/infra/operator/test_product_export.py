@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chalicelib.core.ids import new_id
 from chalicelib.core.text import fold
-from chalicelib.lib.csv_text import is_formula
+from chalicelib.lib.markup.csv_text import is_formula
 from tests.conftest import Api, Owner
 from tests.factories.operator import Operator
 from tests.factories.products import (
