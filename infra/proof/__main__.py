@@ -11,9 +11,11 @@ import sys
 import click
 
 from infra.proof import (
+    emulators,
     error_paths,
     mutations,
     schedules,
+    security,
 )
 from infra.proof.parts import ROOT, Part
 
@@ -21,6 +23,8 @@ _IN_ORDER: tuple[Part, ...] = (
     schedules.PART,
     error_paths.PART,
     mutations.PART,
+    emulators.PART,
+    security.PART,
 )
 PARTS = {part.name: part for part in _IN_ORDER}
 BESIDE = frozenset({"soak"})
