@@ -7,6 +7,7 @@ later (ADR 4).
 
 import json
 from collections.abc import Collection
+from functools import partial
 from types import new_class
 from typing import Any, Self, cast
 
@@ -20,6 +21,7 @@ from pynamodb.attributes import (
     VersionAttribute,
 )
 from pynamodb.connection import TableConnection
+from pynamodb.exceptions import TableError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 from pynamodb.indexes import IncludeProjection, KeysOnlyProjection, LocalSecondaryIndex
@@ -383,13 +385,14 @@ TABLES: dict[str, type[Row]] = {
 
 
 def ensure_tables() -> list[str]:
-    """Create missing tables, with their time-to-live.
-
-    Returns the names of the created tables.
-    """
+    """Create missing tables, with their time-to-live. Returns the names of the created tables."""
     made = []
     for row in TABLES.values():
         if not row.exists():
-            row.create_table(wait=True, billing_mode="PAY_PER_REQUEST")
+            create = partial(row.create_table, wait=True, billing_mode="PAY_PER_REQUEST")
+            try:
+                create()
+            except TableError:  # It was repeated after a lost answer, and found the table.
+                create()
             made.append(row.Meta.table_name)
     return made

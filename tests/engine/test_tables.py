@@ -1,9 +1,14 @@
-"""Rows: the attributes that a copy of a record gets."""
+"""Tables and rows: how tables are made, and the attributes that a copy of a record gets."""
 
+from typing import Any
+
+import pytest
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.connection import TableConnection
+from pynamodb.exceptions import TableError
 
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
-from chalicelib.engine.tables import Record
+from chalicelib.engine.tables import ControlRow, Record, ensure_tables
 
 
 class BoatRow(ProductRow):
@@ -22,3 +27,20 @@ class TestCopiedValues:
         product = PRODUCTS.new("1", name="Loaf", price=1, status="active", sort_order=1)
         PRODUCTS.set_index_keys(product)
         assert product.copied_values().keys().isdisjoint(Record.get_attributes())
+
+
+def test_a_table_is_made_even_if_the_answer_to_its_creation_is_lost(
+    database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ControlRow.delete_table()
+    create, lost = TableConnection.create_table, [TableError("a repeated request finds the table")]
+
+    def losing(table: TableConnection, **options: Any) -> None:
+        create(table, **options)
+        if lost:
+            raise lost.pop()
+
+    monkeypatch.setattr(TableConnection, "create_table", losing)
+    assert ensure_tables() == [ControlRow.Meta.table_name]
+    assert ControlRow.exists()
+    assert ensure_tables() == []
