@@ -2,15 +2,14 @@
 
 The answer, once stored, is never overwritten or removed by the call that made it.
 
-The release before this one kept each answer in a partition of its own. This release reads that
-place, too, so that a key used before an upgrade is recognized after it: ``FORMER_SORT_KEY`` and all
-that uses it can go in the next release.
+The last release kept each answer in a partition of its own, its former place. While one release
+replaces the other, and after a rollback, both must recognize a key. So this release writes and
+reads both places. The next one can drop the former place.
 """
 
 import hashlib
 import logging
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -31,7 +30,7 @@ IN_PROGRESS_FOR = timedelta(minutes=2)
 MAX_INLINE_BYTES = 100_000
 """Bytes of an answer that is stored in its row. Rows hold 400 KB; larger answers are objects."""
 FORMER_SORT_KEY = "-"
-"""Sort key of the answers that the release before this one stored."""
+"""Sort key of the answers in their former places."""
 SHARDS = 16
 """Partitions of a workspace's answers. An erasure reads all of them."""
 
@@ -51,36 +50,35 @@ def _partition(tenant: str, shard: str) -> str:
     return f"W#{tenant}#IDEMPOTENCY#{shard}"
 
 
-def _place(tenant: str, record: IdempotencyRecord) -> tuple[str, str]:
-    """Return the key of a record's row. It is hashed, because keys may have any characters.
+def _places(tenant: str, record: IdempotencyRecord) -> list[tuple[str, str]]:
+    """Return the keys of a record's rows: its place and its former place.
 
-    The first digit of the hash is the shard, so an erasure finds the answers of a workspace.
+    Their name is hashed, because keys may have any characters. The first digit of the hash is the
+    shard, so an erasure finds the answers of a workspace.
     """
-    name = _name(record)
-    return _partition(tenant, name[0]), name
+    name = hashlib.sha256(f"{record.scope}\0{record.key}".encode()).hexdigest()
+    return [(_partition(tenant, name[0]), name), _former_place(tenant, name)]
 
 
-def former_place(tenant: str, record: IdempotencyRecord) -> tuple[str, str]:
-    """Return the key of the row in which the release before this one kept a record."""
-    return _partition(tenant, _name(record)), FORMER_SORT_KEY
+def _former_place(tenant: str, name: str) -> tuple[str, str]:
+    return _partition(tenant, name), FORMER_SORT_KEY
 
 
-def _name(record: IdempotencyRecord) -> str:
-    return hashlib.sha256(f"{record.scope}\0{record.key}".encode()).hexdigest()
-
-
-def row(
+def rows(
     tenant: str, record: IdempotencyRecord, *, owner: str, kept: timedelta = RETENTION
-) -> IdempotencyRow:
-    """Return the row of an answer or of a mark."""
-    return IdempotencyRow(
-        *_place(tenant, record),
-        fingerprint=record.fingerprint,
-        owner=owner,
-        body=record.body,
-        object_key=record.object_key,
-        expires=clock.now() + kept,
-    )
+) -> list[IdempotencyRow]:
+    """Return the rows of an answer or of a mark."""
+    return [
+        IdempotencyRow(
+            *place,
+            fingerprint=record.fingerprint,
+            owner=owner,
+            body=record.body,
+            object_key=record.object_key,
+            expires=clock.now() + kept,
+        )
+        for place in _places(tenant, record)
+    ]
 
 
 def is_free_for(owner: str) -> Condition:
@@ -103,31 +101,25 @@ def _is_mark_of(owner: str) -> Condition:
 
 def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
     """Return the record stored under a key, unless it has expired."""
-    row = _find_at(_place(tenant, record)) or _find_at(former_place(tenant, record))
-    if row is None:
-        return None
-    return replace(record, fingerprint=row.fingerprint, body=row.body, object_key=row.object_key)
-
-
-def _find_at(place: tuple[str, str]) -> IdempotencyRow | None:
-    row = IdempotencyRow.find(*place)
-    expired = row is not None and row.expires is not None and row.expires < clock.now()
-    return None if expired else row
+    for place in _places(tenant, record):
+        row = IdempotencyRow.find(*place)
+        if row is not None and (row.expires is None or clock.now() <= row.expires):
+            stored = (row.fingerprint, row.body, row.object_key)
+            return IdempotencyRecord(record.scope, record.key, *stored)
+    return None
 
 
 def mark_in_progress(
     tenant: str, record: IdempotencyRecord, *, owner: str, kept: timedelta = IN_PROGRESS_FOR
 ) -> bool:
     """Mark a key as in progress for at most ``kept``. Returns False if the key is not free."""
-    if _find_at(former_place(tenant, record)) is not None:
-        return False
-    mark = row(tenant, record, owner=owner, kept=kept)
-    try:
-        mark.save(condition=is_free_for(owner))
-    except PutError as error:
-        if error_code(error) == CONDITION_FAILED:
-            return False
-        raise_failure(error)
+    for mark in reversed(rows(tenant, record, owner=owner, kept=kept)):
+        try:
+            mark.save(condition=is_free_for(owner))
+        except PutError as error:
+            if error_code(error) == CONDITION_FAILED:
+                return False
+            raise_failure(error)
     return True
 
 
@@ -137,18 +129,19 @@ def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> 
     Failures are only logged, because they must not hide the error of the call. The mark then stays
     until it expires.
     """
-    try:
-        IdempotencyRow(*_place(tenant, record)).delete(condition=_is_mark_of(owner))
-    except (DeleteError, UnavailableError) as error:
-        if error_code(error) != CONDITION_FAILED:
-            log.warning("a mark stays until it expires", exc_info=True)
+    for place in _places(tenant, record):
+        try:
+            IdempotencyRow(*place).delete(condition=_is_mark_of(owner))
+        except (DeleteError, UnavailableError) as error:
+            if error_code(error) != CONDITION_FAILED:
+                log.warning("a mark stays until it expires", exc_info=True)
 
 
 def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
     """Return the stored answers of a tenant that contain any of some words, such as ids.
 
     It reads all answers of the last day, in ``SHARDS`` queries. Answers stored as objects are not
-    read, nor are those in former places, which expire within a day of the upgrade.
+    read, nor are those of the last release, which expire within a day of the upgrade.
     """
     wanted = [each.encode() for each in words]
     with deadline.side_by_side() as start:
@@ -160,8 +153,9 @@ def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
     return [row for row in rows if any(each in (row.body or b"") for each in wanted)]
 
 
-def forget_answers(answers: Collection[IdempotencyRow]) -> None:
-    """Remove stored answers."""
+def forget_answers(tenant: str, answers: Collection[IdempotencyRow]) -> None:
+    """Remove stored answers of a tenant from both places."""
     with reaching():
         for answer in answers:
             answer.delete()
+            IdempotencyRow(*_former_place(tenant, answer.sk)).delete()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
+from operator import methodcaller
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -282,12 +283,10 @@ class UnitOfWork:
 
     def keep(self, record: IdempotencyRecord) -> None:
         """Stage the answer to a call under its idempotency key, which must be free at commit."""
-        row = idempotency.row(self.tenant, record, owner=self.request_id)
-        former = idempotency.IdempotencyRow(*idempotency.former_place(self.tenant, record))
         condition = idempotency.is_free_for(self.request_id)
-        self.require(former, condition, on_conflict=IdempotencyKeyExistsError())
-        stage: Stage = lambda t: t.save(row, condition=condition)  # noqa: E731
-        self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
+        for row in idempotency.rows(self.tenant, record, owner=self.request_id):
+            stage = methodcaller("save", row, condition=condition)
+            self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
 
     def _note_record(self, row: Row) -> None:
         """Add a written record to the resources of the audit event."""

@@ -4,7 +4,8 @@ A repeated call returns the stored answer for 24 hours and creates nothing twice
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Thread
 from typing import Any
 
@@ -109,43 +110,56 @@ def test_a_key_must_have_1_to_255_characters(api: Api, key: str) -> None:
 
 
 @pytest.fixture
-def answers_of_the_last_release(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Store answers where the last release did. Return a function that ends this."""
-    monkeypatch.setattr(idempotency, "_place", idempotency.former_place)
-    monkeypatch.setattr(idempotency, "former_place", lambda *_: ("an older place", "-"))
-    return monkeypatch.undo
+def last_release(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
+    """Return a function that lets the code know only the former places of answers, for a time."""
+    places = idempotency._places
+
+    @contextmanager
+    def run() -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(idempotency, "_places", lambda *named: places(*named)[1:])
+            yield
+
+    return run
 
 
 @pytest.mark.store
-def test_a_key_used_before_an_upgrade_is_recognized_after_it(
-    api: Api, answers_of_the_last_release: Callable[[], None]
-) -> None:
-    first = api.post(CREATE, {"title": "A"}, key="k")
-    answers_of_the_last_release()
+def test_a_key_used_before_an_upgrade_is_recognized_after_it(api: Api, last_release: Any) -> None:
+    with last_release():
+        first = api.post(CREATE, {"title": "A"}, key="k")
     assert api.post(CREATE, {"title": "A"}, key="k") == first
     other = api.refused("POST", CREATE, {"title": "B"}, **{"Idempotency-Key": "k"})
     assert other.data["code"] == "idempotency_mismatch"
     assert api.get("/api/projects/list")["pagination"]["total"] == 1
 
 
+def test_a_key_is_recognized_after_a_rollback(api: Api, last_release: Any) -> None:
+    first = api.post(CREATE, {"title": "A"}, key="k")
+    with last_release():
+        assert api.post(CREATE, {"title": "A"}, key="k") == first
+    assert api.get("/api/projects/list")["pagination"]["total"] == 1
+
+
 def test_a_key_used_before_an_upgrade_is_free_again_after_24_hours(
-    api: Api, answers_of_the_last_release: Callable[[], None], time: Time
+    api: Api, last_release: Any, time: Time
 ) -> None:
-    api.post(CREATE, {"title": "A"}, key="k")
-    answers_of_the_last_release()
+    with last_release():
+        api.post(CREATE, {"title": "A"}, key="k")
     time.pass_by(hours=24.1)
     api.post(CREATE, {"title": "B"}, key="k")
     assert api.get("/api/projects/list")["pagination"]["total"] == 2
 
 
-def test_an_outside_effect_before_an_upgrade_is_not_repeated_after_it(
-    owner: Owner, answers_of_the_last_release: Callable[[], None]
+@pytest.mark.parametrize("is_upgrade", [True, False])
+def test_an_outside_effect_is_not_repeated_by_the_other_release(
+    owner: Owner, last_release: Any, is_upgrade: bool
 ) -> None:
     fetching = SlowOperation()
     fetching.go_on.set()
-    first = fetching.call(owner, "one")
-    answers_of_the_last_release()
-    assert fetching.call(owner, "two").body == first.body
+    with last_release() if is_upgrade else nullcontext():
+        first = fetching.call(owner, "one")
+    with nullcontext() if is_upgrade else last_release():
+        assert fetching.call(owner, "two").body == first.body
     assert fetching.effects == 1
 
 

@@ -121,7 +121,9 @@ def stage(  # noqa: PLR0913  the fields of a replay
         "usage": usage,
         "error": error,
     }
-    unit.save(idempotency.row(unit.tenant, replace(record, body=to_json(stored)), owner=owner))
+    answered = replace(record, body=to_json(stored))
+    for row in idempotency.rows(unit.tenant, answered, owner=owner):
+        unit.save(row)
 
 
 def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str:

@@ -175,7 +175,7 @@ def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
     texts = [*(found.row.id for found in trace.found), *trace.contacts]
     answers = idempotency.answers_naming(ctx.workspace_id, texts)
     if not args.dry_run:
-        idempotency.forget_answers(answers)
+        idempotency.forget_answers(ctx.workspace_id, answers)
     return len(answers)
 
 
