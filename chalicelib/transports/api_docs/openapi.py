@@ -8,7 +8,7 @@ from typing import Any
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import areas, idempotency_keys
-from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.operations import REGISTRY, Operation, ServedAs
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.json_schema import NULL_OMITS, REF, components, json_schema
 from chalicelib.core.wire.schema import Wire
@@ -86,6 +86,9 @@ def document() -> dict[str, Any]:
             }
     for output in {operation.output for operation in operations}:
         _add_envelope(schemas[names[output]])
+    for operation in operations:
+        if operation.served_as is ServedAs.CALENDAR_FILE:  # The answer is the file alone.
+            del schemas[names[operation.output]]
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         entry = _operation(operation, names)
@@ -93,7 +96,12 @@ def document() -> dict[str, Any]:
     paths[chat_route.PATH] = {"post": _chat(names[ChatRequest])}
     return {
         "openapi": "3.1.0",
-        "info": {"title": SERVICE, "version": VERSION, "description": _DESCRIPTION},
+        "info": {
+            "title": SERVICE,
+            "version": VERSION,
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+        },
         "servers": [{"url": SERVER}],
         "security": [{_SECURITY: []}],
         "tags": [
