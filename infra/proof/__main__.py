@@ -16,6 +16,7 @@ from infra.proof import (
     mutations,
     schedules,
     security,
+    upgrade,
 )
 from infra.proof.parts import ROOT, Part
 
@@ -25,6 +26,7 @@ _IN_ORDER: tuple[Part, ...] = (
     mutations.PART,
     emulators.PART,
     security.PART,
+    upgrade.PART,
 )
 PARTS = {part.name: part for part in _IN_ORDER}
 BESIDE = frozenset({"soak"})

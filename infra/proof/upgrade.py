@@ -1,0 +1,313 @@
+"""The upgrade test: the last release and this one on one database, in both orders.
+
+Each release makes a workspace with one record of every type. The other release then runs every
+operation that it has on it, and each answer is compared with the answer on its own workspace. In
+histories, the release that makes each call is drawn, as while a deployment replaces one by the
+other; what both releases then read is compared with a history of one release.
+"""
+
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from infra.proof.parts import Figures, Part
+from infra.proof.releases import START, Both, NotInCloneError, Release, State, last_release
+from infra.proof.releases import side_by_side as releases_side_by_side
+
+Json = Any
+SEED = 20_260
+LAST, THIS = 0, 1
+"""Positions of the releases in ``Both.releases``."""
+STEPS = ("chat", "jobs", "console")
+"""Steps of a session that are no operations."""
+JOBS_LATER = timedelta(days=1)
+"""When the jobs run: mails, reminders and removals are due by then."""
+UNCOUNTED = {
+    "get_spending": "counts of answers begin with this release; the ledger has all of them",
+}
+"""Operations of this release that cannot show what the last one did, with the reason."""
+RECIPES = dict.fromkeys(
+    ("list_members", "list_invitations"),
+    "the workspace that this release makes has one more member, and an invitation",
+)
+"""Operations whose answers differ because the two workspaces do."""
+_ULID = re.compile(r"[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}")
+_SECRET = re.compile(r"[0-9A-Za-z_+/=-]{12,}|…\w{4}")
+_MEASURED = {"avgFirstTokenMs"}
+"""Values that no two runs share."""
+
+
+class World(NamedTuple):
+    """A workspace that a release made: its ids, and what is stored."""
+
+    ids: Json
+    state: State
+
+
+def run(minutes: float) -> Figures:
+    """Run all operations of both releases on each other's records.
+
+    Raises:
+        AssertionError: a release fails, or answers otherwise, without a known reason.
+    """
+    end = time.monotonic() + minutes * 60
+    try:
+        name, commit = last_release()
+    except NotInCloneError as error:
+        return {"not_run": f"the commit {error} is not in this clone"}
+    with releases_side_by_side(commit) as both:
+        empty = both.stores.state()
+        of_last, of_this = (_world(both, maker, empty) for maker in (both.last, both.this))
+        figures = {
+            "last_release": name,
+            "database": both.database,
+            "rows": [len(of_last.state.rows), len(of_this.state.rows)],
+            "upgrade": _sweep(both, both.this, of_this, of_last),
+            "rollback": _sweep(both, both.last, of_last, of_this),
+            "keys_upgrade": _keys(both, both.last, both.this, of_last),
+            "keys_rollback": _keys(both, both.this, both.last, of_last),
+            "histories": _histories(both, of_last, end),
+        }
+    _require_no_surprise(figures)
+    return figures
+
+
+def _world(both: Both, maker: Release, empty: State) -> World:
+    both.stores.restore(empty)
+    return World(maker.do("make"), both.stores.state())
+
+
+def _sweep(both: Both, reader: Release, own: World, other: World) -> Figures:
+    """Run each operation on the workspace of the reader, and on that of the other release."""
+    found: Figures = {"calls": 0, "lacking": [], "refused": [], "failed": {}, "otherwise": {}}
+    expected = _answers(both, reader, own)
+    for name, answer in _answers(both, reader, other).items():
+        if answer is None:
+            found["lacking"].append(name)
+            continue
+        found["calls"] += 1
+        if "answer" not in expected[name]:
+            found["refused"].append(name)
+        elif "answer" not in answer:
+            found["failed"][name] = answer.get("refusal") or answer["crash"]
+        elif difference := _difference(answer, other, expected[name], own):
+            found["otherwise"][name] = difference
+    return found
+
+
+def _answers(both: Both, release: Release, world: World) -> dict[str, Json]:
+    """Return the answer of each operation on a world as it was made.
+
+    It is None for an operation on a record that the world cannot have.
+    """
+    both.stores.restore(world.state)
+    operations = release.do("describe")
+    answers = {}
+    for name in (*operations, *STEPS):
+        made = release.do("arguments", operation=name, world=world.ids)
+        answers[name] = None if made["lacks"] else _send(release, name, made["sent"], world)
+        if name not in operations or not operations[name]["reads"]:
+            both.stores.restore(world.state)
+    return answers
+
+
+def _send(release: Release, name: str, sent: Json, world: World, **options: Json) -> Json:
+    options.setdefault("now", START + JOBS_LATER if name == "jobs" else START)
+    return release.do("call", operation=name, sent=sent, world=world.ids, **options)
+
+
+def _difference(answer: Json, world: World, expected: Json, own: World) -> str:
+    """Return what two answers do not share, ids and secrets aside, or ""."""
+    one, other = Counter(_values(answer, world)), Counter(_values(expected, own))
+    lost, added = sorted((other - one).elements()), sorted((one - other).elements())
+    return "" if one == other else f"-{lost[:4]} +{added[:4]}"
+
+
+def _values(answer: Json, world: World) -> Iterator[str]:
+    """Yield the values of an answer with their places, and names instead of ids."""
+    text = json.dumps(answer, ensure_ascii=False)
+    known = {**world.ids["held"], **world.ids["things"]}
+    for name, value in sorted(known.items(), key=lambda each: -len(each[1])):
+        text = text.replace(value, f"<{name}>")
+    for each in _flat(json.loads(text), ""):
+        place, _, said = each.partition("=")
+        if place.rpartition(".")[2] not in _MEASURED:
+            yield f"{place}={_SECRET.sub('*', _ULID.sub('*', said))}"
+
+
+def _flat(value: Json, place: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _flat(inner, f"{place}.{name}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _flat(inner, place)
+    else:
+        yield f"{place[1:]}={value}"
+
+
+def _keys(both: Both, first: Release, second: Release, world: World) -> Figures:
+    """Repeat calls on another release with the idempotency key of the first call."""
+    known = [release.do("describe") for release in (first, second)]
+    found: Figures = {"calls": 0, "recognized": 0, "repeated": []}
+    for name, operation in known[0].items():
+        if not operation["takes_key"] or name not in known[1]:
+            continue
+        both.stores.restore(world.state)
+        sent = first.do("arguments", operation=name, world=world.ids)["sent"]
+        answer, again = (_send(each, name, sent, world, key="k") for each in (first, second))
+        if "answer" not in answer:
+            continue
+        found["calls"] += 1
+        found["recognized"] += answer == again
+        if answer != again:
+            found["repeated"].append(name)
+    return found
+
+
+class Step(NamedTuple):
+    """A call of a history. Both releases make a call that only reads; some only this one can."""
+
+    name: str
+    reads: bool
+    only_this: bool
+
+
+def _histories(both: Both, world: World, end: float) -> Figures:
+    """Let seeds draw the release of each call, and compare the answers with one release's."""
+    steps = _steps(both, world)
+    found: Figures = {"seeds": [], "calls": 0, "otherwise": {}}
+    pure = [_history(both, world, steps, [maker] * len(steps)) for maker in (LAST, THIS)]
+    seed, took = SEED, 0.0
+    while not found["seeds"] or time.monotonic() + took < end:
+        begun = time.monotonic()
+        makers = random.Random(seed).choices((LAST, THIS), k=len(steps))  # noqa: S311  no secret
+        drawn = _history(both, world, steps, makers)
+        for (maker, name), answer in drawn.items():
+            difference = _difference(answer, world, pure[maker][maker, name], world)
+            if difference:
+                found["otherwise"].setdefault(name, []).append([seed, maker, difference])
+        found["calls"] += len(drawn)
+        found["seeds"].append(seed)
+        seed, took = seed + 1, time.monotonic() - begun
+    return found
+
+
+def _steps(both: Both, world: World) -> list[Step]:
+    """Return what can be done on a world. What the last release cannot write comes first.
+
+    So the last release writes over it. Destructions and reads come last.
+    """
+    known = [release.do("describe") for release in both.releases]
+    steps = []
+    for name, each in sorted(known[THIS].items()):
+        if both.this.do("arguments", operation=name, world=world.ids)["lacks"]:
+            continue
+        shared = known[LAST].get(name, {}).get("audience") == each["audience"]
+        steps.append((each["reads"], each["destroys"], shared, name))
+    steps.sort()
+    calls = [Step(name, reads, not shared) for reads, _, shared, name in steps]
+    first_read = sum(not step.reads for step in calls)
+    calls[first_read:first_read] = [
+        Step(each, each == "console", only_this=False) for each in STEPS
+    ]
+    return calls
+
+
+def _history(
+    both: Both, world: World, steps: list[Step], makers: list[int]
+) -> dict[tuple[int, str], Json]:
+    """Make the calls of a history. The jobs run before it is read, when all of them are due."""
+    both.stores.restore(world.state)
+    answers = {}
+    for number, (step, drawn) in enumerate(zip(steps, makers, strict=True)):
+        late = step.reads or step.name == "jobs"
+        now = START + timedelta(seconds=number) + (JOBS_LATER if late else timedelta())
+        made = both.this.do("arguments", now=now, operation=step.name, world=world.ids)
+        able = (THIS,) if step.only_this else (LAST, THIS) if step.reads else (drawn,)
+        for maker in able:
+            release = both.releases[maker]
+            answers[maker, step.name] = _send(release, step.name, made["sent"], world, now=now)
+    return answers
+
+
+def _require_no_surprise(figures: Figures) -> None:
+    """Fail if an operation fails, or answers otherwise, without a known reason."""
+    surprises = {
+        f"{when}: {name}": why
+        for when in ("upgrade", "rollback", "histories")
+        for kind in ("failed", "otherwise")
+        for name, why in figures[when].get(kind, {}).items()
+        if name not in UNCOUNTED | RECIPES
+    }
+    for when in ("keys_upgrade", "keys_rollback"):
+        if repeated := figures[when]["repeated"]:
+            surprises[when] = repeated
+    if surprises:
+        msg = json.dumps(surprises, indent=1, ensure_ascii=False)
+        raise AssertionError(msg)
+
+
+def section(figures: Figures) -> str:
+    """Return the figures as Markdown."""
+    if reason := figures.get("not_run"):
+        return f"Not run: {reason}. A full clone has it.\n"
+    up, down, histories = figures["upgrade"], figures["rollback"], figures["histories"]
+    seeds = histories["seeds"]
+    return f"""\
+A stage is upgraded while it serves, and rolled back if a deployment fails. So this release and the
+last one (`{figures["last_release"][:12]}`) must work on what the other has written. Each made a
+workspace with one record of every type in {figures["database"]} ({figures["rows"][LAST]} and
+{figures["rows"][THIS]} rows). Each then ran all its operations on the workspace of the other, and
+the answers were compared, value by value, with those on its own.
+
+| order | calls | failed | answers differ | need records that only this release makes |
+|---|---|---|---|---|
+| last, then this (upgrade) | {_counts(up)} |
+| this, then last (rollback) | {_counts(down)} |
+
+Histories: {len(seeds)} (seeds {seeds[0]} to {seeds[-1]}), {histories["calls"]} calls. A seed draws
+the release of each call, as during a deployment. Each answer is compared with that of a history of
+one release. {len(histories["otherwise"])} operations answered otherwise.
+
+A call is repeated on the other release with the same idempotency key: {_keys_text(figures)}.
+
+{_reasons("This release cannot show all that the last one did", UNCOUNTED)}
+{_reasons("Answers differ because the two workspaces do", RECIPES)}
+What only this release knows (booking pages, invitations, counts of spending, languages of accounts)
+is not shown by the last release. The histories write it first, and find it unchanged after the last
+release has written the same records.
+"""
+
+
+def _counts(sweep: Figures) -> str:
+    others = (len(sweep[each]) for each in ("failed", "otherwise", "lacking"))
+    return " | ".join(map(str, (sweep["calls"], *others)))
+
+
+def _keys_text(figures: Figures) -> str:
+    up, down = figures["keys_upgrade"], figures["keys_rollback"]
+    return (
+        f"{up['recognized']} of {up['calls']} calls were recognized after an upgrade, "
+        f"{down['recognized']} of {down['calls']} after a rollback"
+    )
+
+
+def _reasons(title: str, known: dict[str, str]) -> str:
+    lines = (f"- `{name}`: {reason}" for name, reason in known.items())
+    return "\n".join((f"{title}:\n", *lines, "")) if known else ""
+
+
+PART = Part(
+    name="upgrade",
+    title="Upgrades and rollbacks",
+    minutes=3,
+    minutes_in_ci=0,
+    run=run,
+    section=section,
+)

@@ -1,0 +1,239 @@
+"""One release of the service in a process of its own, driven by lines of JSON.
+
+``infra/proof/upgrade.py`` starts it in the folder of each release, with the address of one database
+and one folder of objects for both. A release that has no such file gets a copy of this one. A line
+on stdin is a command with its arguments, and a line on stdout is the result.
+"""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path.cwd()))
+
+import tests.conftest as harness  # sets the environment of tests, before settings are read
+from chalicelib.application.invoke import invoke
+from chalicelib.core import clock, deadline
+from chalicelib.core.errors import AppError
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import Queue
+from chalicelib.core.operations import REGISTRY, Operation, load_all
+from chalicelib.core.principals import Audience, VisitorPrincipal
+from chalicelib.engine import connection, jobs, metrics, tables, visitors
+from chalicelib.engine.events import subscriptions
+from chalicelib.gateways import dns, photos
+from chalicelib.transports import schedules
+from tests.contract.conftest import IMAGES, World, _more
+from tests.contract.test_access import send
+from tests.contract.test_events import MEMBER, OTHER_EXAMPLES
+from tests.factories import session_examples
+from tests.factories.console import Person
+from tests.factories.examples import Things, fill, talk
+from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds
+from tests.fakes.openverse import answer_with
+
+Json = Any
+BUSY_SECONDS = 120
+"""Seconds to wait for an answer of the database. A busy machine must not look like a failure."""
+BOOKING_PAGE = {"find_move_times", "find_page_times", "get_managed_booking", "open_booking_page"}
+"""Operations of visitors whose arguments come from answers of the booking page."""
+
+
+def prepare(endpoint: str, folder: str) -> None:
+    """Connect this release to the database and the objects, and replace servers of others."""
+    os.environ |= {
+        "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
+        "OBJECT_STORE": f"file://{folder}/objects",
+        "MAIL": "file",
+        "MAIL_FOLDER": f"{folder}/mail",
+    }
+    connection.READ_SECONDS = deadline.REQUEST_SECONDS = BUSY_SECONDS
+    for read in (harness.settings, harness.object_store, harness.master_key._source):
+        read.cache_clear()
+    photos.get_json = lambda _service, _url, query, **_: answer_with(
+        IMAGES, query["page"], query["page_size"]
+    )[1]
+    photos.services = lambda _: {"openverse": "http://openverse"}
+    dns.lookup_txt = lambda _: frozenset()
+    load_all()
+    tables.ensure_tables()
+
+
+class RefusedError(Exception):
+    """The API refused a call."""
+
+
+def describe() -> Json:
+    """Return the operations of the release: who may call them, and what they do."""
+    return {
+        each.name: {
+            "reads": bool(each.read_only),
+            "destroys": bool(each.destructive),
+            "audience": sorted(map(str, each.audience)),
+            "takes_key": bool(each.accepts_idempotency_key and each.path and not each.secret),
+        }
+        for each in REGISTRY
+    }
+
+
+def make() -> Json:
+    """Create a workspace with one record of every type, and return its ids."""
+    email = f"owner-{new_id().lower()}@example.com"
+    harness.as_operator("create_account", email=email, password=harness.PASSWORD, role="admin")
+    made = harness.as_operator("create_workspace", owner=email, name="Bakery", plan="business")
+    owner = harness.Owner(harness.workspaces.get(made["workspaceId"]))
+    token = owner.token()
+    things = Things.made_with(harness.Api(token))
+    world = World(owner.workspace.id, token, things)
+    more = _more(world)
+    held = WorkspaceIds.in_workspace(owner.workspace.id, things)
+    harness.as_operator("create_account", email=MEMBER, password=harness.PASSWORD)
+    return {
+        "token": token,
+        "cookie": owner.start_session(),
+        "things": vars(things),
+        "held": {name: value for name, value in vars(held).items() if name != "things"},
+        "placeholders": things.placeholders | more,
+    }
+
+
+def arguments(operation: str, world: Json) -> Json:
+    """Return the arguments of a valid call, or None without an example of one.
+
+    ``lacks`` is true if a record is needed that the release of the world cannot make.
+    """
+    held, unknown = _held(world)
+    makers: dict[str, Callable[[WorkspaceIds], Json]] = {**SESSION_EXAMPLES, **OTHER_EXAMPLES}
+    if operation in OTHER_STEPS:
+        sent = {"agent": held.things.agent}
+    elif operation in makers:
+        sent = makers[operation](held)
+    elif operation in BOOKING_PAGE:
+        sent = _of_booking_page(operation, held)
+    else:
+        sent = fill(REGISTRY[operation].example, world["placeholders"])
+    needed = json.dumps([sent, _caller(operation, held)])
+    return {"sent": sent, "lacks": any(each in needed for each in unknown)}
+
+
+def _caller(operation: str, held: WorkspaceIds) -> str:
+    """Return the account that calls an operation of the console."""
+    caller_of = getattr(session_examples, "caller_of", None)
+    known = caller_of is not None and operation in REGISTRY
+    return str(caller_of(REGISTRY[operation], held) if known else held.account_id)
+
+
+def _of_booking_page(operation: str, held: WorkspaceIds) -> Json:
+    """Open the booking page, and return the arguments of a visitor's call there."""
+    on_page = OTHER_EXAMPLES["book_on_page"](held)
+    if operation in {"get_managed_booking", "find_move_times"}:
+        return {"token": OTHER_EXAMPLES["move_public_booking"](held)["token"]}
+    names = ("workspace", "serviceId") if operation == "find_page_times" else ("workspace",)
+    return {name: on_page[name] for name in names}
+
+
+def _held(world: Json) -> tuple[WorkspaceIds, list[str]]:
+    """Return the ids of a world, and unknown ids in place of records that it cannot have."""
+    unknown = WorkspaceIds.unknown()
+    things = {**vars(unknown.things), **world["things"]}
+    values = {**vars(unknown), **world["held"]}
+    values["things"] = Things(**{each.name: things[each.name] for each in fields(Things)})
+    missing = [value for name, value in values.items() if value == vars(unknown).get(name)]
+    missing += [value for name, value in things.items() if name not in world["things"]]
+    return WorkspaceIds(**{each.name: values[each.name] for each in fields(WorkspaceIds)}), missing
+
+
+def call(operation: str, sent: Json, world: Json, key: str | None = None) -> Json:
+    """Run an operation or another step. Return its answer, its refusal or its crash."""
+    metrics.clear_value_cache()
+    subscriptions.forget()
+    visitors.forget()
+    try:
+        return {"answer": _answer(operation, sent, world, key)}
+    except (AppError, RefusedError) as error:
+        return {"refusal": str(error)}
+    except Exception:
+        return {"crash": traceback.format_exc()}
+
+
+def _answer(name: str, sent: Json, world: Json, key: str | None) -> Json:
+    if name in OTHER_STEPS:
+        return OTHER_STEPS[name](sent, world, key)
+    operation = REGISTRY[name]
+    if Audience.KEY in operation.audience:
+        return _over_rest(operation, sent, world["token"], key)
+    if Audience.SESSION in operation.audience:
+        held, _ = _held(world)
+        who = {"account_id": _caller(name, held), "key": key}
+        return harness.in_console(held.workspace_id, name, **who, **sent)
+    if Audience.PUBLIC in operation.audience:
+        visitor = VisitorPrincipal(visitor="v")
+        reply = invoke(operation, visitor, lambda: sent, request_id=new_id(), idempotency_key=key)
+        return json.loads(reply.body)
+    return harness.as_operator(name, **sent)
+
+
+def _chat(sent: Json, _world: Json, key: str | None) -> Json:
+    text = talk(sent["agent"], "Do you sell bread?", key=key).body.decode()
+    return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+
+
+def _run_jobs(*_: Json) -> Json:
+    """Run the jobs, and return whether any of them is left."""
+    schedules.run_jobs()
+    schedules.run_event_jobs()
+    return {queue: str(jobs.oldest_due(queue)) for queue in Queue}
+
+
+def _open_console(_sent: Json, world: Json, _key: str | None) -> Json:
+    return Person(world["held"]["email"], world["cookie"]).get("/console").status
+
+
+OTHER_STEPS: dict[str, Callable[..., Json]] = {
+    "chat": _chat,
+    "jobs": _run_jobs,
+    "console": _open_console,
+}
+"""Steps that are no operations: a visitor's message, the jobs that are due, and a page of an owner
+who has signed in before."""
+
+
+def _over_rest(operation: Operation, sent: Json, token: str, key: str | None) -> Json:
+    api = harness.Api(token)
+    if key is None:
+        answer = send(api, operation, sent)
+    else:
+        answer = api.call(operation.method, operation.path, sent, {"Idempotency-Key": key})
+    data = json.loads(answer.body)["data"]
+    if answer.status >= 500:
+        raise RuntimeError(data)
+    if answer.status != 200:
+        raise RefusedError(data["message"])
+    return data
+
+
+COMMANDS: dict[str, Callable[..., Json]] = {
+    each.__name__: each for each in (prepare, describe, make, arguments, call)
+}
+
+
+def main() -> None:
+    """Answer commands until the end of stdin. What else is printed goes to stderr."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        command = json.loads(line)
+        now = datetime.fromisoformat(command.pop("now"))
+        with clock.using(lambda now=now: now):
+            result = COMMANDS[command.pop("do")](**command)
+        print(json.dumps(result), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
