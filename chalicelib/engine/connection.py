@@ -134,8 +134,11 @@ def is_unknown(error: BaseException) -> bool:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether a retry may help: DynamoDB is unreachable, overloaded or failing."""
-    return is_unknown(error) or error_code(error) in THROTTLED
+    """Whether a retry may help: DynamoDB is unreachable, overloaded or failing, or a row is busy.
+
+    DynamoDB refuses the write of a single row while a transaction holds the row.
+    """
+    return is_unknown(error) or error_code(error) in THROTTLED | CONFLICTS
 
 
 def _status(error: ClientError) -> int:

@@ -19,7 +19,7 @@ from chalicelib.engine.reading import Cost
 from chalicelib.engine.unit import UnitOfWork
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import run_concurrently
-from tests.fakes.dynamodb_faults import failing, throttled
+from tests.fakes.dynamodb_faults import busy_row, failing, throttled
 from tests.support.effort import examples, slow_but_for
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
@@ -270,13 +270,7 @@ class TestConcurrency:
         workspace: str,
         pauses: list[float],
     ) -> None:
-        from botocore.exceptions import ClientError
-
-        def conflict() -> ClientError:
-            code = "TransactionConflictException"
-            return ClientError({"Error": {"Code": code, "Message": "busy"}}, "UpdateItem")
-
-        with failing("UpdateItem", 3, conflict):
+        with failing("UpdateItem", 3, busy_row):
             count(workspace, {"views": 1})
         assert len(pauses) == 3
         assert one_day(workspace).totals == {"views": 1}

@@ -104,6 +104,11 @@ def conflict() -> ClientError:
     )
 
 
+def busy_row() -> ClientError:
+    code = "TransactionConflictException"
+    return ClientError({"Error": {"Code": code, "Message": "a transaction is going on"}}, "Any")
+
+
 def throttled() -> ClientError:
     code = "ProvisionedThroughputExceededException"
     return ClientError({"Error": {"Code": code, "Message": "slow down"}}, "Any")

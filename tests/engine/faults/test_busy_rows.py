@@ -1,0 +1,38 @@
+"""Writes of single rows that DynamoDB refuses because a transaction holds the row."""
+
+import pytest
+
+from chalicelib.core.errors import UnavailableError
+from chalicelib.engine import jobs
+from chalicelib.engine.tables import ControlRow
+from tests.conftest import Api
+from tests.engine.faults.conftest import import_page
+from tests.fakes.dynamodb_faults import ALWAYS, busy_row, failing
+
+pytestmark = pytest.mark.store
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, 200), (2, 200), (ALWAYS, 503)])
+def test_marking_a_key_in_progress_on_a_busy_row_is_retried(
+    times: int, status: int, api: Api
+) -> None:
+    made = import_page(api)
+    with failing("PutItem", times, busy_row):
+        assert made.send("key").status == status
+    assert made.send("key").status == 200
+    assert made.done() == 1
+
+
+def test_a_job_on_a_busy_row_is_removed_once_it_is_done() -> None:
+    job = jobs.row("kind", "w", {})
+    jobs.schedule(job)
+    with failing("DeleteItem", 2, busy_row):
+        jobs.done(job)
+    assert not jobs.is_there(job)
+
+
+def test_a_row_that_stays_busy_is_reported_as_an_overload() -> None:
+    job = jobs.row("kind", "w", {})
+    with failing("PutItem", ALWAYS, busy_row), pytest.raises(UnavailableError):
+        jobs.schedule(job)
+    assert ControlRow.find(job.pk, job.sk) is None
