@@ -16,6 +16,7 @@ from infra.proof import (
     mutations,
     schedules,
     security,
+    soak,
     upgrade,
 )
 from infra.proof.parts import ROOT, Part
@@ -23,6 +24,7 @@ from infra.proof.parts import ROOT, Part
 _IN_ORDER: tuple[Part, ...] = (
     schedules.PART,
     error_paths.PART,
+    soak.PART,
     mutations.PART,
     emulators.PART,
     security.PART,

@@ -1,0 +1,233 @@
+"""Checks, in the database after the load, of what the clients were told."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from chalicelib.domains.billing.rules import pricing
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
+from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.listing import Listing
+from infra.proof.soak.told import Chat, Told
+from infra.proof.soak.watch import BrokenPromiseError
+from infra.proof.soak.world import World
+
+EVERYTHING = 10**6
+"""More records than the soak makes."""
+COUNTED: tuple[Listing[Any], ...] = (PRODUCTS, LEADS, BOOKINGS, CLIENTS)
+
+
+def require(is_kept: object, promise: str) -> None:
+    """Require a promise to be kept.
+
+    Raises:
+        BrokenPromiseError: it is broken.
+    """
+    if not is_kept:
+        raise BrokenPromiseError(promise)
+
+
+class Entry(NamedTuple):
+    """An entry of the ledger, in kopecks."""
+
+    kind: str
+    amount: int
+    held: int
+    balance_after: int
+    request_id: str | None
+
+
+def check_ledger(
+    topped_up: int, available: int, reserved: int, entries: Sequence[Entry]
+) -> dict[str, int]:
+    """Check an account's money, by its entries from the oldest on.
+
+    Returns the charged kopecks of each request.
+
+    Raises:
+        BrokenPromiseError: money is held or lost, or a request is charged twice.
+    """
+    require(reserved == 0, f"{reserved} kopecks are still held")
+    balance = 0
+    ends: defaultdict[str, list[str]] = defaultdict(list)
+    charged: dict[str, int] = {}
+    for number, entry in enumerate(entries, 1):
+        balance += entry.amount - entry.held
+        require(balance == entry.balance_after, f"entry {number} does not continue the one before")
+        if entry.request_id:
+            ends[entry.request_id].append(entry.kind)
+        if entry.kind == ledger.SETTLE and entry.request_id:
+            charged[entry.request_id] = -entry.amount
+    require(balance == available, f"the entries give {balance} kopecks, the wallet {available}")
+    for request_id, kinds in ends.items():
+        require(
+            kinds in ([ledger.RESERVE, ledger.SETTLE], [ledger.RESERVE, ledger.RELEASE]),
+            f"request {request_id} has the entries {', '.join(kinds)}",
+        )
+    credited = sum(each.amount for each in entries if each.kind == ledger.TOPUP)
+    require(credited == topped_up, f"{topped_up} kopecks were paid, and {credited} credited")
+    spent = sum(charged.values())
+    require(
+        topped_up == available + spent,
+        f"{topped_up} kopecks were paid, {available} are left, and {spent} were charged",
+    )
+    return charged
+
+
+def check_chats(chats: Iterable[Chat], charged: dict[str, int], prices: Prices) -> int:
+    """Check that each message is charged once, by its tokens. Returns the number of ended answers.
+
+    Raises:
+        BrokenPromiseError: an answer is not charged, twice charged, or charged wrongly.
+    """
+    ended = 0
+    for chat in chats:
+        costs = [charged[each] for each in chat.request_ids if each in charged]
+        require(len(costs) <= 1, f"the attempts {chat.request_ids} are charged {len(costs)} times")
+        if chat.ended and chat.tokens:
+            ended += 1
+            cost = pricing.cost(prices, TokenUsage(*chat.tokens))
+            require(costs == [cost], f"{chat.request_ids} cost {costs} instead of {cost} kopecks")
+    return ended
+
+
+def check_counters(noun: str, counted: Counter[str], records: Iterable[Sequence[str]]) -> int:
+    """Check the counters of a noun against those that its records name. Returns the records.
+
+    Raises:
+        BrokenPromiseError: they differ.
+    """
+    names = [list(each) for each in records]
+    expected = Counter(name for each in names for name in each)
+    differing = {name for name in expected | counted if expected[name] != counted[name]}
+    wrong = {name: (counted[name], expected[name]) for name in sorted(differing)}
+    require(not wrong, f"counters of {noun} and its records differ: {wrong}")
+    return len(names)
+
+
+class Busy(NamedTuple):
+    """A booked time of a resource."""
+
+    resource: str
+    start: int
+    end: int
+
+
+def check_overlaps(bookings: Iterable[Busy]) -> None:
+    """Check that no two bookings of a resource overlap.
+
+    Raises:
+        BrokenPromiseError: two do.
+    """
+    found = sorted(bookings)
+    for one, other in pairwise(found):
+        apart = one.resource != other.resource or one.end <= other.start
+        require(apart, f"two bookings of {one.resource} overlap: {one} and {other}")
+
+
+def check_writes(told: Told, records: "Records") -> int:
+    """Check that every acknowledged write is there. Returns the number of acknowledged records.
+
+    Raises:
+        BrokenPromiseError: one is missing, changed or twice there.
+    """
+    for id_, price in told.products.items():
+        if id_ not in told.unsure:
+            found = records.prices.get(id_)
+            require(found == price, f"product {id_} costs {found}, and {price} was acknowledged")
+    for text, id_ in told.submissions.items():
+        there = records.leads.get(text, [])
+        require(there == [id_], f"the lead {id_} was acknowledged; there are {there}")
+    for id_, cancelled in told.bookings.items():
+        booking = records.bookings.get(id_)
+        require(booking is not None, f"the acknowledged booking {id_} is missing")
+        if booking and id_ not in told.unsure:
+            require(booking.blocks != cancelled, f"booking {id_} is {booking.status}")
+    require(all(n <= 1 for n in told.contests), "a slot of one seat had more than one winner")
+    return len(told.products) + len(told.submissions) + len(told.bookings)
+
+
+class Records(NamedTuple):
+    """The records of a workspace: prices and bookings by id, ids of leads by their text."""
+
+    prices: dict[str, int]
+    leads: dict[str, list[str]]
+    bookings: dict[str, BookingRow]
+    twice: list[str]
+
+
+def read_records(workspace_id: str) -> Records:
+    """Read the records of a workspace. ``twice`` are names of products that are there again."""
+    products = PRODUCTS.after(workspace_id, "", EVERYTHING)
+    leads: defaultdict[str, list[str]] = defaultdict(list)
+    for lead in LEADS.after(workspace_id, "", EVERYTHING):
+        leads[lead.data["message"]].append(lead.id)
+    return Records(
+        {each.id: int(each.price) for each in products},
+        leads,
+        {each.id: each for each in BOOKINGS.after(workspace_id, "", EVERYTHING)},
+        [name for name, number in Counter(p.name for p in products).items() if number > 1],
+    )
+
+
+def check_world(world: World, topped_up: int, told: Sequence[Told]) -> Counter[str]:
+    """Check all that belongs to a workspace. Returns what was checked, in numbers.
+
+    Raises:
+        BrokenPromiseError: a promise is broken.
+    """
+    records, counts = read_records(world.workspace_id), Counter[str]()
+    require(not records.twice, f"products were created twice: {records.twice}")
+    again = {text: ids for text, ids in records.leads.items() if len(ids) > 1}
+    require(not again, f"submissions were stored twice: {again}")
+    for each in told:
+        counts["writes"] += check_writes(each, records)
+        counts["contests"] += len(each.contests)
+        counts["undecided"] += each.undecided + len(each.unsure)
+    blocking = [each for each in records.bookings.values() if each.blocks]
+    check_overlaps(_busy(each) for each in blocking)
+    counts["bookings"] = len(blocking)
+    for listing in COUNTED:
+        rows = listing.after(world.workspace_id, "", EVERYTHING)
+        names = [listing.counters(row.facets) for row in rows]
+        counted = counters.read_all(world.workspace_id, listing.noun)
+        counts["counted"] += check_counters(listing.noun, counted, names)
+    return counts + _check_money(world, topped_up, told)
+
+
+def _busy(booking: BookingRow) -> Busy:
+    start, end = booking.busy.buffered
+    return Busy(booking.resource_id, start, end)
+
+
+def _check_money(world: World, topped_up: int, told: Sequence[Told]) -> Counter[str]:
+    wallet = ledger.wallet(world.account_id)
+    rows = reversed(ledger.entries(world.account_id))
+    charged = check_ledger(
+        topped_up,
+        int(wallet.available),
+        int(wallet.reserved),
+        [
+            Entry(e.kind, int(e.amount), int(e.held), int(e.balance_after), e.request_id)
+            for e in rows
+        ],
+    )
+    holds = ledger.holds(world.account_id)
+    is_open = [hold.sk for hold in holds if hold.state == ledger.OPEN]
+    require(not is_open, f"holds are still open: {is_open}")
+    costs = {hold.sk: int(hold.cost) for hold in holds if hold.state == ledger.SETTLED}
+    require(costs == charged, "the holds and the ledger have different charges")
+    spent = sum(charged.values())
+    budget = budgets.budget(world.workspace_id, world.agent_id)
+    require(int(budget.monthly_held) == 0, f"a budget holds {budget.monthly_held} kopecks")
+    require(int(budget.monthly_used) == spent, f"a budget has {budget.monthly_used}, not {spent}")
+    chats = [chat for each in told for chat in each.chats]
+    prices = ledger.hold_of(holds[0]).prices if holds else Prices(0, 0)
+    ended = check_chats(chats, charged, prices)
+    return Counter({"charges": len(charged), "ended chats": ended, "chats": len(chats)})

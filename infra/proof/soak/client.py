@@ -1,0 +1,176 @@
+"""An HTTP client that repeats calls until they are answered, and at times hangs up before."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from threading import Lock
+from typing import Any, NamedTuple
+
+from infra.local.stack import HOST
+
+ATTEMPTS = 12
+SECONDS = 40
+PAUSE_SECONDS = 0.3
+NO_ANSWER = 599
+"""Status of a request whose connection ended before its answer."""
+UNANSWERED = frozenset({"idempotency_in_progress", "in_progress", "rate_limited"})
+"""Codes of refusals after which the same call may succeed."""
+
+
+class Answer(NamedTuple):
+    """Status and ``data`` of an answer."""
+
+    status: int
+    data: dict[str, Any]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call succeeded."""
+        return self.status < 300  # noqa: PLR2004  the status classes of HTTP
+
+    @property
+    def code(self) -> str:
+        """The code of an error, or ""."""
+        return str(self.data.get("code", ""))
+
+    @property
+    def decided(self) -> bool:
+        """Whether the answer says what became of the call."""
+        return self.status < 500 and self.code not in UNANSWERED  # noqa: PLR2004  as above
+
+
+class Tally:
+    """Counts answers by minute of the run, for all clients."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.minutes: Counter[tuple[int, str]] = Counter()
+        self.codes: Counter[str] = Counter()
+        self.faces: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def count(self, kind: str) -> None:
+        """Count ``request``, ``error`` (a 5xx or none), ``refusal`` (a 4xx) or ``left``."""
+        with self._lock:
+            self.minutes[int((time.monotonic() - self.started) // 60), kind] += 1
+
+    def answered(self, status: int, code: str) -> None:
+        """Count an answer."""
+        self.count("request")
+        label = code if status == NO_ANSWER else f"{status} {code}"
+        if status >= 500:  # noqa: PLR2004  as above
+            self.count("error")
+        elif status >= 400:  # noqa: PLR2004  as above
+            self.count("refusal")
+        if status >= 400:  # noqa: PLR2004  as above
+            with self._lock:
+                self.codes[label] += 1
+
+    def face(self, name: str) -> None:
+        """Count a piece of work, by the face of the service that it uses."""
+        with self._lock:
+            self.faces[name] += 1
+
+    def total(self, kind: str) -> int:
+        """Return the count of a kind."""
+        return sum(number for (_, each), number in self.minutes.items() if each == kind)
+
+    def by_minute(self, kind: str) -> list[int]:
+        """Return the counts of whole minutes."""
+        last = max((minute for minute, _ in self.minutes), default=0)
+        return [self.minutes[minute, kind] for minute in range(max(last, 1))]
+
+
+class Client:
+    """A caller with a key, on one kept-alive connection."""
+
+    def __init__(self, port: int, key: str, tally: Tally) -> None:
+        self._port, self._key, self._tally = port, key, tally
+        self._connection = HTTPConnection(HOST, port, timeout=SECONDS)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def once(
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Send a request and return its answer. It may be ``NO_ANSWER``."""
+        try:
+            self._send(self._connection, method, path, body, headers)
+            answer = self._connection.getresponse()
+            content = answer.read()
+        except (OSError, HTTPException) as error:
+            self._connection.close()
+            self._tally.answered(NO_ANSWER, f"no answer ({type(error).__name__})")
+            return Answer(NO_ANSWER, {})
+        found = json.loads(content) if content.startswith(b"{") else {}
+        data = found.get("data", found)
+        self._tally.answered(answer.status, data.get("code", ""))
+        return Answer(answer.status, data)
+
+    def leave(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> None:
+        """Send a request and hang up before its answer."""
+        connection = HTTPConnection(HOST, self._port, timeout=SECONDS)
+        with suppress(OSError):
+            self._send(connection, method, path, body, headers)
+        connection.close()
+        self._tally.count("left")
+
+    def settle(self, method: str, path: str, body: object, key: str, *, leaves: bool) -> Answer:
+        """Repeat a write with one idempotency key until it is decided.
+
+        With ``leaves``, the client first hangs up on the same call. The last answer is returned if
+        no attempt was decided.
+        """
+        headers = {"Idempotency-Key": key}
+        if leaves:
+            self.leave(method, path, body, headers)
+        return self._repeat(lambda: self.once(method, path, body, headers))
+
+    def read(self, path: str) -> Answer:
+        """Repeat a read until it is answered."""
+        return self._repeat(lambda: self.once("GET", path))
+
+    def tool(self, name: str, arguments: dict[str, Any]) -> Answer:
+        """Repeat a call of a tool until it is decided. A write needs an ``idempotencyKey``."""
+        params = {"name": name, "arguments": arguments}
+        sent = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return self._repeat(lambda: _of_tool(self.once("POST", "/api/mcp", sent)))
+
+    @staticmethod
+    def _repeat(attempt: Any) -> Answer:  # noqa: ANN401  a function
+        for number in range(ATTEMPTS):
+            answer: Answer = attempt()
+            if answer.decided:
+                break
+            time.sleep(PAUSE_SECONDS * min(number + 1, 5))
+        return answer
+
+    def _send(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        path: str,
+        body: object,
+        headers: Mapping[str, str] | None,
+    ) -> None:
+        content = None if body is None else json.dumps(body)
+        fixed = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
+        connection.request(method, path, content, {**fixed, **(headers or {})})
+
+
+def _of_tool(answer: Answer) -> Answer:
+    """Return the result of a tool as an answer of the REST API would be."""
+    if not answer.ok or "result" not in answer.data:
+        return answer
+    result = answer.data["result"]
+    data = json.loads(result["content"][0]["text"])
+    data = data.get("data", data)
+    if not result["isError"]:
+        return Answer(200, data)
+    temporary = data.get("code") in {"unavailable", "internal_error", "outcome_unknown"}
+    return Answer(503 if temporary else 400, data)

@@ -1,0 +1,208 @@
+"""One run of the soak: load with faults, then all jobs, then the checks."""
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from typing import Any
+
+from infra.proof.parts import IMAGES, KEPT, Figures
+from infra.proof.soak import checks, load, picture, stage, watch, world
+from infra.proof.soak.checks import require
+from infra.proof.soak.client import Tally
+from infra.proof.soak.dice import SEED
+from infra.proof.soak.others import HOOK, Others
+from infra.proof.soak.told import Told
+from infra.proof.soak.watch import Room, Sample, Watch
+from infra.proof.soak.world import World
+
+FAULTS = 0.02
+"""Share of the requests to the database, to the model and to the webhooks' receiver that fail."""
+WORLDS = 2
+OVERHEAD_MINUTES = 1.5
+"""Part of the time for the start, the jobs and the checks. A run of a minute takes half of it."""
+SHOWN_MINUTES = 30
+"""Shortest run whose picture is for readers of the documents."""
+TOP_UP_SECONDS, TOP_UP = 20.0, 12_345
+AHEAD_MINUTES = (15, 24 * 60)
+"""Times at which the jobs run after the load: when holds are recovered, and when webhooks rest."""
+ROOM = Room(memory=10, files=16, threads=4, temporary=0, blocks=30_000)
+"""Growth that counts as flat: memory in MB. The pool of connections to the database grows until it
+has met the most concurrent requests, at most to 64 files."""
+ROOM_OF_SHORT_RUN = Room(memory=40, files=40, threads=16, temporary=0, blocks=200_000)
+"""In a run of few minutes, the process still warms up."""
+SHORT_MINUTES = 8
+
+
+def run(minutes: float) -> Figures:
+    """Soak for some minutes.
+
+    Raises:
+        BrokenPromiseError: something leaked or was lost.
+    """
+    others = Others()
+    overhead = min(OVERHEAD_MINUTES, minutes / 2)
+    with (
+        TemporaryDirectory(prefix="soak-") as folder,
+        others.running(),
+        stage.database(Path(folder), others) as stack,
+    ):
+        worlds = [world.make(f"soak-{n}", others.url + HOOK) for n in range(WORLDS)]
+        paid = {each.name: world.top_up(each.name, 0, world.BALANCE) for each in worlds}
+        with stage.service(stack) as service:
+            return _Soak(service, others, worlds, paid).run((minutes - overhead) * 60)
+
+
+class _Soak:
+    """A run on a started service."""
+
+    def __init__(
+        self, service: stage.Service, others: Others, worlds: list[World], paid: dict[str, int]
+    ) -> None:
+        self._service, self._others, self._worlds, self._paid = service, others, worlds, paid
+        self._tally = Tally()
+        self._watch = Watch(service.pid, service.temporary, lambda: service.control()["blocks"])
+
+    def run(self, seconds: float) -> Figures:
+        """Load, finish, check, and return the figures."""
+        told, samples = self._load(seconds)
+        jobs = [self._run_jobs(minutes) for minutes in AHEAD_MINUTES]
+        figures = {
+            "seed": SEED,
+            "share": FAULTS,
+            "seconds": round(seconds),
+            **self._figures_of_load(samples),
+            "jobs": jobs,
+            "jobsDone": self._jobs_done(),
+            "picture": self._draw(samples, seconds / 60),
+            "loggedErrors": self._logged_errors(),
+        }
+        print(json.dumps(figures), file=sys.stderr)
+        crashed = [code for code in self._tally.codes if code.startswith("500 ")]
+        require(not crashed, f"clients saw internal errors: {figures['loggedErrors']}")
+        room = ROOM if seconds > SHORT_MINUTES * 60 else ROOM_OF_SHORT_RUN
+        return figures | {
+            "checked": self._check(told),
+            "flat": watch.require_flat(samples, room),
+            "room": room._asdict(),
+        }
+
+    def _figures_of_load(self, samples: list[Sample]) -> Figures:
+        state, (first, last) = self._service.control(), (samples[0], samples[-1])
+        return {
+            "clients": load.CLIENTS,
+            "work": dict(sorted(self._tally.faces.items())),
+            "requests": self._tally.total("request"),
+            "left": self._tally.total("left"),
+            "errors": self._tally.total("error"),
+            "refusals": dict(sorted(self._tally.codes.items())),
+            "databaseRequests": state["requests"],
+            "databaseFaults": state["faults"],
+            "modelRequests": self._others.model_requests,
+            "otherFaults": dict(self._others.made),
+            "cores": round((last.cpu - first.cpu) / (last.at - first.at), 2),
+            "idle": self._watch.sample()._asdict(),
+        }
+
+    def _load(self, seconds: float) -> tuple[list[Told], list[Sample]]:
+        """Load with faults, and return what the clients were told and the samples."""
+        self._service.control(faults=FAULTS)
+        self._others.share = FAULTS
+        self._watch.start()
+        try:
+            with self._topping_up():
+                told = load.run(self._service.port, self._worlds, self._tally, seconds)
+        finally:
+            samples = self._watch.stop()
+        self._service.control(faults=0)
+        self._others.share = 0
+        return told, samples
+
+    def _jobs_done(self) -> dict[str, int]:
+        """Count the jobs of the whole run by kind, from the service's log."""
+        done = Counter[str]()
+        for each in self._service.logged("info"):
+            done += Counter(each["done"] if isinstance(each.get("done"), dict) else {})
+        return dict(done.most_common())
+
+    def _logged_errors(self) -> dict[str, int]:
+        """Count the errors in the service's log by message, and keep them in a file."""
+        errors = self._service.logged("error")
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / "soak-errors.json").write_text(json.dumps(errors, indent=1, ensure_ascii=False))
+        return dict(Counter(each["message"] for each in errors))
+
+    @contextmanager
+    def _topping_up(self) -> Iterator[None]:
+        """Credit the accounts during the block, so that top-ups and charges contend."""
+        stop = Event()
+
+        def work() -> None:
+            number = 0
+            while not stop.wait(TOP_UP_SECONDS):
+                number += 1
+                for each in self._worlds:
+                    self._paid[each.name] += world.top_up(each.name, number, TOP_UP)
+
+        thread = Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _run_jobs(self, ahead_minutes: int) -> dict[str, Any]:
+        """Run the jobs at a later time, and require that none stays due."""
+        began = time.monotonic()
+        state = self._service.control(aheadMinutes=ahead_minutes)
+        require(not state["due"], f"jobs stay due {ahead_minutes} minutes later: {state}")
+        done = {kind: number for kind, number in state["done"].items() if number}
+        seconds = round(time.monotonic() - began, 1)
+        return {"aheadMinutes": ahead_minutes, "seconds": seconds, "done": done}
+
+    def _check(self, told: list[Told]) -> dict[str, int]:
+        counts = Counter[str]()
+        for each in self._worlds:
+            own = [one for one in told if one.workspace_id == each.workspace_id]
+            counts += checks.check_world(each, self._paid[each.name], own)
+        counts["events"] = self._check_events(told)
+        counts["topUps"] = sum(self._paid.values())
+        return dict(counts)
+
+    def _check_events(self, told: list[Told]) -> int:
+        """Check that the receiver was sent the events of all acknowledged leads and bookings."""
+        leads = [("lead.created", id_) for each in told for id_ in each.submissions.values()]
+        bookings = [("booking.created", id_) for each in told for id_ in each.bookings]
+        missing = [event for event in leads + bookings if event not in self._others.events]
+        require(not missing, f"{len(missing)} events were never sent, such as {missing[:3]}")
+        return len(leads) + len(bookings)
+
+    def _draw(self, samples: list[Sample], minutes: float) -> bool:
+        """Draw the picture. Returns whether it is that of the documents, which needs a long run."""
+        is_long = minutes >= SHOWN_MINUTES
+        folder = IMAGES if is_long else KEPT
+        folder.mkdir(parents=True, exist_ok=True)
+        panels = [
+            picture.Panel(title, unit, [(s.at / 60, getattr(s, name) / one) for s in samples])
+            for name, title, unit, one in (
+                ("memory", "Resident memory", "MB", 1),
+                ("blocks", "Memory blocks of living objects", "thousand", 1000),
+                ("files", "Open file descriptors", "count", 1),
+                ("threads", "Threads", "count", 1),
+                ("temporary", "Files in the temporary folder", "count", 1),
+            )
+        ]
+        for kind, title in (("request", "Requests per minute"), ("error", "Errors per minute")):
+            counts = self._tally.by_minute(kind)
+            points = [(minute + 0.5, float(count)) for minute, count in enumerate(counts)]
+            panels.append(picture.Panel(title, "count", points))
+        about = f"The process of the service during {minutes:.0f} minutes of load with faults"
+        drawn = picture.svg(panels, minutes, minutes * watch.WARM_UP, about)
+        (folder / "soak.svg").write_text(drawn)
+        return is_long
