@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 
 from chalicelib.core import operations
-from chalicelib.gateways import photos
-from tests.conftest import OBJECTS, Api, Owner, Time, as_operator
+from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.notifications.flows import telegram_chats
+from chalicelib.gateways import photos, telegram
+from tests.conftest import OBJECTS, Api, Owner, Time, as_operator, in_console
 from tests.contract.conftest import IMAGES, ExampleRunner, World, _more
 from tests.factories import console
 from tests.factories.examples import Things
 from tests.fakes.openverse import answer_with
+from tests.fakes.telegram import update
 from tests.proof.call_sites import Seams
 from tests.proof.error_paths import Attack
 from tests.proof.job_requests import JobRequests
@@ -53,6 +57,7 @@ def gateways(
     def get(_service: str, _url: str, query: dict[str, Any], **_: object) -> Any:
         return answer_with(IMAGES, query["page"], query["page_size"])[1]
 
+    monkeypatch.setattr(telegram, "_call", lambda *_, **__: {"username": "bot"})
     monkeypatch.setattr(photos, "get_json", get)
     monkeypatch.setattr(photos, "services", lambda _: {"openverse": "http://openverse"})
 
@@ -78,10 +83,24 @@ def attacking(runner: ExampleRunner, people: console.World | None, time: Time) -
         yield Attack(requests, seams, log, time, JobRequests(seams.state, time))
 
 
+def _link_telegram(workspace_id: str) -> None:
+    """Let the owner of a workspace have all messages, by mail and in a chat."""
+    account_id = workspaces.get(workspace_id).owner_id
+
+    def call(operation: str, **arguments: Any) -> Any:
+        return in_console(workspace_id, operation, account_id=account_id, **arguments)
+
+    code = call("link_telegram")["code"]
+    telegram_chats.receive(update(1, 77, f"/start {code}"))
+    choices = [{"kind": kind, "mail": True, "telegram": True} for kind in MESSAGE_KINDS]
+    call("set_notifications", language="en", choices=choices)
+
+
 @pytest.fixture
 def attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack]:
     """Every kind of requests, on two workspaces with webhooks."""
     people = console.World.made()
+    _link_telegram(runner.world.workspace_id)
     for workspace in (runner.world.workspace_id, people.here.workspace_id):
         as_operator("create_webhook", workspaceId=workspace, url="https://receiver.example/")
     with attacking(runner, people, time) as made:

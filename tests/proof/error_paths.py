@@ -120,6 +120,7 @@ class Attack:
         """Send a request to the restored state, and check its end."""
         self.seams.state.restore()
         self.time.now = START
+        self.seams.time.restart()
         self.seams.begin(request.name)
         request.prepare()
         self.seams.begin(request.name, injection)

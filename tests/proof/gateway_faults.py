@@ -122,14 +122,14 @@ def _fetched(url: str, **_: Any) -> fetch.Fetched:
 
 
 _FETCH_ERRORS: Errors = {
-    "RefusedUrlError": lambda: public_http.RefusedUrlError(DETAIL),
-    "TooLargeError": lambda: public_http.TooLargeError(DETAIL),
-    "UpstreamError": lambda: public_http.UpstreamError(DETAIL),
+    "RefusedUrlError": lambda: public_http.RefusedUrlError("the host is not public"),
+    "TooLargeError": lambda: public_http.TooLargeError("expected at most 10 MB"),
+    "UpstreamError": lambda: public_http.UpstreamError("the host does not answer"),
 }
 _TELEGRAM_ERRORS: Errors = {
-    "ChatGoneError": lambda: telegram.ChatGoneError(DETAIL),
+    "ChatGoneError": lambda: telegram.ChatGoneError("the chat is gone"),
     "BusyError": lambda: telegram.BusyError(30),
-    "TelegramError": lambda: telegram.TelegramError(DETAIL),
+    "TelegramError": lambda: telegram.TelegramError("Telegram is out of reach"),
     "NotConfiguredError": lambda: NotConfiguredError("There is no bot."),
 }
 _STORE_ERRORS: Errors = {"UnavailableError": _unavailable}

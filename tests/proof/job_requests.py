@@ -22,16 +22,19 @@ class JobRequests:
 
     def __init__(self, state: StoredState, time: Time) -> None:
         self._state, self._time = state, time
-        self.kinds: set[str] = set()
-        """The kinds that have a request."""
+        self._known: set[tuple[str, str]] = set()
 
     def made_by(self, request: ServiceRequest) -> Iterator[ServiceRequest]:
-        """Yield requests for the jobs that are there after a request, if their kinds are new."""
+        """Yield requests for the jobs that are there after a request, if their kinds are new.
+
+        A changed example may leave jobs that do something else.
+        """
         for place in sorted(self._state.jobs(), key=lambda place: place[2]):
             kind = _kind(place)
-            if kind in self.kinds or kind not in JOB_HANDLERS:
+            changed = request.name if request.is_changed else ""
+            if (kind, changed) in self._known or kind not in JOB_HANDLERS:
                 continue
-            self.kinds.add(kind)
+            self._known.add((kind, changed))
             yield ServiceRequest(
                 f"job {kind} after {request.name}",
                 partial(self._run, kind),
@@ -54,13 +57,14 @@ class JobRequests:
         A job that another job writes again meanwhile stays for one more run.
         """
         answer = Answer(200, {}, b"{}")
-        left = set(self._state.jobs())
+        left = list(self._state.jobs())
         for _ in range(_RUNS):
             self._time.now += LONGEST_PAUSE
             if there := list(self._state.jobs()):
                 answer = self._run_due(*there)
-            left &= set(self._state.jobs())
-            if not any(_kind(place) == kind for place in left):
+            there = [each for each in self._state.jobs() if _due(each) <= self._time.now]
+            left = [each for each in left if each in there and _kind(each) == kind]
+            if not left:
                 return answer
         return Answer(500, {}, f"{left} is left".encode())
 

@@ -14,15 +14,17 @@ from urllib.parse import urlencode
 from chalicelib.core.operations import REGISTRY
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.gateways import telegram
 from chalicelib.transports.api_docs import openapi_failures, samples
 from chalicelib.transports.api_docs.model import OperationDoc
-from chalicelib.transports.chalice_app import MCP_PATH
+from chalicelib.transports.chalice_app import MCP_PATH, TELEGRAM_PATH
 from chalicelib.transports.console.routes import ROUTES
 from tests.conftest import Answer, Api
 from tests.contract.conftest import EACH, ExampleRunner
 from tests.factories.chat import ask, read_events
 from tests.factories.console import FORM, Person, World
 from tests.factories.examples import fill
+from tests.fakes.telegram import update
 from tests.proof.observers import BrokenPromiseError
 from tests.transports.console.test_console_access import FORMS
 
@@ -39,7 +41,8 @@ class ServiceRequest:
 
     ``check`` raises if the answer is not one that the service documents. ``repeat`` sends the
     request again after a fault, if it must succeed then. ``prepare`` makes what the request needs,
-    before the fault. ``seconds`` is the time in which it must end.
+    before the fault. ``is_changed`` is true for an example with other fields. ``seconds`` is the
+    time in which the request must end.
     """
 
     name: str
@@ -47,6 +50,7 @@ class ServiceRequest:
     check: Callable[[Answer], None]
     repeat: Callable[[], Answer] | None = None
     prepare: Callable[[], object] = lambda: None
+    is_changed: bool = False
     seconds: float = GATEWAY_SECONDS
 
 
@@ -75,6 +79,7 @@ def operation_requests(runner: ExampleRunner) -> Iterator[ServiceRequest]:
             send,
             partial(_check_envelope, openapi_failures.codes(openapi_failures.errors_of(operation))),
             repeat=send if repeats else None,
+            is_changed=bool(changed),
         )
 
 
@@ -90,6 +95,7 @@ CHANGED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("import_page_html", {"html": None, "url": _PAGE}),
     ("import_page_html", {"html": f"<img src='{_PICTURE}'><p>Rye</p>", "rehostImages": True}),
     ("lookup_barcode", {"barcode": "5449000000996"}),
+    ("set_site_domain", {"domain": "bakery.localhost"}),
     ("update_product", {"images": [{"url": _PICTURE}]}),
 )
 """Changes of examples, so that they reach gateways. None removes a field."""
@@ -113,7 +119,7 @@ def _send_example(runner: ExampleRunner, document: OperationDoc, **changed: Any)
 def _check_envelope(codes: dict[str, list[str]], answer: Answer) -> None:
     """Check that an answer is a success, or a failure that the reference documents."""
     if answer.status == 200:
-        if answer.headers.get("Content-Type", "").startswith("application/json"):
+        if answer.body.startswith(b'{"data"'):
             require(answer.data["status"] is True, answer)
         return
     data = answer.data
@@ -196,6 +202,10 @@ def _pages(runner: ExampleRunner) -> Iterator[ServiceRequest]:
             return Api(None).call(method, path, body or None, form)
 
         yield ServiceRequest(name, send, check_page)
+    message = json.dumps(update(2, 78, "/start unknown")).encode()
+    headers = {telegram.SECRET_HEADER: telegram.webhook_secret()}
+    post = partial(Api(None).call, "POST", TELEGRAM_PATH, message, headers)
+    yield ServiceRequest("message to Telegram's bot", post, partial(_check_envelope, _EVERY_CODE))
 
 
 def _console_pages(world: World) -> Iterator[ServiceRequest]:
@@ -209,6 +219,8 @@ def _console_pages(world: World) -> Iterator[ServiceRequest]:
             fields = world.here.filled(FORMS[route])
             yield ServiceRequest(f"form {route}", partial(_submit, boss, path, fields), check_page)
     here = world.here
+    path, link = f"{here.path}/notifications", {"action": "link"}
+    yield ServiceRequest("form that links Telegram", partial(_submit, boss, path, link), check_page)
     for path in (f"/book/{here.slug}", f"/book/{here.slug}/{here.service}"):
         visitor = Person("visitor@example.com")
         name = "booking page" + path.removeprefix(f"/book/{here.slug}")

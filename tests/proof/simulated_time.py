@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from chalicelib.core import deadline, retry
+from chalicelib.engine import jobs
+from chalicelib.transports import schedules
 
 ENDLESS = 900.0
 """Simulated seconds after which a request counts as endless. Jobs may take 300."""
@@ -19,7 +21,7 @@ class EndlessError(BaseException):
 
 
 class SimulatedTime:
-    """The clock of deadlines and pauses.
+    """The clock of deadlines, pauses and runs of jobs.
 
     Each thread has a time of its own, which begins with that of the context that it copies. Waits
     of threads side by side therefore do not add up. The main thread waits for the others, so its
@@ -62,5 +64,7 @@ class SimulatedTime:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(deadline, "monotonic", self.now)
             patch.setattr(retry, "sleep", self.pass_by)
+            patch.setattr(jobs, "monotonic", self.now)
+            patch.setattr(schedules, "time", SimpleNamespace(monotonic=self.now))
             patch.setattr(retry, "random", SimpleNamespace(uniform=lambda _, longest: longest))
             yield
