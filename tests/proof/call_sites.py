@@ -1,5 +1,6 @@
 """The places of the service that call the database and the gateways, and faults injected there."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ _PACKAGE = str(Path(chalicelib.__file__).parent)
 _SHARED = ("engine/", "core/", "lib/", "application/")
 """Folders whose functions call for others. A call site includes the function that called them."""
 _TRANSACTION = "TransactWriteItems"
+_VARIANT = re.compile(" (?:after|with|in) ")
+"""What follows in a request's name is its variant, which commits as the others do."""
 ANSWER_SECONDS = 0.01
 """Simulated duration of a call that succeeds."""
 
@@ -72,7 +75,8 @@ class Seams:
 
     def begin(self, request: str, injection: Injection | None = None) -> None:
         """Begin a request, with a fault or without."""
-        self.request, self.injection, self.seen = request, injection, {}
+        self.request = _VARIANT.split(request)[0]
+        self.injection, self.seen = injection, {}
 
     @contextmanager
     def installed(self) -> Iterator[None]:
