@@ -1,6 +1,7 @@
 """Attempts of a unit of work, what it demands of rows, its outside effects and its batches."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -16,6 +17,7 @@ from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import audit
 from chalicelib.engine.claims import ClaimRow, claim
+from chalicelib.engine.locks import lock_row
 from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 from tests.fakes.dynamodb_faults import ALWAYS, TRANSACTION, closed, failing, faulty, throttled
@@ -121,6 +123,28 @@ class TestAttempts:
         assert read() is None
         records = audit.latest("w")
         assert [each.resources for each in records] == [["key:given", f"site:{site.id}"]] * 4
+
+    def test_a_row_whose_commit_was_confirmed_late_has_its_stored_version(self) -> None:
+        row = lock_row("w", "slugs")
+        with faulty(TRANSACTION, closed, "after", 1):
+            run_unit("w", EVENT, lambda unit: unit.save(row))
+        stored = lock_row("w", "slugs")
+        assert row.version == stored.version == 1
+        run_unit("w", EVENT, lambda unit: unit.save(row))
+        assert lock_row("w", "slugs").version == 2
+
+    def test_a_record_in_the_trash_is_restored_as_it_was(self) -> None:
+        site = SITES.new("w", title="x", slug="x", status="active")
+        run_unit("w", EVENT, lambda unit: unit.create(site))
+        until = datetime(2100, 1, 1, tzinfo=UTC)
+        run_unit("w", EVENT, lambda unit: unit.soft_delete(SITES.find("w", site.id), until=until))
+        assert SITES.find("w", site.id) is None
+        trash = SITES.trash("w")
+        deleted = SITES.row.find(trash, site.id)
+        assert (deleted.title, deleted.expires) == ("x", until)
+        run_unit("w", EVENT, lambda unit: unit.restore(SITES.revived("w", deleted), deleted))
+        assert SITES.find("w", site.id).title == "x"
+        assert SITES.row.find(trash, site.id) is None
 
 
 class TestUndoing:
@@ -256,6 +280,12 @@ class TestBatches:
         run_unit("w", None, lambda unit: unit.commit_batch("part", self.part, audited_in="other"))
         assert audit.latest("w") == []
         assert [(each.operation, each.actor) for each in audit.latest("other")] == [("part", "job")]
+
+    def test_a_batch_of_an_event_in_another_workspace_is_recorded_there(self) -> None:
+        event = AuditEvent("test", "actor", workspace_id="other")
+        run_unit("w", event, lambda unit: unit.commit_batch("part", self.part))
+        assert audit.latest("w") == []
+        assert [each.operation for each in audit.latest("other")] == ["test"]
 
     def test_a_repeated_call_with_a_key_gets_the_outcome_of_its_batch(self) -> None:
         seen = []

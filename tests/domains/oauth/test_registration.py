@@ -104,6 +104,15 @@ def test_a_name_is_shown_without_characters_that_hide_others() -> None:
         ({"redirect_uris": [CLAUDE], "client_name": 1}, "invalid_client_metadata"),
         ({"redirect_uris": [CLAUDE], "grant_types": ["password"]}, "invalid_client_metadata"),
         ({"redirect_uris": [CLAUDE], "response_types": ["token"]}, "invalid_client_metadata"),
+        *(
+            ({"redirect_uris": [CLAUDE], **asked}, "invalid_client_metadata")
+            for asked in (
+                {"grant_types": "authorization_code"},
+                {"grant_types": 5},
+                {"response_types": "code"},
+                {"response_types": {"code": True}},
+            )
+        ),
         ({"redirect_uris": [f"{CLAUDE}?{'x' * 900}"] * 2}, "invalid_client_metadata"),
     ],
 )

@@ -93,6 +93,12 @@ class TestChallenge:
         assert answer.status == 401
         assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
+    def test_the_challenge_is_a_list_of_quoted_values(self) -> None:
+        metadata = f"{resources.issuer()}/.well-known/oauth-protected-resource/api/mcp"
+        values = f'resource_metadata="{metadata}", scope="{" ".join(resources.SCOPES)}"'
+        assert resources.challenge(had_token=False) == f"Bearer {values}"
+        assert resources.challenge(had_token=True) == f'Bearer error="invalid_token", {values}'
+
     def test_pages_may_read_the_challenge(self) -> None:
         answer = Api(None).call("POST", "/api/mcp", b"{}", {"Origin": BASE})
         assert "WWW-Authenticate" in answer.headers["Access-Control-Expose-Headers"]

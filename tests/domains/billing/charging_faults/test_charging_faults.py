@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 import pytest
 
+from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, UnavailableError
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
@@ -131,6 +133,29 @@ def test_a_step_whose_first_answer_was_lost_stays_unknown_if_all_later_ones_are_
     with faulty(TRANSACTION, throttled, "before"), pytest.raises(UnavailableError) as refused:
         made.act()
     assert not isinstance(refused.value, OutcomeUnknownError)
+
+
+def test_a_lost_answer_is_unknown_although_the_deadline_passes_after_a_refusal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The deadline passes while the second attempt looks for the outcome of the first."""
+    top_up(1000)
+    now, searches, find = [0.0], count(1), ledger.find_hold
+    throttled = refusal("ProvisionedThroughputExceededException", 400)
+
+    def found(account_id: str, request_id: str) -> ledger.HoldRow | None:
+        row = find(account_id, request_id)
+        now[0] += 1_000 * (next(searches) == 2)
+        return row
+
+    def lost_once(http: Any, parsed: dict[str, Any]) -> None:
+        (throttled if next(sent) > 1 else closed)(http, parsed)
+
+    sent = count(1)
+    monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
+    monkeypatch.setattr(ledger, "find_hold", found)
+    with faulty(TRANSACTION, lost_once, "before"), pytest.raises(OutcomeUnknownError):
+        charging.reserve(TERMS, "r", 10, 100)
 
 
 @pytest.mark.parametrize("step", STEPS)
