@@ -17,6 +17,7 @@ from infra.proof import (
     schedules,
     security,
     soak,
+    strangers,
     upgrade,
 )
 from infra.proof.parts import ROOT, Part
@@ -27,6 +28,7 @@ _IN_ORDER: tuple[Part, ...] = (
     soak.PART,
     mutations.PART,
     emulators.PART,
+    strangers.PART,
     security.PART,
     upgrade.PART,
 )

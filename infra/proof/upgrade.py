@@ -231,8 +231,11 @@ def _history(
         made = both.this.do("arguments", now=now, operation=step.name, world=world.ids)
         able = (THIS,) if step.only_this else (LAST, THIS) if step.reads else (drawn,)
         for maker in able:
-            release = both.releases[maker]
-            answers[maker, step.name] = _send(release, step.name, made["sent"], world, now=now)
+            answers[maker, step.name] = (
+                {"refusal": "a record is gone"}
+                if made["lacks"]
+                else _send(both.releases[maker], step.name, made["sent"], world, now=now)
+            )
     return answers
 
 

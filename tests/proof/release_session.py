@@ -104,22 +104,29 @@ def make() -> Json:
 
 
 def arguments(operation: str, world: Json) -> Json:
-    """Return the arguments of a valid call, or None without an example of one.
+    """Return the arguments of a valid call.
 
-    ``lacks`` is true if a record is needed that the release of the world cannot make.
+    ``lacks`` is true if a record is needed that the release of the world cannot make, or that is
+    gone.
     """
     held, unknown = _held(world)
-    makers: dict[str, Callable[[WorkspaceIds], Json]] = {**SESSION_EXAMPLES, **OTHER_EXAMPLES}
-    if operation in OTHER_STEPS:
-        sent = {"agent": held.things.agent}
-    elif operation in makers:
-        sent = makers[operation](held)
-    elif operation in BOOKING_PAGE:
-        sent = _of_booking_page(operation, held)
-    else:
-        sent = fill(REGISTRY[operation].example, world["placeholders"])
+    try:
+        sent = _sent(operation, held, world)
+    except AppError:
+        return {"sent": None, "lacks": True}
     needed = json.dumps([sent, _caller(operation, held)])
     return {"sent": sent, "lacks": any(each in needed for each in unknown)}
+
+
+def _sent(operation: str, held: WorkspaceIds, world: Json) -> Json:
+    makers: dict[str, Callable[[WorkspaceIds], Json]] = {**SESSION_EXAMPLES, **OTHER_EXAMPLES}
+    if operation in OTHER_STEPS:
+        return {"agent": held.things.agent}
+    if operation in makers:
+        return makers[operation](held)
+    if operation in BOOKING_PAGE:
+        return _of_booking_page(operation, held)
+    return fill(REGISTRY[operation].example, world["placeholders"])
 
 
 def _caller(operation: str, held: WorkspaceIds) -> str:

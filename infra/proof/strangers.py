@@ -1,0 +1,194 @@
+"""What tools of others find: the MCP conformance suite, a linter of OpenAPI, a checker of HTML.
+
+They need Node, which a machine may lack; then they do not run, and the figures say so. CI runs
+further ones by itself: the AI frameworks (``make test-clients``), schemathesis (``make fuzz``) and
+the official MCP SDK (``tests/transports/test_mcp_sdk.py``).
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
+
+import requests
+
+from infra.proof.parts import ROOT, Figures, Part
+
+NODE = "node@22.23.3"
+"""The Node that the conformance suite needs, whichever the machine has."""
+CONFORMANCE = "@modelcontextprotocol/conformance@0.1.16"
+REDOCLY = "@redocly/cli@2.77.0"
+HTML_CHECKER = "vnu-jar@26.9.27"
+SCENARIOS = ("server-initialize", "ping", "tools-list", "dns-rebinding-protection")
+"""The scenarios for a server with tools only. The others call tools that only a test server has."""
+PAGES = (
+    "/",
+    "/blog",
+    "/api/docs",
+    "/api/docs/tool-server",
+    "/api/docs/products",
+    "/console/sign-in",
+    "/api/docs/bookings",
+)
+MAX_SHOWN = 20
+
+
+class FindingError(Exception):
+    """A tool found an error."""
+
+
+def run(minutes: float) -> Figures:
+    """Run the tools against a fresh local server.
+
+    Raises:
+        FindingError: a tool found an error.
+    """
+    if shutil.which("npx") is None:
+        return {"missing": "npx, which comes with Node"}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "figures.json")
+        command = [sys.executable, "-m", "tests.support.with_server", "--within", f"{minutes * 60}"]
+        inside = [sys.executable, "-m", "infra.proof.strangers", str(out)]
+        subprocess.run([*command, *inside], cwd=ROOT, check=True)
+        figures: Figures = json.loads(out.read_text())
+    if errors := [error for each in figures["tools"] for error in each["errors"]]:
+        raise FindingError("\n".join(errors[:MAX_SHOWN]))
+    return figures
+
+
+def _against(url: str, key: str) -> Figures:
+    """Run each tool against a server."""
+    return {"tools": [_conformance(url, key), _openapi(url), _html(url)]}
+
+
+def _conformance(url: str, key: str) -> Figures:
+    errors = []
+    with _adding_key(url, key) as proxy:
+        for scenario in SCENARIOS:
+            words = ["conformance", "server", "--url", f"{proxy}/api/mcp", "--scenario", scenario]
+            done = _npx((NODE, CONFORMANCE), words)
+            if done.returncode:
+                errors.append(f"{scenario}: {done.stdout[-1000:]}{done.stderr[-500:]}")
+    return {"tool": CONFORMANCE, "what": "scenarios", "checked": len(SCENARIOS), "errors": errors}
+
+
+def _openapi(url: str) -> Figures:
+    with tempfile.TemporaryDirectory() as folder:
+        document = Path(folder, "openapi.json")
+        document.write_bytes(requests.get(f"{url}/api/openapi.json", timeout=60).content)
+        done = _npx((REDOCLY,), ["redocly", "lint", str(document), "--format=json"])
+        operations = sum(map(len, json.loads(document.read_text())["paths"].values()))
+    found = json.loads(done.stdout[done.stdout.index("{") :])
+    problems = [f"{each['ruleId']}: {each['message']}" for each in found["problems"]]
+    return {"tool": REDOCLY, "what": "operations", "checked": operations, "errors": problems}
+
+
+def _html(url: str) -> Figures:
+    """Check pages. Messages that are only information are left out."""
+    if shutil.which("java") is None:
+        return {"tool": HTML_CHECKER, "what": "pages (Java is missing)", "checked": 0, "errors": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for number, path in enumerate(PAGES):
+            answer = requests.get(f"{url}{path}", headers={"Accept": "text/html"}, timeout=60)
+            answer.raise_for_status()
+            Path(folder, f"{number}.html").write_bytes(answer.content)
+        words = ["vnu", "--format", "json", "--skip-non-html", "--stdout", "--exit-zero-always"]
+        done = _npx((HTML_CHECKER,), [*words, folder])
+    messages = json.loads(done.stdout)["messages"]
+    errors = [
+        f"{PAGES[int(Path(each['url']).stem)]} line {each.get('lastLine')}: {each['message']}"
+        for each in messages
+        if each["type"] != "info"
+    ]
+    return {"tool": HTML_CHECKER, "what": "pages", "checked": len(PAGES), "errors": errors}
+
+
+def _npx(packages: tuple[str, ...], words: list[str]) -> "subprocess.CompletedProcess[str]":
+    named = [word for package in packages for word in ("--package", package)]
+    return subprocess.run(
+        ["npx", "--yes", *named, "--", *words],
+        env={**os.environ, "REDOCLY_TELEMETRY": "off", "npm_config_update_notifier": "false"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@contextmanager
+def _adding_key(url: str, key: str) -> Iterator[str]:
+    """Serve a proxy that adds the API key, because the conformance suite cannot. Yields its URL."""
+    place = urlsplit(url).netloc
+
+    class Proxy(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _forward(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            sent = {name.title(): value for name, value in self.headers.items()}
+            sent.pop("Connection", None)
+            ours = f"127.0.0.1:{server.server_port}"
+            for name in {"Host", "Origin"} & sent.keys():
+                sent[name] = re.sub(rf"(^|//){ours}$", rf"\g<1>{place}", sent[name])
+            upstream = HTTPConnection(place, timeout=60)
+            upstream.request(self.command, self.path, body, sent | {"Authorization": key})
+            answer = upstream.getresponse()
+            content = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in {"transfer-encoding", "connection", "content-length"}:
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_DELETE = _forward  # noqa: N815  the base class's names
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    key = f"Bearer {key}"
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that leave
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+OTHERS = """\
+CI runs further tools: AI frameworks (`make test-clients`, [clients.md](clients.md)), schemathesis
+(`make fuzz`) and the official MCP SDK."""
+
+
+def section(figures: Figures) -> str:
+    """Return the figures as Markdown."""
+    if missing := figures.get("missing"):
+        return f"Not run: this machine lacks {missing}. {OTHERS}\n"
+    lines = (
+        f"| `{each['tool']}` | {each['checked']} {each['what']} | {len(each['errors'])} |"
+        for each in figures["tools"]
+    )
+    return "\n".join((OTHERS, "", "| tool | checked | errors |", "|---|---|---|", *lines))
+
+
+PART = Part(
+    name="strangers",
+    title="Tools of others",
+    minutes=4,
+    minutes_in_ci=2,
+    run=run,
+    section=section,
+)
+
+if __name__ == "__main__":
+    found = _against(os.environ["BASE_URL"], os.environ["API_KEY"])
+    Path(sys.argv[1]).write_text(json.dumps(found))
