@@ -55,7 +55,7 @@ test-oldest: ## Test rules and stores on the oldest supported Python found, unle
 
 .PHONY: test-dynamodb
 test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability tests on DynamoDB Local
-	$(BIN)/python -m pytest -n auto -m 'dynamodb or store' --dynamodb-local
+	$(BIN)/python -m pytest -n auto -m 'dynamodb or (store and not slow)' --dynamodb-local
 
 .PHONY: e2e
 e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if apt can)

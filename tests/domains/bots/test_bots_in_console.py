@@ -15,8 +15,6 @@ from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, as_operator, in_console
 from tests.factories.examples import AGENT, top_up
 
-pytestmark = pytest.mark.store
-
 
 class Console:
     """The console as a workspace's owner uses it."""
@@ -186,6 +184,7 @@ class TestGetBotLimits:
         assert usage.round_trips == 3, usage.calls
 
 
+@pytest.mark.store
 class TestListHeldBackBots:
     def held_back(self, console: Console) -> list[dict[str, str]]:
         bots: list[dict[str, str]] = console.call("list_held_back_bots")["bots"]

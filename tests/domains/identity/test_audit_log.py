@@ -15,8 +15,6 @@ from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, as_operator, in_console
 from tests.factories.examples import FORM, submit
 
-pytestmark = pytest.mark.store
-
 
 @pytest.fixture
 def quiet(new_owner: Callable[..., Owner], time: Time) -> Owner:
@@ -116,6 +114,7 @@ class TestEntry:
         assert {"identity", "pages", "billing"} <= set(areas.values())
 
 
+@pytest.mark.store
 class TestPages:
     def test_pages_go_from_newest_to_oldest_without_a_gap(self, quiet: Owner, time: Time) -> None:
         write(quiet, 7, time)

@@ -23,8 +23,6 @@ from tests.factories.console import begun
 from tests.factories.people import Account, accept_as_new, invite, look_at, stored
 from tests.factories.sites import transactions_failing_after
 
-pytestmark = pytest.mark.store
-
 IVY = "ivy@example.com"
 
 
@@ -295,6 +293,7 @@ class TestAccept:
         assert IVY in joined(home)
 
 
+@pytest.mark.store
 class TestAtTheSameMoment:
     def test_one_of_two_acceptances_makes_the_account(self, home: str, boss: Account) -> None:
         token = invite(boss, home, IVY)

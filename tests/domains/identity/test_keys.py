@@ -24,8 +24,6 @@ from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, all_rows, as_operator, in_console, run_concurrently
 from tests.factories.sites import transactions_failing_after
 
-pytestmark = pytest.mark.store
-
 KEY: dict[str, Any] = {"name": "Laptop", "scopes": ["*:write", "crm:read"]}
 
 
@@ -276,6 +274,7 @@ class TestExpiry:
             make(theirs, expires="9999-12-31T23:59:59Z")
 
 
+@pytest.mark.store
 class TestKeysOfALostMembership:
     """Keys are revoked when their account is removed, demoted or disabled."""
 

@@ -13,8 +13,6 @@ from tests.conftest import Owner, all_rows, run_concurrently
 from tests.factories.oauth import GRANT, connect
 from tests.factories.people import Account
 
-pytestmark = pytest.mark.store
-
 KEY = {"name": "Laptop", "scopes": ["crm:read"]}
 ROLES = ("owner", "manager", "member")
 
@@ -112,6 +110,7 @@ def test_a_manager_does_not_learn_whether_an_account_exists(
     assert len(failures) == 1
 
 
+@pytest.mark.store
 def test_a_manager_does_not_remove_a_person_who_is_promoted_meanwhile(
     home: str, people: dict[str, Account], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +128,7 @@ def test_a_manager_does_not_remove_a_person_who_is_promoted_meanwhile(
     assert member.role_in(home) == "manager"
 
 
+@pytest.mark.store
 def test_a_manager_who_is_demoted_meanwhile_removes_nobody(
     home: str, people: dict[str, Account], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +146,7 @@ def test_a_manager_who_is_demoted_meanwhile_removes_nobody(
     assert people["member"].role_in(home) == "member"
 
 
+@pytest.mark.store
 def test_a_person_who_is_removed_and_promoted_at_once_is_not_half_a_member(
     home: str, people: dict[str, Account]
 ) -> None:

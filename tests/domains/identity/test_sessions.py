@@ -26,8 +26,6 @@ from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
 from tests.conftest import Time, all_rows, as_operator, run_concurrently
 from tests.factories.console import begun
 
-pytestmark = pytest.mark.store
-
 EMAIL, PASSWORD = "ada@example.com", "correct horse"
 
 
@@ -141,6 +139,7 @@ class TestSignIn:
         assert len(session.browser) == 200
 
 
+@pytest.mark.store
 @pytest.mark.usefixtures("limited")
 class TestThrottle:
     def test_ten_attempts_are_allowed_in_fifteen_minutes(self, account: str, time: Time) -> None:
@@ -363,6 +362,7 @@ class TestOwnSessions:
         assert live(token)
 
 
+@pytest.mark.store
 class TestRaces:
     def test_sign_in_fails_if_the_password_changes_meanwhile(
         self, account: str, monkeypatch: pytest.MonkeyPatch

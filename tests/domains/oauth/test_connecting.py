@@ -33,8 +33,6 @@ from tests.factories.oauth import (
     works,
 )
 
-pytestmark = pytest.mark.store
-
 
 def member(owner: Owner, role: str) -> str:
     """Add an account to the owner's workspace, and return its id."""
@@ -182,6 +180,7 @@ class TestLimits:
             owner.token()
 
 
+@pytest.mark.store
 class TestExchange:
     @pytest.mark.parametrize(
         "wrong",

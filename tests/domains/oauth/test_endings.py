@@ -11,8 +11,6 @@ from chalicelib.engine import audit
 from tests.conftest import PASSWORD, Api, Owner, Time, all_rows, as_operator, in_console
 from tests.factories.oauth import ConnectedApp, connect, exchange, grant, works
 
-pytestmark = pytest.mark.store
-
 EMAIL = "manager@example.com"
 
 
@@ -90,6 +88,7 @@ class TestMembers:
         assert not any(app.works for app in apps)
 
 
+@pytest.mark.store
 class TestAccounts:
     def test_disabling_an_account_ends_its_connections_everywhere(
         self, owner: Owner, manager: str, elsewhere: ConnectedApp

@@ -17,8 +17,6 @@ from tests.factories.oauth import (
     works,
 )
 
-pytestmark = pytest.mark.store
-
 
 @pytest.fixture
 def app(owner: Owner, time: Time) -> ConnectedApp:
@@ -82,6 +80,7 @@ class TestRotation:
         assert usage.reads == 0
 
 
+@pytest.mark.store
 class TestParallelRefreshes:
     def test_token_replaced_less_than_two_minutes_ago_gets_a_pair_of_its_own(
         self, app: ConnectedApp, time: Time

@@ -23,8 +23,6 @@ from tests.factories.console import person
 from tests.factories.examples import AGENT, FORM, submit, talk, top_up
 from tests.factories.salon import CREATE, STATUS, Salon
 
-pytestmark = pytest.mark.store
-
 NOTHING = {"leads": 0, "bookings": 0, "dialogs": 0, "visitors": 0}
 
 
@@ -317,6 +315,7 @@ def count_a_month(workspace: Workspace) -> None:
     counts.write()
 
 
+@pytest.mark.store
 def test_a_busy_workspace_is_read_in_a_dozen_requests_and_few_units(
     workspace: Workspace, on_dynamodb_local: bool
 ) -> None:
