@@ -35,11 +35,6 @@ class Part:
     run: Callable[[float], Figures]
     section: Callable[[Figures], str]
 
-    @property
-    def command(self) -> str:
-        """The command that repeats this part alone."""
-        return f"make proof ARGS='{self.name}'"
-
     def attack(self, minutes: float) -> None:
         """Run the part and keep its figures."""
         figures = self.run(minutes)
@@ -61,6 +56,7 @@ class Part:
         if not self._file.exists():
             return ""
         kept = json.loads(self._file.read_text())
+        command = f"make proof ARGS='{self.name} --minutes {kept['minutes']:g}'"
         day, python = kept["at"][:10], kept["python"]
-        head = f"## {self.title}\n\n`{self.command}` · {day}, Python {python}\n"
+        head = f"## {self.title}\n\n`{command}` · {day}, Python {python}\n"
         return f"{head}\n{self.section(kept['figures']).strip()}\n"
