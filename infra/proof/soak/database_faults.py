@@ -20,8 +20,8 @@ class DatabaseFaults:
     """Lets a share of the requests fail, from 0 to 1.
 
     ``throttled``, ``conflict`` and ``unreachable`` requests are not carried out. A request whose
-    answer is ``lost`` is carried out, and then the service waits in vain for the answer. Faults
-    take the place of an answer, so botocore repeats none of these requests.
+    answer is ``lost`` is carried out, and ends like one that times out, but at once. Faults take
+    the place of an answer, so botocore repeats none of these requests.
     """
 
     def __init__(self) -> None:

@@ -8,7 +8,6 @@ jobs at a later time.
 import json
 import os
 import sys
-import threading
 import time
 from collections import Counter
 from contextlib import suppress
@@ -49,7 +48,6 @@ class Control:
             "pid": os.getpid(),
             "requests": self._faults.requests,
             "faults": dict(self._faults.made),
-            "threads": sorted(thread.name for thread in threading.enumerate()),
             "blocks": sys.getallocatedblocks(),
         }
         if "aheadMinutes" in wanted:

@@ -27,7 +27,7 @@ WORLDS = 2
 OVERHEAD_MINUTES = 1.5
 """Part of the time for the start, the jobs and the checks. A run of a minute takes half of it."""
 SHOWN_MINUTES = 30
-"""Shortest run whose picture is for readers of the documents."""
+"""Shortest run whose picture replaces that of the documents, if no promise is broken."""
 TOP_UP_SECONDS, TOP_UP = 20.0, 12_345
 AHEAD_MINUTES = (15, 24 * 60)
 """Times at which the jobs run after the load: when holds are recovered, and when webhooks rest."""
@@ -79,18 +79,23 @@ class _Soak:
             **self._figures_of_load(samples),
             "jobs": jobs,
             "jobsDone": self._jobs_done(),
-            "picture": self._draw(samples, seconds / 60),
+            "picture": seconds / 60 >= SHOWN_MINUTES,
             "loggedErrors": self._logged_errors(),
         }
+        drawn = self._draw(samples, seconds / 60)
         print(json.dumps(figures), file=sys.stderr)
         crashed = [code for code in self._tally.codes if code.startswith("500 ")]
         require(not crashed, f"clients saw internal errors: {figures['loggedErrors']}")
         room = ROOM if seconds > SHORT_MINUTES * 60 else ROOM_OF_SHORT_RUN
-        return figures | {
+        figures |= {
             "checked": self._check(told),
             "flat": watch.require_flat(samples, room),
             "room": room._asdict(),
         }
+        if figures["picture"]:
+            IMAGES.mkdir(parents=True, exist_ok=True)
+            (IMAGES / "soak.svg").write_text(drawn)
+        return figures
 
     def _figures_of_load(self, samples: list[Sample]) -> Figures:
         state, (first, last) = self._service.control(), (samples[0], samples[-1])
@@ -183,11 +188,8 @@ class _Soak:
         require(not missing, f"{len(missing)} events were never sent, such as {missing[:3]}")
         return len(leads) + len(bookings)
 
-    def _draw(self, samples: list[Sample], minutes: float) -> bool:
-        """Draw the picture. Returns whether it is that of the documents, which needs a long run."""
-        is_long = minutes >= SHOWN_MINUTES
-        folder = IMAGES if is_long else KEPT
-        folder.mkdir(parents=True, exist_ok=True)
+    def _draw(self, samples: list[Sample], minutes: float) -> str:
+        """Draw the picture beside the figures, even if a promise is broken, and return it."""
         panels = [
             picture.Panel(title, unit, [(s.at / 60, getattr(s, name) / one) for s in samples])
             for name, title, unit, one in (
@@ -204,5 +206,6 @@ class _Soak:
             panels.append(picture.Panel(title, "count", points))
         about = f"The process of the service during {minutes:.0f} minutes of load with faults"
         drawn = picture.svg(panels, minutes, minutes * watch.WARM_UP, about)
-        (folder / "soak.svg").write_text(drawn)
-        return is_long
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / "soak.svg").write_text(drawn)
+        return drawn

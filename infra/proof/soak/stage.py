@@ -22,8 +22,8 @@ from infra.proof.soak.service import CONTROL
 
 START_SECONDS = 120
 ALLOCATOR = {"MALLOC_ARENA_MAX": "1"}
-"""By default, glibc keeps freed memory apart for many threads, and so the resident memory grows for
-hours without a leak. On Lambda, a process handles one request at a time."""
+"""By default, glibc keeps freed memory apart for many threads. The resident memory of the server of
+development then grows without a leak. On Lambda, a process handles one request at a time."""
 SECONDS_OF_DATABASE = 60
 """The read timeout of this process, which makes the workspaces and checks them, without faults."""
 JOBS_SECONDS = 900

@@ -9,7 +9,7 @@ from tests.conftest import Api
 from tests.engine.faults.conftest import import_page
 from tests.fakes.dynamodb_faults import ALWAYS, busy_row, failing
 
-pytestmark = pytest.mark.store
+pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
 
 @pytest.mark.parametrize(("times", "status"), [(1, 200), (2, 200), (ALWAYS, 503)])
