@@ -30,8 +30,9 @@ WITHIN = 500
 World = Callable[[str], Scenario]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def _made() -> dict[str, tuple[Scenario, Any]]:
+    """The worlds of a test. Their objects are removed with the database."""
     return {}
 
 

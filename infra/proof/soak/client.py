@@ -60,6 +60,10 @@ class Tally:
     def answered(self, status: int, code: str) -> None:
         """Count an answer."""
         self.count("request")
+        self.refused(status, code)
+
+    def refused(self, status: int, code: str) -> None:
+        """Count an answer as an error or a refusal, if it is one."""
         label = code if status == NO_ANSWER else f"{status} {code}"
         if status >= 500:  # noqa: PLR2004  as above
             self.count("error")
@@ -139,7 +143,16 @@ class Client:
         """Repeat a call of a tool until it is decided. A write needs an ``idempotencyKey``."""
         params = {"name": name, "arguments": arguments}
         sent = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        return self._repeat(lambda: _of_tool(self.once("POST", "/api/mcp", sent)))
+        return self._repeat(lambda: self._of_tool(self.once("POST", "/api/mcp", sent)))
+
+    def _of_tool(self, answer: Answer) -> Answer:
+        """Return the result of a tool as an answer of the REST API would be."""
+        if not answer.ok or "result" not in answer.data:
+            return answer
+        result = json.loads(answer.data["result"]["content"][0]["text"])
+        found = Answer(result.get("httpStatus", 200), result.get("data", result))
+        self._tally.refused(found.status, found.code)
+        return found
 
     @staticmethod
     def _repeat(attempt: Any) -> Answer:  # noqa: ANN401  a function
@@ -161,16 +174,3 @@ class Client:
         content = None if body is None else json.dumps(body)
         fixed = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
         connection.request(method, path, content, {**fixed, **(headers or {})})
-
-
-def _of_tool(answer: Answer) -> Answer:
-    """Return the result of a tool as an answer of the REST API would be."""
-    if not answer.ok or "result" not in answer.data:
-        return answer
-    result = answer.data["result"]
-    data = json.loads(result["content"][0]["text"])
-    data = data.get("data", data)
-    if not result["isError"]:
-        return Answer(200, data)
-    temporary = data.get("code") in {"unavailable", "internal_error", "outcome_unknown"}
-    return Answer(503 if temporary else 400, data)

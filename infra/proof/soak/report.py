@@ -63,7 +63,7 @@ def _faults(figures: Figures) -> str:
         f" database: {_counts(figures['databaseFaults'])} (lost: carried out without an answer). Of"
         f" {figures['modelRequests']:,} to the model, and of the webhooks:"
         f" {_counts(figures['otherFaults'])}. All that clients were refused:"
-        f" {_counts(figures['refusals'])}. An internal error (500) would fail the run."
+        f" {_counts(figures['refusals'])}. A crash in the log would fail the run."
     )
 
 
@@ -114,7 +114,7 @@ def _picture(figures: Figures) -> Iterable[str]:
 
 
 def _minutes(figures: Figures) -> str:
-    return _number(round(figures["seconds"] / 60), "minute")
+    return f"{figures['seconds'] / 60:.1f} minutes"
 
 
 def _counts(counts: Mapping[str, Any]) -> str:
