@@ -81,16 +81,13 @@ from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
 from tests.support.patience import PATIENCE
 from tests.support.policy_check import PolicyCheck
 from tests.support.quick_moto import _quick_moto  # noqa: F401  a fixture
-from tests.support.restoring import Snapshots, moto_tables
+from tests.support.restoring import Snapshots, delete_all_rows, moto_tables
 
 ALL_SCOPES = ["*:read", "*:write"]
 PASSWORD = "correct horse"
 """Password of every owner."""
 SETTINGS = settings()
 OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
-
-DELETED_AT_ONCE = 25
-"""Most rows of a BatchWriteItem."""
 
 FOR_GOOD = {"N": str(2**62)}
 """Expiry time of rows that never expire."""
@@ -170,7 +167,7 @@ def _server(on_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
         os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = server.endpoint
         tables.ensure_tables()
 
-        yield _delete_all_rows
+        yield delete_all_rows
         server.stop()
         return
     with mock_aws():
@@ -181,18 +178,6 @@ def _server(on_dynamodb_local: bool) -> Iterator[Callable[[], None]]:
                 table.items.clear()
 
         yield clear
-
-
-def _delete_all_rows() -> None:
-    """Empty DynamoDB Local. Creating its tables again would take several times as long."""
-    client = connection().client
-    for row in tables.TABLES.values():
-        name, pages = row.Meta.table_name, client.get_paginator("scan")
-        for page in pages.paginate(TableName=name, ProjectionExpression="pk, sk"):
-            requests = [{"DeleteRequest": {"Key": key}} for key in page["Items"]]
-            for first in range(0, len(requests), DELETED_AT_ONCE):
-                some = requests[first : first + DELETED_AT_ONCE]
-                client.batch_write_item(RequestItems={name: some})
 
 
 @pytest.fixture
