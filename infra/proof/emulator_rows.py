@@ -1,4 +1,4 @@
-"""What moto and DynamoDB Local do differently from what AWS documents, as far as it matters here.
+"""Differences of moto and DynamoDB Local from AWS's documents that matter to the service.
 
 A row with a ``probe`` names an experiment of ``tests/proof/emulators/probes.py``, and what both
 emulators were observed to do. The tests repeat it, so a row that becomes false fails.

@@ -1,4 +1,4 @@
-"""What the emulators of DynamoDB do not show: the table, and the tests that keep it true."""
+"""The part about emulators of DynamoDB: a table of differences, and the tests behind it."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ ON_LOCAL = ("-m", "store", "--dynamodb-local")
 
 
 class WrongRowError(Exception):
-    """An emulator does something else than its row says."""
+    """An emulator behaves differently from its row."""
 
 
 def run(minutes: float) -> Figures:

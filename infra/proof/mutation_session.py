@@ -34,7 +34,7 @@ SECONDS_OF_TESTS = 30.0
 """CPU seconds of the tests of one mutant. Further tests are left out."""
 
 Outcome = dict[str, Any]
-"""What became of a mutant, as JSON."""
+"""The outcome of a mutant, as JSON."""
 KILLED, TIMED_OUT, SURVIVED = "killed", "timed out", "survived"
 NOT_REACHED = "not reached"
 """No test executes the changed statement."""

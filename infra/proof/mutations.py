@@ -172,7 +172,7 @@ def _paths(suite: Suite) -> list[str]:
 
 
 def _files(patterns: Iterable[str]) -> list[str]:
-    """Return the paths of tests, since pytest knows no patterns."""
+    """Return the paths of tests, since pytest accepts no patterns."""
     return [str(path.relative_to(ROOT)) for each in patterns for path in sorted(ROOT.glob(each))]
 
 

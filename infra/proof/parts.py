@@ -11,11 +11,11 @@ from chalicelib.core import clock
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "build" / "proof"
-"""Where the figures of the last runs lie, and all that the parts write beside the page."""
+"""The folder for figures of the last runs, and for other files of the parts."""
 IMAGES = ROOT / "docs" / "images"
 
 Figures = dict[str, Any]
-"""What a part measured, as JSON."""
+"""Measurements of a part, as JSON."""
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ PROMISES = {
     "editing": "No acknowledged save of a page is lost.",
     "jobs": "Each job is done, by one runner at a time, and its writes are committed once.",
 }
-"""What each scenario checks."""
+"""The promise that each scenario checks."""
 ABOUT = """\
 One thread has the baton, and gives it away only at a seam: a request to the database, a pause, a
 wait for a lock or for another thread. At each seam the seed decides who goes on. A request to the
 database may also be throttled, fail, conflict, lose its answer, or be carried out up to 20 seconds
 after its sender gave up. A read may be a second old, torn around a transaction, or leave keys
 unread. Processes die before or after a request. Time, ids and randomness come from the seed. At the
-end, jobs run without faults, and what the clients were told is compared with what is stored.
+end, jobs run without faults, and the answers of clients are compared with the stored records.
 
 `pytest tests/simulation --schedule booking:17` repeats one schedule."""
 

@@ -1,4 +1,4 @@
-"""What tools of others find: the MCP conformance suite, a linter of OpenAPI, a checker of HTML.
+"""Findings of external tools: the MCP conformance suite, a linter of OpenAPI, a checker of HTML.
 
 They need Node, which a machine may lack; then they do not run, and the figures say so. CI runs
 further ones by itself: the AI frameworks (``make test-clients``), schemathesis (``make fuzz``) and

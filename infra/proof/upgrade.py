@@ -34,7 +34,7 @@ UNCOUNTED = {
 UNREADABLE = {
     "jobs": "mails of invitations wait until this release runs again; the last one has none",
 }
-"""Operations of the last release that cannot do all that this one asks for, with the reason."""
+"""Operations of the last release that lack something that this one requests, with the reason."""
 RECIPES = dict.fromkeys(
     ("list_members", "list_invitations"),
     "the workspace that this release makes has one more member, and an invitation",

@@ -207,7 +207,7 @@ class TestUndoing:
 
 
 class TestDemands:
-    """What a write demands of its row. Without an error of its own, a unit starts again."""
+    """Conditions of writes. A failed one without an error of its own starts the unit again."""
 
     def refused(self, stage: Callable[[UnitOfWork], None]) -> None:
         unit = UnitOfWork("w")

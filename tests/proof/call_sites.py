@@ -23,14 +23,14 @@ _SHARED = ("engine/", "core/", "lib/", "application/")
 """Folders whose functions call for others. A call site includes the function that called them."""
 _TRANSACTION = "TransactWriteItems"
 _VARIANT = re.compile(" (?:after|with|in) ")
-"""What follows in a request's name is its variant, which commits as the others do."""
+"""Separator of a request's name and its variant. All variants commit in the same way."""
 ANSWER_SECONDS = 0.01
 """Simulated duration of a call that succeeds."""
 
 
 @dataclass(frozen=True)
 class CallSite:
-    """Where the service calls something: what is called, and the lines that lead there.
+    """A call site: the called function, and the lines that lead to it.
 
     The last line is the first one outside shared code. Every operation commits by the same lines,
     so ``request`` names the request of a transaction.

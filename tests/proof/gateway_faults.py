@@ -93,7 +93,7 @@ def _within(seconds: float) -> Limit:
 
 
 def _always(seconds: float) -> Limit:
-    """A wait that knows no deadline."""
+    """A wait without a deadline."""
     return lambda _: seconds
 
 

@@ -1,4 +1,4 @@
-"""What a request must not do beside its answer: endless causes, secrets in the log, much memory."""
+"""Side effects that no request may have: endless causes, secrets in the log, much memory."""
 
 import json
 import logging

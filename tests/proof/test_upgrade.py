@@ -1,4 +1,4 @@
-"""How answers of two releases are compared, and what the upgrade test does without the last one."""
+"""Comparison of the answers of two releases, and the upgrade part without the last release."""
 
 import subprocess
 from typing import Any

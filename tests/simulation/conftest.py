@@ -14,7 +14,7 @@ from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.simulation import Simulation
 
 QUICK = 34
-"""Schedules of each scenario if the command line asks for nothing else: 204 in all."""
+"""Schedules of each scenario by default: 204 in all."""
 
 
 class Schedules:

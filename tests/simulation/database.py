@@ -1,4 +1,4 @@
-"""What can happen to a request to the database, chosen by the seed of a schedule.
+"""The database of a simulation, with faults that the seed of a schedule chooses.
 
 moto is below, in the same process. It carries out one request at a time, so all concurrency and all
 faults come from here.
@@ -25,9 +25,9 @@ WRITES = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
 TRANSACTION = "TransactWriteItems"
 READS = {"GetItem", "Query", "BatchGetItem"}
 STALE_SECONDS = 1.0
-"""How long an eventually consistent read may miss a write."""
+"""Seconds in which an eventually consistent read may miss a write."""
 LATE_SECONDS = 20.0
-"""How long a request may be under way after its sender has given up."""
+"""Longest delivery of a request, in seconds, after its sender has given up."""
 RATES = (0.0, 0.02, 0.1, 0.3)
 """Shares of requests that meet a fault. A seed has one of them."""
 

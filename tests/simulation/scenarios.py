@@ -1,7 +1,7 @@
-"""What happens in a simulation, and what must hold at its end.
+"""Scenarios of the simulation, and the checks at their end.
 
 A scenario is a workspace that was made beforehand, and the clients of one seed. ``check`` compares
-what the clients were told with what is stored.
+the answers that clients received with the stored records.
 """
 
 from abc import ABC, abstractmethod
@@ -38,7 +38,7 @@ FAILS = 0.2
 
 
 class Scenario(ABC):
-    """The clients of one seed, and what they were told."""
+    """The clients of one seed, and the answers that they received."""
 
     def __init__(self, owner: Owner, api: Api) -> None:
         """Make what the clients will use. It runs once, without faults."""
@@ -50,7 +50,7 @@ class Scenario(ABC):
 
     def begin(self, simulation: Simulation) -> None:
         """Add the clients."""
-        self.told: dict[str, Answer | None] = {}
+        self.answers: dict[str, Answer | None] = {}
         for number in range(CLIENTS):
             simulation.client(partial(self.act, simulation, number))
 
@@ -80,20 +80,20 @@ class Booking(Scenario):
         pick, name = simulation.random.choice, f"Client {number}"
         order = self.salon.order(pick(self.TIMES), name, resourceId=pick(self.salon.resources))
         answer = simulation.persist(self.api, CREATE, order, f"book {number}")
-        self.told[name] = answer
+        self.answers[name] = answer
         if answer is None or answer.status != 200 or pick([True, False]):
             return
         change: dict[str, Any] = {"id": answer.data["booking"]["id"], "status": "cancelled"}
         if pick([True, False]):
             change |= {"status": "confirmed", "startAt": pick(self.TIMES)}
-        self.told[name] = None
+        self.answers[name] = None
         changed = simulation.persist(self.api, STATUS, change, f"change {number}")
-        self.told[name] = answer if changed is not None and changed.status != 200 else changed
+        self.answers[name] = answer if changed is not None and changed.status != 200 else changed
 
     def check(self) -> None:
         check_calendars(self.workspace, self.salon.resources)
         stored = bookings_of(self.workspace)
-        for name, answer in self.told.items():
+        for name, answer in self.answers.items():
             own = [row for row in stored if row.client_name == name]
             assert len(own) <= 1, f"{name} has {len(own)} bookings"
             if answer is None:
@@ -116,19 +116,19 @@ class Creating(Scenario):
         send = partial(simulation.request, self.api, "/api/projects/create")
         if key:
             send = partial(simulation.persist, self.api, "/api/projects/create", key=key)
-        self.told[f"{title}#{number}"] = send({"title": title})
+        self.answers[f"{title}#{number}"] = send({"title": title})
 
     def check(self) -> None:
         stored = self.api.get("/api/projects/list?size=100")["projects"]
         titles = Counter(site["title"] for site in stored)
         assert counters.read(self.workspace, "SITE").get("total", 0) == len(stored)
-        for place, answer in self.told.items():
+        for place, answer in self.answers.items():
             title = place.partition("#")[0]
             assert titles[title] <= 1, f"{titles[title]} sites of one call"
             if answer is not None and answer.status == 200:
                 assert answer.data["project"]["id"] in {site["id"] for site in stored}
         bodies: dict[str, set[bytes]] = {}
-        for place, answer in self.told.items():
+        for place, answer in self.answers.items():
             if answer is not None and answer.status == 200:
                 bodies.setdefault(place.partition("#")[0], set()).add(answer.body)
         assert all(len(each) == 1 for each in bodies.values())
@@ -146,15 +146,16 @@ class Stock(Scenario):
     def act(self, simulation: Simulation, number: int) -> None:
         for turn in range(simulation.random.randint(1, 2)):
             key, body = f"{number} {turn}", {"id": self.product, "stockDelta": -2}
-            self.told[key] = simulation.persist(self.api, "/api/products/update", body, key)
+            self.answers[key] = simulation.persist(self.api, "/api/products/update", body, key)
 
     def check(self) -> None:
         left = self.api.get(f"/api/products/{self.product}")["product"]["stock"]
-        sold = [key for key, each in self.told.items() if each is not None and each.status == 200]
-        unknown = sum(each is None for each in self.told.values())
+        ends = self.answers.items()
+        sold = [key for key, each in ends if each is not None and each.status == 200]
+        unknown = sum(each is None for each in self.answers.values())
         assert left >= 0
         assert left in {self.PIECES - 2 * (len(sold) + n) for n in range(unknown + 1)}
-        for answer in self.told.values():
+        for answer in self.answers.values():
             assert (
                 answer is None
                 or answer.status == 200
@@ -186,7 +187,7 @@ class Editing(Scenario):
             }
             key = f"{word} {turn}"
             answer = simulation.persist(self.api, "/api/pages/save-html", body, key)
-            self.told[word] = answer
+            self.answers[word] = answer
             if answer is None or answer.status == 200:
                 return
 
@@ -199,7 +200,7 @@ class Editing(Scenario):
 
     def check(self) -> None:
         html = self.api.get(self._path)["page"]["html"]
-        for word, answer in self.told.items():
+        for word, answer in self.answers.items():
             if answer is not None:
                 expected = 1 if answer.status == 200 else 0
                 assert html.count(word) == expected, (word, html)
@@ -207,7 +208,7 @@ class Editing(Scenario):
 
 
 class TallyRow(ControlRow):
-    """How often the writes of a step were committed."""
+    """A counter of the commits of a step."""
 
     times = NumberAttribute(default=0)
 

@@ -10,19 +10,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import date, timedelta
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import create_server
 from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from infra.bench.dynamodb.usage import DatabaseUsage, Request
 from infra.local import dynamodb
+from infra.local.background_server import serving
 from infra.local.data_dir import DataDir
 
 ROOT = Path(__file__).parents[3]
@@ -90,17 +90,9 @@ class CountingProxy:
         self._server.daemon_threads = True
         self.endpoint = f"http://{HOST}:{self._server.server_address[1]}"
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Serve during the block."""
-        thread = Thread(target=self._server.serve_forever)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()
+    def running(self) -> AbstractContextManager[None]:
+        """Return a context manager that serves during its block."""
+        return serving(self._server)
 
     @contextmanager
     def counting(self) -> Iterator[DatabaseUsage]:

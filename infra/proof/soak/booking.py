@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 from chalicelib.core import clock
+from infra.proof.soak.acknowledged import Acknowledged
 from infra.proof.soak.client import Answer, Client
-from infra.proof.soak.told import Told
 from infra.proof.soak.world import World
 
 Clients = Callable[[], Client]
@@ -21,8 +21,10 @@ DAYS = 150
 class Booker:
     """Books free slots of a service. ``client`` is for all calls but contests."""
 
-    def __init__(self, name: str, world: World, told: Told, clients: Clients) -> None:
-        self._name, self._world, self._told = name, world, told
+    def __init__(
+        self, name: str, world: World, acknowledged: Acknowledged, clients: Clients
+    ) -> None:
+        self._name, self._world, self._acknowledged = name, world, acknowledged
         self.client, self._rivals = clients(), [clients() for _ in range(RIVALS)]
         self._number = 0
 
@@ -46,11 +48,11 @@ class Booker:
         for rival in self._rivals:
             rival.close()  # Kept connections would look like handles that the service leaks.
         if all(answer.decided for answer in answers):
-            self._told.contests.append(sum(answer.ok for answer in answers))
+            self._acknowledged.contests.append(sum(answer.ok for answer in answers))
 
     def cancel(self, dice: random.Random) -> None:
         """Cancel one of the bookings, so that its slot is free again."""
-        current = [id_ for id_, cancelled in self._told.bookings.items() if not cancelled]
+        current = [id_ for id_, cancelled in self._acknowledged.bookings.items() if not cancelled]
         if not current:
             return
         id_ = dice.choice(current)
@@ -64,9 +66,9 @@ class Booker:
             key,
             leaves=dice.random() < 0.1,  # noqa: PLR2004  a tenth
         )
-        self._told.bookings[id_] = answer.ok
+        self._acknowledged.bookings[id_] = answer.ok
         if not answer.decided:
-            self._told.unsure.add(id_)
+            self._acknowledged.unsure.add(id_)
 
     def _find(self, dice: random.Random) -> str | None:
         self._number += 1
@@ -98,6 +100,6 @@ class Booker:
             body["idempotencyKey"] = name
         answer = client.settle("POST", path, body, name, leaves=False)
         if answer.ok:
-            self._told.bookings[answer.data["booking"]["id"]] = False
-        self._told.undecided += not answer.decided
+            self._acknowledged.bookings[answer.data["booking"]["id"]] = False
+        self._acknowledged.undecided += not answer.decided
         return answer

@@ -8,8 +8,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 
 from infra.local.stack import HOST
+from infra.proof.soak.acknowledged import Acknowledged, Chat
 from infra.proof.soak.client import NO_ANSWER, SECONDS, Tally
-from infra.proof.soak.told import Chat, Told
 from infra.proof.soak.world import World
 
 PATH = "/api/agents/public/chat-stream"
@@ -23,9 +23,11 @@ ATTEMPTS = 4
 class Visitor:
     """A visitor with at most one dialog. A message that failed is sent again with its key."""
 
-    def __init__(self, name: str, port: int, world: World, tally: Tally, told: Told) -> None:
+    def __init__(
+        self, name: str, port: int, world: World, tally: Tally, acknowledged: Acknowledged
+    ) -> None:
         self._name, self._port, self._world = name, port, world
-        self._tally, self._told = tally, told
+        self._tally, self._acknowledged = tally, acknowledged
         self._session: str | None = None
         self._number = 0
 
@@ -40,7 +42,7 @@ class Visitor:
         }
         pieces = dice.randint(0, 5) if dice.random() < LEAVES else None
         chat = Chat()
-        self._told.chats.append(chat)
+        self._acknowledged.chats.append(chat)
         for _ in range(ATTEMPTS):
             if self._attempt(chat, body, f"{self._name}-{self._number}", pieces):
                 return

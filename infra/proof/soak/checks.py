@@ -1,4 +1,4 @@
-"""Checks, in the database after the load, of what the clients were told."""
+"""Checks of the database after the load, against the answers that clients received."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from chalicelib.domains.contacts.store.clients import CLIENTS
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.listing import Listing
-from infra.proof.soak.told import Chat, Told
+from infra.proof.soak.acknowledged import Acknowledged, Chat
 from infra.proof.soak.watch import BrokenPromiseError
 from infra.proof.soak.world import World
 
@@ -131,26 +131,28 @@ def check_overlaps(bookings: Iterable[Busy]) -> None:
         require(apart, f"two bookings of {one.resource} overlap: {one} and {other}")
 
 
-def check_writes(told: Told, records: "Records") -> int:
+def check_writes(acknowledged: Acknowledged, records: "Records") -> int:
     """Check that every acknowledged write is there. Returns the number of acknowledged records.
 
     Raises:
         BrokenPromiseError: one is missing, changed or twice there.
     """
-    for id_, price in told.products.items():
-        if id_ not in told.unsure:
+    for id_, price in acknowledged.products.items():
+        if id_ not in acknowledged.unsure:
             found = records.prices.get(id_)
             require(found == price, f"product {id_} costs {found}, and {price} was acknowledged")
-    for text, id_ in told.submissions.items():
+    for text, id_ in acknowledged.submissions.items():
         there = records.leads.get(text, [])
         require(there == [id_], f"the lead {id_} was acknowledged; there are {there}")
-    for id_, cancelled in told.bookings.items():
+    for id_, cancelled in acknowledged.bookings.items():
         booking = records.bookings.get(id_)
         require(booking is not None, f"the acknowledged booking {id_} is missing")
-        if booking and id_ not in told.unsure:
+        if booking and id_ not in acknowledged.unsure:
             require(booking.blocks != cancelled, f"booking {id_} is {booking.status}")
-    require(all(n <= 1 for n in told.contests), "a slot of one seat had more than one winner")
-    return len(told.products) + len(told.submissions) + len(told.bookings)
+    require(
+        all(n <= 1 for n in acknowledged.contests), "a slot of one seat had more than one winner"
+    )
+    return len(acknowledged.products) + len(acknowledged.submissions) + len(acknowledged.bookings)
 
 
 class Records(NamedTuple):
@@ -176,7 +178,7 @@ def read_records(workspace_id: str) -> Records:
     )
 
 
-def check_world(world: World, topped_up: int, told: Sequence[Told]) -> Counter[str]:
+def check_world(world: World, topped_up: int, acknowledged: Sequence[Acknowledged]) -> Counter[str]:
     """Check all that belongs to a workspace. Returns what was checked, in numbers.
 
     Raises:
@@ -186,7 +188,7 @@ def check_world(world: World, topped_up: int, told: Sequence[Told]) -> Counter[s
     require(not records.twice, f"products were created twice: {records.twice}")
     again = {text: ids for text, ids in records.leads.items() if len(ids) > 1}
     require(not again, f"submissions were stored twice: {again}")
-    for each in told:
+    for each in acknowledged:
         counts["writes"] += check_writes(each, records)
         counts["contests"] += len(each.contests)
         counts["undecided"] += each.undecided + len(each.unsure)
@@ -198,7 +200,7 @@ def check_world(world: World, topped_up: int, told: Sequence[Told]) -> Counter[s
         names = [listing.counters(row.facets) for row in rows]
         counted = counters.read_all(world.workspace_id, listing.noun)
         counts["counted"] += check_counters(listing.noun, counted, names)
-    return counts + _check_money(world, topped_up, told)
+    return counts + _check_money(world, topped_up, acknowledged)
 
 
 def _busy(booking: BookingRow) -> Busy:
@@ -206,7 +208,9 @@ def _busy(booking: BookingRow) -> Busy:
     return Busy(booking.resource_id, start, end)
 
 
-def _check_money(world: World, topped_up: int, told: Sequence[Told]) -> Counter[str]:
+def _check_money(
+    world: World, topped_up: int, acknowledged: Sequence[Acknowledged]
+) -> Counter[str]:
     wallet = ledger.wallet(world.account_id)
     rows = reversed(ledger.entries(world.account_id))
     charged = check_ledger(
@@ -227,7 +231,7 @@ def _check_money(world: World, topped_up: int, told: Sequence[Told]) -> Counter[
     budget = budgets.budget(world.workspace_id, world.agent_id)
     require(int(budget.monthly_held) == 0, f"a budget holds {budget.monthly_held} kopecks")
     require(int(budget.monthly_used) == spent, f"a budget has {budget.monthly_used}, not {spent}")
-    chats = [chat for each in told for chat in each.chats]
+    chats = [chat for each in acknowledged for chat in each.chats]
     prices = ledger.hold_of(holds[0]).prices if holds else Prices(0, 0)
     ended = check_chats(chats, charged, prices)
     return Counter({"charges": len(charged), "ended chats": ended, "chats": len(chats)})

@@ -38,7 +38,7 @@ class Answer(NamedTuple):
 
     @property
     def decided(self) -> bool:
-        """Whether the answer says what became of the call."""
+        """Whether the answer shows the outcome of the call."""
         return self.status < 500 and self.code not in UNANSWERED  # noqa: PLR2004  as above
 
 

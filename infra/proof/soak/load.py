@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from threading import Event, Thread
 
+from infra.proof.soak.acknowledged import Acknowledged
 from infra.proof.soak.booking import Booker
 from infra.proof.soak.chatting import Visitor
 from infra.proof.soak.client import Answer, Client, Tally
 from infra.proof.soak.dice import dice
-from infra.proof.soak.told import Told
 from infra.proof.soak.world import World
 
 CLIENTS = 8
@@ -35,13 +35,13 @@ class LoadClient:
     """A client that does random pieces of work until it is stopped."""
 
     def __init__(self, number: int, port: int, world: World, tally: Tally) -> None:
-        self.told = Told(world.workspace_id)
+        self.acknowledged = Acknowledged(world.workspace_id)
         self._name = f"{world.name}-{number}"
         self._world, self._tally = world, tally
         self._dice = dice("client", number)
-        self._visitor = Visitor(self._name, port, world, tally, self.told)
+        self._visitor = Visitor(self._name, port, world, tally, self.acknowledged)
         clients = partial(Client, port, world.key, tally)
-        self._booker = Booker(self._name, world, self.told, clients)
+        self._booker = Booker(self._name, world, self.acknowledged, clients)
         self._client = self._booker.client
         self._number = 0
         self._work: dict[str, tuple[int, Callable[[random.Random], None]]] = {
@@ -73,7 +73,7 @@ class LoadClient:
         return f"{self._name}-{self._number}"
 
     def _own_product(self) -> str | None:
-        live = [id_ for id_, price in self.told.products.items() if price is not None]
+        live = [id_ for id_, price in self.acknowledged.products.items() if price is not None]
         return self._dice.choice(live) if live else None
 
     def _read(self, dice: random.Random) -> None:
@@ -86,14 +86,14 @@ class LoadClient:
     def _write(self, path: str, body: dict[str, object], key: str) -> Answer:
         leaves = self._dice.random() < LEAVES
         answer = self._client.settle("POST", path, body, key, leaves=leaves)
-        self.told.undecided += not answer.decided
+        self.acknowledged.undecided += not answer.decided
         return answer
 
     def _create(self, dice: random.Random) -> None:
         key, price = self._key(), dice.randint(100, 10_000)
         answer = self._write("/api/products/create", {"name": f"Soak {key}", "price": price}, key)
         if answer.ok:
-            self.told.products[answer.data["product"]["id"]] = price
+            self.acknowledged.products[answer.data["product"]["id"]] = price
 
     def _update(self, dice: random.Random) -> None:
         if product := self._own_product():
@@ -110,9 +110,9 @@ class LoadClient:
 
     def _note(self, product: str, price: int | None, answer: Answer) -> None:
         if answer.ok:
-            self.told.products[product] = price
+            self.acknowledged.products[product] = price
         else:
-            self.told.unsure.add(product)
+            self.acknowledged.unsure.add(product)
 
     def _read_by_tool(self, dice: random.Random) -> None:
         product = self._own_product()
@@ -133,9 +133,9 @@ class LoadClient:
             self._note(product, price, answer)
             return
         answer = self._client.tool("svc_create_product", {"name": f"Soak {key}", **arguments})
-        self.told.undecided += not answer.decided
+        self.acknowledged.undecided += not answer.decided
         if answer.ok:
-            self.told.products[answer.data["product"]["id"]] = price
+            self.acknowledged.products[answer.data["product"]["id"]] = price
 
     def _submit(self, dice: random.Random) -> None:
         key = self._key()
@@ -144,11 +144,11 @@ class LoadClient:
         body: dict[str, object] = {**values, "message": key, "idempotencyKey": key}
         answer = self._write(f"/api/public/forms/{self._world.form_id}/submit", body, key)
         if answer.ok:
-            self.told.submissions[key] = answer.data["id"]
+            self.acknowledged.submissions[key] = answer.data["id"]
 
 
-def run(port: int, worlds: list[World], tally: Tally, seconds: float) -> list[Told]:
-    """Run the clients for some seconds. Returns what they were told."""
+def run(port: int, worlds: list[World], tally: Tally, seconds: float) -> list[Acknowledged]:
+    """Run the clients for some seconds. Returns the answers that they received."""
     clients = [LoadClient(n, port, worlds[n % len(worlds)], tally) for n in range(CLIENTS)]
     stop, failures = Event(), list[BaseException]()
 
@@ -171,4 +171,4 @@ def run(port: int, worlds: list[World], tally: Tally, seconds: float) -> list[To
             thread.join()
     if failures:
         raise failures[0]
-    return [client.told for client in clients]
+    return [client.acknowledged for client in clients]

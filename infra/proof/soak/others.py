@@ -7,12 +7,12 @@ import json
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
+from infra.local.background_server import serving
 from infra.local.stack import HOST
 from infra.proof.soak.dice import dice
 
@@ -41,17 +41,9 @@ class Others:
         self._server.daemon_threads = True
         self.url = f"http://{HOST}:{self._server.server_address[1]}"
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Serve during the block."""
-        thread = Thread(target=self._server.serve_forever)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()
+    def running(self) -> AbstractContextManager[None]:
+        """Return a context manager that serves during its block."""
+        return serving(self._server)
 
     def answer_of_model(self) -> tuple[str | None, int]:
         """Return the fault of the next answer, or None, and its number of words."""

@@ -8,8 +8,8 @@ from infra.proof.parts import Figures
 
 PROMISE = """\
 One process serves for a long time while parts fail around it. Its memory, file handles, threads and
-temporary files stay flat. No money stays held, every due job is done, and nothing that a client was
-told is lost or happens twice."""
+temporary files stay flat. No money stays held, every due job is done, and no acknowledged write is
+lost or happens twice."""
 FOUND = """\
 Found and fixed: DynamoDB refuses the write of a single row while a transaction holds the row. Only
 few callers expected that, so marking an idempotency key, counting a limit or removing a finished

@@ -13,11 +13,11 @@ from typing import Any
 
 from infra.proof.parts import IMAGES, KEPT, Figures
 from infra.proof.soak import checks, load, picture, stage, watch, world
+from infra.proof.soak.acknowledged import Acknowledged
 from infra.proof.soak.checks import require
 from infra.proof.soak.client import Tally
 from infra.proof.soak.dice import SEED
 from infra.proof.soak.others import HOOK, Others
-from infra.proof.soak.told import Told
 from infra.proof.soak.watch import Room, Sample, Watch
 from infra.proof.soak.world import World
 
@@ -72,7 +72,7 @@ class _Soak:
 
     def run(self, seconds: float) -> Figures:
         """Load, finish, check, and return the figures."""
-        told, samples = self._load(seconds)
+        acknowledged, samples = self._load(seconds)
         jobs = [self._run_jobs(minutes) for minutes in AHEAD_MINUTES]
         figures = {
             "seed": SEED,
@@ -90,7 +90,7 @@ class _Soak:
         require(not crashes, f"there were internal errors: {', '.join(crashes)}")
         room = ROOM if seconds > SHORT_MINUTES * 60 else ROOM_OF_SHORT_RUN
         figures |= {
-            "checked": self._check(told),
+            "checked": self._check(acknowledged),
             "flat": watch.require_flat(samples, room),
             "room": room._asdict(),
         }
@@ -116,19 +116,19 @@ class _Soak:
             "idle": self._watch.sample()._asdict(),
         }
 
-    def _load(self, seconds: float) -> tuple[list[Told], list[Sample]]:
-        """Load with faults, and return what the clients were told and the samples."""
+    def _load(self, seconds: float) -> tuple[list[Acknowledged], list[Sample]]:
+        """Load with faults, and return the answers that clients received, and the samples."""
         self._service.control(faults=FAULTS)
         self._others.share = FAULTS
         self._watch.start()
         try:
             with self._topping_up():
-                told = load.run(self._service.port, self._worlds, self._tally, seconds)
+                acknowledged = load.run(self._service.port, self._worlds, self._tally, seconds)
         finally:
             samples = self._watch.stop()
         self._service.control(faults=0)
         self._others.share = 0
-        return told, samples
+        return acknowledged, samples
 
     def _jobs_done(self) -> dict[str, int]:
         """Count the jobs of the whole run by kind, from the service's log."""
@@ -173,19 +173,21 @@ class _Soak:
         seconds = round(time.monotonic() - began, 1)
         return {"aheadMinutes": ahead_minutes, "seconds": seconds, "done": done}
 
-    def _check(self, told: list[Told]) -> dict[str, int]:
+    def _check(self, acknowledged: list[Acknowledged]) -> dict[str, int]:
         counts = Counter[str]()
         for each in self._worlds:
-            own = [one for one in told if one.workspace_id == each.workspace_id]
+            own = [one for one in acknowledged if one.workspace_id == each.workspace_id]
             counts += checks.check_world(each, self._paid[each.name], own)
-        counts["events"] = self._check_events(told)
+        counts["events"] = self._check_events(acknowledged)
         counts["topUps"] = sum(self._paid.values())
         return dict(counts)
 
-    def _check_events(self, told: list[Told]) -> int:
+    def _check_events(self, acknowledged: list[Acknowledged]) -> int:
         """Check that the receiver was sent the events of all acknowledged leads and bookings."""
-        leads = [("lead.created", id_) for each in told for id_ in each.submissions.values()]
-        bookings = [("booking.created", id_) for each in told for id_ in each.bookings]
+        leads = [
+            ("lead.created", id_) for each in acknowledged for id_ in each.submissions.values()
+        ]
+        bookings = [("booking.created", id_) for each in acknowledged for id_ in each.bookings]
         missing = [event for event in leads + bookings if event not in self._others.events]
         require(not missing, f"{len(missing)} events were never sent, such as {missing[:3]}")
         return len(leads) + len(bookings)

@@ -1,4 +1,4 @@
-"""What the soak starts: a database, the servers of others, and the process under test."""
+"""The processes of a soak: a database, the fake servers, and the service under test."""
 
 import json
 import logging
@@ -22,8 +22,8 @@ from infra.proof.soak.service import CONTROL
 
 START_SECONDS = 120
 ALLOCATOR = {"MALLOC_ARENA_MAX": "1"}
-"""By default, glibc keeps freed memory apart for many threads. The resident memory of the server of
-development then grows without a leak. On Lambda, a process handles one request at a time."""
+"""Settings of glibc. By default, it keeps freed memory separate for many threads. The memory of the
+development server then grows without a leak. On Lambda, a process handles one request at a time."""
 SECONDS_OF_DATABASE = 60
 """The read timeout of this process, which makes the workspaces and checks them, without faults."""
 JOBS_SECONDS = 900

@@ -23,7 +23,7 @@ class BrokenPromiseError(Exception):
 
 
 class Sample(NamedTuple):
-    """What a process uses at a moment, in seconds since the first sample.
+    """Resources of a process at a moment, in seconds since the first sample.
 
     ``memory`` is the resident memory in MB, ``files`` are its open file descriptors, and
     ``temporary`` the files in its temporary folder. ``blocks`` are the memory blocks of living
@@ -40,7 +40,7 @@ class Sample(NamedTuple):
 
 
 class Room(NamedTuple):
-    """How much the median may grow from the first quarter to the last, by measure."""
+    """Largest growth of the median from the first quarter to the last, by measure."""
 
     memory: float
     files: float

@@ -1,4 +1,4 @@
-"""Runs of mutants: what becomes of each, and what the page says about them."""
+"""Runs of mutants: their outcomes, and their section of the page."""
 
 import json
 import time

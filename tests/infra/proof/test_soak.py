@@ -8,9 +8,9 @@ import pytest
 
 from chalicelib.domains.billing.rules.pricing import Prices
 from infra.proof.soak import checks
+from infra.proof.soak.acknowledged import Acknowledged, Chat
 from infra.proof.soak.checks import Busy, Entry, Records
 from infra.proof.soak.picture import Panel, svg
-from infra.proof.soak.told import Chat, Told
 from infra.proof.soak.watch import BrokenPromiseError, Room, Sample, require_flat
 
 ROOM = Room(memory=10, files=8, threads=4, temporary=0, blocks=1000)
@@ -134,26 +134,26 @@ class TestRecords:
             checks.check_counters("LEAD", Counter(total=3, **{"status:new": 1}), names)
 
     @pytest.mark.parametrize(
-        ("told", "reason"),
+        ("acknowledged", "reason"),
         [
-            (Told("w", products={"missing": 5}), "product missing costs None"),
-            (Told("w", products={"kept": 6}), "product kept costs 5, and 6 was"),
-            (Told("w", products={"kept": None}), "product kept costs 5, and None was"),
-            (Told("w", submissions={"text": "other"}), "lead other was acknowledged"),
-            (Told("w", bookings={"missing": False}), "booking missing is missing"),
-            (Told("w", contests=[1, 2]), "more than one winner"),
+            (Acknowledged("w", products={"missing": 5}), "product missing costs None"),
+            (Acknowledged("w", products={"kept": 6}), "product kept costs 5, and 6 was"),
+            (Acknowledged("w", products={"kept": None}), "product kept costs 5, and None was"),
+            (Acknowledged("w", submissions={"text": "other"}), "lead other was acknowledged"),
+            (Acknowledged("w", bookings={"missing": False}), "booking missing is missing"),
+            (Acknowledged("w", contests=[1, 2]), "more than one winner"),
         ],
     )
     def test_an_acknowledged_write_that_is_not_there_is_refused(
-        self, told: Told, reason: str
+        self, acknowledged: Acknowledged, reason: str
     ) -> None:
         records = Records({"kept": 5}, {"text": ["lead"]}, {}, [])
         with pytest.raises(BrokenPromiseError, match=reason):
-            checks.check_writes(told, records)
+            checks.check_writes(acknowledged, records)
 
     def test_a_write_that_was_never_answered_may_be_there_or_not(self) -> None:
-        told = Told("w", products={"kept": 6}, unsure={"kept"}, contests=[0, 1])
-        assert checks.check_writes(told, Records({"kept": 5}, {}, {}, [])) == 1
+        acknowledged = Acknowledged("w", products={"kept": 6}, unsure={"kept"}, contests=[0, 1])
+        assert checks.check_writes(acknowledged, Records({"kept": 5}, {}, {}, [])) == 1
 
 
 def test_the_picture_is_xml_with_a_line_for_each_panel() -> None:

@@ -1,4 +1,4 @@
-"""What the clients were told. The database must confirm it."""
+"""Answers that clients received. The database must confirm them."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ class Chat:
 
 
 @dataclass
-class Told:
+class Acknowledged:
     """The acknowledged writes of one client.
 
     ``products`` are prices by id; None means deleted. ``unsure`` are records whose last change was
