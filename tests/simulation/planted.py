@@ -11,7 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.core.errors import UnavailableError
 from chalicelib.engine import connection
-from tests.simulation.database import TRANSACTION, Reply, Sent, SimulatedDatabase
+from tests.simulation.database import RATES, TRANSACTION, Reply, Sent, SimulatedDatabase
+from tests.simulation.schedule import Schedule
 
 Action = dict[str, Any]
 
@@ -55,6 +56,10 @@ class RetryWithoutMarker(_Unconditional):
     """A transaction is sent again although its first attempt may have been carried out."""
 
     mark = "#AUDIT"
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__(schedule)
+        self.rate = max(RATES)  # Calm schedules lose no answer, and so cannot show this bug.
 
 
 class JobDoneTwice(_Unconditional):
