@@ -6,15 +6,6 @@ import sys
 
 from infra.proof.parts import KEPT, ROOT, Figures, Part
 
-PROMISES = {
-    "booking": "A time is sold once. Every acknowledged booking, move and cancellation lasts.",
-    "charging": "Each answer is charged once. No money is held for good, appears or is lost.",
-    "creating": "A key creates one record, and a call without a key at most one. Counters agree.",
-    "stock": "A stock is what was taken from it, by each key once, and never below zero.",
-    "editing": "No acknowledged save of a page is lost.",
-    "jobs": "Each job is done, by one runner at a time, and its writes are committed once.",
-}
-"""The promise that each scenario checks."""
 ABOUT = """\
 One thread has the baton, and gives it away only at a seam: a request to the database, a pause, a
 wait for a lock or for another thread. At each seam the seed decides who goes on. A request to the
@@ -40,7 +31,7 @@ def run(minutes: float) -> Figures:
 def section(figures: Figures) -> str:
     """Return the schedules of each scenario, the faults, and the schedules that a bug needed."""
     seeds, found, faults = figures["seeds"], figures["found"], figures["faults"]
-    promises = [f"| {PROMISES[name]} | {count:,} | 0 |" for name, count in seeds.items()]
+    promises = [f"| {figures['promises'][name]} | {count:,} | 0 |" for name, count in seeds.items()]
     bugs = [f"| {name} | {count} |" for name, count in found.items()]
     listed = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in sorted(faults.items()))
     return "\n".join(

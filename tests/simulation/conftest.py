@@ -48,7 +48,9 @@ class Schedules:
     def write(self, path: Path) -> None:
         """Write the figures as JSON."""
         names = ("seeds", "found", "seams", "faults")
-        path.write_text(json.dumps({name: getattr(self, name) for name in names}))
+        figures = {name: getattr(self, name) for name in names}
+        figures["promises"] = {name: scenario.PROMISE for name, scenario in SCENARIOS.items()}
+        path.write_text(json.dumps(figures))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from pynamodb.attributes import NumberAttribute
 
@@ -39,6 +39,9 @@ FAILS = 0.2
 
 class Scenario(ABC):
     """The clients of one seed, and the answers that they received."""
+
+    PROMISE: ClassVar[str]
+    """What ``check`` checks, for the report."""
 
     def __init__(self, owner: Owner, api: Api) -> None:
         """Make what the clients will use. It runs once, without faults."""
@@ -71,6 +74,7 @@ class Scenario(ABC):
 class Booking(Scenario):
     """Clients book, cancel and move, and often want the same time."""
 
+    PROMISE = "A time is sold once. Every acknowledged booking, move and cancellation lasts."
     TIMES = ("2027-01-18T10:00", "2027-01-18T10:30", "2027-01-18T11:00")
 
     def prepare(self) -> None:
@@ -110,6 +114,8 @@ class Booking(Scenario):
 class Creating(Scenario):
     """Clients create sites, with a key or without one."""
 
+    PROMISE = "A key creates one record, and a call without a key at most one. Counters agree."
+
     def act(self, simulation: Simulation, number: int) -> None:
         key = simulation.random.choice(["first", "second", None])
         title = key or f"without a key {number}"
@@ -137,6 +143,7 @@ class Creating(Scenario):
 class Stock(Scenario):
     """Clients take pieces out of one stock."""
 
+    PROMISE = "A stock is what was taken from it, by each key once, and never below zero."
     PIECES = 7
 
     def prepare(self) -> None:
@@ -165,6 +172,8 @@ class Stock(Scenario):
 
 class Editing(Scenario):
     """Clients add a word to one page, each to the version that it has read."""
+
+    PROMISE = "No acknowledged save of a page is lost."
 
     def prepare(self) -> None:
         site = self.api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
@@ -228,6 +237,7 @@ class TallyRow(ControlRow):
 class Charging(Scenario):
     """Servers reserve money, use the model, and settle or release. An operator tops up."""
 
+    PROMISE = "Each answer is charged once. No money is held for good, appears or is lost."
     TERMS = Prices(10**6, 10**6)
 
     def prepare(self) -> None:
@@ -301,6 +311,7 @@ class Charging(Scenario):
 class Jobs(Scenario):
     """Several runners do the same jobs, and die."""
 
+    PROMISE = "Each job is done, by one runner at a time, and its writes are committed once."
     KIND = "simulated_work"
 
     def begin(self, simulation: Simulation) -> None:
