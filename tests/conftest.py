@@ -78,9 +78,9 @@ from tests.fakes.telegram import telegram  # noqa: F401  a fixture
 from tests.support import aws_calls, effort  # noqa: F401  effort registers and loads a profile
 from tests.support.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
+from tests.support.moto_without_http import _quick_moto  # noqa: F401  a fixture
 from tests.support.patience import PATIENCE
 from tests.support.policy_check import PolicyCheck
-from tests.support.quick_moto import _quick_moto  # noqa: F401  a fixture
 from tests.support.restoring import Snapshots, delete_all_rows, moto_tables
 
 ALL_SCOPES = ["*:read", "*:write"]

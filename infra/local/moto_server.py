@@ -3,23 +3,20 @@
 It listens on a free port of the loopback interface, and prints that port. Data is kept in memory.
 """
 
-from threading import Lock
-from typing import Any
+import sys
+from pathlib import Path
 
-from moto.dynamodb.responses import DynamoHandler
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
+sys.path.append(str(Path(__file__).parents[2]))  # Python in isolated mode does not search it.
+
+from infra.local import quick_moto
+
 
 def main() -> None:
-    """Serve until killed, one request at a time, because moto's tables are not thread-safe."""
-    lock, call_action = Lock(), DynamoHandler.call_action
-
-    def locked(handler: Any) -> Any:  # noqa: ANN401  moto's types
-        with lock:
-            return call_action(handler)
-
-    DynamoHandler.call_action = locked  # type: ignore[method-assign]
+    """Serve until killed."""
+    quick_moto.make_quick()
     server = make_server(
         "127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=True
     )

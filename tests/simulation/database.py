@@ -16,9 +16,10 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.models import dynamodb_backends
 
 from chalicelib.engine.connection import READ_SECONDS, connection
+from infra.local.quick_moto import place_of
 from tests.fakes.dynamodb_faults import ENDPOINT, refusal
 from tests.simulation.schedule import Process, Schedule
-from tests.support.quick_moto import REGION, _place
+from tests.support.moto_without_http import REGION
 
 WRITES = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
 """Writes of one item, and their names in a transaction."""
@@ -230,9 +231,9 @@ def _actions(sent: Sent) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _place_of(action: tuple[str, dict[str, Any]]) -> Any:
-    place = _place(dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION], *action)
-    assert place is not None
-    return place
+    found = place_of(dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION], *action)
+    assert found is not None
+    return found
 
 
 def _exchange(place: Any, item: Any) -> Any:

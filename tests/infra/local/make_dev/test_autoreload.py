@@ -30,7 +30,7 @@ def clone(tmp_path: Path) -> Path:
     for source in (ROOT / source for source in SOURCES):
         target = folder / source.relative_to(ROOT)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target)  # with the byte code, which takes seconds to make
         else:
             target.parent.mkdir(exist_ok=True)
             shutil.copy(source, target)
