@@ -39,8 +39,8 @@ test: $(VENV)/.installed ## Run the test suite but for its slow tests (on moto; 
 	$(BIN)/python -m pytest -n auto $(TESTS)
 
 .PHONY: test-slow
-test-slow: $(VENV)/.installed ## Run the tests marked slow, with many random examples
-	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'slow and not package and not dynamodb and not e2e'
+test-slow: $(VENV)/.installed ## Run the tests marked slow, with many random examples (ARGS="--one-in 3": a sample)
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'slow and not package and not dynamodb and not e2e' $(ARGS)
 
 # The parts whose behaviour a Python can change. The rest is compiled.
 ON_OLDEST := tests/core tests/lib tests/engine tests/application
@@ -55,11 +55,11 @@ test-oldest: ## Test rules and stores on the oldest supported Python found, unle
 
 .PHONY: test-dynamodb
 test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability tests on DynamoDB Local
-	$(BIN)/python -m pytest -n auto -m 'dynamodb or (store and not slow)' --dynamodb-local
+	$(BIN)/python -m pytest -n auto -m 'dynamodb or (store and not slow)' --dynamodb-local $(ARGS)
 
 .PHONY: e2e
 e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if apt can)
-	@if [ -n "$$(infra/local/find-chromium)" ]; then $(BIN)/python -m pytest -n auto -m e2e; \
+	@if [ -n "$$(infra/local/find-chromium)" ]; then $(BIN)/python -m pytest -n auto -m e2e tests/e2e; \
 	else echo "No Chromium was found, nor could apt install it: the browser tests do not run."; fi
 
 build/clients/.installed: requirements-clients.txt constraints-clients.txt
@@ -82,7 +82,7 @@ package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
 
 .PHONY: test-package
 test-package: $(VENV)/.installed ## Build the zip and answer API Gateway events from it
-	$(BIN)/python -m pytest -m package
+	$(BIN)/python -m pytest -m package tests/infra/deploy
 
 .PHONY: deploy
 deploy: $(VENV)/.installed ## Deploy to AWS (STAGE=dev; ARGS='--yes --domain api.example.com')

@@ -75,7 +75,7 @@ from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixture
 from tests.fakes.open_facts import open_facts  # noqa: F401  a fixture
 from tests.fakes.openverse import openverse  # noqa: F401  a fixture
 from tests.fakes.telegram import telegram  # noqa: F401  a fixture
-from tests.support import aws_calls, effort  # noqa: F401  effort registers and loads a profile
+from tests.support import aws_calls, effort
 from tests.support.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
 from tests.support.moto_without_http import _quick_moto  # noqa: F401  a fixture
@@ -107,6 +107,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dynamodb-local", action="store_true", help="use DynamoDB Local instead of moto"
     )
     parser.addoption("--update-snapshots", action="store_true", help="write the golden snapshots")
+    parser.addoption("--one-in", type=int, default=1, help=effort.ONE_IN)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    kept, left_out = effort.sample(items, config)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_sessionstart() -> None:

@@ -115,7 +115,7 @@ def use_local_database() -> int:
     workarounds.apply()
     chosen = settings()
     refolding.schedule(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
-    key = seed(stack.data)
+    key = seed(stack.data, records=stack.has_demo_records)
     if key:
         reference.EXAMPLE_IDS.update(example_ids(Caller(key)))
     if not given:

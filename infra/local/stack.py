@@ -45,11 +45,13 @@ class OpenDatabase:
 
 @dataclass(frozen=True)
 class LocalStack:
-    """The settings from the environment: ``PORT``, ``DATA_DIR`` and ``DYNAMODB_ENDPOINT``."""
+    """The settings from the environment."""
 
     port: int
     data: DataDir
     given_endpoint: str | None
+    has_demo_records: bool = True
+    """Whether the demo workspace gets records. With ``DEMO=empty`` it has only its key."""
 
     @property
     def url(self) -> str:
@@ -71,11 +73,16 @@ class LocalStack:
         if not re.fullmatch(r"[0-9]*\.?[0-9]+", scale) or not float(scale):
             msg = f'RATE_LIMIT_SCALE is "{scale}"; expected a number above 0, such as 10.'
             raise SetupError(msg)
+        demo = os.environ.get("DEMO") or "full"
+        if demo not in {"full", "empty"}:
+            msg = f'DEMO is "{demo}"; expected full, or empty for a workspace without records.'
+            raise SetupError(msg)
         endpoint = os.environ.get("DYNAMODB_ENDPOINT") or None
         if endpoint and not re.match(r"https?://[^/]", endpoint):
             msg = f'DYNAMODB_ENDPOINT is "{endpoint}"; expected a URL such as http://{HOST}:8001.'
             raise SetupError(msg)
-        return cls(int(port), DataDir(Path(os.environ.get("DATA_DIR") or ".local")), endpoint)
+        data = DataDir(Path(os.environ.get("DATA_DIR") or ".local"))
+        return cls(int(port), data, endpoint, demo == "full")
 
     def environment(self, endpoint: str) -> dict[str, str]:
         """Return the environment variables for the service."""

@@ -5,6 +5,7 @@ HYPOTHESIS_PROFILE or --hypothesis-profile selects the number of hypothesis exam
 """
 
 import os
+import random
 from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 from typing import Any
@@ -30,6 +31,25 @@ settings.register_profile("dev", max_examples=DEV, derandomize=True, **COMMON)
 settings.register_profile("ci", max_examples=CI, print_blob=True, **COMMON)
 """Different examples each time. For a failing one, the line that reproduces it is printed."""
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+ONE_IN = "run a random sample, one in this many of the chosen tests (--randomly-seed repeats it)"
+"""Help of the option ``--one-in``."""
+
+
+def sample(
+    items: Sequence[pytest.Item], config: pytest.Config
+) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the tests to run and those to leave out, by ``--one-in`` and the seed of the run.
+
+    The choice depends on names only, so that all processes of a run make the same one.
+    """
+    one_in, seed = config.getoption("--one-in"), config.getoption("randomly_seed", 0)
+    chosen: tuple[list[pytest.Item], list[pytest.Item]] = ([], [])
+    for item in items:
+        dice = random.Random(f"{seed} {item.nodeid}")
+        chosen[dice.random() >= 1 / one_in].append(item)
+    return chosen
 
 
 def examples(in_ci: int, **more: int) -> settings:

@@ -30,16 +30,17 @@ from infra.operator.operation_commands import call
 EMAIL = "demo@example.com"
 
 
-def seed(data: DataDir) -> str | None:
+def seed(data: DataDir, *, records: bool = True) -> str | None:
     """Create the missing parts of the demo. Returns its key, or None in a database of others.
 
     The password is stored before the account, and the key before the records that it creates. One
-    process at a time does so. If a part of the demo is refused, the service still starts.
+    process at a time does so. If a part of the demo is refused, the service still starts. Without
+    ``records``, only the account, its workspace and the key are created.
     """
     load_all()
     with data.lock_demo():
         key = _key(data)
-        if key:
+        if key and records:
             try:
                 _run_steps(data, key)
                 webhook.ensure(data)

@@ -387,6 +387,13 @@ def test_a_database_with_other_data_is_left_alone(data: DataDir) -> None:
     assert not data.demo
 
 
+def test_a_demo_without_records_gets_them_at_a_later_start(small: None, data: DataDir) -> None:
+    key = seed(data, records=False)
+    assert not sites(Api(key))
+    assert seed(data) == key
+    assert sites(Api(key))
+
+
 def test_the_key_and_the_password_are_stored(api: Api, data: DataDir) -> None:
     kept = json.loads((data.path / "demo.json").read_text())
     assert kept["key"] == api.token

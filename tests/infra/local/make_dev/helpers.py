@@ -34,7 +34,7 @@ VARIABLES = (
 
 
 class RunningStack:
-    """A local stack in a data folder of its own."""
+    """A local stack in a data folder of its own. Its demo is empty, unless ``DEMO`` is set."""
 
     def __init__(
         self, data: Path, command: list[str], folder: Path, logs: Path, **environment: str
@@ -49,7 +49,7 @@ class RunningStack:
             self.process = subprocess.Popen(
                 [argument.replace("{port}", str(self.port)) for argument in command],
                 cwd=folder,
-                env={**kept, MARK: str(data), **environment},
+                env={**kept, MARK: str(data), "DEMO": "empty", **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

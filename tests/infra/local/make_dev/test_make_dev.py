@@ -35,6 +35,7 @@ class TestSettings:
             ("RATE_LIMIT_SCALE", "fast"),
             ("RATE_LIMIT_SCALE", "0"),
             ("RATE_LIMIT_SCALE", "-2"),
+            ("DEMO", "none"),
             ("DYNAMODB_ENDPOINT", "localhost:8001"),
         ],
     )
@@ -46,12 +47,13 @@ class TestSettings:
             LocalStack.from_environment()
 
     def test_an_empty_value_means_the_default(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in ("PORT", "DATA_DIR", "RATE_LIMIT_SCALE", "DYNAMODB_ENDPOINT"):
+        for name in ("PORT", "DATA_DIR", "RATE_LIMIT_SCALE", "DYNAMODB_ENDPOINT", "DEMO"):
             monkeypatch.setenv(name, "")
         stack = LocalStack.from_environment()
         assert stack.url == "http://127.0.0.1:8000"
         assert stack.data.path == Path.cwd() / ".local"
         assert stack.given_endpoint is None
+        assert stack.has_demo_records
 
     def test_mail_is_kept_beside_the_database_and_the_banner_names_the_pages_of_messages(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -158,7 +160,7 @@ class TestWithoutJava:
     def test_the_stack_serves_and_warns_that_data_is_not_kept(
         self, start: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
     ) -> None:
-        run = start(**no_java).wait_until_ready()
+        run = start(**no_java, DEMO="full").wait_until_ready()
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.said
         assert run.titles() == {SITE}
         for command in re.findall(r"^    (curl (?:.*\\\n)?.*)$", run.said, re.MULTILINE):
@@ -187,7 +189,7 @@ class TestWithoutJava:
     ) -> None:
         run = start(by_hand(*options), **no_java).wait_until_ready()
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.said
-        assert run.titles() == {SITE}
+        assert run.titles() == set()
         run.stop()
         wait_for(lambda: processes_of(tmp_path / "data") == [])
         assert not (tmp_path / "data" / "dev.json").exists()
@@ -197,7 +199,7 @@ class TestWithoutJava:
         self, start: Callable[..., RunningStack], no_java: dict[str, str]
     ) -> None:
         command = [part for part in by_hand() if part not in {"--port", "{port}"}]
-        run = start(command, **no_java).wait_until_ready()
+        run = start(command, **no_java, DEMO="full").wait_until_ready()
         assert run.titles() == {SITE}
 
     @pytest.mark.slow
