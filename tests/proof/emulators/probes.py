@@ -6,6 +6,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
@@ -115,14 +116,16 @@ def _keys(partition: str, sort: str) -> Sequence[Item]:
 
 
 def token_repeated(table: Table) -> str:
+    token = str(uuid4())  # DynamoDB Local remembers those of other probes.
     for _ in range(2):
-        table.transact(add(), ClientRequestToken="t")
+        table.transact(add(), ClientRequestToken=token)
     return f"carried out {(table.get() or {})['n']['N']} times"
 
 
 def token_reused(table: Table) -> str:
-    table.transact(add(), ClientRequestToken="t")
-    return outcome(lambda: table.transact(add("b"), ClientRequestToken="t"))
+    token = str(uuid4())
+    table.transact(add(), ClientRequestToken=token)
+    return outcome(lambda: table.transact(add("b"), ClientRequestToken=token))
 
 
 def one_item_twice(table: Table) -> str:
