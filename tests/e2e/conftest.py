@@ -261,6 +261,10 @@ def workspace(service: str) -> Place:
 
 def findings(page: Page, *rules: str) -> list[str]:
     """Return the findings of axe-core, with all its rules or only these."""
-    options = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
-    found = Axe().run(page, options=options).response["violations"]
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": list(rules)}
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(Axe().axe_script)
+    found = page.evaluate("options => axe.run(options).then((each) => each.violations)", options)
     return [f"{each['id']}: {at['html'][:160]}" for each in found for at in each["nodes"]]
