@@ -59,8 +59,9 @@ def _load(figures: Figures) -> str:
 def _faults(figures: Figures) -> str:
     share = f"{100 * figures['share']:g} %"
     return (
-        f"{share} of the requests to others failed. Of {figures['databaseRequests']:,} to the"
-        f" database: {_counts(figures['databaseFaults'])} (lost: carried out without an answer). Of"
+        f"{share} of the requests to others failed{_outage(figures)}. Of"
+        f" {figures['databaseRequests']:,} to the database: {_counts(figures['databaseFaults'])}"
+        " (lost: carried out without an answer). Of"
         f" {figures['modelRequests']:,} to the model, and of the webhooks:"
         f" {_counts(figures['otherFaults'])}. All that clients were refused:"
         f" {_counts(figures['refusals'])}. A crash in the log would fail the run."
@@ -92,9 +93,9 @@ def _kept(figures: Figures) -> str:
     done: dict[str, int] = figures["jobsDone"]
     return (
         f"Then the jobs ran in the same process with its clock {' and '.join(runs)} ahead, until"
-        f" none was due. {sum(done.values()):,} jobs were done in all, and"
-        f" {_number(done.get('settle-hold', 0), 'hold')} that a request had left open were closed"
-        " by their jobs. Checked in the database:\n\n"
+        f" none was due. {sum(done.values()):,} jobs were done in all. Of these,"
+        f" {done.get('settle-hold', 0)} closed a hold that a request had left open. Checked in the"
+        " database:\n\n"
         f"- {checked['writes']:,} acknowledged writes are there, once, in their last state"
         f" ({_number(checked['undecided'], 'write')} never got an answer).\n"
         f"- {checked['bookings']:,} bookings do not overlap, and each of"
@@ -111,6 +112,11 @@ def _picture(figures: Figures) -> Iterable[str]:
     if figures["picture"]:
         yield "![Memory, handles, threads, requests and errors over time](images/soak.svg)"
         yield "The shaded time is the warm-up."
+
+
+def _outage(figures: Figures) -> str:
+    seconds = figures.get("outageSeconds")
+    return f", and once all requests to the database for {seconds:g} seconds" if seconds else ""
 
 
 def _minutes(figures: Figures) -> str:

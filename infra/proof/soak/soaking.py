@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from typing import Any
 
 from infra.proof.parts import IMAGES, KEPT, Figures
@@ -29,6 +29,9 @@ OVERHEAD_MINUTES = 1.5
 SHOWN_MINUTES = 30
 """Shortest run whose picture replaces that of the documents, if no promise is broken."""
 TOP_UP_SECONDS, TOP_UP = 20.0, 12_345
+OUTAGE_SECONDS, OUTAGE_AT = 14.0, 0.6
+"""Length of the time without a database, and when it begins, as a share of the load. Answers that
+end then cannot be settled, so that their holds stay open until their jobs close them."""
 AHEAD_MINUTES = (15, 24 * 60)
 """Times at which the jobs run after the load: when holds are recovered, and when webhooks rest."""
 ROOM = Room(memory=10, files=16, threads=4, temporary=0, blocks=30_000)
@@ -77,6 +80,7 @@ class _Soak:
         figures = {
             "seed": SEED,
             "share": FAULTS,
+            "outageSeconds": OUTAGE_SECONDS,
             "seconds": round(seconds),
             **self._figures_of_load(samples),
             "jobs": jobs,
@@ -122,7 +126,7 @@ class _Soak:
         self._others.share = FAULTS
         self._watch.start()
         try:
-            with self._topping_up():
+            with self._topping_up(), self._outage(seconds * OUTAGE_AT):
                 acknowledged = load.run(self._service.port, self._worlds, self._tally, seconds)
         finally:
             samples = self._watch.stop()
@@ -163,6 +167,24 @@ class _Soak:
         finally:
             stop.set()
             thread.join()
+
+    @contextmanager
+    def _outage(self, after_seconds: float) -> Iterator[None]:
+        """Let all requests to the database fail for a while during the block."""
+
+        def work() -> None:
+            self._service.control(faults=1)
+            stop.wait(OUTAGE_SECONDS)
+            self._service.control(faults=FAULTS)
+
+        stop, timer = Event(), Timer(after_seconds, work)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            stop.set()
+            timer.join()
 
     def _run_jobs(self, ahead_minutes: int) -> dict[str, Any]:
         """Run the jobs at a later time, and require that none stays due."""

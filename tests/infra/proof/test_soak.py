@@ -118,6 +118,16 @@ class TestChats:
         with pytest.raises(BrokenPromiseError, match="one"):
             checks.check_chats([chat], charged, PRICES)
 
+    @pytest.mark.parametrize("charged", [{}, {"one": 10}])
+    def test_an_answer_whose_hold_was_recovered_may_cost_less(
+        self, charged: dict[str, int]
+    ) -> None:
+        assert checks.check_chats([CHAT], charged, PRICES, frozenset({"one"})) == 1
+
+    def test_an_answer_whose_hold_was_recovered_does_not_cost_more(self) -> None:
+        with pytest.raises(BrokenPromiseError, match=r"instead of 30 kopecks"):
+            checks.check_chats([CHAT], {"one": 31}, PRICES, frozenset({"one"}))
+
 
 class TestRecords:
     def test_bookings_one_after_another_do_not_overlap(self) -> None:
