@@ -102,7 +102,7 @@ def _counts(statuses: dict[str, int]) -> str:
 PART = Part(
     name="error-paths",
     title="Every error path ends",
-    minutes=8,
+    minutes=10,
     minutes_in_ci=1.5,
     run=run,
     section=section,

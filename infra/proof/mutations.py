@@ -268,7 +268,7 @@ def _list(lines: Iterable[str]) -> str:
 PART = Part(
     name="mutations",
     title="Mutations",
-    minutes=20,
+    minutes=12,
     minutes_in_ci=2,
     run=run,
     section=section,

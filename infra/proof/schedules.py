@@ -56,7 +56,7 @@ def section(figures: Figures) -> str:
 PART = Part(
     name="schedules",
     title="Schedules of threads, faults and deaths",
-    minutes=12,
+    minutes=10,
     minutes_in_ci=0,  # make test runs 204 of them
     run=run,
     section=section,

@@ -204,8 +204,9 @@ def section(figures: Figures) -> str:
         "|---|---|---|---|---|",
     ]
     lines += [
-        f"| {each.kind} | {each.inputs} | {each.entries} | {cases[each.kind] or 'not run'} | 0 |"
+        f"| {each.kind} | {each.inputs} | {each.entries} | {cases[each.kind]} | 0 |"
         for each in ATTACKS
+        if cases[each.kind]
     ]
     commands = (shlex.join(each.words) for each in ATTACKS if cases[each.kind])
     return "\n".join([*lines, "\n```", *commands, "```"])
@@ -214,7 +215,7 @@ def section(figures: Figures) -> str:
 PART = Part(
     name="security",
     title="Hostile inputs",
-    minutes=4,
+    minutes=8,
     minutes_in_ci=0,
     run=run,
     section=section,

@@ -315,7 +315,7 @@ def _reasons(title: str, known: dict[str, str]) -> str:
 PART = Part(
     name="upgrade",
     title="Upgrades and rollbacks",
-    minutes=3,
+    minutes=8,
     minutes_in_ci=0,
     run=run,
     section=section,
