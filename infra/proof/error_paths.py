@@ -11,12 +11,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from infra.proof.parts import ROOT, Figures, Part
+from infra.proof.parts import KEPT, ROOT, Figures, Part
 
 SEED = 20_261_125
 """Decides the order of the attacks, and so which ones a short run makes."""
 _ATTACK = "tests/proof/attack_error_paths.py"
 _SHOWN = 10
+LOG = KEPT / "error-paths.log"
 
 
 class PathWithoutEndError(Exception):
@@ -34,11 +35,15 @@ def run(minutes: float) -> Figures:
         given = {"SEED": str(SEED), "MINUTES": str(minutes), "FIGURES": str(file)}
         environment = os.environ | {f"PROOF_{name}": value for name, value in given.items()}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:logging", "--timeout=0", _ATTACK]
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
+        KEPT.mkdir(parents=True, exist_ok=True)
+        with LOG.open("w") as log:
+            done = subprocess.run(
+                command, cwd=ROOT, env=environment, stdout=log, stderr=log, check=False
+            )
         if done.returncode:
-            raise PathWithoutEndError(done.stdout[-4000:] + done.stderr[-1000:])
+            reasons = [line for line in LOG.read_text().splitlines() if line.startswith("E  ")]
+            msg = "\n".join([*reasons[:_SHOWN], f"The whole output: {LOG}"])
+            raise PathWithoutEndError(msg)
         figures: Figures = json.loads(file.read_text())
     if broken := figures["broken"]:
         first = "\n".join(f"{path}\n  {why}" for path, why in list(broken.items())[:_SHOWN])

@@ -8,6 +8,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from decimal import Decimal
+from threading import RLock
 from typing import Any
 
 import pytest
@@ -46,6 +47,9 @@ ACTIONS = {
 """Frequent actions, by their names in botocore and in moto."""
 ANSWERS = {f"{name.decode().partition('.')[2]}Output" for name in ACTIONS}
 """The shapes of their answers, by botocore's names."""
+_OTHERS = RLock()
+"""Held while another request is answered. moto checks the condition of a write to S3 before it
+writes, so that two writes at once would both succeed."""
 UNSIGNED = f"AWS4-HMAC-SHA256 Credential=test/20260101/{REGION}/dynamodb/aws4_request"
 """What moto reads of a signature: the key and the region."""
 
@@ -70,7 +74,8 @@ def _answer_without_http() -> None:
     def quick(stubber: BotocoreStubber, request: AWSPreparedRequest) -> Any:
         action = ACTIONS.get(request.headers.get("X-Amz-Target"))
         if action is None:
-            return process(stubber, request)
+            with _OTHERS:
+                return process(stubber, request)
         handler = responses.DynamoHandler()
         handler.current_account, handler.region = DEFAULT_ACCOUNT_ID, REGION
         binary = b'"B"' in request.body

@@ -204,7 +204,7 @@ class TestConnections:
             (served,) = (
                 each.socket
                 for each in local_server.server._open
-                if each.socket.fileno() >= 0 and each.socket.getpeername() == client
+                if each.socket.fileno() >= 0 and (each.remote_addr, each.remote_port) == client
             )
             assert served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
