@@ -26,6 +26,7 @@ from tests.domains.notifications.inbox import Inbox, choose, run_until_idle
 from tests.factories.examples import Things, submit
 from tests.fakes.dynamodb_faults import TIMES, closed
 from tests.fakes.telegram import FakeTelegram, failure
+from tests.support.effort import matrix
 
 pytestmark = pytest.mark.usefixtures("database")
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
@@ -122,8 +123,7 @@ def test_every_committed_lead_is_told_whichever_write_fails(
     assert number > 6
 
 
-@pytest.mark.parametrize("fault", [kill, closed])
-@pytest.mark.parametrize("when", TIMES)
+@matrix("fault, when", [kill, closed], TIMES)
 def test_held_back_messages_are_told_whichever_write_fails(
     told: Inbox,
     things: Things,

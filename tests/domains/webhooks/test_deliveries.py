@@ -264,22 +264,22 @@ class TestSwitchingOff:
         receiver.answer = lambda _: status(500)
         send_test(webhook)
         run_until_idle()
-        for _ in range(71):
-            time.pass_by(hours=1)
+        for _ in range(23):
+            time.pass_by(hours=3)
             send_test(webhook)
             run_until_idle()
         assert state(owner) == ("active", None)
-        time.pass_by(hours=2)
+        time.pass_by(hours=4)
         run_until_idle()
         assert state(owner) == ("off", "failing")
 
     def test_one_success_begins_the_three_days_anew(
         self, webhook: dict[str, Any], receiver: Receiver, owner: Owner, time: Time
     ) -> None:
-        for hour in range(80):
+        for hour in range(0, 80, 4):
             receiver.answer = lambda _, hour=hour: OK if hour == 40 else status(500)
             send_test(webhook)
-            time.pass_by(hours=1)
+            time.pass_by(hours=4)
             run_until_idle()
         assert state(owner) == ("active", None)
 
