@@ -82,7 +82,7 @@ package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
 
 .PHONY: test-package
 test-package: $(VENV)/.installed ## Build the zip and answer API Gateway events from it
-	$(BIN)/python -m pytest -m package tests/infra/deploy
+	$(BIN)/python -m pytest -m package tests/infra/deploy $(ARGS)
 
 .PHONY: deploy
 deploy: $(VENV)/.installed ## Deploy to AWS (STAGE=dev; ARGS='--yes --domain api.example.com')
@@ -165,11 +165,14 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
 		--output-file constraints-clients.txt $(ARGS) -
 
+# The share of the tests of the slow suites that CI runs, drawn anew each time.
+SAMPLE := --one-in 3
+
 .PHONY: pr
-pr: ## What CI runs: everything but for two thirds of the tests that are slow or on DynamoDB Local
+pr: ## What CI runs: everything, but a third of the tests that are slow, on DynamoDB Local or of the zip
 	@$(MAKE) --no-print-directory -j2 check audit scan test-clients fuzz
-	@$(MAKE) --no-print-directory test-slow test-dynamodb ARGS='--one-in 3'
-	@$(MAKE) --no-print-directory -j2 test-package e2e
+	@$(MAKE) --no-print-directory test-slow test-dynamodb ARGS='$(SAMPLE)'
+	@$(MAKE) --no-print-directory -j2 test-package e2e ARGS='$(SAMPLE)'
 	@$(MAKE) --no-print-directory test-oldest test
 
 .PHONY: clean
