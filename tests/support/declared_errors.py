@@ -58,4 +58,4 @@ def _declares_its_errors(_undeclared_errors: _UndeclaredErrors) -> Iterator[None
     """Fail the test during which an operation fails with an undeclared error."""
     yield
     seen, _undeclared_errors.seen = _undeclared_errors.seen, set()
-    assert not seen, "name the error in errors= of the operation, its fields in its docstring"
+    assert not seen, f"name in errors= of the operation, or fields in the docstring: {sorted(seen)}"
