@@ -13,6 +13,7 @@ from botocore.exceptions import (
 )
 
 from chalicelib.engine.connection import CONNECT_SECONDS, READ_SECONDS
+from chalicelib.engine.tables import ContentRow
 
 DETAIL = "detail-that-no-caller-may-see"
 """Part of the message of every failure of the database. No answer may contain it."""
@@ -51,7 +52,9 @@ def store_faults(operation: str, request: dict[str, Any]) -> Iterator[Fault]:
     """
     codes = dict(_CODES)
     if operation in _WRITES:
-        codes |= _CODES_OF_WRITES
+        codes["TransactionConflictException"] = 400
+        if _can_be_full(request):
+            codes["ItemCollectionSizeLimitExceededException"] = 400
         if "ConditionExpression" in request:
             codes["ConditionalCheckFailedException"] = 400
     if operation == _TRANSACTION:
@@ -74,10 +77,6 @@ _CODES = {
     "ValidationException": 400,
     "AccessDeniedException": 400,
 }
-_CODES_OF_WRITES = {
-    "ItemCollectionSizeLimitExceededException": 400,
-    "TransactionConflictException": 400,
-}
 _CONNECTIONS: dict[str, tuple[Callable[[], BotoCoreError], float]] = {
     "connection closed": (lambda: ConnectionClosedError(endpoint_url=_ENDPOINT), 0.01),
     "unreachable": (lambda: EndpointConnectionError(endpoint_url=_ENDPOINT), CONNECT_SECONDS),
@@ -86,12 +85,7 @@ _CONNECTIONS: dict[str, tuple[Callable[[], BotoCoreError], float]] = {
         CONNECT_SECONDS + READ_SECONDS,
     ),
 }
-_REASONS = (
-    "TransactionConflict",
-    "ThrottlingError",
-    "ItemCollectionSizeLimitExceeded",
-    "ValidationError",
-)
+_REASONS = ("TransactionConflict", "ThrottlingError", "ValidationError")
 
 
 def refusal(operation: str, code: str, status: int, **more: Any) -> ClientError:
@@ -99,6 +93,11 @@ def refusal(operation: str, code: str, status: int, **more: Any) -> ClientError:
     metadata = {"HTTPStatusCode": status, "HTTPHeaders": {}}
     answer = {"Error": {"Code": code, "Message": DETAIL}, "ResponseMetadata": metadata, **more}
     return ClientError(answer, operation)  # type: ignore[arg-type]  more than botocore names
+
+
+def _can_be_full(write: dict[str, Any]) -> bool:
+    """Whether the write is to the table with local indexes. Only its partitions have a limit."""
+    return bool(write["TableName"] == ContentRow.Meta.table_name)
 
 
 def _lose_answer(proceed: Proceed) -> Any:
@@ -118,6 +117,15 @@ def _cancellations(items: list[dict[str, Any]]) -> Iterator[Fault]:
     """Yield each reason of a cancelled transaction, and each condition that may fail."""
     for code in _REASONS:
         yield _cancelled(code, len(items), len(items) - 1, {"Code": code, "Message": DETAIL})
+    growing = [
+        position
+        for position, item in enumerate(items)
+        for action, write in item.items()
+        if action in {"Put", "Update"} and _can_be_full(write)
+    ]
+    if growing:
+        full = {"Code": "ItemCollectionSizeLimitExceeded", "Message": DETAIL}
+        yield _cancelled(full["Code"], len(items), growing[-1], full)
     for position, item in enumerate(items):
         ((action, write),) = item.items()
         if "ConditionExpression" in write:
