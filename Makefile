@@ -43,10 +43,10 @@ test-slow: $(VENV)/.installed ## Run the tests marked slow, with many random exa
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'slow and not package and not dynamodb and not e2e' $(ARGS)
 
 # The parts whose behaviour a Python can change. The rest is compiled.
-ON_OLDEST := tests/core tests/lib tests/application
+ON_OLDEST := tests/core tests/lib tests/engine tests/application
 
 .PHONY: test-oldest
-test-oldest: ## Test the basic parts on the oldest supported Python found, unless it is the one in use
+test-oldest: ## Test rules and stores on the oldest supported Python found, unless it is the one in use
 	@oldest=$$(infra/local/find-python 3.11 3.12 3.13); ours=$$($(PYTHON) -V); \
 	if [ -z "$$oldest" ] || [ "$$($$oldest -V)" = "$$ours" ]; \
 	then echo "No supported Python older than $$ours was found: the suite runs once."; \
@@ -169,7 +169,7 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 SAMPLE := --one-in 3
 
 .PHONY: pr
-pr: ## What CI runs: everything, but a third of the tests that are slow, on DynamoDB Local or of the zip
+pr: ## What CI runs: all suites, with a random third of the slow, DynamoDB Local and zip tests
 	@$(MAKE) --no-print-directory -j2 check audit scan test-clients fuzz
 	@$(MAKE) --no-print-directory test-slow test-dynamodb ARGS='$(SAMPLE)'
 	@$(MAKE) --no-print-directory -j2 test-package e2e ARGS='$(SAMPLE)'

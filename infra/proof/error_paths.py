@@ -18,6 +18,7 @@ SEED = 20_261_125
 _ATTACK = "tests/proof/attack_error_paths.py"
 _SHOWN = 10
 LOG = KEPT / "error-paths.log"
+"""The output of the last attack."""
 
 
 class PathWithoutEndError(Exception):
@@ -35,7 +36,6 @@ def run(minutes: float) -> Figures:
         given = {"SEED": str(SEED), "MINUTES": str(minutes), "FIGURES": str(file)}
         environment = os.environ | {f"PROOF_{name}": value for name, value in given.items()}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:logging", "--timeout=0", _ATTACK]
-        KEPT.mkdir(parents=True, exist_ok=True)
         with LOG.open("w") as log:
             done = subprocess.run(
                 command, cwd=ROOT, env=environment, stdout=log, stderr=log, check=False

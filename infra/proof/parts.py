@@ -22,8 +22,9 @@ Figures = dict[str, Any]
 class Part:
     """A part of the proof.
 
-    ``run`` attacks for at most the given number of minutes and returns figures. It fails, by an
-    exception, if a promise is broken. ``section`` turns the figures into Markdown under the title.
+    ``run`` attacks for at most the given number of minutes and returns figures. The folder ``KEPT``
+    is there for its files. It fails, by an exception, if a promise is broken. ``section`` turns the
+    figures into Markdown under the title.
     ``minutes`` is the part's time in a full run, ``minutes_in_ci`` in ``make pr``; a part with 0
     does not run there.
     """
@@ -37,6 +38,7 @@ class Part:
 
     def attack(self, minutes: float) -> None:
         """Run the part and keep its figures."""
+        KEPT.mkdir(parents=True, exist_ok=True)
         figures = self.run(minutes)
         kept = {
             "at": clock.iso(clock.now()),
@@ -44,7 +46,6 @@ class Part:
             "minutes": minutes,
             "figures": figures,
         }
-        KEPT.mkdir(parents=True, exist_ok=True)
         self._file.write_text(json.dumps(kept, indent=1, ensure_ascii=False))
 
     @property

@@ -20,7 +20,6 @@ end, jobs run without faults, and the answers of clients are compared with the s
 def run(minutes: float) -> Figures:
     """Run as many schedules as fit, and count those that each planted bug needs to be found."""
     figures = KEPT / "schedules-figures.json"
-    KEPT.mkdir(parents=True, exist_ok=True)
     tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-o", "timeout=0"]
     options = [f"--schedule-minutes={minutes}", f"--schedule-figures={figures}"]
     subprocess.run([*tests, "tests/simulation", *options], cwd=ROOT, check=True)

@@ -183,7 +183,7 @@ def section(figures: Figures) -> str:
 PART = Part(
     name="strangers",
     title="Tools of others",
-    minutes=3,
+    minutes=4,
     minutes_in_ci=2,
     run=run,
     section=section,
