@@ -39,7 +39,15 @@ def clone(tmp_path: Path) -> Path:
 class EditedStack:
     """``chalice local``, started as Chalice documents it, in a copy of the checkout."""
 
-    def __init__(self, start: Callable[..., RunningStack], clone: Path, **environment: str) -> None:
+    def __init__(
+        self,
+        start: Callable[..., RunningStack],
+        clone: Path,
+        *,
+        keeps_data: bool,
+        **environment: str,
+    ) -> None:
+        self.keeps_data = keeps_data
         self._module = clone / "chalicelib" / "__init__.py"
         self._begin = lambda: start(by_hand(), "clone/.local", clone, **environment)
         self.folder = clone
@@ -84,7 +92,8 @@ def edited(
     request: pytest.FixtureRequest,
 ) -> EditedStack:
     """``chalice local`` in a copy of the checkout, on either database."""
-    return EditedStack(start, clone, **(no_java if request.param == "stand-in" else {}))
+    keeps_data = request.param == "DynamoDB Local"
+    return EditedStack(start, clone, keeps_data=keeps_data, **({} if keeps_data else no_java))
 
 
 class TestAutoreload:
@@ -139,17 +148,19 @@ class TestAutoreload:
             "keeper": edited.run.pids["stand"],
             "database": edited.run.pids["database"],
         }
+        edited.run.call("POST", "/api/projects/create", json={"title": "Before the kill"})
+        kept = {"Before the kill"} if edited.keeps_data else set()
         os.kill(pids[victim], signal.SIGKILL)
         if victim in {"keeper", "database"}:
             # The service continues without a database. An edit starts one.
             wait_for(lambda: pids["keeper"] not in processes(edited.run.data))
             edited.edit('VERSION = "edited"')
             wait_for(lambda: edited.version == "edited")
-            assert edited.run.titles() == set()
+            assert edited.run.titles() == kept
             edited.run.stop()
         edited.run.process.wait(PATIENCE)
         wait_for(lambda: processes_of(edited.run.data) == [])
-        assert edited.starts().titles() == set()
+        assert edited.starts().titles() == kept
 
     @pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
     @pytest.mark.slow

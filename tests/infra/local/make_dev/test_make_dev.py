@@ -187,9 +187,9 @@ class TestWithoutJava:
         tmp_path: Path,
         options: list[str],
     ) -> None:
-        run = start(by_hand(*options), **no_java).wait_until_ready()
+        run = start(by_hand(*options), **no_java, DEMO="full").wait_until_ready()
         assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.said
-        assert run.titles() == set()
+        assert run.titles() == {SITE}
         run.stop()
         wait_for(lambda: processes_of(tmp_path / "data") == [])
         assert not (tmp_path / "data" / "dev.json").exists()
