@@ -56,7 +56,7 @@ def expand(grants: tuple[str, ...]) -> frozenset[Scope]:
     held: set[Scope] = set()
     for grant in grants:
         if grant in PATTERNS:
-            held.update(scope for scope in Scope if scope.value.endswith(grant[1:]))
+            held.update(scope for scope in Scope if scope.value.endswith(grant.removeprefix("*")))
         else:
             held.add(Scope(grant))
     return frozenset(held)

@@ -148,9 +148,9 @@ class UnitOfWork:
         self.delete(record)
         self._transaction.puts.append((lambda t: t.save(kept), None))
 
-    def restore(self, record: Record, deleted: Record, *, taken: Taken = NOTHING) -> None:
+    def restore(self, record: Record, deleted: Record) -> None:
         """Stage the return of a record from the trash (``Listing.revived``)."""
-        self.create(record, taken=taken)
+        self.create(record)
         self.delete(deleted)
 
     def delete_counter(self, noun: str, facet: str, value: str) -> None:

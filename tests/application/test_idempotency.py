@@ -29,7 +29,7 @@ from chalicelib.core.wire.schema import Id, NoInput, Wire
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import idempotency
-from tests.conftest import Api, Owner, Time, all_rows
+from tests.conftest import Api, Owner, Time, all_rows, in_console
 from tests.support.patience import PATIENCE
 
 CREATE = "/api/projects/create"
@@ -61,6 +61,14 @@ def test_orders_of_the_same_name_from_two_integrators_are_separate_calls(owner: 
     one, two = owner.api(), owner.api()
     first, second = (a.post(CREATE, {"title": "A"}, key="order-1")["project"] for a in (one, two))
     assert first["id"] != second["id"]
+
+
+def test_the_same_key_of_two_people_is_two_calls(owner: Owner) -> None:
+    first, second = (
+        in_console(owner.workspace.id, "create_site", account_id=person, key="k", title="A")
+        for person in ("ann", "bob")
+    )
+    assert first["project"]["id"] != second["project"]["id"]
 
 
 def test_a_replay_works_after_the_created_record_was_deleted(api: Api) -> None:

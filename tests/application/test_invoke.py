@@ -170,6 +170,15 @@ class TestAccess:
         assert not may_use(blog, replace(without, role="admin"))
         assert not may_use(declare(audience=(Audience.PUBLIC,)), kind)
 
+    @pytest.mark.parametrize(("kind", "place"), [(KEY, "This key lacks"), (APP, "Connected apps")])
+    def test_a_refusal_says_where_the_missing_scope_is_granted(
+        self, kind: ApiKeyPrincipal, place: str
+    ) -> None:
+        without = replace(kind, scopes=frozenset())
+        with pytest.raises(InsufficientScopeError, match=place) as refused:
+            authorize(declare(audience=(Audience.KEY,), scope=Scope.PAGES_WRITE), without)
+        assert "pages:write" in refused.value.message
+
     def test_a_person_without_a_role_in_the_workspace_is_told_so(self) -> None:
         outside = SessionPrincipal(account_id="account")
         with pytest.raises(ForbiddenError, match="members of the workspace"):

@@ -156,6 +156,12 @@ def test_a_database_that_cannot_count_refuses_unless_the_limit_fails_open() -> N
     assert 1 <= status.reset_seconds <= 60
 
 
+@pytest.mark.usefixtures("broken")
+def test_a_database_that_cannot_give_a_call_back_is_reported(time: Time) -> None:
+    with pytest.raises(UnavailableError):
+        limits.give_back(LIMIT, "a", time.now)
+
+
 def test_a_call_refused_by_one_of_several_limits_counts_only_under_the_limits_before_it() -> None:
     before, after = replace(DAY, name="before", max_requests=9), replace(DAY, name="after")
     take(LIMIT, "a", 3)

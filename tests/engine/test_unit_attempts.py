@@ -1,5 +1,6 @@
 """Attempts of a unit of work, what it demands of rows, its outside effects and its batches."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import count
@@ -13,10 +14,13 @@ from chalicelib.core.errors import (
     IdempotencyMismatchError,
     UnavailableError,
 )
+from chalicelib.core.jobs import Queue
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.domains.sites.store.sites import SITES
-from chalicelib.engine import audit
+from chalicelib.engine import audit, indexing, jobs
 from chalicelib.engine.claims import ClaimRow, claim
+from chalicelib.engine.connection import connection
 from chalicelib.engine.locks import lock_row
 from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
@@ -132,6 +136,35 @@ class TestAttempts:
         assert row.version == stored.version == 1
         run_unit("w", EVENT, lambda unit: unit.save(row))
         assert lock_row("w", "slugs").version == 2
+
+    def test_a_transaction_keeps_its_request_token_and_pauses_before_it_is_sent_again(
+        self, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tokens: list[str] = []
+
+        def note(params: dict[str, Any], **_: Any) -> None:
+            tokens.append(json.loads(params["body"])["ClientRequestToken"])
+
+        events = connection().client.meta.events
+        events.register_first(f"before-call.dynamodb.{TRANSACTION}", note)
+        try:
+            with failing(TRANSACTION, 2, throttled):
+                run_unit("w", EVENT, lambda unit: unit.create(row("a")))
+            assert len(pauses) == 2
+            run_unit("w", EVENT, lambda unit: unit.create(row("b")))
+        finally:
+            events.unregister(f"before-call.dynamodb.{TRANSACTION}", note)
+        first, again, last, another = tokens
+        assert first == again == last != another
+
+    def test_rows_that_do_not_fit_into_the_transaction_are_written_right_after_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(indexing, "MAX_ITEMS", 1)
+        values = {"sort_order": 1, "status": "active", "category_id": "c"}
+        product = PRODUCTS.new("w", name="x", price=1, **values)
+        run_unit("w", EVENT, lambda unit: unit.create(product))
+        assert jobs.oldest_due(Queue.MAIN) is None
 
     def test_a_record_in_the_trash_is_restored_as_it_was(self) -> None:
         site = SITES.new("w", title="x", slug="x", status="active")

@@ -13,8 +13,8 @@ import pytest
 from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.simulation import Simulation
 
-QUICK = 34
-"""Schedules of each scenario by default: 204 in all."""
+QUICK = 29
+"""Schedules of each scenario by default: 203 in all."""
 
 
 class Schedules:

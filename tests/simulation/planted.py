@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.core.errors import UnavailableError
+from chalicelib.core.jobs import WEBHOOK_EVENTS
 from chalicelib.engine import connection
 from tests.simulation.database import RATES, TRANSACTION, Reply, Sent, SimulatedDatabase
 from tests.simulation.schedule import Schedule
@@ -68,21 +69,37 @@ class JobDoneTwice(_Unconditional):
     mark = "JOBS#"
 
 
-class CounterOutside(SimulatedDatabase):
-    """The counters of a record are written after the transaction of the record."""
+class _Outside(SimulatedDatabase):
+    """Writes some rows of a transaction after it, each alone."""
+
+    mark: str
+    """Part of the key of these rows, or of the row."""
 
     def _send(self, sent: Sent) -> Reply:
         items = sent.body["TransactItems"] if sent.name == TRANSACTION else []
-        counted = [item for item in items if "#COUNT" in _key(next(iter(item.values())))]
-        if not counted:
+        apart = [item for item in items if self.mark in _key(next(iter(item.values())))]
+        if not apart:
             return super()._send(sent)
-        rest = [item for item in items if item not in counted]
+        rest = [item for item in items if item not in apart]
         reply = super()._send(sent.having(sent.body | {"TransactItems": rest}))
         if reply[0].status_code == 200:
-            for item in counted:
+            for kind, action in (pair for item in apart for pair in item.items()):
+                write = getattr(connection.connection().client, f"{kind.lower()}_item")
                 with suppress(ClientError, BotoCoreError):
-                    connection.connection().client.update_item(**item["Update"])
+                    write(**action)
         return reply
+
+
+class CounterOutside(_Outside):
+    """The counters of a record are written after the transaction of the record."""
+
+    mark = "#COUNT"
+
+
+class EventOutside(_Outside):
+    """The job for the events of a change is written after the transaction of the change."""
+
+    mark = f'"{WEBHOOK_EVENTS}"'
 
 
 def _own_cause(patch: pytest.MonkeyPatch) -> None:
@@ -110,6 +127,7 @@ BUGS = {
     "a lost condition": Bug("booking", LostCondition),
     "a retry without a marker": Bug("creating", RetryWithoutMarker),
     "a counter outside the transaction": Bug("creating", CounterOutside),
+    "an event outside the transaction": Bug("events", EventOutside),
     "a cause that is its own": Bug("jobs", plant=_own_cause),
     "a job done twice": Bug("jobs", JobDoneTwice),
 }

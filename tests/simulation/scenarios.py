@@ -4,8 +4,10 @@ A scenario is a workspace that was made beforehand, and the clients of one seed.
 the answers that clients received with the stored records.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -26,8 +28,11 @@ from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import counters
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways.post import PostReply
+from chalicelib.gateways.public_http import UpstreamError
 from tests.conftest import Answer, Api, Owner, as_operator
 from tests.domains.billing import books
+from tests.factories.examples import submit
 from tests.factories.salon import CREATE, STATUS, Salon, bookings_of, check_calendars
 from tests.simulation.schedule import Process
 from tests.simulation.simulation import Simulation
@@ -355,6 +360,87 @@ class Jobs(Scenario):
         assert jobs.oldest_due(Queue.MAIN) is None
 
 
+class Events(Scenario):
+    """Visitors submit a form, members set the status of leads, and a webhook receives events."""
+
+    PROMISE = "Each committed change reaches the webhook, under one id, and nothing else does."
+    STATUSES = ("in_progress", "completed", "rejected")
+    TYPES = ("lead.created", "lead.status_changed")
+
+    def prepare(self) -> None:
+        site = self.api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
+        fields = [{"name": "name", "label": "Name", "type": "text"}]
+        body = {"projectId": site, "title": "Contact", "fields": fields}
+        self.form = self.api.post("/api/forms/create", body)["form"]["id"]
+        webhook = {"url": "https://receiver.example/events", "types": list(self.TYPES)}
+        as_operator("create_webhook", workspaceId=self.workspace, **webhook)
+
+    def begin(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.acknowledged: set[str] = set()
+        self.received: dict[str, tuple[str, str, int, str | None]] = {}
+        super().begin(simulation)
+        for _ in range(2):
+            simulation.client(self._run_jobs)
+
+    def _run_jobs(self) -> None:
+        for _ in range(3):
+            self.simulation.schedule.pause(self.simulation.random.uniform(0, 30))
+            self.simulation.run_jobs()
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        lead = self._submit(simulation, f"Visitor {number}")
+        if lead is None:
+            return
+        self.acknowledged.add(lead)
+        for turn in range(simulation.random.randint(0, 2)):
+            body = {"id": lead, "status": simulation.random.choice(self.STATUSES)}
+            key = f"{number} {turn}"
+            simulation.persist(self.api, "/api/forms/collection-status", body, key)
+
+    def _submit(self, simulation: Simulation, visitor: str) -> str | None:
+        made: list[str] = []
+
+        def send() -> None:
+            with suppress(AppError):
+                made.append(submit(self.form, visitor, visitor, name=visitor))
+
+        for _ in range(6):
+            if simulation.serve(send) and made:
+                return made[0]
+            simulation.schedule.pause(simulation.random.uniform(0.1, 10))
+        return None
+
+    def receive(self, _url: str, body: bytes, headers: Mapping[str, str]) -> PostReply:
+        """Answer as the receiver of the webhook, which may fail, or lose its answer."""
+        schedule, random = self.simulation.schedule, self.simulation.random
+        schedule.pause(random.uniform(0, 2))
+        fails = self.simulation.database.rate
+        if random.random() < fails:
+            return PostReply(500, b"", None, 1)
+        event = json.loads(body)
+        data = event["data"]
+        told = (event["type"], data["id"], data["revision"], data.get("previousStatus"))
+        assert self.received.setdefault(headers["webhook-id"], told) == told
+        if random.random() < fails:
+            raise UpstreamError("the answer is lost")
+        return PostReply(200, b"", None, 1)
+
+    def check(self) -> None:
+        leads = self.api.get("/api/forms/collection-list?size=100")["collections"]
+        made = Counter(lead["id"] for lead in leads)
+        assert self.acknowledged <= made.keys()
+        told = sorted(self.received.values(), key=lambda each: each[2])
+        assert Counter(lead for kind, lead, *_ in told if kind == self.TYPES[0]) == made
+        for lead in made:
+            history = self.api.get(f"/api/forms/collection/{lead}")["history"]
+            changes = [each["change"].split() for each in history]
+            former = [words[1] for words in changes if words[0] == "status:"]
+            assert [
+                was for kind, of, _, was in told if (kind, of) == (self.TYPES[1], lead)
+            ] == former
+
+
 SCENARIOS: dict[str, type[Scenario]] = {
     "booking": Booking,
     "charging": Charging,
@@ -362,4 +448,5 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "stock": Stock,
     "editing": Editing,
     "jobs": Jobs,
+    "events": Events,
 }

@@ -14,11 +14,12 @@ import pytest
 from chalicelib.core import clock
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.gateways import post
 from tests.conftest import PASSWORD, Owner, as_operator
 from tests.simulation.conftest import Schedules
 from tests.simulation.database import SimulatedDatabase
 from tests.simulation.planted import BUGS
-from tests.simulation.scenarios import SCENARIOS, Charging, Scenario
+from tests.simulation.scenarios import SCENARIOS, Charging, Events, Scenario
 from tests.simulation.simulation import START, Simulation, forget
 from tests.support.restoring import moto_tables
 
@@ -55,16 +56,15 @@ def world(
         forget()
         return scenario
 
+    # Functions, because the worlds of these scenarios are made later.
     with pytest.MonkeyPatch.context() as patch:
-        # A function, because the world of the scenario is made later.
-        patch.setattr(charging, "_recoveries", [lambda hold: _charging(_made).recover(hold)])
+        patch.setattr(charging, "_recoveries", [lambda hold: _of(Charging, _made).recover(hold)])
+        patch.setattr(post, "post", lambda *request: _of(Events, _made).receive(*request))
         yield restore
 
 
-def _charging(made: dict[str, tuple[Scenario, Any]]) -> Charging:
-    scenario = made["charging"][0]
-    assert isinstance(scenario, Charging)
-    return scenario
+def _of(kind: type[Scenario], made: dict[str, tuple[Scenario, Any]]) -> Any:
+    return next(each for each, _ in made.values() if isinstance(each, kind))
 
 
 def _make(kind: type[Scenario]) -> Scenario:

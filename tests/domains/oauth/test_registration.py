@@ -2,6 +2,7 @@
 
 import base64
 import json
+from itertools import count
 from typing import Any
 
 import pytest
@@ -69,6 +70,23 @@ def test_a_registered_client_is_found_by_its_id(request_: dict[str, Any]) -> Non
     assert client.redirect_uris == tuple(request_["redirect_uris"])
     assert client.auth_method == "none"
     assert client.host == ""
+
+
+def test_a_client_may_have_twenty_redirect_uris() -> None:
+    answer = registration.register({"redirect_uris": [CLAUDE] * 20})
+    assert len(registration.read(answer["client_id"]).redirect_uris) == 20
+
+
+def test_the_longest_id_that_is_issued_is_readable() -> None:
+    def issue(length: int) -> str:
+        uris = [f"{CLAUDE}?{'x' * length}", f"{CLAUDE}?{'y' * 200}"]
+        answer = registration.register({"client_name": "x", "redirect_uris": uris})
+        return str(answer["client_id"])
+
+    longest = next(length for length in count(700) if len(issue(length)) == 1_500)
+    assert registration.read(issue(longest)).name == "x"
+    with pytest.raises(OAuthError, match="1,500 bytes at most"):
+        issue(longest + 1)
 
 
 def test_the_same_metadata_has_the_same_id() -> None:

@@ -4,9 +4,11 @@ import json
 import os
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from chalicelib import SERVICE
 from chalicelib.domains.oauth.rules import resources
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from tests.conftest import Answer, Api
@@ -36,6 +38,8 @@ class TestMetadata:
         assert found["resource"] == f"{BASE}/api/mcp"
         assert found["authorization_servers"] == [BASE]
         assert found["bearer_methods_supported"] == ["header"]
+        assert found["resource_name"] == SERVICE
+        assert Api(None).call("GET", urlsplit(found["resource_documentation"]).path).status == 200
 
     def test_the_authorization_server_names_its_endpoints(self) -> None:
         found = document(SERVER)

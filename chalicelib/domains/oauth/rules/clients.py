@@ -32,7 +32,6 @@ class Client:
     id: str
     name: str
     redirect_uris: tuple[str, ...]
-    is_document: bool = False
     auth_method: AuthMethod = "none"
     signing_alg: str = ""
     jwks_uri: str = ""
@@ -41,7 +40,7 @@ class Client:
     @property
     def host(self) -> str:
         """The host that the client's document is on, or an empty text."""
-        return urlsplit(self.id).hostname or "" if self.is_document else ""
+        return urlsplit(self.id).hostname or ""
 
     @property
     def only_redirect_uri(self) -> str | None:
@@ -68,7 +67,7 @@ def check_document_url(url: str) -> None:
         raise _refused(msg) from None
     authority, _, rest = url.removeprefix("https://").partition("/")
     segments = unquote(rest.partition("?")[0]).split("/")
-    if "#" in url or "@" in authority or "\\" in url:
+    if "#" in url or "@" in authority:
         raise _refused("client_id: expected a URL without a fragment and a user name.")
     if not rest or rest.startswith("?") or {".", ".."} & set(segments):
         raise _refused("client_id: expected a URL with a path, and without . or .. in it.")
@@ -107,7 +106,6 @@ def of_document(url: str, document: object) -> Client:
         id=url,
         name=shown_name(document.get("client_name")) or str(urlsplit(url).hostname),
         redirect_uris=uris,
-        is_document=True,
         auth_method=cast("AuthMethod", method),
         signing_alg=str(document.get("token_endpoint_auth_signing_alg") or ""),
         jwks_uri=jwks_uri if isinstance(jwks_uri, str) else "",
