@@ -51,7 +51,7 @@ test-oldest: ## Test rules and stores on the oldest supported Python found, unle
 	if [ -z "$$oldest" ] || [ "$$($$oldest -V)" = "$$ours" ]; \
 	then echo "No supported Python older than $$ours was found: the suite runs once."; \
 	else $$oldest -m compileall -q -f -o 0 app.py chalicelib infra tests \
-		&& $(MAKE) --no-print-directory test VENV=build/oldest PYTHON="$$oldest" TESTS='$(ON_OLDEST)'; fi
+		&& $(MAKE) --no-print-directory test VENV=build/oldest PYTHON="$$oldest" TESTS='$(ON_OLDEST) $(ARGS)'; fi
 
 .PHONY: test-dynamodb
 test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability tests on DynamoDB Local
@@ -59,7 +59,7 @@ test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability te
 
 .PHONY: e2e
 e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if apt can)
-	@if [ -n "$$(infra/local/find-chromium)" ]; then $(BIN)/python -m pytest -n auto -m e2e tests/e2e; \
+	@if [ -n "$$(infra/local/find-chromium)" ]; then $(BIN)/python -m pytest -n auto -m e2e tests/e2e $(ARGS); \
 	else echo "No Chromium was found, nor could apt install it: the browser tests do not run."; fi
 
 build/clients/.installed: requirements-clients.txt constraints-clients.txt
@@ -113,6 +113,10 @@ bench: $(VENV)/.installed build/bench/.installed ## Measure beside peers; write 
 proof: $(VENV)/.installed ## Attack every promise for an hour; write docs/proof.md (ARGS='schedules --minutes 5')
 	@$(BIN)/python -m infra.proof $(ARGS)
 
+.PHONY: short-proof
+short-proof: $(VENV)/.installed ## Attack some promises for a few minutes, as CI does
+	@$(BIN)/python -m infra.proof --ci
+
 .PHONY: reference
 reference: $(VENV)/.installed ## Record example answers and tools' snapshots; write docs/reference.md
 	$(BIN)/python -m pytest -q tests/contract/test_reference.py -k answered_now --update-snapshots
@@ -165,15 +169,16 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
 		--output-file constraints-clients.txt $(ARGS) -
 
-# The share of the tests of the slow suites that CI runs, drawn anew each time.
+# The share of the tests of the longer suites that CI runs, drawn anew each time.
 SAMPLE := --one-in 3
 
 .PHONY: pr
-pr: ## What CI runs: all suites, with a random third of the slow, DynamoDB Local and zip tests
+pr: ## What CI runs: make test, and a random third of each longer suite
 	@$(MAKE) --no-print-directory -j2 check audit scan test-clients fuzz
 	@$(MAKE) --no-print-directory test-slow test-dynamodb ARGS='$(SAMPLE)'
-	@$(MAKE) --no-print-directory -j2 test-package e2e ARGS='$(SAMPLE)'
-	@$(MAKE) --no-print-directory test-oldest test
+	@$(MAKE) --no-print-directory -j2 test-package e2e short-proof ARGS='$(SAMPLE)'
+	@$(MAKE) --no-print-directory test-oldest ARGS='$(SAMPLE)'
+	@$(MAKE) --no-print-directory test
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything built

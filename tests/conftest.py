@@ -107,7 +107,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dynamodb-local", action="store_true", help="use DynamoDB Local instead of moto"
     )
     parser.addoption("--update-snapshots", action="store_true", help="write the golden snapshots")
-    parser.addoption("--one-in", type=int, default=1, help=effort.ONE_IN)
+    parser.addoption("--one-in", type=effort.at_least_one, default=1, help=effort.ONE_IN)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

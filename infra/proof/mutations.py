@@ -60,7 +60,10 @@ SUITES = {
     ),
     "engine": Suite(
         _engine("unit", "transactions", "idempotency", "claims", "locks", "limits"),
-        ("tests/engine/test_*.py", "tests/engine/faults", "tests/application"),
+        (
+            *("tests/engine/test_*.py", "tests/engine/faults", "tests/application"),
+            "tests/domains/files/test_file_uses.py",
+        ),
     ),
     "access": Suite(
         (
@@ -71,6 +74,7 @@ SUITES = {
         (
             *("tests/application", "tests/contract/test_audiences.py", "tests/core/test_*.py"),
             *("tests/domains/identity/test_keys.py", "tests/transports/test_http.py"),
+            "tests/engine/faults/test_faults.py",
         ),
     ),
     "oauth": _rules("oauth", "identity", more=["tests/transports/oauth"]),
@@ -269,7 +273,7 @@ PART = Part(
     name="mutations",
     title="Mutations",
     minutes=12,
-    minutes_in_ci=2,
+    minutes_in_ci=4,
     run=run,
     section=section,
 )

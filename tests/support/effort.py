@@ -6,6 +6,7 @@ HYPOTHESIS_PROFILE or --hypothesis-profile selects the number of hypothesis exam
 
 import os
 import random
+from argparse import ArgumentTypeError
 from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 from typing import Any
@@ -35,6 +36,18 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 ONE_IN = "run a random sample, one in this many of the chosen tests (--randomly-seed repeats it)"
 """Help of the option ``--one-in``."""
+
+
+def at_least_one(text: str) -> int:
+    """Return the value of ``--one-in``.
+
+    Raises:
+        ArgumentTypeError: it is not a whole number from 1.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        msg = f"expected a whole number from 1, such as 3 for a third, received {text!r}"
+        raise ArgumentTypeError(msg)
+    return int(text)
 
 
 def sample(

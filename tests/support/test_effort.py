@@ -1,7 +1,10 @@
 """The random samples of ``--one-in``."""
 
+from argparse import ArgumentTypeError
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from tests.support import effort
 
@@ -24,6 +27,13 @@ def test_a_seed_repeats_its_sample_in_any_order_of_tests() -> None:
     again, _ = effort.sample(ITEMS[::-1], config(3, 1))
     other, _ = effort.sample(ITEMS, config(3, 2))
     assert kept == again[::-1] != other
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "half", ""])
+def test_a_share_that_is_no_whole_number_from_1_is_refused(value: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="a whole number from 1"):
+        effort.at_least_one(value)
+    assert effort.at_least_one("3") == 3
 
 
 def test_without_the_option_all_tests_run() -> None:
