@@ -170,10 +170,10 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 		--output-file constraints-clients.txt $(ARGS) -
 
 # The share of the tests of the longer suites that CI runs, drawn anew each time.
-SAMPLE := --one-in 3
+SAMPLE := --one-in 4
 
 .PHONY: pr
-pr: ## What CI runs: make test, and a random third of each longer suite
+pr: ## What CI runs: make test, and a random quarter of each longer suite
 	@$(MAKE) --no-print-directory -j2 check audit scan test-clients fuzz
 	@$(MAKE) --no-print-directory test-slow test-dynamodb ARGS='$(SAMPLE)'
 	@$(MAKE) --no-print-directory -j2 test-package e2e short-proof ARGS='$(SAMPLE)'
