@@ -308,50 +308,11 @@ def test_a_binding_of_version_0_1_0_is_still_readable(
     assert project(api, site)["url"].startswith("http://127.0.0.1:8000/s/")
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        ("Shop.Example.COM", "shop.example.com"),
-        (" example.com. ", "example.com"),
-        ("пекарня.рф", "xn--80ajpngj0i.xn--p1ai"),
-        ("bücher.example.co.uk", "xn--bcher-kva.example.co.uk"),
-    ],
-)
-def test_names_are_stored_in_punycode(given: str, name: str, api: Api, site: str) -> None:
-    assert bind(api, site, given)["name"] == name
+def test_a_domain_is_stored_in_punycode(api: Api, site: str) -> None:
+    assert bind(api, site, "Пекарня.рф")["name"] == "xn--80ajpngj0i.xn--p1ai"
 
 
-@pytest.mark.parametrize(
-    "domain",
-    [
-        "",
-        ".",
-        "localhost",
-        "https://example.com",
-        "example.com:443",
-        "example.com/shop",
-        "user@example.com",
-        "*.example.com",
-        "exa mple.com",
-        "example..com",
-        "-a.example.com",
-        "a_b.example.com",
-        "a" * 64 + ".example.com",
-        "a." * 140 + "com",
-        "127.0.0.1",
-        "1.2.3",
-        "0x7f.1",
-        "::1",
-        "[::1]",
-        "com",
-        "co.uk",
-        "github.io",
-        "рф",
-        "127.0.0.1:8000",
-        "\x00.com",
-        "xn--a.example.com",
-    ],
-)
+@pytest.mark.parametrize("domain", ["", "https://example.com", "127.0.0.1", "\x00.com", "co.uk"])
 def test_names_that_cannot_be_owned_are_refused(domain: str, api: Api, site: str) -> None:
     answer = api.refused("POST", SET, {"id": site, "domain": domain})
     assert answer.status == 400, answer.body

@@ -1,11 +1,8 @@
 """Custom domains: validation of host names, and the TXT record that proves ownership."""
 
 from functools import cache
-from ipaddress import ip_address
 from typing import Any
 
-MAX_LENGTH = 253
-"""Longest host name in the DNS (RFC 1035, section 2.3.4)."""
 _FORBIDDEN_CHARACTERS = frozenset("/:@?#*%\\ \t\r\n")
 
 
@@ -26,21 +23,22 @@ def normalize(name: str, *own_hosts: str) -> str:
     """
     import idna  # noqa: PLC0415  large tables, needed only to set a domain
 
-    name = name.strip().rstrip(".")
+    name = name.strip()
     if _FORBIDDEN_CHARACTERS & set(name):
         raise ValueError("expected a bare host name, without scheme, port, path or wildcard")
-    if _is_address(name):
-        raise ValueError("expected a host name, not an IP address")
     try:
-        host = idna.encode(name, uts46=True, std3_rules=True).decode().lower()
+        host = idna.encode(name, uts46=True).decode().rstrip(".")
     except idna.IDNAError:
         msg = "expected labels of 1 to 63 letters, digits and hyphens, no hyphen first or last"
         raise ValueError(msg) from None
-    if "." not in host or len(host) > MAX_LENGTH:
+    last = host.rpartition(".")[2]
+    if last.isdigit() or last.startswith("0x"):  # Browsers read it as an IPv4 address.
+        raise ValueError("expected a host name, not an IP address")
+    if "." not in host:
         raise ValueError("expected a full host name, such as www.example.com")
     if _public_suffixes().is_public(host):
         raise ValueError("expected a name of your own; this one is a public suffix")
-    if any(host == own or host.endswith("." + own) for own in filter(None, own_hosts)):
+    if any(f".{host}".endswith(f".{own}") for own in filter(None, own_hosts)):
         raise ValueError("expected a name of your own; this one belongs to the platform")
     return host
 
@@ -48,16 +46,6 @@ def normalize(name: str, *own_hosts: str) -> str:
 def is_apex(host: str) -> bool:
     """Return whether a host is the name that is registered, such as example.co.uk."""
     return bool(_public_suffixes().privatesuffix(host) == host)
-
-
-def _is_address(name: str) -> bool:
-    """Whether browsers read a name as an IP address. They do if its last label is a number."""
-    try:
-        ip_address(name)
-    except ValueError:
-        last = name.rpartition(".")[2].lower()
-        return last.isdigit() or last.startswith("0x")
-    return True
 
 
 def txt_record_name(domain: str) -> str:
