@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.sites.rules.site_urls import page_slug
 from chalicelib.lib.merge_patch import merge
 from chalicelib.lib.shortening import shorten, size_of
 from chalicelib.lib.sources import source_of
@@ -43,26 +42,6 @@ def test_query_and_fragment_of_a_page_are_not_stored() -> None:
         "referrer": "example.org",
         "campaign": {"term": "rye"},
     }
-
-
-@pytest.mark.parametrize(
-    ("url", "slug"),
-    [
-        ("http://127.0.0.1:8000/s/bakery/about", "about"),
-        ("http://127.0.0.1:8000/s/bakery/about/?utm_source=x", "about"),
-        ("http://127.0.0.1:8000/s/bakery", ""),
-        ("https://www.example.com/about", "about"),
-        ("https://www.example.com/", ""),
-        ("http://127.0.0.1:8000/s/bakery2/about", None),
-        ("http://127.0.0.1:8000/s/other/about", None),
-        ("https://elsewhere.example/s/bakery/about", None),
-        ("", None),
-        (None, None),
-        ("http://[broken", None),
-    ],
-)
-def test_a_sites_page_is_recognised_by_its_url(url: str | None, slug: str | None) -> None:
-    assert page_slug(url, "http://127.0.0.1:8000", "bakery", "www.example.com") == slug
 
 
 @given(st.dictionaries(st.text(max_size=40), JSON), st.integers(2, 5000))

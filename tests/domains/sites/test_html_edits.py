@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.sites.rules.page_html import complete, with_beacon
+from chalicelib.domains.sites.rules.page_html import complete, starter, with_beacon, with_snippet
 from chalicelib.lib.crawlers import is_bot
 
 ADDED = '<title>T &amp; t</title><meta name="description" content="d &quot;q&quot;">'
@@ -28,6 +28,8 @@ def completed(html: str) -> str:
         ),
         ("<html><head>", "</head><body><title>no</title>"),
         ("<head>", "<svg><title>s</title></svg><!-- <title>x</title> --></head>"),
+        ("<head>", "</title></head><title>no</title>"),
+        ("<head>", "<a name=description></head>"),
         ("", "<header><h1>x</h1></header>"),
     ],
 )
@@ -41,6 +43,8 @@ def test_a_page_without_a_title_gets_one_at_the_start_of_its_head(before: str, a
         '<html><head><title>Own</title><meta name="description" content="x"></head>',
         "<TITLE>Own</TITLE><META content=x NAME=Description>",
         "<meta content='a > b' name='description'><title lang=ru>x</title>",
+        "</svg><svg/><meta name=Description><title>x</title>",
+        "<svg></svg><meta charset=utf-8><meta name=description><title>x</title>",
     ],
 )
 def test_a_pages_own_title_and_description_stay(html: str) -> None:
@@ -52,6 +56,23 @@ def test_a_description_is_added_only_if_there_is_one() -> None:
     assert complete("<title>Own</title>", title="T", description="d") == (
         '<meta name="description" content="d"><title>Own</title>'
     )
+
+
+@pytest.mark.parametrize(
+    ("link", "canonical", "added"),
+    [
+        ("", "https://a.example/?a&b", '<link rel="canonical" href="https://a.example/?a&amp;b">'),
+        ("<link href=x><a rel=canonical>", "u", '<link rel="canonical" href="u">'),
+        ("<link rel='me Canonical' href=/x>", "u", ""),
+        ("<link rel=canonical href=/x><link rel=icon href=y>", "u", ""),
+        ("", None, ""),
+    ],
+)
+def test_a_canonical_link_is_added_if_the_page_has_none(
+    link: str, canonical: str | None, added: str
+) -> None:
+    html = f"<title>Own</title>{link}"
+    assert complete(html, title="T", description=None, canonical=canonical) == added + html
 
 
 @given(st.text(alphabet="<>!-/ \n\"'abdehilmnoty=T", max_size=80))
@@ -72,6 +93,20 @@ def test_the_beacon_is_one_line_before_the_end() -> None:
     )
     assert html == f"<body>x{line}</BODY></html>"
     assert with_beacon("<p>x", "u", "s", "p").startswith("<p>x<script>")
+
+
+def test_a_snippet_is_added_at_the_end_and_replaced_where_it_is() -> None:
+    first = with_snippet("<p>x</body>", "[a]", "[", "]")
+    assert first == "<p>x[a]\n</body>"
+    assert with_snippet(first, "[b]", "[", "]") == "<p>x[b]\n</body>"
+    assert with_snippet("[a]<p>x", "[b]", "[", "]") == "[b]<p>x"
+    assert with_snippet("]<p>[x", "[b]", "[", "]") == "]<p>[x[b]\n"
+
+
+def test_a_new_page_has_its_title_as_heading_and_the_language() -> None:
+    html = starter("Bread & cake", "ru")
+    assert html.startswith('<!doctype html>\n<html lang="ru">')
+    assert html.count("Bread &amp; cake</") == 2
 
 
 @pytest.mark.parametrize(

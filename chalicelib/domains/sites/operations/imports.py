@@ -205,7 +205,7 @@ def _read_source(args: PageImport) -> ImportedHtml:
     if args.html is not None:
         check_size("html", args.html)
         with _report_growth("html", size_label):
-            source = html_import.read(args.html, base_url=args.base_url)
+            source = html_import.read(args.html, base_url=args.base_url or "")
             check_size("html", source.html, size_label)
         return source
     page = _fetch_page(args.url or "")

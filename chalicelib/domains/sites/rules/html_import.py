@@ -93,9 +93,7 @@ class ImportedHtml(NamedTuple):
         return _UrlRewriting(change, change).page(self.html)
 
 
-def read(
-    html: bytes | str, *, base_url: str | None = None, charset: str | None = None
-) -> ImportedHtml:
+def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -> ImportedHtml:
     """Read a page.
 
     The encoding of bytes is taken from their byte-order mark, else from ``charset`` (declared by
@@ -104,8 +102,8 @@ def read(
 
     Relative URLs are joined with the page's ``<base href>``, which may be relative to ``base_url``,
     or else with ``base_url``. The ``href`` of ``<base>`` is then removed. Without a base, URLs stay
-    relative; only a URL without a scheme becomes https. A ``<base>`` longer than ``MAX_LENGTH``,
-    the longest URL that is fetched, is ignored.
+    relative; only a URL without a scheme becomes https. A ``<base>`` whose URL is longer than
+    ``MAX_LENGTH``, the longest URL that is fetched, is ignored.
 
     Raises:
         PageTooLargeError: the page would grow by more than ``MAX_GROWTH``.
@@ -114,7 +112,7 @@ def read(
     # Browsers normalise line ends in this way, and token positions depend on it.
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     text = _SURROGATE.sub("\ufffd", text)
-    base = normalize_base(_base(text, base_url or ""))
+    base = normalize_base(_base(text, base_url))
     images: dict[str, None] = {}
     relative: set[str] = set()
 
@@ -182,7 +180,7 @@ def _base(html: str, base_url: str) -> str:
             if token.type is TokenType.START_TAG and token.tag == "base":
                 href = token.attr("href")
                 if href is not None:
-                    base = resolve(href, base_url) if len(href) <= MAX_LENGTH else ""
+                    base = resolve(href, base_url)
                     return base if is_web(base) and len(base) <= MAX_LENGTH else base_url
     return base_url
 
@@ -233,9 +231,7 @@ class _UrlRewriting:
                 open_svgs += inside == "svg" and not token.self_closing
             else:
                 self._title_complete |= bool(self.title)
-                open_svgs -= (
-                    token.type is TokenType.END_TAG and token.tag == "svg" and open_svgs > 0
-                )
+                open_svgs -= token.tag == "svg" and open_svgs > 0
                 inside = ""
             parts.append(source)
         parts.append(self._text(html[end:], inside))

@@ -40,9 +40,7 @@ def complete(
         elements += f'<meta name="description" content="{escape(description)}">'
     if canonical and not has.canonical:
         elements += f'<link rel="canonical" href="{escape(canonical)}">'
-    start = _PROLOGUE.match(html)
-    position = start.end() if start else 0
-    return html[:position] + elements + html[position:]
+    return _PROLOGUE.sub(lambda start: start[0] + elements, html, count=1)
 
 
 def _find_metadata(html: str) -> Metadata:
@@ -60,9 +58,9 @@ def _find_metadata(html: str) -> Metadata:
                 description |= (token.attr("name") or "").lower() == "description"
             elif token.tag == "link":
                 canonical |= "canonical" in (token.attr("rel") or "").lower().split()
-        elif token.type is TokenType.END_TAG:
-            if token.tag == "head":
-                break
+        elif token.tag == "head":
+            break
+        else:
             open_svgs -= token.tag == "svg" and open_svgs > 0
     return Metadata(title, description, canonical)
 

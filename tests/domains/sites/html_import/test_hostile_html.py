@@ -145,6 +145,7 @@ class TestLooksLikeHtml:
             (b"\xcf\xf0\xe8\xe2\xe5\xf2", "Text/HTML"),
             (b"<my-app></my-app>", "text/html"),
             (b"<?xml version='1.0'?><html/>", "application/xhtml+xml"),
+            (b"<?xml version='1.0'?><page/>", "text/html"),
             (b"<html></html>", None),
             (b"<html></html>", "text/plain"),
         ],

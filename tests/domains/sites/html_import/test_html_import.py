@@ -14,6 +14,7 @@ class TestImages:
     def test_images_are_listed_once_in_order_without_fragments(self) -> None:
         made = page(
             "<link rel='shortcut icon' href=/icon.png><link rel=icon href=/favicon.ico>"
+            "<link href=no.png><link rel=preload as=image href=preloaded.png>"
             "<link rel=stylesheet href=s.css><meta property='og:image' content='/og.jpg'>"
             "<style>@import 'i.css'; @font-face{src:url(f.woff2?x)} a{b:url(1.png)}</style>"
             "<img src=2.png#x><img src=1.png srcset='3.png 2x'><a href=no.png></a>"
@@ -21,15 +22,17 @@ class TestImages:
             "<input type=IMAGE src=6.png><input src=no.png><img src=data:image/png,AA>"
             "<div style='background:url(7.png)'></div><img data-src=8.png src=2.png>"
             "<script src=no.js></script><img src='//cdn.example/9.png'><noscript><img src=10.png>"
+            "</noscript><svg><image href=11.png /></svg>"
         )
         assert [image.rpartition("/")[2] for image in made.images] == [
             "icon.png",
+            "preloaded.png",
             "og.jpg",
             *[f"{number}.png" for number in (1, 2, 3)],
             "4.webp",
-            *[f"{number}.png" for number in range(5, 11)],
+            *[f"{number}.png" for number in range(5, 12)],
         ]
-        assert made.images[-2] == "https://cdn.example/9.png"
+        assert made.images[-3] == "https://cdn.example/9.png"
 
     def test_images_are_replaced_wherever_they_occur(self) -> None:
         made = page(
@@ -58,6 +61,7 @@ class TestTitle:
             ("<TITLE lang=ru>a <b>x</b></TITLE><title>b</title>", "a <b>x</b>"),
             ("<svg><title>icon</title></svg><title>page</title>", "page"),
             ("<svg/><title>page</title>", "page"),
+            ("</svg><title>page</title>", "page"),
             ("<title></title><title>second</title>", "second"),
             ("<title>never closed", "never closed"),
             ("<title> \n </title>", None),
@@ -135,6 +139,9 @@ class TestEncodings:
     @given(st.binary(max_size=200), st.sampled_from([None, "windows-1251", "utf-16", "big5"]))
     def test_decoded_text_can_always_be_encoded(self, body: bytes, charset: str | None) -> None:
         page(body, charset=charset).html.encode()
+
+    def test_line_ends_become_newlines(self) -> None:
+        assert read("a\r\nb\rc\n\nd").html == "a\nb\nc\n\nd"
 
     def test_unpaired_surrogates_are_replaced(self) -> None:
         made = page("<a href='\ud800'>\udfff\ufeff")

@@ -111,6 +111,7 @@ class TestUrls:
             "<!-- <img src=a.png> --><textarea><img src=a.png></textarea><xmp><img src=a></xmp>",
             "<style>/* url(a.png) */ b{content:'url(a.png)'} c{fill:url(#d)}</style>",
             "<svg viewBox='0 0 1 1'><clipPath/></svg><math><mi>x</mi></math>",
+            "<META Charset=UTF-8><img data-src=lazy><base target=_top>",
             "<?php echo 1 ?><![CDATA[ x ]]></ x><a<b c",
             "<table><div><tr><td>x</table>",
             "plain text",
@@ -152,10 +153,10 @@ class TestUrls:
         ]
 
     def test_urls_are_resolved_against_the_pages_base_which_is_removed(self) -> None:
-        source = "<a href=a><base target=_top href='/x/'><base href=/y/><img src=b.png>"
+        source = "<base id=a><a href=a><base id=b href='/x/'><base href=/y/><img src=b.png>"
         made = page(source)
         assert made.html == (
-            '<a href="https://example.com/x/a"><base target="_top">'
+            '<base id=a><a href="https://example.com/x/a"><base id="b">'
             '<img src="https://example.com/x/b.png">'
         )
         assert read("<base href=https://a.example/b/><a href=c>").html == (
@@ -172,11 +173,16 @@ class TestUrls:
             ("/../a/b/", "../x", "/a/x"),
             ("?q", "x", "/shop/x"),
             ("/a/" + "b/" * 1500, "../" * 1500 + "x", "/a/x"),
+            ("/" + "a/" * 2038, "../" * 2037 + "x", "/a/x"),
+            ("/" + "a/../" * 1000 + "a/", "x", "/a/x"),
         ],
     )
     def test_a_base_in_any_form_is_used(self, base: str, link: str, absolute: str) -> None:
         made = page(f"<base href='{base}'><a href='{link}'>")
         assert made.html == f'<a href="https://example.com{absolute}">'
+
+    def test_malformed_urls_are_not_counted_as_relative_if_the_pages_url_is_known(self) -> None:
+        assert page("<a href='//[bad'>").relative == 0
 
     def test_malformed_image_urls_are_ignored(self) -> None:
         assert page("<img src='http://[a.png'><img src='http:///a.png'>").images == ()
@@ -188,7 +194,8 @@ class TestUrls:
             f"{start}/{'я' * length}/"
             for start in ("", "https://a.example")
             for length in (700, 5000)
-        ],
+        ]
+        + ["/" + "a/" * 2038 + "b"],
     )
     def test_a_base_that_is_too_long_or_not_a_web_url_is_ignored(self, base: str) -> None:
         assert page(f"<base href='{base}'><a href=a>").html == (

@@ -1,0 +1,36 @@
+"""Two texts compared line by line."""
+
+from chalicelib.domains.sites.rules.side_by_side import MAX_LINES, Row, compare
+
+SAME = [str(number) for number in range(20)]
+
+
+def text(*lines: str) -> str:
+    return "\n".join(lines)
+
+
+def test_changed_lines_are_shown_beside_each_other_with_their_surroundings() -> None:
+    before = text(*SAME[:5], "old", "gone", *SAME[5:], "end")
+    after = text(*SAME[:5], "new", *SAME[5:], "added", "end")
+    assert compare(before, after) == [
+        Row("2", "2", changed=False, skipped=2),
+        *(Row(line, line, changed=False) for line in "34"),
+        Row("old", "new", changed=True),
+        Row("gone", None, changed=True),
+        *(Row(line, line, changed=False) for line in "567"),
+        Row("17", "17", changed=False, skipped=9),
+        *(Row(line, line, changed=False) for line in ("18", "19")),
+        Row(None, "added", changed=True),
+        Row("end", "end", changed=False),
+    ]
+
+
+def test_equal_texts_have_no_rows() -> None:
+    assert compare("a\nb", "a\nb") == []
+
+
+def test_texts_of_too_many_lines_are_not_compared() -> None:
+    most = "x\n" * MAX_LINES
+    assert compare(most, "") is not None
+    assert compare(f"{most}x", "") is None
+    assert compare("", f"{most}x") is None
