@@ -29,6 +29,8 @@ def completed(html: str) -> str:
         ("<html><head>", "</head><body><title>no</title>"),
         ("<head>", "<svg><title>s</title></svg><!-- <title>x</title> --></head>"),
         ("<head>", "</title></head><title>no</title>"),
+        ("<head>", "<body><title>no</title>"),
+        ("<head>", "<svg><g></g><title>s</title></svg>"),
         ("<head>", "<a name=description></head>"),
         ("", "<header><h1>x</h1></header>"),
     ],

@@ -11,6 +11,7 @@ space. Also, lxml is not an HTML 5 parser, and html5lib has had no release since
 import codecs
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -156,19 +157,18 @@ def decode(body: bytes, charset: str | None) -> tuple[str, str]:
     from turbohtml.detect import detect  # noqa: PLC0415  takes 50 ms to load
 
     found = detect(body)
-    name, codec = found.encoding or "utf-8", found.codec or "utf-8"
+    name = found.encoding or "utf-8"
     if charset and not found.bom:
         # The import registered codecs for the names that the web uses.
-        try:
-            codec = codecs.lookup(f"whatwg-{charset.strip()}").name
+        with suppress(LookupError):
+            codecs.lookup(f"whatwg-{charset.strip()}")
             name = charset.strip()
-        except LookupError:
-            pass
     try:
         is_multiple = codecs.lookup(name).name.startswith("utf")
     except LookupError:
         is_multiple = True
-    return body.decode(codec, "replace"), "utf-8" if is_multiple else name
+    # These codecs replace invalid bytes.
+    return body.decode(f"whatwg-{name}"), "utf-8" if is_multiple else name
 
 
 def _base(html: str, base_url: str) -> str:
@@ -306,7 +306,7 @@ class _UrlRewriting:
 def _is_image(tag: str, name: str, attributes: dict[str, str]) -> bool:
     if tag == "input":
         return name == "src" and attributes.get("type", "").lower() == "image"
-    if tag == "link" and name == "href":
+    if tag == "link":
         relations = attributes.get("rel", "").lower()
         return "icon" in relations or attributes.get("as", "").lower() == "image"
     return name == "background" or (tag, name) in _IMAGE_ATTRIBUTES

@@ -84,10 +84,10 @@ def with_snippet(html: str, snippet: str, begins: str, ends: str) -> str:
     An earlier version of the snippet, which is the text from ``begins`` through ``ends``, is
     replaced where it is.
     """
-    start = html.find(begins)
-    end = html.find(ends, start) if start >= 0 else -1
-    if end >= 0:
-        return html[:start] + snippet + html[end + len(ends) :]
+    before, _, rest = html.partition(begins)
+    _, closed, after = rest.partition(ends)
+    if closed:
+        return before + snippet + after
     return _before_body_end(html, f"{snippet}\n")
 
 

@@ -136,6 +136,14 @@ class TestHostilePages:
             page(source)
         assert len(source) + MAX_GROWTH < caught.value.size < len(source) + 2 * MAX_GROWTH
 
+    def test_a_page_may_grow_up_to_the_limit(self) -> None:
+        base = f"https://a.example/{'x' * 4077}/"
+        source = f"<base href={base}>" + "<a href=y>" * (MAX_GROWTH // len(base))
+        assert page(source).html.count(f"{base}y") == MAX_GROWTH // len(base)
+        with pytest.raises(PageTooLargeError) as caught:
+            page(f"{source}<a href=y>")
+        assert caught.value.size == len(source) + len("<a href=y>") + MAX_GROWTH + len(base)
+
 
 class TestLooksLikeHtml:
     @pytest.mark.parametrize(

@@ -22,7 +22,9 @@ class TestImages:
             "<input type=IMAGE src=6.png><input src=no.png><img src=data:image/png,AA>"
             "<div style='background:url(7.png)'></div><img data-src=8.png src=2.png>"
             "<script src=no.js></script><img src='//cdn.example/9.png'><noscript><img src=10.png>"
-            "</noscript><svg><image href=11.png /></svg>"
+            "</noscript><svg><image href=11.png /></svg><table background=12.png></table>"
+            "<img data-src=/lazy><input type=image formaction=no.png>"
+            "<meta name=twitter:image content=/card><meta itemprop=image content=/item>"
         )
         assert [image.rpartition("/")[2] for image in made.images] == [
             "icon.png",
@@ -30,9 +32,10 @@ class TestImages:
             "og.jpg",
             *[f"{number}.png" for number in (1, 2, 3)],
             "4.webp",
-            *[f"{number}.png" for number in range(5, 12)],
+            *[f"{number}.png" for number in range(5, 13)],
+            *("lazy", "card", "item"),
         ]
-        assert made.images[-3] == "https://cdn.example/9.png"
+        assert "https://cdn.example/9.png" in made.images
 
     def test_images_are_replaced_wherever_they_occur(self) -> None:
         made = page(
@@ -62,6 +65,7 @@ class TestTitle:
             ("<svg><title>icon</title></svg><title>page</title>", "page"),
             ("<svg/><title>page</title>", "page"),
             ("</svg><title>page</title>", "page"),
+            ("<svg><g></g><title>icon</title></svg><title>page</title>", "page"),
             ("<title></title><title>second</title>", "second"),
             ("<title>never closed", "never closed"),
             ("<title> \n </title>", None),
@@ -103,6 +107,7 @@ class TestEncodings:
         source = RUSSIAN.replace("«", "").replace("»", "")
         made = page(source.encode(encoding), charset=charset.get(encoding, encoding))
         assert made.html == source
+        assert page(b"\xc0", charset=" KOI8-R ").html == "ю"
 
     @pytest.mark.parametrize("encoding", ["windows-1251", "koi8-r"])
     @pytest.mark.parametrize(
@@ -132,9 +137,18 @@ class TestEncodings:
         assert page(RUSSIAN.encode(), charset=charset).html == RUSSIAN
         assert page(RUSSIAN.encode("cp1251"), charset=charset).html == RUSSIAN
 
-    def test_queries_are_encoded_as_in_browsers(self) -> None:
-        made = page("<a href='хлеб?q=я'>".encode("cp1251"), charset="windows-1251")
+    @pytest.mark.parametrize(
+        ("meta", "charset"), [("", "windows-1251"), ("<meta charset=windows-1251>", None)]
+    )
+    def test_queries_are_encoded_as_in_browsers(self, meta: str, charset: str | None) -> None:
+        made = page(f"{meta}<a href='хлеб?q=я'>".encode("cp1251"), charset=charset)
         assert made.html.endswith('shop/%D1%85%D0%BB%D0%B5%D0%B1?q=%FF">')
+
+    def test_queries_are_utf_8_if_the_encoding_is_utf_16_or_cannot_be_written(self) -> None:
+        made = page("<a href='?q=я'>".encode("utf-16"))
+        assert made.html.endswith('?q=%D1%8F">')
+        made = page(b"<a href='?q=\xff'>", charset="x-user-defined")
+        assert made.html.endswith('?q=%EF%9F%BF">')
 
     @given(st.binary(max_size=200), st.sampled_from([None, "windows-1251", "utf-16", "big5"]))
     def test_decoded_text_can_always_be_encoded(self, body: bytes, charset: str | None) -> None:

@@ -55,7 +55,7 @@ class TestUrls:
         ],
     )
     def test_absolute_urls_and_anchors_stay_as_written(self, address: str) -> None:
-        source = f"<a  HREF='{address}' >x</a>"
+        source = f"<a  HREF='{address}' >x</a><img SRC='{address}' >"
         assert page(source).html == source
 
     @pytest.mark.parametrize(
@@ -89,6 +89,7 @@ class TestUrls:
             "<link rel=preload as=image imagesrcset='@ 2x'>",
             "<noscript><img src=@></noscript>",
             "<iframe srcdoc='<img src=@>'></iframe>",
+            "<noscript><img src=@></noscript><noscript><img src=@></noscript>",
             "<template><img src=@></template>",
             "<p><b><a href=@",
         ],
@@ -111,9 +112,11 @@ class TestUrls:
             "<!-- <img src=a.png> --><textarea><img src=a.png></textarea><xmp><img src=a></xmp>",
             "<style>/* url(a.png) */ b{content:'url(a.png)'} c{fill:url(#d)}</style>",
             "<svg viewBox='0 0 1 1'><clipPath/></svg><math><mi>x</mi></math>",
-            "<META Charset=UTF-8><img data-src=lazy><base target=_top>",
+            "<META Charset=UTF-8><meta name=keywords content=a.png>",
+            "<img data-src=lazy><base target=_top>",
             "<?php echo 1 ?><![CDATA[ x ]]></ x><a<b c",
             "<table><div><tr><td>x</table>",
+            "<iframe srcdoc='<iframe srcdoc=&quot;<img src=a.png>&quot;>'></iframe>",
             "plain text",
             "",
         ],
@@ -153,10 +156,13 @@ class TestUrls:
         ]
 
     def test_urls_are_resolved_against_the_pages_base_which_is_removed(self) -> None:
-        source = "<base id=a><a href=a><base id=b href='/x/'><base href=/y/><img src=b.png>"
+        source = (
+            "</base href=no><base id=a><a href=a><base id=b href='/x/'><base href=/y/>"
+            "<img src=b.png>"
+        )
         made = page(source)
         assert made.html == (
-            '<base id=a><a href="https://example.com/x/a"><base id="b">'
+            '</base href=no><base id=a><a href="https://example.com/x/a"><base id="b">'
             '<img src="https://example.com/x/b.png">'
         )
         assert read("<base href=https://a.example/b/><a href=c>").html == (
@@ -203,7 +209,7 @@ class TestUrls:
         )
 
     def test_relative_urls_stay_if_the_pages_url_is_unknown(self) -> None:
-        source = "<base href='sub/'><a href=a><img src=../b.png srcset='c.png 2x'>"
+        source = "<base href='sub/'><a href=a><img src=../b.png srcset='c.png 2x'><a href='#d'>"
         made = read(source)
         assert (made.html, made.images, made.relative) == (source, (), 3)
 
