@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.files.rules.file_types import UNKNOWN, sniff
+from chalicelib.domains.files.rules.file_types import UNKNOWN, charset, file_type, sniff
 
 
 def zipped(*names: str) -> bytes:
@@ -31,14 +31,22 @@ def zipped(*names: str) -> bytes:
         (b"\x00\x00\x00\x1cftypheic\x00\x00\x00\x00mif1heic", "image/heic"),
         (b"\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom", "video/mp4"),
         (b"\x00\x00\x00\x18ftypM4A \x00\x00\x00\x00M4A isom", "audio/mp4"),
+        (b"\x00\x00\x00\x14ftypmp42\x00\x00\x00\x00isomavif", "video/mp4"),
+        (b"\x00\x00\x00\x14ftypmp42\x00\x00\x00\x00qt  ", "video/quicktime"),
         (b"\x00\x00\x00\x14ftypqt  \x00\x00\x00\x00qt  ", "video/quicktime"),
         (b"\x1aE\xdf\xa3\x9fB\x82\x84webm", "video/webm"),
+        (b"\x1aE\xdf\xa3\x9fB\x82\x88matroska", "video/x-matroska"),
+        (b"\x1aE\xdf\xa3" + bytes(57) + b"webm", "video/x-matroska"),
         (b"II*\x00\x08\x00\x00\x00", "image/tiff"),
         (b"BM\x46\x00\x00\x00", "image/bmp"),
         (b"\x00\x00\x01\x00\x01\x00", "image/x-icon"),
         (b"%PDF-1.7\n", "application/pdf"),
         (b"ID3\x04\x00", "audio/mpeg"),
-        (b"\xff\xfb\x90\x64\x00", "audio/mpeg"),
+        (b"\xff\xfb\x90\x64", "audio/mpeg"),
+        (b"\xff\xfb\x10\x64\x00", "audio/mpeg"),
+        (b"\xff\xfb\x90", "text/plain"),
+        (b"\xff\xfb\xf0\x64", "text/plain"),
+        (b"\xff\xfb\x00\x64", UNKNOWN),
         (b"RIFF\x00\x00\x00\x00WAVEfmt ", "audio/wav"),
         (zipped("readme.txt"), "application/zip"),
         (zipped(), "application/zip"),
@@ -68,6 +76,7 @@ def zipped(*names: str) -> bytes:
         ("\ufeffТекст".encode("utf-16-le"), "text/plain"),
         (b"a,b\r\n1,2\r\n", "text/plain"),
         (b"<mydata>1</mydata>", "text/plain"),
+        (b"8 bytes WAVE", "text/plain"),
         (b"\x7fELF\x02\x01\x01\x00", UNKNOWN),
         (b"MZ\x90\x00\x03", UNKNOWN),
         (b"", UNKNOWN),
@@ -75,6 +84,32 @@ def zipped(*names: str) -> bytes:
 )
 def test_a_file_type_is_recognised_by_its_first_bytes(body: bytes, mime_type: str) -> None:
     assert sniff(body) == mime_type
+
+
+@pytest.mark.parametrize(
+    ("name", "mime_type"),
+    [("a.CSV", "text/csv"), ("a.b.md", "text/markdown"), ("csv", "text/csv"), ("a.exe", None)],
+)
+def test_the_type_of_a_plain_text_is_that_of_its_extension(
+    name: str, mime_type: str | None
+) -> None:
+    assert file_type(b"a,b", name) == (mime_type or "text/plain")
+    assert file_type(b"<html>", name) == "text/html"
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding"),
+    [
+        (b"", "utf-8"),
+        ("Просто текст".encode(), "utf-8"),
+        ("\ufeffТекст".encode(), "utf-8"),
+        ("\ufeffТекст".encode("utf-16-le"), "utf-16le"),
+        ("\ufeffТекст".encode("utf-16-be"), "utf-16be"),
+        ("Просто текст на русском языке".encode("cp1251"), "windows-1251"),
+    ],
+)
+def test_the_encoding_of_a_text_is_recognised(body: bytes, encoding: str) -> None:
+    assert charset(body) == encoding
 
 
 @given(st.binary(max_size=300))

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageCms, ImageSequence, ImageStat, PngImagePlugin
 
+from chalicelib.domains.files.rules import images
 from chalicelib.domains.files.rules.images import (
     MAX_FRAMES,
     MAX_PIXELS,
@@ -174,12 +175,19 @@ class TestConversion:
         clean = sanitize(animation(kind))
         image = opened(clean.body)
         assert clean.mime_type == "image/webp"
+        assert image.info["loop"] == (1 if kind == "GIF" else 0)
         shown = []
         for frame in ImageSequence.Iterator(image):
             pixel = frame.convert("RGB").getpixel((5, 5))
             assert isinstance(pixel, tuple)
             shown.append((frame.info["duration"], pixel.index(max(pixel))))
         assert shown == [(100, 0), (200, 1), (300, 2)]
+
+    @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
+    def test_the_times_that_an_animation_repeats_are_kept(self, kind: str) -> None:
+        frames = [drawn(), drawn("L")]
+        body = saved(frames[0], kind, save_all=True, append_images=frames[1:], loop=3)
+        assert opened(sanitize(body).body).info["loop"] == 3
 
     def test_the_main_image_of_a_phones_multi_image_jpeg_is_used(self) -> None:
         small = drawn(size=(30, 20))
@@ -236,6 +244,12 @@ class TestJpegs:
         before, after = (opened(one).convert("L") for one in (body, sanitize(body).body))
         difference = ImageStat.Stat(ImageChops.difference(before, after)).mean[0]
         assert difference < 2.5
+
+    def test_a_jpeg_of_more_than_10_kb_is_progressive(self) -> None:
+        for size, progressive in ((100, False), (400, True)):
+            body = saved(scene("RGB", (size, size)), "JPEG", quality=95)
+            assert (len(body) > 10_000) is progressive
+            assert opened(sanitize(body).body).info.get("progressive", False) == progressive
 
 
 class TestRemovedData:
@@ -354,6 +368,23 @@ class TestRefusedImages:
 
     def test_an_animation_with_too_many_pixels_in_total_is_refused(self) -> None:
         assert "25 megapixels" in reason(gif(4000, 4000, *[(1, 1)] * 3))
+
+    @pytest.mark.parametrize("kind", ["PNG", "WEBP", "GIF"])
+    def test_an_image_may_have_as_many_pixels_as_the_limit(
+        self, kind: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)  # restored after the test
+        monkeypatch.setattr(images, "MAX_PIXELS", 2400)
+        monkeypatch.setattr(images, "MAX_PIXELS_OF_FRAMES", 2400)
+        assert sanitize(saved(drawn(), kind)).width == 60
+        assert "at most" in reason(saved(drawn(size=(60, 41)), kind))
+
+    def test_all_frames_of_an_animation_may_have_as_many_pixels_as_the_limit(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(images, "MAX_PIXELS_OF_FRAMES", 200)
+        assert sanitize(gif(10, 10, *[(1, 1)] * 2)).width == 10
+        assert "in all its frames" in reason(gif(10, 10, *[(1, 1)] * 3))
 
 
 class TestDecompressionBombs:

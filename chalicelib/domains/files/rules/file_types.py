@@ -145,16 +145,15 @@ def file_type(body: bytes, name: str) -> str:
 def charset(body: bytes) -> str:
     """Return the encoding of a text, under the name that the web uses.
 
-    A byte-order mark decides. Without one, the encoding is UTF-8 if the text is valid UTF-8, else
-    it is guessed from the content.
+    It is UTF-8 if the text is valid UTF-8. Otherwise a byte-order mark decides, or the encoding is
+    guessed from the content.
     """
-    if not body.startswith(_BOMS[1:]):
-        try:
-            body.decode()
-        except UnicodeDecodeError:
-            pass
-        else:
-            return "utf-8"
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        return "utf-8"
     from turbohtml.detect import detect  # noqa: PLC0415  takes 50 ms to load
 
     return (detect(body).encoding or "utf-8").lower()

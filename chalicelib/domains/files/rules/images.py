@@ -224,8 +224,8 @@ def _orientation(source: "ImageFile.ImageFile") -> "Image.Transpose | None":
 
     turn = Image.Transpose
     try:
-        tag = int(source.getexif().get(0x0112, 1))
-    except Exception:  # noqa: BLE001  damaged EXIF data of any kind is ignored
+        tag = int(source.getexif()[0x0112])
+    except Exception:  # noqa: BLE001  missing or damaged EXIF data of any kind is ignored
         return None
     return {
         2: turn.FLIP_LEFT_RIGHT,
@@ -311,7 +311,7 @@ def _tables(source: "ImageFile.ImageFile") -> list[list[int]]:
     flaws.
     """
     own: Any = source
-    numbers = [component[3] for component in own.layer[:2]]
+    numbers = [component[3] for component in own.layer]
     original_tables = [own.quantization[number] for number in (numbers * 2)[:2]]
     return [
         [max(pair) for pair in zip(own_table, table, strict=True)]

@@ -37,7 +37,7 @@ def url_name(name: str, mime_type: str) -> str:
 
     A re-encoded image may have another type than its original name suggests.
     """
-    stem, _, extension = name.rpartition(".") if "." in name else (name, "", "")
+    stem, extension = name.rsplit(".", 1) if "." in name else (name, "")
     extension = _EXTENSIONS.get(mime_type, _ascii_name(extension)[:10])
     stem = _ascii_name(stem)[:_MAX_STEM] or "file"
     return f"{stem}.{extension}" if extension else stem
