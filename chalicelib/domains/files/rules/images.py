@@ -19,6 +19,7 @@ attack a decoder. The original bytes are never served.
 from collections.abc import Iterator
 from functools import cache
 from io import BytesIO
+from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,6 +63,13 @@ READ = frozenset(_READERS)
 _NO_PHOTOS = frozenset({"image/svg+xml", "image/x-icon", "image/vnd.adobe.photoshop"})
 """Drawings, icons and working documents. They are stored unchanged, like other documents."""
 _QUALITY = 88
+_LOSSLESS = {"format": "WEBP", "lossless": True, "quality": 0, "method": 0}
+_LOSSY = {"format": "WEBP", "quality": 85, "method": 1}
+_ANIMATED = {"format": "WEBP", "quality": 80, "method": 0, "save_all": True}
+_PNG = {"format": "PNG", "compress_level": 4}
+_THUMBNAIL = {"quality": 80}
+_REDUCING_GAP = 2.0
+"""An image is first reduced quickly to this multiple of its new size, then well."""
 _TABLE_FACTORS = (1.0, 1.0, 1.15, 1.4, 1.8, 2.5, 4.0, 8.0)
 """Factors for a JPEG's tables, tried in order until the JPEG is not larger than the original."""
 _PROGRESSIVE_FROM = 10_000
@@ -170,12 +178,12 @@ def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
         tables = _tables(source) if kind == "JPEG" else []
         image = _upright_srgb(source)
     if kind == "WEBP" and body.startswith(b"VP8L", 12):
-        return image, {"format": "WEBP", "lossless": True, "quality": 0, "method": 0}
+        return image, _LOSSLESS
     if kind in {"WEBP", "AVIF"}:
-        return image, {"format": "WEBP", "quality": 85, "method": 1}
+        return image, _LOSSY
     if kind == "JPEG":
         return image, {"format": "JPEG", "optimize": True, "qtables": tables}
-    return image, {"format": "PNG", "compress_level": 4}
+    return image, _PNG
 
 
 def _upright_srgb(source: "ImageFile.ImageFile") -> "Image.Image":
@@ -185,9 +193,8 @@ def _upright_srgb(source: "ImageFile.ImageFile") -> "Image.Image":
     fits = max(image.size) <= MAX_SIDE
     if image.mode != "P" or not fits or profile:
         image = _eight_bits(image)
-    if not fits:
-        # A JPEG is decoded at a fraction of its size here, if that is enough.
-        image.thumbnail((MAX_SIDE, MAX_SIDE), reducing_gap=2.0)
+    # A JPEG is decoded at a fraction of its size here, if that is enough.
+    _reduce(image, MAX_SIDE)
     image = image.copy() if image is source else image
     if profile:
         image = _to_srgb(image, profile)
@@ -200,6 +207,11 @@ def _upright_srgb(source: "ImageFile.ImageFile") -> "Image.Image":
     if image.mode in {"RGBA", "LA"} and _lowest_alpha(image) == _LARGEST_BYTE:
         image = image.convert(image.mode[:-1])
     return image
+
+
+def _reduce(image: "Image.Image", side: int) -> None:
+    """Make a larger image smaller, to this length of its longer side."""
+    image.thumbnail((side, side), reducing_gap=_REDUCING_GAP)
 
 
 def _lowest_alpha(image: "Image.Image") -> int:
@@ -263,16 +275,15 @@ def _to_srgb(image: "Image.Image", profile: bytes) -> "Image.Image":
 def _animation(source: "ImageFile.ImageFile") -> "tuple[Image.Image, dict[str, Any]]":
     durations: list[int] = []
     frames = list(_frames(source, durations))
-    loop = source.info.get("loop", 1 if source.format == "GIF" else 0)
-    options = {"format": "WEBP", "quality": 80, "method": 0, "duration": durations, "loop": loop}
-    options |= {"save_all": True, "append_images": frames[1:]}
-    return frames[0], options
+    loop = source.info.get("loop", 1)  # Only a GIF may have none. It is shown once.
+    options = {"duration": durations, "loop": loop, "append_images": frames[1:]}
+    return frames[0], _ANIMATED | options
 
 
 def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Image.Image"]:
     """Yield the frames one by one, so that too many are rejected before they are decoded."""
     pixels = 0
-    for number in range(MAX_FRAMES + 1):
+    for number in count():
         try:
             source.seek(number)
         except EOFError:
@@ -286,7 +297,7 @@ def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Im
             )
             raise ImageError(msg)
         frame = source.convert("RGBA")
-        frame.thumbnail((MAX_SIDE, MAX_SIDE), reducing_gap=2.0)
+        _reduce(frame, MAX_SIDE)
         frame.info = {}
         length = int(source.info.get("duration", 0))
         durations.append(min(length, _LONGEST_FRAME) if length >= _SHORTEST_FRAME else _USUAL_FRAME)
@@ -328,7 +339,7 @@ def _encode_jpeg(image: "Image.Image", options: dict[str, Any], limit: int) -> b
     for number, factor in enumerate(_TABLE_FACTORS):
         scaled = [[min(_LARGEST_BYTE, round(q * factor)) for q in table] for table in tables]
         body = BytesIO()
-        progressive = number == 0 and limit > _PROGRESSIVE_FROM
+        progressive = number == 0 and limit >= _PROGRESSIVE_FROM
         image.save(body, **options | {"qtables": scaled, "progressive": progressive})
         smallest = min(smallest or body.getvalue(), body.getvalue(), key=len)
         if len(smallest) <= limit:
@@ -344,9 +355,9 @@ def _encode(image: "Image.Image", options: dict[str, Any], limit: int) -> CleanI
     else:
         image.save(body, **options)
     small = _eight_bits(image).copy()
-    small.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE), reducing_gap=2.0)
+    _reduce(small, THUMBNAIL_SIDE)
     kind = "WEBP" if small.has_transparency_data else "JPEG"
-    small.save(thumbnail, kind, quality=80)
+    small.save(thumbnail, kind, **_THUMBNAIL)
     return CleanImage(
         body=body.getvalue(),
         mime_type=f"image/{options['format'].lower()}",
