@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pynamodb.attributes import UnicodeAttribute
 
 from chalicelib.core.text import fold
-from chalicelib.engine.connection import reaching
+from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import IdentityRow
 
 SORT_KEY = "-"
@@ -41,11 +41,7 @@ class ClaimRow(IdentityRow):
     def taken(cls, kind: str, names: Iterable[str]) -> set[str]:
         """Return the names that are claimed. Reads them in one request."""
         keys = {f"CLAIM#{kind}#{name}": name for name in names}
-        with reaching():
-            return {
-                keys[row.pk]
-                for row in cls.batch_get([(pk, SORT_KEY) for pk in keys], consistent_read=True)
-            }
+        return {keys[row.pk] for row in fetch_of(cls, ((pk, SORT_KEY) for pk in keys))}
 
 
 def claim(kind: str, name: str, target: str, workspace_id: str | None = None) -> ClaimRow:

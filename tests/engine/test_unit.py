@@ -1,6 +1,9 @@
 """The unit of work: atomic, repeated after a conflict, and a clear 503 when DynamoDB fails."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -125,6 +128,29 @@ def test_unprocessed_keys_of_a_batch_are_requested_again(api: Api) -> None:
         events.unregister("after-call.dynamodb.BatchGetItem", leave_some)
     assert titles == ["Site 3", "Site 2", "Site 1", "Site 0"]
     assert asked == [4, 3, 2, 1]
+
+
+def test_keys_that_stay_unprocessed_end_as_a_503_after_pauses(
+    api: Api, pauses: list[float]
+) -> None:
+    def leave_all(params: dict[str, Any], **_: Any) -> Any:
+        left = json.loads(params["body"])["RequestItems"]
+        return SimpleNamespace(status_code=200), {"Responses": {}, "UnprocessedKeys": left}
+
+    events = connection().client.meta.events
+    events.register_first("before-call.dynamodb.BatchGetItem", leave_all)
+    try:
+        answer = api.refused("GET", "/api/workspaces/list")
+    finally:
+        events.unregister("before-call.dynamodb.BatchGetItem", leave_all)
+    assert (answer.status, answer.data["code"]) == (503, "unavailable")
+    assert len(pauses) == retry.MAX_ATTEMPTS - 1
+
+
+def test_only_one_function_reads_batches() -> None:
+    sources = {path: path.read_text() for path in Path("chalicelib").rglob("*.py")}
+    found = [str(path) for path, text in sources.items() if ".batch_get(" in text]
+    assert found == [], "use reading.fetch_of: PynamoDB's batch_get may go on without end"
 
 
 def test_a_unit_of_more_than_a_hundred_items_is_a_programming_error(owner: Owner) -> None:

@@ -12,6 +12,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_EVENTS
 from chalicelib.domains.webhooks.flows import fan_out, turns
 from chalicelib.domains.webhooks.operations import deliveries as operations
+from chalicelib.domains.webhooks.store import deliveries as deliveries_store
 from chalicelib.engine import jobs
 from chalicelib.gateways.post import PostReply
 from chalicelib.transports.schedules import run_event_jobs
@@ -113,6 +114,22 @@ def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
         send_test(webhook)
     operations.deliver(fan_out.turn(owner.workspace.id, webhook["webhookId"], time.now))
     assert max(sent) + timedelta(seconds=15) <= turns.TURN
+
+
+def test_a_turn_sends_an_event_once_although_the_outcome_is_not_stored(
+    webhook: dict[str, Any],
+    receiver: Receiver,
+    owner: Owner,
+    time: Time,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deliveries_store, "note_attempt", lambda *_, **__: None)
+    sent = [send_test(webhook) for _ in range(turns.BATCH + 1)]
+    turn = fan_out.turn(owner.workspace.id, webhook["webhookId"], time.now)
+    operations.deliver(turn)
+    assert sorted(each.event_id for each in receiver.requests) == sorted(sent[: turns.BATCH])
+    operations.deliver(turn)
+    assert len(receiver.requests) == 2 * turns.BATCH
 
 
 def test_a_turn_stops_when_the_webhook_is_switched_off(

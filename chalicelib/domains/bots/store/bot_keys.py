@@ -5,7 +5,7 @@ from typing import Any
 from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 
 from chalicelib.core.errors import NotFoundError
-from chalicelib.engine.connection import reaching
+from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import IdentityRow
 from chalicelib.lib import tokens
 
@@ -57,12 +57,7 @@ def _lookup_partition(workspace_id: str, agent_id: str) -> str:
 def of_agent(workspace_id: str, agent_id: str) -> list[BotKeyRow]:
     """Return a bot's keys, in the order of their creation."""
     found = BotKeyLookupRow.partition(_lookup_partition(workspace_id, agent_id))
-    with reaching():
-        rows = list(
-            BotKeyRow.batch_get(
-                [(each.record_pk, SORT_KEY) for each in found], consistent_read=True
-            )
-        )
+    rows = fetch_of(BotKeyRow, ((each.record_pk, SORT_KEY) for each in found))
     return sorted(rows, key=lambda row: row.key_id)
 
 

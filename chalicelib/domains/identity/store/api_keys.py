@@ -12,8 +12,7 @@ from pynamodb.exceptions import UpdateError
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, UnavailableError
-from chalicelib.engine.connection import reaching
-from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import IdentityRow, JsonAttribute
 from chalicelib.lib import tokens
 
@@ -88,19 +87,16 @@ def _by_id(key_id: str) -> str:
 def of_workspace(workspace_id: str) -> list[ApiKeyRow]:
     """Return all keys of a workspace, revoked ones included, in the order of their creation."""
     places = ApiKeyLookupRow.partition(_by_workspace(workspace_id))
-    with reaching():
-        rows = list(
-            ApiKeyRow.batch_get([(p.record_pk, SORT_KEY) for p in places], consistent_read=True)
-        )
+    rows = fetch_of(ApiKeyRow, ((place.record_pk, SORT_KEY) for place in places))
     return sorted(rows, key=lambda row: row.key_id)
 
 
 def of_ids(workspace_id: str, key_ids: Iterable[str]) -> dict[str, ApiKeyRow]:
     """Return the workspace's keys that have these ids, by id; revoked ones included."""
-    places = [Key(ApiKeyLookupRow, _by_workspace(workspace_id), each) for each in key_ids]
-    found = [row.record_pk for row in fetch(places) if isinstance(row, ApiKeyLookupRow)]
-    rows = fetch(Key(ApiKeyRow, pk, SORT_KEY) for pk in found)
-    return {row.key_id: row for row in rows if isinstance(row, ApiKeyRow)}
+    partition = _by_workspace(workspace_id)
+    places = fetch_of(ApiKeyLookupRow, ((partition, key_id) for key_id in key_ids))
+    rows = fetch_of(ApiKeyRow, ((place.record_pk, SORT_KEY) for place in places))
+    return {row.key_id: row for row in rows}
 
 
 def live(workspace_id: str, account_id: str | None = None) -> list[ApiKeyRow]:

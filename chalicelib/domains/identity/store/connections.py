@@ -18,8 +18,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, UnavailableError
 from chalicelib.domains.identity.rules import token_pairs
 from chalicelib.domains.identity.rules.token_pairs import TokenPair
-from chalicelib.engine.connection import reaching
-from chalicelib.engine.reading import Key, fetch
+from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import IdentityRow, JsonAttribute
 from chalicelib.lib import tokens
 
@@ -203,15 +202,13 @@ def live_of_account(account_id: str) -> list[ConnectionRow]:
 
 def of_ids(workspace_id: str, connection_ids: Iterable[str]) -> dict[str, ConnectionRow]:
     """Return the workspace's connections that have these ids, by id; ended ones included."""
-    rows = fetch(Key(ConnectionRow, _partition(each), SORT_KEY) for each in connection_ids)
-    found = [row for row in rows if isinstance(row, ConnectionRow)]
-    return {row.id: row for row in found if row.workspace_id == workspace_id}
+    rows = fetch_of(ConnectionRow, ((_partition(each), SORT_KEY) for each in connection_ids))
+    return {row.id: row for row in rows if row.workspace_id == workspace_id}
 
 
 def _of(partition: str) -> list[ConnectionRow]:
-    keys = [(_partition(place.sk), SORT_KEY) for place in ConnectionLookupRow.partition(partition)]
-    with reaching():
-        rows = list(ConnectionRow.batch_get(keys, consistent_read=True))
+    places = ConnectionLookupRow.partition(partition)
+    rows = fetch_of(ConnectionRow, ((_partition(place.sk), SORT_KEY) for place in places))
     return sorted(rows, key=lambda row: row.id)
 
 

@@ -13,7 +13,7 @@ from pynamodb.exceptions import UpdateError
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.identity.store.accounts import AccountRow
-from chalicelib.engine.connection import reaching
+from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import IdentityRow
 
 IDLE = timedelta(hours=12)
@@ -92,9 +92,7 @@ def find(token: str) -> ConsoleSessionRow | None:
 def of_account(account: AccountRow) -> list[ConsoleSessionRow]:
     """Return an account's live sessions, newest first."""
     places = ConsoleSessionLookupRow.partition(_of_account(account.id))
-    keys = [(place.record_pk, SORT_KEY) for place in places]
-    with reaching():
-        rows = list(ConsoleSessionRow.batch_get(keys, consistent_read=True))
+    rows = fetch_of(ConsoleSessionRow, ((place.record_pk, SORT_KEY) for place in places))
     living = [row for row in rows if row.lives(account)]
     return sorted(living, key=lambda row: row.session_id, reverse=True)
 

@@ -13,9 +13,8 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine.claims import ClaimRow, claim
-from chalicelib.engine.connection import reaching
 from chalicelib.engine.events import subscriptions
-from chalicelib.engine.reading import Key, Rows, fetch
+from chalicelib.engine.reading import Key, Rows, fetch, fetch_of
 from chalicelib.engine.tables import IdentityRow
 
 SLUG_CLAIM = "workspace-slug"
@@ -136,9 +135,8 @@ def of_account(account_id: str) -> list[tuple[WorkspaceRow, MembershipRow]]:
     memberships = {
         row.workspace_id: row for row in MembershipRow.partition(_memberships(account_id))
     }
-    keys = [(f"WORKSPACE#{workspace_id}", SORT_KEY) for workspace_id in memberships]
-    with reaching():
-        rows = list(WorkspaceRow.batch_get(keys, consistent_read=True))
+    keys = ((f"WORKSPACE#{workspace_id}", SORT_KEY) for workspace_id in memberships)
+    rows = fetch_of(WorkspaceRow, keys)
     return [(row, memberships[row.id]) for row in sorted(rows, key=lambda row: row.id)]
 
 

@@ -89,9 +89,12 @@ def take(workspace_id: str, webhook_id: str, send: Send) -> None:
 
 
 def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send) -> timedelta:
-    """Send what is due. Returns the rest before the next turn."""
-    end = Deadline(TURN_SECONDS)
-    while not end.passed and (due := deliveries.due(workspace_id, webhook.id, BATCH)):
+    """Send what is due. Returns the rest before the next turn.
+
+    A turn tries each delivery once, even if the outcome cannot be stored.
+    """
+    end, tried = Deadline(TURN_SECONDS), set[str]()
+    while not end.passed and (due := _untried(workspace_id, webhook.id, tried)):
         current = WEBHOOKS.find(workspace_id, webhook.id)
         if current is None or current.status == OFF:
             break
@@ -99,7 +102,9 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
         for start in range(0, len(due), PARALLEL_REQUESTS):
             if end.passed:  # A slow receiver takes longer for a batch than a turn lasts.
                 break
-            group = _wanted(webhook, due[start : start + PARALLEL_REQUESTS])
+            next_ones = due[start : start + PARALLEL_REQUESTS]
+            tried.update(each.event_id for each in next_ones)
+            group = _wanted(webhook, next_ones)
             attempts = _send_group(webhook, group, send)
             if all(attempt.is_ok for attempt in attempts):
                 if attempts and state.failures:
@@ -120,6 +125,11 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
             wished = [attempt.retry_after for attempt in failed if attempt.retry_after]
             return max(min(REST_AFTER_FAILURE * failures, LONGEST_REST), *wished, timedelta(0))
     return timedelta(0)
+
+
+def _untried(workspace_id: str, webhook_id: str, tried: set[str]) -> list[DeliveryRow]:
+    due = deliveries.due(workspace_id, webhook_id, BATCH)
+    return [each for each in due if each.event_id not in tried]
 
 
 def _wanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[DeliveryRow]:

@@ -15,6 +15,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
+from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import ContentRow
 
 KEPT_FOR = timedelta(days=30)
@@ -103,8 +104,7 @@ def due(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
                 pk, ContentRow.o1 <= now, limit=limit, consistent_read=True
             )
         ]
-        found = {each.sk: each for each in DeliveryRow.batch_get(keys, consistent_read=True)}
-    return [found[sk] for _, sk in keys if sk in found]
+    return fetch_of(DeliveryRow, keys)
 
 
 def next_due(workspace_id: str, webhook_id: str) -> datetime | None:
