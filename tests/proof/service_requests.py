@@ -23,10 +23,10 @@ from tests.conftest import Answer, Api
 from tests.contract.conftest import EACH, ExampleRunner
 from tests.factories.chat import ask, read_events
 from tests.factories.console import FORM, Person, World
+from tests.factories.console_forms import FORMS
 from tests.factories.examples import fill
 from tests.fakes.telegram import update
 from tests.proof.observers import BrokenPromiseError
-from tests.transports.console.test_console_access import FORMS
 
 GATEWAY_SECONDS = 29.0
 """API Gateway ends a request after this time."""

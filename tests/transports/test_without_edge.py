@@ -13,7 +13,7 @@ from chalicelib.transports.console.routes import BOT
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Answer, Api
 from tests.factories.console import World
-from tests.transports.console.test_console_access import every_page
+from tests.factories.console_forms import every_page
 
 API_URL = "https://a1.execute-api.eu-central-1.amazonaws.com/dev"
 CHAT_URL = "https://c1.lambda-url.eu-central-1.on.aws"

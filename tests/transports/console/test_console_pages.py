@@ -17,7 +17,7 @@ from chalicelib.transports.console import account
 from chalicelib.transports.console.routes import BOT, PREFIX, ROUTES, WORKSPACE
 from tests.conftest import as_operator
 from tests.factories.console import HOSTILE, Person, World
-from tests.transports.console.test_console_access import (
+from tests.factories.console_forms import (
     FORMS,
     SENT,
     every_page,

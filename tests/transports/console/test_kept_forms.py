@@ -9,7 +9,7 @@ import pytest
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from tests.conftest import PASSWORD, Answer
 from tests.factories.console import HOSTILE, Person, World
-from tests.transports.console.test_console_access import FORMS, SENT, stored
+from tests.factories.console_forms import FORMS, SENT, stored
 
 OF_WORKSPACES = [route for route in SENT if route.startswith(WORKSPACE)]
 NAME = f"Laptop {HOSTILE}\r\nsecond line"
