@@ -28,6 +28,8 @@ from tests.support.restoring import Snapshots
 
 CONFIG = Config.create(minimum_compression_size=1024)
 """The same settings as in ``.chalice/config.json``."""
+HEALTH = b"GET /api/health HTTP/1.1\r\nHost: x\r\n\r\n"
+CREATE = b"POST /api/projects/create HTTP/1.1\r\nHost: x\r\n"
 
 
 def _refuse(constant: str) -> None:

@@ -1,0 +1,46 @@
+"""The log of the server of ``chalice local``, and a server with a short read timeout."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from tests.support.patience import stretched
+from tests.transports.conftest import LocalServer, Records, WireReply
+
+
+@pytest.fixture(autouse=True)
+def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """Check that nothing is written outside the log, and that the log has no key."""
+    yield
+    assert "hush" not in "".join(logged.lines)
+    written = capfd.readouterr()
+    assert written.err == ""
+    assert "Traceback" not in written.out
+
+
+@pytest.fixture
+def stalling(
+    local_server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[bytes], WireReply]:
+    """Send part of a request to a server with a short read timeout, and return its answer.
+
+    The server has closed the connection after the answer.
+    """
+
+    def send(sent: bytes) -> WireReply:
+        def attempt(seconds: float) -> WireReply | None:
+            monkeypatch.setattr(local_server.server, "timeout", seconds)
+            # Without an answer, this thread was too slow to send the request.
+            with local_server.connect() as connection, suppress(ConnectionError):
+                connection.send(sent)
+                reply = connection.reply() if connection.stream.peek(1) else None
+                assert connection.at_end()
+                return reply
+            return None
+
+        reply = stretched(attempt, 0.1, lambda reply: reply is not None)
+        assert reply is not None
+        return reply
+
+    return send
