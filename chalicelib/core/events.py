@@ -1,4 +1,4 @@
-"""The types of events: changes that webhooks report, or that only members are told of.
+"""The types of events: changes that webhooks report, or that only members are notified of.
 
 A noun's listing declares the rules by which its changes are events. Other events are emitted by
 name. Every name is declared here.
@@ -58,7 +58,7 @@ INTERNAL_TYPES = {
     "member.role_changed": "a member gets another role",
     "webhook.switched_off": "a webhook is switched off because its receiver is gone or fails",
 }
-"""Types that only members are told of, never webhooks, each with what it is sent for.
+"""Types that only members are notified of, never webhooks, each with what it is sent for.
 
 The id of an event is that of the account, the connection, the key or the webhook.
 """
@@ -99,7 +99,7 @@ MESSAGE_KINDS = {
 """Kinds of messages to members by name. Their texts are in ``domains.notifications``."""
 
 VISITOR_EVENTS = frozenset({"booking.created", "booking.moved", "booking.status_changed"})
-"""Types of events that a booking's client is told of by mail.
+"""Types of events that a booking's client is notified of by mail.
 
 ``booking.hold_expired`` is left out, because the same unit of work changes the status.
 """

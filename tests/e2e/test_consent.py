@@ -65,7 +65,7 @@ def registered(uri: str, name: str = "Claude") -> str:
     return made
 
 
-def asked(tab: ConsoleTab, uri: str, name: str = "Claude", **changes: str | None) -> str:
+def request_path(tab: ConsoleTab, uri: str, name: str = "Claude", **changes: str | None) -> str:
     """Return the path of a request of a client with this redirect URI."""
     resource = f"{tab.base}/api/mcp"
     return path(
@@ -104,13 +104,13 @@ def test_pages_on_the_way_pass_the_checks_on_any_screen(
         page.emulate_media(color_scheme="light")
 
     with open_console(**SCREENS[screen]) as tab:
-        tab.open(asked(tab, "http://127.0.0.1:3118/callback"))
+        tab.open(request_path(tab, "http://127.0.0.1:3118/callback"))
         check(tab, "consent-sign-in")
         tab.responses.clear()
         sign_in(tab.page)
         expect(tab.page.locator("#scopes")).to_be_visible()
         check(tab, "consent-loopback")
-        tab.open(asked(tab, "cursor://anysphere.cursor-mcp/oauth", LONG))
+        tab.open(request_path(tab, "cursor://anysphere.cursor-mcp/oauth", LONG))
         check(tab, "consent-app")
         tab.page.locator("button[value=allow]").last.evaluate("b => b.form.noValidate = true")
         tab.page.locator("[name=scopes]").evaluate_all("all => all.map(b => b.checked = false)")
@@ -130,7 +130,7 @@ def test_access_is_given_to_an_address_that_redirects_further(
     url, requested = hops
     with open_console() as tab:
         page = tab.page
-        tab.open(asked(tab, f"{url}/hop"))
+        tab.open(request_path(tab, f"{url}/hop"))
         sign_in(page)
         page.get_by_role("button", name="Read only").click()
         expect(page.get_by_label("Products: write")).not_to_be_checked()
@@ -157,7 +157,7 @@ def test_access_is_denied_without_script(
 ) -> None:
     url, requested = hops
     with open_console(java_script_enabled=False) as tab:
-        tab.open(asked(tab, f"{url}/hop"))
+        tab.open(request_path(tab, f"{url}/hop"))
         sign_in(tab.page)
         tab.page.get_by_role("button", name="Deny").click()
         expect(tab.page.get_by_role("heading", name="Connected")).to_be_visible()
@@ -169,7 +169,7 @@ def test_access_is_given_to_an_app_of_the_device(
 ) -> None:
     uri = "cursor://anysphere.cursor-mcp/oauth"
     with open_console() as tab:
-        tab.open(asked(tab, uri))
+        tab.open(request_path(tab, uri))
         sign_in(tab.page)
         expect(tab.page.locator("#scopes")).to_be_visible()
         with tab.page.expect_response(lambda each: each.request.method == "POST") as answer:
@@ -184,7 +184,7 @@ def test_access_is_given_to_an_app_of_the_device(
 def test_another_account_is_chosen_on_the_way(workspace: Place, open_console: OpenConsole) -> None:
     with open_console(**SCREENS["phone"]) as tab:
         tab.start_session()
-        tab.open(asked(tab, "https://client.example.com/callback"))
+        tab.open(request_path(tab, "https://client.example.com/callback"))
         tab.page.get_by_role("button", name="Это не вы?").click()
         expect(tab.page.get_by_text("Приложение просит доступ")).to_be_visible()
         sign_in(tab.page)
@@ -197,7 +197,7 @@ def test_the_page_opens_in_a_window_that_its_opener_can_watch(
     url, _ = hops
     with open_console() as tab:
         tab.page.goto(f"{url}/opener")
-        target = tab.base + asked(tab, f"{url}/hop")
+        target = tab.base + request_path(tab, f"{url}/hop")
         with tab.page.expect_popup() as opened:
             tab.page.evaluate("url => { window.popup = open(url, 'w', 'popup') }", target)
         popup = opened.value
@@ -215,7 +215,7 @@ def test_the_page_is_not_shown_in_a_frame(
 ) -> None:
     with open_console() as tab:
         tab.start_session()
-        target = tab.base + asked(tab, "https://client.example.com/callback")
+        target = tab.base + request_path(tab, "https://client.example.com/callback")
         site.pages["/"] = f'<!doctype html><iframe src="{target}"></iframe>'  # type: ignore[attr-defined]
         tab.page.goto(site.url)  # type: ignore[attr-defined]
         tab.page.wait_for_load_state("networkidle")

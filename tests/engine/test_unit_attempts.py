@@ -189,7 +189,7 @@ class TestUndoing:
 
     @pytest.fixture
     def stage(self, undone: list[str]) -> Callable[[UnitOfWork], None]:
-        """Have two outside effects, of which the first cannot be undone, and write a row."""
+        """Have two outside effects and write a row. The first effect cannot be undone."""
 
         def broken() -> None:
             undone.append("one")

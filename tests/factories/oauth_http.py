@@ -1,4 +1,4 @@
-"""An AI client and a person's browser, as they speak to the endpoints of OAuth."""
+"""Requests to the endpoints of OAuth, from an AI client and from a person's browser."""
 
 import json
 import re

@@ -21,7 +21,7 @@ from tests.support.patience import PATIENCE
 
 @dataclass
 class Storage:
-    """What an application keeps of its connection between two runs."""
+    """Data of a connection that an application keeps between two runs."""
 
     tokens: OAuthToken | None = None
     client: OAuthClientInformationFull | None = None

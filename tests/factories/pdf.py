@@ -4,7 +4,7 @@
 def pdf(*texts: str, encrypted: bool = False) -> bytes:
     """Return a PDF with a page for each text. A page with an empty text has nothing on it.
 
-    An ``encrypted`` one requires a password that nobody knows.
+    An ``encrypted`` one requires an unknown password.
     """
     count = len(texts)
     pages = [f"{4 + 2 * number} 0 R" for number in range(count)]

@@ -56,7 +56,7 @@ class Lambda:
         self._process.kill()
         self._process.communicate()
 
-    def ask(self, handler: str, event: dict[str, Any]) -> Any:
+    def run(self, handler: str, event: dict[str, Any]) -> Any:
         """Run a function on an event. Without a function name, return the loaded modules."""
         assert self._process.stdin
         assert self._process.stdout
@@ -108,6 +108,6 @@ class Lambda:
             "body": None if body is None else json.dumps(body),
             "isBase64Encoded": False,
         }
-        answer = self.ask("app", event)
+        answer = self.run("app", event)
         told = json.loads(answer["body"])
         return answer["statusCode"], told.get("data", told)

@@ -102,7 +102,7 @@ class Seams:
                 each()
 
     def _intercept(self, gateway: Gateway) -> Callable[[], None]:
-        """Put a wrapper in the place of a gateway's function, wherever it was imported."""
+        """Put a wrapper in the place of a gateway's function, in all modules that import it."""
         function = getattr(gateway.owner, gateway.name)
         real = gateway.stub or function
 

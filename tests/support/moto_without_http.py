@@ -51,7 +51,7 @@ _OTHERS = RLock()
 """Held while another request is answered. moto checks the condition of a write to S3 before it
 writes, so that two writes at once would both succeed."""
 UNSIGNED = f"AWS4-HMAC-SHA256 Credential=test/20260101/{REGION}/dynamodb/aws4_request"
-"""What moto reads of a signature: the key and the region."""
+"""The parts of a signature that moto reads: the key and the region."""
 
 
 @pytest.fixture(scope="session", autouse=True)

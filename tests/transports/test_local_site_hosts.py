@@ -27,7 +27,7 @@ def port(api: Api, things: Things, reload_settings: Callable[[], None]) -> Itera
         yield server.port
 
 
-def asked(port: int, path: str, host: str) -> tuple[int, bytes]:
+def get(port: int, path: str, host: str) -> tuple[int, bytes]:
     with Connection(port) as connection:
         connection.send(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
         reply = connection.reply()
@@ -36,7 +36,7 @@ def asked(port: int, path: str, host: str) -> tuple[int, bytes]:
 
 @pytest.mark.parametrize("host", ["shop.localhost", "SHOP.localhost.", "shop.localhost:8000"])
 def test_a_site_is_at_its_host(host: str, port: int) -> None:
-    status, body = asked(port, "/", host)
+    status, body = get(port, "/", host)
     assert status == 200
     assert b"<h1>Bread</h1>" in body
 
@@ -46,20 +46,20 @@ def test_a_site_is_at_its_host(host: str, port: int) -> None:
     ["/console", "/api/projects/list", "/api/mcp", "/api/health", "/s/bakery/", "/blog", "/../api"],
 )
 def test_a_host_of_a_site_has_no_other_pages_of_the_service(path: str, port: int) -> None:
-    status, body = asked(port, path, "shop.localhost")
+    status, body = get(port, path, "shop.localhost")
     assert status == 404
     assert b"<!doctype html>" in body.lower()
 
 
 @pytest.mark.parametrize(("path", "status"), [("/widget.js", 200), ("/api/public/hit", 405)])
 def test_a_host_of_a_site_has_what_pages_call(path: str, status: int, port: int) -> None:
-    assert asked(port, path, "shop.localhost")[0] == status
+    assert get(port, path, "shop.localhost")[0] == status
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "[::1]:8000", "my-machine.lan"])
 def test_other_names_of_the_machine_lead_to_the_service(host: str, port: int) -> None:
-    assert asked(port, "/api/health", host)[0] == 200
+    assert get(port, "/api/health", host)[0] == 200
 
 
 def test_an_unbound_name_below_localhost_has_no_site(port: int) -> None:
-    assert asked(port, "/api/health", "other.localhost")[0] == 404
+    assert get(port, "/api/health", "other.localhost")[0] == 404

@@ -1,1 +1,1 @@
-"""Events: what changes tell owners, visitors and other systems (ADR 60)."""
+"""Events: changes that owners, visitors and other systems are notified of (ADR 60)."""

@@ -1,6 +1,6 @@
 """The events of a unit of work, and the job that its transaction writes for them (ADR 60).
 
-The job has names and ids only. Whoever receives an event reads the live record.
+The job has names and ids only. A receiver of an event reads the live record.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from chalicelib.engine.tables import Record, Row
 
 
 class Event(NamedTuple):
-    """A change that others may want to know of.
+    """A change that members, clients or webhooks may be notified of.
 
     ``type`` is a name in ``core.events``. ``id`` is that of the record, and ``revision`` is the
     record's after the change. ``previous_status`` is set if the status changes.
@@ -51,7 +51,7 @@ class Outbox:
         """Return the jobs for those of the events that the workspace wants.
 
         Each kind of receiver has a job of its own, so that none waits for another. ``actor``
-        is that of the audit log. Visitors are not told apart: their hash stays here.
+        is that of the audit log. The jobs do not distinguish visitors: their hash stays here.
         """
         events = [*self._emitted]
         for listing, record in self._changed.values():
@@ -64,7 +64,7 @@ class Outbox:
             PEOPLE_EVENTS: [
                 event
                 for event in events
-                if event.type in wanted.by_people and not _is_told_by_another(event, events)
+                if event.type in wanted.by_people and not _is_covered_by_another(event, events)
             ],
             VISITOR_EVENTS: [event for event in events if event.type in wanted.by_visitors],
         }
@@ -77,8 +77,8 @@ class Outbox:
         ]
 
 
-def _is_told_by_another(event: Event, events: list[Event]) -> bool:
-    """Whether members learn of an event by another one of the record, or not at all."""
+def _is_covered_by_another(event: Event, events: list[Event]) -> bool:
+    """Return whether members are notified by another event of the record, or not at all."""
     unless = {kind.unless for kind in MESSAGE_KINDS.values() if kind.type == event.type}
     return any(each.id == event.id and each.type in unless for each in events)
 

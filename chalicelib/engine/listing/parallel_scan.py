@@ -1,7 +1,7 @@
 """Reading the entries of a large partition in ranges of keys, side by side (ADR 52).
 
-DynamoDB does not tell where the middle of a partition is, so the bounds are guessed: from the first
-and the last key, and then from how many entries the first page of a range had. A wrong guess costs
+DynamoDB does not report the middle of a partition, so the bounds are guessed: from the first and
+the last key, and then from how many entries the first page of a range had. A wrong guess costs
 time but no correctness, because every key is in exactly one range.
 """
 

@@ -282,7 +282,7 @@ class _PageReader(Generic[R]):
 
     @property
     def _has_counter(self) -> bool:
-        """Whether counters tell the total of a scan along an index."""
+        """Whether counters have the total of a scan along an index."""
         return not self.filters.ranges and (self._is_own_partition or not self.filters.equal)
 
     def _total(self, found: IndexRange, rows: int | None, *, consistent: bool) -> int:

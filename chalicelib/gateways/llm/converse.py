@@ -25,7 +25,7 @@ NO_CONTENT = "(empty)"
 """Stands for a blank result, which Converse refuses."""
 
 STREAM_ERRORS = (ClientError, BotoCoreError, HTTPError, ParserError, OSError)
-"""What botocore raises while it reads a stream."""
+"""Errors that botocore raises while it reads a stream."""
 
 _REASONS: dict[str, StopReason] = {
     "end_turn": "end",

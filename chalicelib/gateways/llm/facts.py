@@ -201,7 +201,7 @@ def parse(message: Message) -> tuple[Facts, str]:
 
 
 def offer_of(data: Mapping[str, Any]) -> Offer:
-    """Return the offer of which ``as_data`` made the data."""
+    """Return the offer that ``as_data`` turned into the data."""
     return Offer(
         data["source"],
         data["name"],
@@ -213,7 +213,7 @@ def offer_of(data: Mapping[str, Any]) -> Offer:
 
 
 def hours_of(data: Mapping[str, Any]) -> Hours:
-    """Return the hours of which ``as_data`` made the data."""
+    """Return the hours that ``as_data`` turned into the data."""
     days = tuple(data.get(day, "") for day in _DAYS[False])
     return Hours(data["of"], days, tuple(data.get("changes", ())))
 

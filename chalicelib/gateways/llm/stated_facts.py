@@ -150,7 +150,7 @@ def factual_sentences(prompt: str) -> list[str]:
 
     List items below a line that ends with a colon are kept or left out together with it. A section
     whose heading is about the model's behaviour is left out. A sentence is also left out if the
-    next sentence says to keep it secret.
+    next one requires to keep it secret.
     """
     reader = _Reader()
     for line in extracts.plain_text(prompt).splitlines():

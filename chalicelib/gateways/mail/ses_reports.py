@@ -20,7 +20,7 @@ _WORKSPACE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
 class Report(NamedTuple):
-    """What SES reports on a mail.
+    """A report of SES on a mail.
 
     ``measure`` is what to count, ``suppression`` the reason to send nothing more to ``addresses``.
     ``workspace_id`` is that of a mail to a visitor.

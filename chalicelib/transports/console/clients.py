@@ -69,7 +69,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Save a client, unless somebody else has changed it since the form was opened."""
+    """Save a client, unless another person has changed it since the form was opened."""
     typed = _typed(request)
     try:
         if not any(typed[name] for name in CONTACTS):
@@ -125,9 +125,9 @@ def erase(request: ConsoleRequest) -> HttpResponse:
 def _conflict_page(
     request: ConsoleRequest, error: VersionConflictError, typed: dict[str, str]
 ) -> HttpResponse:
-    """Show what somebody else has changed, beside what was typed.
+    """Show the changes of another person beside the typed values.
 
-    The form keeps what the person changed, and takes the other changes over.
+    The form keeps the fields that its reader changed, and takes over the other changes.
     """
     found = _find(request)
     client = found["client"]

@@ -25,7 +25,7 @@ FILTERS = {
 }
 """Names in the page's address, and the filters of the operation."""
 FIELDS = ("name", "email", "phone", "tags", "notes")
-"""What the form of a lead changes."""
+"""Fields that the form of a lead changes."""
 DELIMITERS = {"ru": ";", "en": ","}
 """Delimiter of a CSV file. Spreadsheets in Russian divide cells at semicolons."""
 PREVIEW_CHARACTERS = 160
@@ -134,7 +134,7 @@ def _csv_cell(request: ConsoleRequest, cell: str | float | bool | None) -> csv_t
 
 
 def _file(text: str, name: str) -> HttpResponse:
-    """Return a CSV file. Its byte order mark tells spreadsheets that the text is UTF-8."""
+    """Return a CSV file. By its byte order mark, spreadsheets read the text as UTF-8."""
     headers = {
         "Content-Type": "text/csv; charset=utf-8",
         "Content-Disposition": f'attachment; filename="{name}"',

@@ -61,10 +61,10 @@ def read_client(query: Query, find: Callable[[str], Client]) -> ClientRequest:
 def parse(client: ClientRequest, query: Query, *, admin: bool) -> AuthorizationRequest:
     """Return a request, with the scopes that an account of this role may grant.
 
-    A request without scopes asks for all that clients are told of. Unknown scopes are left out.
+    A request without scopes is for all scopes in the metadata. Unknown scopes are left out.
 
     Raises:
-        OAuthError: the request is not valid, which its client is told.
+        OAuthError: the request is not valid. Its client receives the error.
     """
     parameters = single_values(query)
     if (kind := parameters.get("response_type")) != "code":

@@ -60,7 +60,7 @@ def decide(request: HttpRequest) -> HttpResponse:
 def _show(http: HttpRequest) -> HttpResponse:
     request = access.signed_in_request(http)
     if request is None:
-        return _ask_to_sign_in(http)
+        return _sign_in_page(http)
     return _answer(request, _render_consent)
 
 
@@ -68,12 +68,12 @@ def _decide(http: HttpRequest) -> HttpResponse:
     check_size(http, MAX_FORM_BYTES)
     request = access.signed_in_request(http)
     if request is None:
-        return _ask_to_sign_in(http)
+        return _sign_in_page(http)
     access.check_form(http, request.form_value(access.CSRF_FIELD))
     return _answer(request, _grant)
 
 
-def _ask_to_sign_in(http: HttpRequest) -> HttpResponse:
+def _sign_in_page(http: HttpRequest) -> HttpResponse:
     """Show the sign-in form, which leads back to this request.
 
     A client with a metadata document is looked up only after that, because its document is
@@ -142,7 +142,7 @@ def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpRespons
             scopes=sorted(ticked),
         )
     except UnauthorizedError:  # The session has ended since the form was received.
-        return _ask_to_sign_in(request.http)
+        return _sign_in_page(request.http)
     except ConflictError as error:
         request.membership = None
         problem = Problem(request.translate("apps_full"))

@@ -2,8 +2,8 @@
 
 Chalice records them in ``deployed/<stage>.json`` next to the checkout, at the end of a deployment.
 If a deployment is killed, or the next one runs on another machine, Chalice does not find that file.
-It would then create a second REST API or leave functions behind. So the file is written anew from
-what exists, before every run of Chalice.
+It would then create a second REST API or leave functions behind. So before every run of Chalice,
+the file is written again from the existing resources.
 """
 
 import json

@@ -33,8 +33,8 @@ def ensure(account: Account, stage: str, backup_region: str, progress: Progress)
     """Create the vaults if they do not exist, and lock them against deletion of their copies.
 
     The lock is in governance mode: it prevents accidents, and an administrator can remove it
-    (``backup:DeleteBackupVaultLockConfiguration``). Nobody could remove a lock in compliance mode,
-    not even AWS. Copies of a stage that was created by mistake, or of data that must be erased,
+    (``backup:DeleteBackupVaultLockConfiguration``). A lock in compliance mode cannot be removed,
+    not even by AWS. Copies of a stage that was created by mistake, or of data that must be erased,
     would then have to stay until they expire.
     """
     name = vault_name(stage)

@@ -1,4 +1,4 @@
-"""What bots spend, by bot and by day."""
+"""Spending of bots, by bot and by day."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -115,7 +115,7 @@ def intervals(of: tuple[Hours, ...]) -> list[Interval]:
     return [Interval(hhmm(each.start), hhmm(each.end)) for each in of]
 
 
-def asked(world: World) -> ServiceRules:
+def service_rules(world: World) -> ServiceRules:
     return ServiceRules(
         world.duration, world.step, world.before, world.after, world.notice, world.horizon
     )
@@ -149,7 +149,7 @@ def two_days(world: World, around: date) -> range:
 
 def listed(world: World, minutes: range) -> dict[int, int]:
     query = Query(minutes[0] * MS, minutes[-1] * MS, world.now * MS)
-    return dict(slots(asked(world), calendar(world), query).seats)
+    return dict(slots(service_rules(world), calendar(world), query).seats)
 
 
 @few
@@ -161,7 +161,7 @@ def test_slots_match_the_model(drawn: tuple[World, date]) -> None:
     free = {minute * MS: model.seats(minute) for minute in minutes if stages[minute] == "free"}
     assert listed(world, minutes) == free
     found = union(
-        asked(world),
+        service_rules(world),
         [calendar(world)],
         Query(minutes[0] * MS, minutes[-1] * MS, world.now * MS),
     )
@@ -177,7 +177,7 @@ def test_the_list_and_the_booking_check_agree_on_every_minute(
 ) -> None:
     world, around = drawn
     minutes = two_days(world, around)
-    found, service, resource = listed(world, minutes), asked(world), calendar(world)
+    found, service, resource = listed(world, minutes), service_rules(world), calendar(world)
     for minute in minutes[begin : begin + 300]:
         free = is_free(service, resource, minute * MS, world.now * MS)
         assert free == (minute * MS in found)
@@ -199,7 +199,7 @@ def test_a_part_of_a_range_has_the_same_slots_as_in_the_range(
 @given(worlds())
 def test_only_bookings_block_times_when_the_schedule_is_ignored(drawn: tuple[World, date]) -> None:
     world, around = drawn
-    model, service, resource = Model(world, around), asked(world), calendar(world)
+    model, service, resource = Model(world, around), service_rules(world), calendar(world)
     for minute in two_days(world, around)[::29]:
         free = is_free(service, resource, minute * MS, world.now * MS, ignore_schedule=True)
         assert free == (model.seats(minute) > 0)
@@ -209,7 +209,7 @@ def test_only_bookings_block_times_when_the_schedule_is_ignored(drawn: tuple[Wor
 @given(st.lists(worlds(), min_size=2, max_size=3))
 def test_slots_of_alternatives_are_merged_by_start(drawn: list[tuple[World, date]]) -> None:
     first, around = drawn[0]
-    service, minutes = asked(first), two_days(first, around)
+    service, minutes = service_rules(first), two_days(first, around)
     calendars = [
         calendar(world)._replace(resource_id=str(i), busy=calendar(first).busy if i else ())
         for i, (world, _) in enumerate(drawn)

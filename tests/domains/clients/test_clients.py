@@ -1,4 +1,4 @@
-"""Operations on clients, of which there is one per person, and the erasure of a client."""
+"""Operations on clients, the rule that each person has one, and the erasure of a client."""
 
 from typing import Any
 from urllib.parse import urlencode

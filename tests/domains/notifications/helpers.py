@@ -22,7 +22,7 @@ def post(content: Any, secret: str | None = None) -> Answer:
     return Api(None).call("POST", PATH, content, headers)
 
 
-def say(chat_id: int, text: str, **person: Any) -> str:
+def send_text(chat_id: int, text: str, **person: Any) -> str:
     """Send a text from a chat to the bot, and return the bot's answer."""
     return answer_to(update(next(_updates), chat_id, text, **person))
 
@@ -48,7 +48,7 @@ def new_code(owner: Owner, account_id: str | None = None, membership: str = "own
 
 def link(owner: Owner, chat_id: int, account_id: str | None = None) -> None:
     """Link a chat to a member; to the workspace's owner by default."""
-    answer = say(chat_id, f"/start {new_code(owner, account_id)}")
+    answer = send_text(chat_id, f"/start {new_code(owner, account_id)}")
     assert answer.startswith(LINKED)
 
 

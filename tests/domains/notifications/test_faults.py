@@ -1,6 +1,6 @@
 """Messages to members when processes are killed, answers are lost and senders are busy.
 
-Every change that is committed is told of at least once, and no other.
+Every committed change is reported at least once, and no other change is.
 """
 
 import itertools
@@ -81,8 +81,8 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def told(inbox: Inbox, owner: Owner) -> Inbox:
-    """The mails of an owner who has chosen to be told of leads, in English."""
+def lead_inbox(inbox: Inbox, owner: Owner) -> Inbox:
+    """The inbox of an owner who has chosen to get mails about leads, in English."""
     choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])
     return inbox
 
@@ -99,8 +99,8 @@ def names_of_leads(api: Api) -> list[str]:
 
 @pytest.mark.parametrize("fault", [kill, closed])
 @pytest.mark.parametrize("when", TIMES)
-def test_every_committed_lead_is_told_whichever_write_fails(
-    told: Inbox,
+def test_every_committed_lead_is_reported_whichever_write_fails(
+    lead_inbox: Inbox,
     things: Things,
     api: Api,
     time: Time,
@@ -115,7 +115,7 @@ def test_every_committed_lead_is_told_whichever_write_fails(
         time.now += LEASE
         run_until_idle()
         is_committed = name in names_of_leads(api)
-        assert (f"New lead: {name}" in told.subjects) == is_committed, (number, seen)
+        assert (f"New lead: {name}" in lead_inbox.subjects) == is_committed, (number, seen)
         if len(seen) < number:
             break
         time.pass_by(minutes=11)
@@ -125,7 +125,7 @@ def test_every_committed_lead_is_told_whichever_write_fails(
 
 @matrix("fault, when", [kill, closed], TIMES)
 def test_held_back_messages_are_told_whichever_write_fails(
-    told: Inbox,
+    lead_inbox: Inbox,
     things: Things,
     time: Time,
     fault: Callable[..., None],
@@ -137,17 +137,17 @@ def test_held_back_messages_are_told_whichever_write_fails(
         time.pass_by(minutes=11)
         for _ in range(2):
             submit(things.form, name="Ada", email="ada@example.com")
-        before = len(told.mails)
+        before = len(lead_inbox.mails)
         with failing_write(number, fault, when) as seen, suppress(Killed):
             run_until_idle()
             time.pass_by(minutes=11)
             run_until_idle()
         time.pass_by(minutes=11)
         run_until_idle()
-        new = told.subjects
+        new = lead_inbox.subjects
         assert len(new) >= before + 2, (number, seen)
         assert any("1 more" in each or "2 more" in each for each in new)
-        for path in told.folder.glob("*.eml"):
+        for path in lead_inbox.folder.glob("*.eml"):
             path.unlink()
         if len(seen) < number:
             break
@@ -155,7 +155,7 @@ def test_held_back_messages_are_told_whichever_write_fails(
 
 
 def test_a_person_who_is_erased_before_a_message_is_sent_is_in_none(
-    told: Inbox, owner: Owner, things: Things, time: Time
+    lead_inbox: Inbox, owner: Owner, things: Things, time: Time
 ) -> None:
     submit(things.form, name="Ada", email="ada@example.com")
     jobs.run({PEOPLE_EVENTS: JOB_HANDLERS[PEOPLE_EVENTS]}, queue=Queue.EVENTS)
@@ -164,7 +164,7 @@ def test_a_person_who_is_erased_before_a_message_is_sent_is_in_none(
     run_until_idle()
     time.pass_by(days=1)
     run_until_idle()
-    assert told.mails == []
+    assert lead_inbox.mails == []
 
 
 class TestWaits:
@@ -172,7 +172,7 @@ class TestWaits:
 
     def test_a_mail_waits_as_long_as_the_server_asks(
         self,
-        told: Inbox,
+        lead_inbox: Inbox,
         things: Things,
         time: Time,
         monkeypatch: pytest.MonkeyPatch,
@@ -194,7 +194,7 @@ class TestWaits:
         assert len(attempts) == 1
         time.pass_by(seconds=1)
         run_until_idle()
-        assert told.only()["Message-ID"].startswith(f"<{attempts[0].id}@")
+        assert lead_inbox.only()["Message-ID"].startswith(f"<{attempts[0].id}@")
         levels = {each.levelno for each in caplog.records if "message" in each.getMessage()}
         assert levels == {logging.INFO}
 
@@ -215,7 +215,7 @@ class TestWaits:
 
     def test_a_message_that_waits_for_a_day_is_given_up_with_one_warning(
         self,
-        told: Inbox,
+        lead_inbox: Inbox,
         owner: Owner,
         things: Things,
         time: Time,
@@ -251,7 +251,7 @@ class TestFormerMembers:
         choose(owner, workspace.owner_id, "owner", lead=[])
         as_operator("remove_member", workspaceId=workspace.id, email="bob@example.com")
         jobs.run(JOB_HANDLERS)
-        run_until_idle()  # the owner is told of the removal
+        run_until_idle()  # the owner is notified of the removal
         assert list(choices.of_workspace(workspace.id)) == [workspace.owner_id]
         submit(things.form, name="Ada", email="ada@example.com")
         assert PEOPLE_EVENTS not in kinds_of_jobs(owner)

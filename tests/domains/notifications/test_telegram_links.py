@@ -21,7 +21,7 @@ from tests.domains.notifications.helpers import (
     link,
     new_code,
     new_member,
-    say,
+    send_text,
     state,
 )
 from tests.fakes.telegram import NAME, FakeTelegram, failure
@@ -39,7 +39,7 @@ def test_a_member_links_the_chat_that_sends_the_code(owner: Owner) -> None:
     assert made["bot"] == NAME
     assert made["url"] == f"https://t.me/{NAME}?start={made['code']}"
     assert not is_linked(owner)
-    answer = say(7, f"/start {made['code']}", username="ada")
+    answer = send_text(7, f"/start {made['code']}", username="ada")
     assert answer.startswith(f"{LINKED} about the workspace “{owner.workspace.name}”")
     shown = state(owner)
     assert (shown["isConfigured"], shown["isLinked"], shown["name"]) == (True, True, "@ada")
@@ -56,7 +56,7 @@ def test_codes_are_stored_as_hashes(owner: Owner) -> None:
 def test_plain_members_link_their_own_chats(owner: Owner) -> None:
     account_id = new_member(owner, "plain@example.com")
     code = new_code(owner, account_id, membership="member")
-    assert say(8, f"/start {code}").startswith(LINKED)
+    assert send_text(8, f"/start {code}").startswith(LINKED)
     assert is_linked(owner, account_id)
     assert not is_linked(owner)
 
@@ -65,7 +65,7 @@ def test_a_new_chat_replaces_the_former_one(owner: Owner) -> None:
     link(owner, 7)
     link(owner, 8)
     assert chats(owner) == [8]
-    assert say(7, "/stop").startswith(STOPPED)
+    assert send_text(7, "/stop").startswith(STOPPED)
     assert chats(owner) == [8]
 
 
@@ -73,7 +73,7 @@ def test_a_chat_can_be_linked_again_to_the_same_member(owner: Owner) -> None:
     link(owner, 7)
     link(owner, 7)
     assert chats(owner) == [7]
-    say(7, "/stop")
+    send_text(7, "/stop")
     assert chats(owner) == []
     link(owner, 7)
     assert chats(owner) == [7]
@@ -81,7 +81,7 @@ def test_a_chat_can_be_linked_again_to_the_same_member(owner: Owner) -> None:
 
 def test_a_code_that_two_chats_send_at_once_links_one_of_them(owner: Owner) -> None:
     code = new_code(owner)
-    answers = run_concurrently(2, lambda number: say(10 + number, f"/start {code}"))
+    answers = run_concurrently(2, lambda number: send_text(10 + number, f"/start {code}"))
     assert sorted(answer.startswith(LINKED) for answer in answers) == [False, True]
     winner = 10 + [answer.startswith(LINKED) for answer in answers].index(True)
     assert chats(owner) == [winner]
@@ -89,19 +89,19 @@ def test_a_code_that_two_chats_send_at_once_links_one_of_them(owner: Owner) -> N
 
 def test_a_code_that_one_chat_sends_twice_at_once_links_it(owner: Owner) -> None:
     code = new_code(owner)
-    answers = run_concurrently(2, lambda _: say(7, f"/start {code}"))
+    answers = run_concurrently(2, lambda _: send_text(7, f"/start {code}"))
     assert all(answer.startswith(LINKED) for answer in answers)
     assert chats(owner) == [7]
 
 
 def test_two_codes_of_a_member_at_once_leave_one_chat(owner: Owner) -> None:
     codes = [new_code(owner), new_code(owner)]
-    answers = run_concurrently(2, lambda number: say(10 + number, f"/start {codes[number]}"))
+    answers = run_concurrently(2, lambda number: send_text(10 + number, f"/start {codes[number]}"))
     assert all(answer.startswith(LINKED) for answer in answers)
     (winner,) = chats(owner)
-    say(21 - winner, "/stop")  # the other of 10 and 11
+    send_text(21 - winner, "/stop")  # the other of 10 and 11
     assert chats(owner) == [winner]
-    say(winner, "/stop")
+    send_text(winner, "/stop")
     assert chats(owner) == []
 
 
@@ -110,18 +110,18 @@ def test_a_code_is_valid_for_ten_minutes(owner: Owner) -> None:
     with clock.using(lambda: begun):
         early, late = new_code(owner), new_code(owner)
     with clock.using(lambda: begun + timedelta(minutes=9, seconds=59)):
-        assert say(7, f"/start {early}").startswith(LINKED)
+        assert send_text(7, f"/start {early}").startswith(LINKED)
     with clock.using(lambda: begun + timedelta(minutes=10)):
-        assert say(8, f"/start {late}").startswith(WRONG)
+        assert send_text(8, f"/start {late}").startswith(WRONG)
     assert chats(owner) == [7]
 
 
 def test_a_used_code_is_wrong_for_another_chat_and_after_the_link_has_ended(owner: Owner) -> None:
     code = new_code(owner)
-    say(7, f"/start {code}")
-    assert say(8, f"/start {code}").startswith(WRONG)
-    say(7, "/stop")
-    assert say(7, f"/start {code}").startswith(WRONG)
+    send_text(7, f"/start {code}")
+    assert send_text(8, f"/start {code}").startswith(WRONG)
+    send_text(7, "/stop")
+    assert send_text(7, f"/start {code}").startswith(WRONG)
     assert chats(owner) == []
 
 
@@ -138,7 +138,7 @@ def test_stop_ends_all_links_of_the_chat(owner: Owner, new_owner: Callable[..., 
     link(owner, 7)
     link(other, 7)
     link(third, 8)
-    say(7, "/stop")
+    send_text(7, "/stop")
     assert [is_linked(each) for each in (owner, other, third)] == [False, False, True]
 
 
@@ -236,13 +236,13 @@ class TestEndOfAMembership:
         code = new_code(owner, account_id)
         arguments = {"workspaceId": owner.workspace.id} if operation == "remove_member" else {}
         as_operator(operation, email="leaver@example.com", **arguments)
-        assert say(8, f"/start {code}").startswith(WRONG)
+        assert send_text(8, f"/start {code}").startswith(WRONG)
         assert not is_linked(owner, account_id)
 
 
 def test_links_are_in_the_audit_log_of_the_workspace(owner: Owner) -> None:
     link(owner, 7)
-    say(7, "/stop")
+    send_text(7, "/stop")
     entries = in_console(owner.workspace.id, "list_audit_log", limit=3)["entries"]
     assert [(each["operation"], each["actor"]["id"]) for each in entries] == [
         ("unlink_telegram", owner.workspace.owner_id),

@@ -22,7 +22,7 @@ from tests.domains.notifications.helpers import (
     link,
     new_code,
     post,
-    say,
+    send_text,
 )
 from tests.fakes import openai_api
 from tests.fakes.telegram import TOKEN, FakeTelegram, update
@@ -75,7 +75,7 @@ def test_nonsense_is_answered_with_200_and_changes_nothing(content: Any) -> None
 
 @pytest.mark.parametrize("text", ["hello", "/start", "/start  ", "/help", "/stopp", ""])
 def test_other_texts_are_answered_with_help(text: str) -> None:
-    assert HELP in say(7, text)
+    assert HELP in send_text(7, text)
 
 
 def test_a_message_without_a_text_is_answered_with_help() -> None:
@@ -89,12 +89,12 @@ def test_a_message_without_a_text_is_answered_with_help() -> None:
     [("ru", "создайте в консоли"), ("ru-RU", "создайте в консоли"), ("de", HELP), (None, HELP)],
 )
 def test_the_bot_answers_in_the_language_of_the_person(code: str | None, expected: str) -> None:
-    assert expected in say(7, "hello", language_code=code)
+    assert expected in send_text(7, "hello", language_code=code)
 
 
 @pytest.mark.parametrize("code", ["nonsense", "x" * 4000, "a b c", "ё"])
 def test_an_unknown_code_is_wrong(code: str) -> None:
-    assert say(7, f"/start {code}").startswith(WRONG)
+    assert send_text(7, f"/start {code}").startswith(WRONG)
 
 
 @pytest.fixture
@@ -109,12 +109,12 @@ def test_a_chat_may_send_five_wrong_codes_an_hour(owner: Owner) -> None:
     begun = datetime(2026, 6, 1, 12, 10, tzinfo=UTC)
     with clock.using(lambda: begun):
         code = new_code(owner)
-        assert all(say(7, f"/start wrong{n}").startswith(WRONG) for n in range(5))
-        assert say(7, "/start wrong").startswith(TOO_MANY)
-        assert say(7, f"/start {code}").startswith(TOO_MANY)
-        assert say(8, f"/start {code}").startswith(LINKED)
+        assert all(send_text(7, f"/start wrong{n}").startswith(WRONG) for n in range(5))
+        assert send_text(7, "/start wrong").startswith(TOO_MANY)
+        assert send_text(7, f"/start {code}").startswith(TOO_MANY)
+        assert send_text(8, f"/start {code}").startswith(LINKED)
     with clock.using(lambda: begun + timedelta(hours=1)):
-        assert say(7, f"/start {new_code(owner)}").startswith(LINKED)
+        assert send_text(7, f"/start {new_code(owner)}").startswith(LINKED)
 
 
 @pytest.mark.usefixtures("limited")
@@ -126,7 +126,7 @@ def test_a_repeated_wrong_code_counts_once() -> None:
 def test_a_repeated_start_gets_the_same_answer_and_links_once(owner: Owner) -> None:
     start = update(5, 7, f"/start {new_code(owner)}")
     assert answer_to(start).startswith(LINKED)
-    say(7, "/stop")
+    send_text(7, "/stop")
     before = all_rows()
     assert answer_to(start).startswith(LINKED)
     assert all_rows() == before

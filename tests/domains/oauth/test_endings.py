@@ -1,4 +1,4 @@
-"""What ends or changes connections: members, accounts, passwords, plans and disconnecting."""
+"""Ends and changes of connections, by members, accounts, passwords, plans and disconnecting."""
 
 from collections.abc import Callable
 from typing import Any

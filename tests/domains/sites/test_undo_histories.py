@@ -28,7 +28,7 @@ HTMLS = st.sampled_from(["", "a", "bb", "ccc", "ё"])
 
 @dataclass
 class Page:
-    """What the model knows of a page. Versions are listed from the latest on."""
+    """The expected state of a page. Versions are listed from the latest on."""
 
     id: str
     html: str | None = None

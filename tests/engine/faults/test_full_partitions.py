@@ -126,24 +126,24 @@ def test_a_single_write_to_a_full_partition_is_a_conflict_that_is_not_retried(
 
 @contextmanager
 def sizes(metrics: dict[str, Any] | None) -> Iterator[list[str | None]]:
-    """Let the answers to transactions have sizes. Yields what each transaction asked for."""
-    asked: list[str | None] = []
+    """Let the answers to transactions have sizes. Yields the metrics that each one requests."""
+    requested: list[str | None] = []
 
-    def ask(params: dict[str, Any], **_: Any) -> None:
-        asked.append(params.get("ReturnItemCollectionMetrics"))
+    def read_parameters(params: dict[str, Any], **_: Any) -> None:
+        requested.append(params.get("ReturnItemCollectionMetrics"))
 
     def answer(parsed: dict[str, Any], **_: Any) -> None:
         parsed.pop("ItemCollectionMetrics", None)
-        if metrics is not None and asked[-1]:
+        if metrics is not None and requested[-1]:
             parsed["ItemCollectionMetrics"] = metrics
 
     events = connection().client.meta.events
-    events.register_first(f"provide-client-params.dynamodb.{TRANSACTION}", ask)
+    events.register_first(f"provide-client-params.dynamodb.{TRANSACTION}", read_parameters)
     events.register_last(f"after-call.dynamodb.{TRANSACTION}", answer)
     try:
-        yield asked
+        yield requested
     finally:
-        events.unregister(f"provide-client-params.dynamodb.{TRANSACTION}", ask)
+        events.unregister(f"provide-client-params.dynamodb.{TRANSACTION}", read_parameters)
         events.unregister(f"after-call.dynamodb.{TRANSACTION}", answer)
 
 
@@ -172,9 +172,9 @@ class TestSizes:
         made = create_site(api)
         monkeypatch.setattr(transactions, "uuid4", measured)
         found = [collection("W#a#SITE", 0, 1), collection("W#a#LEAD", 4, 5)]
-        with sizes({"workspace-test-content": found}) as asked:
+        with sizes({"workspace-test-content": found}) as requested:
             assert made.send().status == 200
-        assert asked == ["SIZE"]
+        assert requested == ["SIZE"]
         assert logged() == [(5, "W#a#LEAD")]
 
     def test_other_transactions_do_not_ask_and_log_nothing(
@@ -182,9 +182,9 @@ class TestSizes:
     ) -> None:
         made = create_site(api)
         monkeypatch.setattr(transactions, "uuid4", not_measured)
-        with sizes({"workspace-test-content": [collection("W#a#SITE", 0, 1)]}) as asked:
+        with sizes({"workspace-test-content": [collection("W#a#SITE", 0, 1)]}) as requested:
             assert made.send().status == 200
-        assert (asked, logged()) == ([None], [])
+        assert (requested, logged()) == ([None], [])
 
     @pytest.mark.parametrize("metrics", [None, {}, {"workspace-test-audit": []}], ids=str)
     def test_an_answer_without_sizes_is_accepted(
@@ -196,6 +196,6 @@ class TestSizes:
     ) -> None:
         made = create_site(api)
         monkeypatch.setattr(transactions, "uuid4", measured)
-        with sizes(metrics) as asked:
+        with sizes(metrics) as requested:
             assert made.send().status == 200
-        assert (asked, logged()) == (["SIZE"], [])
+        assert (requested, logged()) == (["SIZE"], [])

@@ -95,25 +95,25 @@ def fail(problem: Exception) -> Callable[[Any], Any]:
     return handler
 
 
-def ask(problem: Exception) -> None:
+def handle(problem: Exception) -> None:
     http.handle(http.HttpRequest("GET", "/x", {}), fail(problem))
 
 
 class TestLines:
     def test_a_crash_is_an_error(self, counted: Counted) -> None:
-        ask(ZeroDivisionError())
+        handle(ZeroDivisionError())
         assert counted("ErrorLines") == [1]
 
     def test_a_refusal_is_no_error(self, counted: Counted) -> None:
-        ask(errors.NotFoundError("No such thing."))
+        handle(errors.NotFoundError("No such thing."))
         assert counted("ErrorLines") == counted("Unavailable") == counted("RefusedChats") == []
 
     def test_an_unavailable_database_is_counted(self, counted: Counted) -> None:
-        ask(errors.UnavailableError())
+        handle(errors.UnavailableError())
         assert counted("Unavailable") == [1]
 
     def test_a_missing_configuration_is_no_outage(self, counted: Counted) -> None:
-        ask(errors.RateLimitedError("Too many."))
+        handle(errors.RateLimitedError("Too many."))
         assert counted("Unavailable") == []
 
     @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ class TestLines:
     def test_a_chat_refused_for_money_is_counted(self, code: str, counted: Counted) -> None:
         kinds = [kind for kind in every_error(AppError) if getattr(kind, "code", "") == code]
         assert kinds
-        ask(kinds[0]("No more."))
+        handle(kinds[0]("No more."))
         assert counted("RefusedChats") == [1]
 
     def test_a_rate_limited_visitor_is_not_counted_as_refused_for_money(
         self, counted: Counted
     ) -> None:
-        ask(errors.RateLimitedError("Too many."))
+        handle(errors.RateLimitedError("Too many."))
         assert counted("RefusedChats") == []
 
     def test_usage_above_the_held_amount_is_counted(self, counted: Counted, database: None) -> None:

@@ -359,7 +359,7 @@ def function(built: package.Package, aws: str, task: Path) -> Iterator[Lambda]:
 class TestTheZip:
     def test_loads_nothing_of_the_checkout(self, function: Lambda) -> None:
         function.call("GET", "/api/health")
-        loaded = function.ask("", {})
+        loaded = function.run("", {})
         task = Path(loaded["path"][0])
         assert not [p for p in loaded["path"] if Path(p).is_relative_to(package.ROOT)]
         ours = {
@@ -392,7 +392,7 @@ class TestTheZip:
             archive.extractall(folder)
             with Lambda(Path(folder), built.python.path, on("http://127.0.0.1:9")) as function:
                 function.call("GET", "/api/openapi.json")
-                loaded = function.ask("", {})["files"]
+                loaded = function.run("", {})["files"]
         assert "chalicelib.manifest" in loaded
         assert not [name for name in loaded if name.startswith("chalicelib.domains.")]
 
@@ -428,7 +428,7 @@ class TestTheZip:
         event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
         event |= {"id": "1", "account": "1", "region": "eu-central-1", "version": "0"}
         event |= {"time": "2027-01-15T12:00:00Z", "resources": []}
-        assert isinstance(function.ask(handler, event), dict)
+        assert isinstance(function.run(handler, event), dict)
 
     @pytest.mark.usefixtures("token")
     def test_messages_of_the_queue_run_the_jobs_of_events(self, function: Lambda) -> None:
@@ -438,7 +438,7 @@ class TestTheZip:
             "eventSource": "aws:sqs",
             "eventSourceARN": "arn:aws:sqs:eu-central-1:123456789012:workspace-api-dev-events",
         }
-        assert isinstance(function.ask("run_events", {"Records": [message]}), dict)
+        assert isinstance(function.run("run_events", {"Records": [message]}), dict)
 
     def test_streams_by_its_own_bootstrap_and_loads_nothing_of_the_checkout(
         self, built: package.Package, task: Path, tmp_path: Path

@@ -56,7 +56,7 @@ def test_the_probe_fails_without_the_edges_secret(function: Function) -> None:
     assert (check.ok, check.why[:9]) == (None, "not tried")
 
 
-def ask(
+def request_probe(
     function: Function, token: str | None, *, method: str = "GET", path: str = stream_probe.PATH
 ) -> tuple[int, dict[str, str], bytes]:
     headers = {"x-origin-secret": SECRET}
@@ -90,8 +90,8 @@ def tokens() -> dict[str, str | None]:
 def test_without_a_valid_token_the_path_is_as_unknown_as_any_other(
     function: Function, kind: str
 ) -> None:
-    status, headers, body = ask(function, tokens()[kind])
-    other = ask(function, None, path=f"{stream_probe.PATH}s")
+    status, headers, body = request_probe(function, tokens()[kind])
+    other = request_probe(function, None, path=f"{stream_probe.PATH}s")
     del headers["X-Request-Id"], other[1]["X-Request-Id"]
     assert (status, headers) == other[:2]
     data, unknown = json.loads(body)["data"], json.loads(other[2])["data"]
@@ -102,7 +102,7 @@ def test_without_a_valid_token_the_path_is_as_unknown_as_any_other(
 
 @pytest.mark.parametrize("method", ["POST", "OPTIONS", "HEAD"])
 def test_the_probe_has_no_method_but_get(function: Function, method: str) -> None:
-    assert ask(function, stream_probe.token(SECRET), method=method)[0] == 404
+    assert request_probe(function, stream_probe.token(SECRET), method=method)[0] == 404
 
 
 def test_a_token_does_not_replace_the_edge(function: Function) -> None:
@@ -113,7 +113,7 @@ def test_a_token_does_not_replace_the_edge(function: Function) -> None:
 
 
 def test_tokens_of_both_secrets_are_valid_while_the_secret_is_replaced(function: Function) -> None:
-    status, headers, body = ask(function, stream_probe.token(FORMER))
+    status, headers, body = request_probe(function, stream_probe.token(FORMER))
     assert (status, headers["Cache-Control"]) == (200, "no-store")
     assert headers["Content-Type"] == "text/event-stream; charset=utf-8"
     numbers = [json.loads(line[6:])["number"] for line in body.splitlines() if line]
@@ -122,8 +122,8 @@ def test_tokens_of_both_secrets_are_valid_while_the_secret_is_replaced(function:
 
 def test_the_token_is_in_no_line_of_the_log(function: Function) -> None:
     token = stream_probe.token(SECRET)
-    ask(function, token, method="POST")
-    ask(function, f"{token}0")
+    request_probe(function, token, method="POST")
+    request_probe(function, f"{token}0")
     logged = json.dumps(function.log())
     assert stream_probe.PATH in logged
     assert token.partition(".")[2] not in logged

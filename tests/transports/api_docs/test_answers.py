@@ -149,11 +149,11 @@ def test_concurrent_requests_each_see_their_own_data() -> None:
         assert app.current_request
         return Response(app.current_request.headers["x-name"])
 
-    def ask(name: str) -> None:
+    def get_echo(name: str) -> None:
         with Client(app) as client:
             seen[name] = client.http.get("/echo", headers={"x-name": name}).body.decode()
 
-    threads = [Thread(target=ask, args=(name,)) for name in ("ada", "bob")]
+    threads = [Thread(target=get_echo, args=(name,)) for name in ("ada", "bob")]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -51,12 +51,12 @@ def events_of(invocation: Invocation) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix("data: ")) for line in lines]
 
 
-def ask(function: Function, request_body: dict[str, Any], **options: Any) -> Invocation:
+def invoke(function: Function, request_body: dict[str, Any], **options: Any) -> Invocation:
     return function.invoke(event(json.dumps(request_body), **options))
 
 
 def test_an_answer_has_its_status_and_headers_followed_by_its_body(running: Function) -> None:
-    invocation = ask(running, {"text": "Ёж 🦔"}, query="a=1&a=2&b=")
+    invocation = invoke(running, {"text": "Ёж 🦔"}, query="a=1&a=2&b=")
     start, done = events_of(invocation)
     assert (start["text"], start["query"]) == ("Ёж 🦔", {"a": ["1", "2"], "b": [""]})
     assert start["id"] == invocation.event["requestContext"]["requestId"]
@@ -73,14 +73,14 @@ def test_an_answer_has_its_status_and_headers_followed_by_its_body(running: Func
 
 
 def test_an_event_without_a_trace_has_not_that_of_the_event_before(running: Function) -> None:
-    assert events_of(ask(running, {}))[0]["trace"]
+    assert events_of(invoke(running, {}))[0]["trace"]
     invocation = running.invoke(event(), traced=False)
     assert events_of(invocation)[0]["trace"] == ""
 
 
 def test_chunks_are_sent_as_they_are_made(running: Function) -> None:
     def attempt(every: float) -> bool:
-        invocation = ask(running, {"pieces": 4, "every": every})
+        invocation = invoke(running, {"pieces": 4, "every": every})
         pieces = list(invocation.pieces())
         assert [piece.count(b"data: ") for piece in pieces] == [1] * 6
         arrivals = [at for at, _ in invocation.arrived[-6:]]
@@ -93,7 +93,7 @@ def test_chunks_are_sent_as_they_are_made(running: Function) -> None:
 
 
 def test_one_process_answers_many_times(running: Function) -> None:
-    answers = [events_of(ask(running, {"pieces": n}))[0] for n in range(3)]
+    answers = [events_of(invoke(running, {"pieces": n}))[0] for n in range(3)]
     assert len({each["pid"] for each in answers}) == 1
     assert [each["started"] - answers[0]["started"] for each in answers] == [0, 1, 2]
 
@@ -116,7 +116,7 @@ def test_a_base64_body_is_decoded(running: Function) -> None:
 def test_a_failure_is_an_envelope_with_its_status_readable_from_any_origin(
     running: Function, request_body: dict[str, Any], options: dict[str, str], status: int, code: str
 ) -> None:
-    invocation = ask(running, request_body, **options)
+    invocation = invoke(running, request_body, **options)
     answer = json.loads(invocation.body())
     assert invocation.prelude["statusCode"] == status
     assert (answer["data"]["status"], answer["data"]["code"]) == (False, code)
@@ -128,7 +128,7 @@ def test_a_failure_is_an_envelope_with_its_status_readable_from_any_origin(
 
 def test_a_preflight_is_answered_with_a_body(running: Function) -> None:
     """CloudFront waits for the body of a streamed answer, even of a 204."""
-    invocation = ask(running, {}, method="OPTIONS", headers={"origin": "null"})
+    invocation = invoke(running, {}, method="OPTIONS", headers={"origin": "null"})
     assert invocation.body() == b"\n"
     assert invocation.prelude["statusCode"] == 200
     headers = {name.lower(): text for name, text in invocation.prelude["headers"].items()}
@@ -142,7 +142,7 @@ def test_a_stream_that_breaks_off_reports_an_error_in_the_trailers(
     running: Function, tmp_path: Path
 ) -> None:
     mark = tmp_path / "mark"
-    invocation = ask(running, {"pieces": 5, "break": 2, "mark": str(mark)})
+    invocation = invoke(running, {"pieces": 5, "break": 2, "mark": str(mark)})
     pieces = list(invocation.pieces())
     assert len(pieces) == 3
     assert invocation.trailers["lambda-runtime-function-error-type"] == "Runtime.RuntimeError"
@@ -151,7 +151,7 @@ def test_a_stream_that_breaks_off_reports_an_error_in_the_trailers(
     assert error["errorType"] == "Runtime.RuntimeError"
     assert "secret" not in json.dumps(error)
     assert mark.read_text() == "closed"
-    assert events_of(ask(running, {}))  # The process continues.
+    assert events_of(invoke(running, {}))  # The process continues.
 
 
 @pytest.mark.parametrize("unclosable", [False, True])
@@ -161,7 +161,7 @@ def test_a_stream_that_lambda_stops_reading_is_closed(
     mark = tmp_path / "mark"
     request_body = {"pieces": 10_000, "every": 0.001, "mark": str(mark), "unclosable": unclosable}
     assert running.invoke(event(json.dumps(request_body)), hang_up_after=3).body()
-    assert events_of(ask(running, {}))
+    assert events_of(invoke(running, {}))
     assert mark.read_text() == "closed"
 
 
@@ -170,7 +170,7 @@ def test_an_invalid_event_is_an_error_of_the_invocation(running: Function) -> No
     assert invocation.body() == b""
     assert invocation.error
     assert invocation.error["errorType"] == "Runtime.KeyError"
-    assert events_of(ask(running, {}))
+    assert events_of(invoke(running, {}))
 
 
 class TestStartup:
@@ -208,7 +208,7 @@ class TestStartup:
             "PYTHONPATH": str(tmp_path / "extra"),
         }
         with lambda_runtime_api.function(BOOTSTRAP, variables, task=ROOT) as function:
-            paths = ask(function, {}).body().decode().split("\n")
+            paths = invoke(function, {}).body().decode().split("\n")
         order = [str(ROOT), "/opt/python", "/var/runtime", str(tmp_path / "extra")]
         assert paths[:4] == order
 
@@ -216,7 +216,7 @@ class TestStartup:
 class TestEdge:
     def test_a_request_through_the_edge_has_the_visitors_ip(self, behind_edge: Function) -> None:
         headers = {"x-origin-secret": SECRET, "x-viewer-address": "2001:db8::7"}
-        assert events_of(ask(behind_edge, {}, headers=headers))[0]["ip"] == "2001:db8::7"
+        assert events_of(invoke(behind_edge, {}, headers=headers))[0]["ip"] == "2001:db8::7"
 
     @pytest.mark.parametrize("method", ["POST", "OPTIONS", "GET"])
     @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ class TestEdge:
     def test_a_request_that_bypasses_the_edge_is_refused(
         self, behind_edge: Function, headers: dict[str, str], method: str
     ) -> None:
-        invocation = ask(
+        invocation = invoke(
             behind_edge, {}, method=method, headers={**headers, "x-viewer-address": "192.0.2.1"}
         )
         assert json.loads(invocation.body())["data"]["code"] == "forbidden"
@@ -235,7 +235,7 @@ class TestEdge:
 
     def test_without_an_edge_forwarded_headers_are_ignored(self, running: Function) -> None:
         headers = {"x-viewer-address": "192.0.2.1", "x-forwarded-for": "192.0.2.2"}
-        assert events_of(ask(running, {}, headers=headers))[0]["ip"] == "203.0.113.9"
+        assert events_of(invoke(running, {}, headers=headers))[0]["ip"] == "203.0.113.9"
 
 
 def test_a_response_that_lambda_does_not_accept_is_closed() -> None:

@@ -11,7 +11,7 @@ from chalicelib.domains.notifications.store import client_mails
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports import schedules
 from tests.conftest import in_console
-from tests.domains.notifications.helpers import say
+from tests.domains.notifications.helpers import send_text
 from tests.factories.console import World
 from tests.fakes.ses_reports import batch, bounced, complained, sent
 from tests.fakes.telegram import FakeTelegram
@@ -58,7 +58,7 @@ def test_a_chat_is_linked_by_a_code_and_unlinked(telegram: FakeTelegram, world: 
     boss, path = world.person("boss"), f"{world.here.path}/notifications"
     html = boss.post(path, {"action": "link"}).body.decode()
     code = html.partition("/start ")[2].partition("<")[0]
-    say(7, f"/start {code}", username="ada")
+    send_text(7, f"/start {code}", username="ada")
     assert "@ada" in boss.get(path).body.decode()
     assert boss.post(path, {"action": "unlink"}).status == 303
     assert "@ada" not in boss.get(path).body.decode()

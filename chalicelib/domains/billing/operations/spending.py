@@ -1,4 +1,4 @@
-"""What the bots of a workspace spend, by bot and by day."""
+"""Spending of a workspace's bots, by bot and by day."""
 
 from collections import Counter
 from datetime import timedelta
@@ -18,7 +18,7 @@ PERIOD_DAYS = 30
 
 
 class BotSpending(Wire):
-    """What a bot spent in the period."""
+    """Spending of a bot in the period."""
 
     agent_id: Id = Field(description="Bot.")
     agent_name: str | None = Field(description="Name of the bot; null if it was deleted.")
@@ -28,7 +28,7 @@ class BotSpending(Wire):
 
 
 class Spending(Wire):
-    """What all bots of a workspace spent in the period."""
+    """Spending of all bots of a workspace in the period."""
 
     timezone: str = Field(description="The time zone of the days.")
     days: list[str] = Field(description="The last 30 days, today included.")

@@ -13,7 +13,7 @@ from chalicelib.core.errors import AppError
 Window = Literal["daily", "weekly", "monthly"]
 WINDOWS: tuple[Window, ...] = ("daily", "weekly", "monthly")
 LOW_BALANCES = (10_000, 1_000)
-"""Kopecks below which the owner of an account is told that the balance is low.
+"""Balances in kopecks below which the owner of an account is warned.
 
 100 rubles leave time for a payment: an answer costs some kopecks to a few rubles. The second
 message, at 10 rubles, comes shortly before bots stop answering.

@@ -1,6 +1,6 @@
 """Links of a booking for its client: the page that manages it, and its calendar file.
 
-A link is a token with one purpose. Whoever has it needs no session.
+A link has a token with one purpose. It needs no session, so everyone who has the link can use it.
 """
 
 from chalicelib import SERVICE

@@ -1,4 +1,4 @@
-"""What a client does with the link of a booking: see it, find another time, move it.
+"""Operations behind the link of a client's booking: see it, find another time, move it.
 
 The link is a page of the service, so these operations have no REST route. The page cancels with
 ``cancel_public_booking``.

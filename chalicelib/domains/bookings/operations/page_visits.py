@@ -1,4 +1,4 @@
-"""What visitors do on a workspace's booking page: look at services and times, and book.
+"""Operations of a workspace's booking page: list services and free times, and book.
 
 The page is an HTML page of the service, so these operations have no REST route.
 """

@@ -79,7 +79,7 @@ class ProductRow(Record):
 
 
 LOW_STOCK = 5
-"""Pieces. An event tells when the stock of a product falls to this number or below."""
+"""Pieces. An event is emitted when the stock of a product falls to this number or below."""
 LOW_STOCK_EVENT = "product.low_stock"
 
 

@@ -48,7 +48,7 @@ class ClientRow(Record):
 
     @property
     def is_nobody(self) -> bool:
-        """Whether nobody can be recognized, as after an erasure."""
+        """Whether the client has no name and no contact, as after an erasure."""
         return not (self.name or self.email or self.phone)
 
 

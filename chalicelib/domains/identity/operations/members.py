@@ -141,7 +141,7 @@ def set_member_role(ctx: Context, args: MemberRoleSet) -> MemberOut:
 def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
     """Remove an account from a workspace, revoke its keys there and disconnect its apps.
 
-    Nobody can remove the owner, and a manager can remove plain members only.
+    The owner cannot be removed. A manager can remove plain members only.
     """
     lock = memberships.lock_row(ctx.workspace_id)
     account, membership = _member(ctx, args.email)

@@ -210,7 +210,7 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
 
 
 class PlanLimits(Wire):
-    """What a plan includes."""
+    """Features and limits of a plan."""
 
     has_api: bool = Field(description="Whether it includes API keys, AI clients and webhooks.")
     storage_bytes: int = Field(description="Bytes of files and pages.")

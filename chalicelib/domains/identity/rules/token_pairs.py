@@ -6,7 +6,7 @@ a pair of its own. A token that was replaced earlier is a replay: two parties ha
 
 The row of a connection keeps the hashes of live and of recently replaced tokens only. It recognises
 older ones by a secret that all refresh tokens of the connection share, their family. So a replay
-is detected however old the token is, and nobody can end a connection by guessing a token.
+is detected however old the token is, and a guessed token cannot end a connection.
 """
 
 from collections.abc import Iterable, Sequence
@@ -70,7 +70,7 @@ def rotate(
 ) -> list[TokenPair]:
     """Return the pairs after a refresh token was exchanged for a new pair.
 
-    The time is that of the new pair. ``is_family`` tells whether the refresh token shares the
+    The time is that of the new pair. ``is_family`` is whether the refresh token shares the
     secret of the connection's tokens. Such a token that is not kept any more was replaced, has
     expired, or is older than ``MAX_PAIRS`` unused ones.
 

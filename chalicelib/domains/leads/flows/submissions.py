@@ -167,7 +167,7 @@ class _Submitted(NamedTuple):
     key: Key
     """Equal for equal submissions of one visitor."""
     rows: Rows
-    """What was read for it."""
+    """The rows that were read for the submission."""
     over_quota: Callable[[], bool]
     """Waits for the quota. Returns whether the lead is beyond the number that the plan includes."""
 

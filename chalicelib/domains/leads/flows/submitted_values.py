@@ -1,4 +1,4 @@
-"""What a visitor submitted, under the labels of the form."""
+"""Values that a visitor submitted, under the labels of the form."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple

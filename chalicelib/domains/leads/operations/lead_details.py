@@ -116,7 +116,7 @@ def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
 
 
 class _Around(NamedTuple):
-    """What belongs to a lead, each by its class, and the accounts that changed it, by id."""
+    """Rows that belong to a lead, by their class, and the accounts that changed it, by id."""
 
     rows: dict[type[Row], Row]
     people: dict[str, AccountRow]

@@ -1,4 +1,4 @@
-"""Finds the members to tell of events, and makes a job for each message.
+"""Find the members to notify of events, and make a job for each message.
 
 A message has the same id each time, so one that waits is not made twice.
 """

@@ -138,7 +138,7 @@ def _send_digest(job: Job, recipient: _Recipient) -> None:
             messages.digest(recipient.language, recipient.kind, count),
             f"{job.job_id}-{total}",
         )
-        windows.note_told(recipient.window, at, total)
+        windows.record_reported(recipient.window, at, total)
 
 
 def _recipient(job: Job) -> _Recipient | None:

@@ -54,9 +54,9 @@ def message(language: Language, kind: str, record: Record) -> Message:
 
 
 def is_about_nobody(kind: str, record: Record) -> bool:
-    """Whether the person whom a message is about has been erased, so that nothing is to be told.
+    """Return whether the person whom a message is about has been erased. It is not sent then.
 
-    A cancellation is told in any case, as it frees the time of a booking.
+    A cancellation is sent in any case, because it frees the time of a booking.
     """
     match kind:
         case "lead" | "order":

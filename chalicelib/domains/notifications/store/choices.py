@@ -27,7 +27,7 @@ class ChoicesRow(ContentRow):
 
 
 class Choices:
-    """What a member wants, whether by own choice or by default.
+    """Messages that a member gets, by own choice or by default, and their language.
 
     The default language is that of the account, or else of the workspace's country.
     """

@@ -19,7 +19,7 @@ KEPT_FOR = timedelta(days=2)
 class WindowRow(ControlRow):
     """A window. ``sent`` has the ids of its messages, and ``more`` counts those held back.
 
-    ``told`` is the part of ``more`` that a message has told of.
+    ``told`` counts those of them that a message has reported.
     """
 
     sent: UnicodeSetAttribute = UnicodeSetAttribute(null=True)
@@ -65,14 +65,14 @@ def hold_back(name: str, at: datetime) -> None:
 
 
 def held_back(name: str, at: datetime) -> tuple[int, int]:
-    """Return the messages held back that no message has told of, and all that were held back."""
+    """Return how many of the messages held back are unreported, and how many there are in all."""
     row = _row(name, at)
     found = WindowRow.find(row.pk, row.sk) or row
     return int(found.more) - int(found.told), int(found.more)
 
 
-def note_told(name: str, at: datetime, count: int) -> None:
-    """Record how many of the messages that were held back have been told of.
+def record_reported(name: str, at: datetime, count: int) -> None:
+    """Record how many of the messages that were held back have been reported.
 
     Raises:
         UnavailableError: the database is unavailable.

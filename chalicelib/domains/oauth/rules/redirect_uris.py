@@ -45,7 +45,7 @@ class RedirectUri(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """What people are shown: the host, or the scheme of an app."""
+        """The text on the consent page: the host, or the scheme of an app."""
         return f"{self.scheme}:" if self.is_app else self.host
 
 

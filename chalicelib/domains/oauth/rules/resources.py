@@ -1,4 +1,4 @@
-"""What clients discover: the protected resource, its authorization server, and the challenge."""
+"""Metadata for clients: the protected resource, its authorization server, and the challenge."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 CODE_CHALLENGE_METHODS = ("S256",)
 SCOPES: tuple[Scope, ...] = tuple(scope for scope in Scope if not scope.admin_only)
-"""Scopes that clients are told of. Those of the blog are for ADMIN accounts only."""
+"""Scopes in the metadata for clients. Those of the blog are for ADMIN accounts only."""
 SIGNATURES = (
     *("ES256", "ES384", "ES512", "Ed25519"),
     *("PS256", "PS384", "PS512", "RS256", "RS384", "RS512"),
@@ -29,7 +29,7 @@ SIGNATURES = (
 
 
 def issuer() -> str:
-    """Return the identifier of the authorization server, equal byte for byte wherever it is named.
+    """Return the identifier of the authorization server. It is the same string in all answers.
 
     A client compares it with ``iss`` (RFC 9207, 2.4) and with its metadata (RFC 8414, 3.3).
     """

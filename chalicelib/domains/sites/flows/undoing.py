@@ -1,4 +1,4 @@
-"""What can be undone: until when a deletion, and how callers learn of it."""
+"""Undoing deletions and saves: how long it is possible, and the sentences that explain it."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -32,13 +32,13 @@ UNDO = Field(description="How and until when to undo it, or null.")
 
 
 def how_to_undo(route: str, record_id: str, until: datetime) -> str:
-    """Return the sentence by which a caller can tell its owner how a deletion is undone."""
+    """Return a sentence on how to undo a deletion, which a caller can show to its owner."""
     call = f'{route} with {{"id": "{record_id}"}}'
     return f"Until {iso(until)}: under Sites in the console, or {call}."
 
 
 def how_to_undo_save(page: PageRow, version_id: str | None) -> str | None:
-    """Return the sentence by which a caller can tell its owner how a save of HTML is undone.
+    """Return a sentence on how to undo a save of HTML, which a caller can show to its owner.
 
     ``version_id`` is the version that was kept, if any. Returns None if there was no HTML before.
     """

@@ -14,7 +14,7 @@ from chalicelib.transports.console.console_request import ConsoleRequest, Proble
 from chalicelib.transports.http import HttpResponse, redirect
 
 MOVE, ASK = "move", "cancel"
-"""What the page shows besides the booking: the choice of another time, or the question whether to
+"""Parts of the page besides the booking: the choice of another time, or the question whether to
 cancel it."""
 MOVABLE = ("pending_payment", "confirmed", "completed")
 Booking = dict[str, Any]

@@ -12,7 +12,7 @@ from chalicelib.transports.console.console_request import ConsoleRequest, Proble
 from chalicelib.transports.web import texts
 
 ANYONE = "any"
-"""Value of a form's staff field: whoever is free."""
+"""Value of a form's staff field: any member of the staff who is free."""
 MAX_SLOTS = 300
 """Slots of a day that are offered. A step of five minutes makes 288."""
 

@@ -1,4 +1,4 @@
-"""What the pages of services, staff and hours share."""
+"""Functions that the pages of services, staff and hours share."""
 
 import re
 from datetime import datetime

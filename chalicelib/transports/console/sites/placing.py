@@ -9,7 +9,7 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 MAX_SITES = 100
 TRIES = 3
-"""Attempts to save a page that somebody else saves at the same moment."""
+"""Attempts to save a page that another person saves at the same moment."""
 
 
 class Snippet(NamedTuple):

@@ -30,7 +30,7 @@ _METHOD = re.compile(r"bot([^/]+)/(\w+)")
 
 
 class Message(NamedTuple):
-    """A message of the chat. ``is_ours`` tells those of the service from the developer's."""
+    """A message of the chat. ``is_ours`` is whether the service sent it, not the developer."""
 
     at: str
     text: str

@@ -59,7 +59,7 @@ class RunningStack:
             )
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """The output so far."""
         return self.log.read_text()
 
@@ -72,14 +72,14 @@ class RunningStack:
     @property
     def key(self) -> str:
         """The demo key, as last printed."""
-        keys = re.findall(r"API key +(svc_live_\w+)", self.said)
-        assert keys, self.said
+        keys = re.findall(r"API key +(svc_live_\w+)", self.output)
+        assert keys, self.output
         return str(keys[-1])
 
     def wait_until_ready(self) -> "RunningStack":
         """Wait for the banner and the service."""
-        wait_for(lambda: "Ctrl-C stops" in self.said or self.process.poll() is not None)
-        assert self.process.poll() is None, self.said
+        wait_for(lambda: "Ctrl-C stops" in self.output or self.process.poll() is not None)
+        assert self.process.poll() is None, self.output
         wait_for(self.healthy)
         return self
 

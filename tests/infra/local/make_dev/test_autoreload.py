@@ -61,7 +61,7 @@ class EditedStack:
     @property
     def restarts(self) -> int:
         """Return how many times it has started to serve."""
-        return self.run.said.count("Serving on")
+        return self.run.output.count("Serving on")
 
     @property
     def version(self) -> str:
@@ -133,7 +133,7 @@ class TestAutoreload:
     ) -> None:
         edited.run.call("POST", "/api/projects/create", json={"title": "Before the mistake"})
         edited.edit("VERSION = ")
-        wait_for(lambda: "SyntaxError" in edited.run.said)
+        wait_for(lambda: "SyntaxError" in edited.run.output)
         assert edited.run.process.poll() is None
         edited.edit('VERSION = "mended"')
         wait_for(lambda: edited.version == "mended")
@@ -194,4 +194,4 @@ def worker_of(run: RunningStack) -> int:
         status = Path(f"/proc/{pid}/stat").read_text()
         if int(status.rpartition(")")[2].split()[1]) == run.process.pid:
             return pid
-    raise AssertionError(run.said)
+    raise AssertionError(run.output)

@@ -121,8 +121,8 @@ class TestRefusals:
             port = server.getsockname()[1]
             run = start(PORT=str(port))
             assert run.process.wait(PATIENCE) == 1
-        assert f"make dev: Port {port} cannot be used: another program is using it" in run.said
-        assert "PORT=8001 make dev" in run.said
+        assert f"make dev: Port {port} cannot be used: another program is using it" in run.output
+        assert "PORT=8001 make dev" in run.output
 
     def test_a_data_folder_in_use_is_refused(
         self, start: Callable[..., RunningStack], tmp_path: Path
@@ -134,7 +134,7 @@ class TestRefusals:
             data.run = {"endpoint": "http://127.0.0.1:1", "port": 8765, "pids": {}}
             run = start()
             assert run.process.wait(PATIENCE) == 1
-        assert f"Another local stack (http://127.0.0.1:8765) is using {data.path}" in run.said
+        assert f"Another local stack (http://127.0.0.1:8765) is using {data.path}" in run.output
         assert data.run["port"] == 8765, "the living stand's file is left alone"
 
     def test_a_data_folder_that_cannot_be_written_is_refused(
@@ -143,14 +143,14 @@ class TestRefusals:
         (tmp_path / "data").touch()
         run = start()
         assert run.process.wait(PATIENCE) == 1
-        assert re.search(r"make dev: The data folder .*/data cannot be written", run.said)
+        assert re.search(r"make dev: The data folder .*/data cannot be written", run.output)
 
     def test_an_endpoint_that_does_not_answer_is_refused(
         self, start: Callable[..., RunningStack]
     ) -> None:
         run = start(DYNAMODB_ENDPOINT="http://127.0.0.1:9")
         assert run.process.wait(PATIENCE) == 1
-        assert "No DynamoDB answers at DYNAMODB_ENDPOINT=http://127.0.0.1:9. Start it" in run.said
+        assert "No DynamoDB answers at DYNAMODB_ENDPOINT=http://127.0.0.1:9. Start it" in run.output
 
 
 class TestWithoutJava:
@@ -161,9 +161,9 @@ class TestWithoutJava:
         self, start: Callable[..., RunningStack], no_java: dict[str, str], tmp_path: Path
     ) -> None:
         run = start(**no_java, DEMO="full").wait_until_ready()
-        assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.said
+        assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.output
         assert run.titles() == {SITE}
-        for command in re.findall(r"^    (curl (?:.*\\\n)?.*)$", run.said, re.MULTILINE):
+        for command in re.findall(r"^    (curl (?:.*\\\n)?.*)$", run.output, re.MULTILINE):
             done = subprocess.run(
                 [*shlex.split(command), "--silent", "--fail"], capture_output=True, check=True
             )
@@ -188,7 +188,7 @@ class TestWithoutJava:
         options: list[str],
     ) -> None:
         run = start(by_hand(*options), **no_java, DEMO="full").wait_until_ready()
-        assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.said
+        assert "it will NOT survive a restart. DynamoDB Local needs Java 17" in run.output
         assert run.titles() == {SITE}
         run.stop()
         wait_for(lambda: processes_of(tmp_path / "data") == [])
@@ -209,5 +209,5 @@ class TestWithoutJava:
         run = start(**no_java).wait_until_ready()
         os.kill(run.pids["database"], signal.SIGKILL)
         assert run.process.wait(PATIENCE) == 1
-        assert "make dev: The database ended by itself" in run.said
+        assert "make dev: The database ended by itself" in run.output
         assert processes_of(tmp_path / "data") == []

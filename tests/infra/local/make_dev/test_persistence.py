@@ -76,7 +76,7 @@ class TestPersistence:
         run = start(data="one").wait_until_ready()
         endpoint = json.loads((run.data / "dev.json").read_text())["endpoint"]
         guest = start(data="other", DYNAMODB_ENDPOINT=endpoint).wait_until_ready()
-        assert f"in the database at {endpoint}" in guest.said
+        assert f"in the database at {endpoint}" in guest.output
         assert guest.stop() == 0
         assert run.titles() == set()
 

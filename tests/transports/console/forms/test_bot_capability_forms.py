@@ -1,4 +1,4 @@
-"""What a bot may do, in the console over HTTP."""
+"""The capabilities of a bot, in the console over HTTP."""
 
 import re
 from typing import Any
