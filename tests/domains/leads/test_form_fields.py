@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.core.errors import FieldError
 from chalicelib.domains.leads.rules.form_fields import (
     MAX_PHONE,
     MAX_TEXT,
@@ -64,6 +65,7 @@ class TestValues:
             ("phone", "8 (999) 123-45-67, доб. 12", "8 (999) 123-45-67, доб. 12"),
             ("phone", "+44 20 7946 0123 ext 5", "+44 20 7946 0123 ext 5"),
             ("phone", 79991234567, "79991234567"),
+            ("phone", "12345", "12345"),
             ("select", " Синий ", "Синий"),
             ("checkbox", "on", True),
             ("checkbox", "Подписаться", True),
@@ -183,6 +185,11 @@ class TestRefusals:
         assert failure.message == "Форма не отправлена. Проверьте: Почта, Имя."
         assert [error.field for error in failure.errors] == ["email", "name"]
 
+    def test_an_error_elsewhere_appears_with_its_message(self) -> None:
+        error = FieldError("items", "the product is sold out.")
+        failure = rejection([], [error], "en")
+        assert failure.message.endswith("Please check: items: the product is sold out.")
+
     def test_a_long_list_of_options_is_cut(self) -> None:
         options = tuple(f"Вариант {i}" for i in range(500))
         many = FieldSpec("a", "A", "select", required=True, options=options)
@@ -211,9 +218,6 @@ class TestLanguage:
         assert language("Order", ["Name", "Телефон"]) == "ru"
         assert language("Заявка", []) == "ru"
         assert language("Order", ["Name", "E-mail"]) == "en"
-
-    def test_the_language_is_english_if_it_is_unknown(self) -> None:
-        assert refusal("email", "x", "fr") == refusal("email", "x", "en")
 
 
 class TestContact:

@@ -247,11 +247,8 @@ _PARSERS = {"email": _email, "phone": _phone, "date": _date}
 def _format_options(options: Sequence[str]) -> str:
     """Return the options as one line that is short enough to show beside a field."""
     line = ", ".join(options)
-    return (
-        line
-        if len(line.encode()) <= _MAX_OPTIONS_BYTES
-        else cut_bytes(line, _MAX_OPTIONS_BYTES) + "…"
-    )
+    shown = cut_bytes(line, _MAX_OPTIONS_BYTES)
+    return shown if shown == line else f"{shown}…"
 
 
 _MAX_OPTIONS_BYTES = 300

@@ -69,7 +69,7 @@ def fields(template: str, language: str) -> list[dict[str, Any]]:
             "label": text(language, f"label_{field.name}"),
             "type": field.type,
             "required": field.required,
-            "options": [text(language, each) for each in field.options] or None,
+            "options": [text(language, each) for each in field.options],
         }
         for field in TEMPLATES[template]
     ]
