@@ -1,0 +1,119 @@
+"""Cards of proposals: all that a visitor is shown before confirming a booking or an order."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.chat.rules import cards
+from chalicelib.domains.chat.rules.cards import Field, Line, Person
+
+CONSENT = "By confirming, you agree to the processing of your personal data."
+NAME = {"name": "name", "label": "Name", "type": "text", "required": True, "options": []}
+CONTACT = {**NAME, "name": "contact", "label": "Phone or e-mail"}
+
+
+def booking_card(**changes: Any) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "service": "Haircut",
+        "local": datetime(2027, 1, 20, 14, 30),  # noqa: DTZ001  local time
+        "zone": "Europe/Moscow",
+        "staff": "Ada",
+        "minutes": 90,
+        "price": 150_000,
+        "person": Person(),
+        "privacy_url": "https://shop.example/privacy",
+    }
+    return cards.booking(**{"language": "en", **arguments, **changes})
+
+
+def order_card(**changes: Any) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "lines": [Line("Bread", 2, 12_000), Line("Cake", 1, 90_000)],
+        "known": [("Name", "Ann")],
+        "fields": [Field("size", "Size", "select", required=False, options=("S", "M"))],
+        "consent": "I agree.",
+        "privacy_url": None,
+    }
+    return cards.order(**{"language": "en", **arguments, **changes})
+
+
+def details_of(card: dict[str, Any]) -> dict[str, str]:
+    return {each["label"]: each["value"] for each in card["details"]}
+
+
+def test_a_card_of_a_booking_shows_its_time_and_price_and_asks_for_the_visitor() -> None:
+    assert booking_card() == {
+        "kind": "booking",
+        "language": "en",
+        "title": "Book: Haircut",
+        "details": [
+            {"label": "When", "value": "Wednesday, 20 January 2027, 14:30 (Europe/Moscow)"},
+            {"label": "With", "value": "Ada"},
+            {"label": "Duration", "value": "90 min"},
+            {"label": "Price", "value": "1,500.00 ₽"},
+        ],
+        "fields": [NAME, CONTACT],
+        "note": "The time is not reserved until you confirm.",
+        "consent": {"text": CONSENT, "url": "https://shop.example/privacy"},
+        "confirm": "Book",
+        "cancel": "No, thanks",
+    }
+
+
+def test_a_card_of_an_order_shows_its_lines_their_total_and_the_fields_of_its_form() -> None:
+    size = {"name": "size", "label": "Size", "type": "select", "required": False}
+    assert order_card() == {
+        "kind": "order",
+        "language": "en",
+        "title": "Order",
+        "details": [
+            {"label": "Bread", "value": "2 × 120.00 ₽"},
+            {"label": "Cake", "value": "1 × 900.00 ₽"},
+            {"label": "Total", "value": "1,140.00 ₽"},
+            {"label": "Name", "value": "Ann"},
+        ],
+        "fields": [{**size, "options": ["S", "M"]}],
+        "note": "Nothing is ordered until you confirm.",
+        "consent": {"text": "I agree.", "url": None},
+        "confirm": "Order",
+        "cancel": "No, thanks",
+    }
+
+
+@pytest.mark.parametrize(
+    ("card", "confirm", "cancel"),
+    [
+        (booking_card(language="ru"), "Записаться", "Не нужно"),
+        (order_card(language="ru"), "Заказать", "Не нужно"),
+    ],
+)
+def test_a_card_is_in_the_language_of_the_visitor(
+    card: dict[str, Any], confirm: str, cancel: str
+) -> None:
+    assert (card["language"], card["confirm"], card["cancel"]) == ("ru", confirm, cancel)
+
+
+@pytest.mark.parametrize(
+    ("person", "shown", "fields"),
+    [
+        (Person("Ann"), {"Name": "Ann"}, [CONTACT]),
+        (Person(phone="+7 495"), {"Phone": "+7 495"}, [NAME]),
+        (Person("Ann", email="a@b.example"), {"Name": "Ann", "E-mail": "a@b.example"}, []),
+    ],
+)
+def test_a_card_shows_the_known_contact_and_asks_for_the_rest(
+    person: Person, shown: dict[str, str], fields: list[dict[str, Any]]
+) -> None:
+    card = booking_card(person=person)
+    assert [*details_of(card).items()][4:] == [*shown.items()]
+    assert card["fields"] == fields
+
+
+def test_a_price_of_zero_is_shown_as_free() -> None:
+    assert details_of(booking_card(price=0))["Price"] == "free"
+    assert details_of(order_card(lines=[Line("Bag", 1, 0)]))["Total"] == "free"
+
+
+def test_an_order_without_a_text_of_consent_has_the_usual_one() -> None:
+    assert order_card(consent=None)["consent"]["text"] == CONSENT
