@@ -74,6 +74,7 @@ REMOVED = [
     ("[x](\u00a0https://evil.com)", "x"),
     ("[x](javascript:alert(1)) [y](data:text/html,hi) [z](ftp://evil.com)", "x y z"),
     ("<javascript:alert(1)> <data:text/html,hi>", f"<{GONE}> <{GONE}>"),
+    ("[x](javascript:alert(1)<b) [y](data:text/html,<b>hi</b>)", "x y"),
     ("<https://evil.com>", f"<{GONE}>"),
     ("[r]: https://evil.com\n[s]: <//evil.com/x> (t)", f"[r]: {GONE}\n[s]: {GONE}  (t)"),
     ("[https://good.com](http://evil.com).evil.com", GONE),

@@ -347,10 +347,8 @@ def _address_end(text: str, at: int) -> int:
     depth = 0
     while at < len(text):
         sign = text[at]
-        if sign <= " " or sign == "<" or (sign == ")" and not depth):
+        if sign <= " " or (sign == ")" and not depth):
             break
         depth += {"(": 1, ")": -1}.get(sign, 0)
         at += 2 if sign == "\\" and text[at + 1 : at + 2] > " " else 1
-        if sign == ">":
-            break
     return min(at, len(text))
