@@ -40,6 +40,16 @@ KEPT = [
     "12:30, 50/60, and/or, https and www., https://, // x, a//b, C:\\dir, <b>bold</b>, a < b: c",
     "evil.com is a host without a scheme.",
     "He said: http: is old! [",
+    "See https://good.com/login?next=https://other.com/x",
+    "[a](//good.com/x) [b](www.good.com) https://\uff47ood.com <mailto:ann@good.com>",
+    "[x] data:y) z, [note](time:12 hours), [note](time:a\\ b), a <b:c d",
+    f"<b:{'x' * (links.MAX_LINK - 2)} end",
+    "many words " * 300 + "https://good.com and a <b:c d",
+    f"[r]:https://good.com https://good.com/{'x' * (links.MAX_LINK - 17)} end",
+    "the end [x]",
+    "the end [x](/a",
+    "the end: http",
+    "the end <b:c",
 ]
 
 
@@ -90,7 +100,14 @@ REMOVED = [
     ("https://good.com/a)[x](https://evil.com)", "https://good.com/a)x"),
     ("https://good.com/'https://evil.com", f"https://good.com/'{GONE}"),
     ("https://evil.com" + "x" * 3_000 + " end", f"{GONE} end"),
-    ("[x](data:" + "x" * 3_000 + ") end", "x end"),
+    ("See [x](data:" + "x" * 3_000 + ") end", "See x end"),
+    ("[r]: <//evil.com/x>y", f"[r]: {GONE} y"),
+    ("_https://good.com/?a=https://evil.com", f"_https://good.com/?a={GONE}"),
+    ("[x](java&Tab;script:alert(1))", "x"),
+    ("[x](data:a\\)) a](data:x) b", "x a b"),
+    ("[x](<data:a) b\nc", "x b\nc"),
+    ("https://good.com|@evil.com www.evil", f"{GONE}|@evil.com {GONE}"),
+    ("(https://evil.com/a_(b), https://evil.com/a)", f"({GONE}, {GONE})"),
 ]
 
 
@@ -117,26 +134,46 @@ def test_text_that_cannot_become_a_link_flows_at_once() -> None:
         "ght",
         ", Часы",
         " a/b.\n\n",
+        "[x] see https://good.com/x and",
+        "[x](see this) [1]: see that a <b:c d",
     ):
         assert links_.add(piece) == piece
 
 
-def test_no_more_than_the_longest_link_is_held_back() -> None:
+@pytest.mark.parametrize(
+    ("begin", "at_once", "then"),
+    [
+        ("https://good.com/", "", GONE),
+        ("<data:", "", f"<{GONE}"),
+        ("[x](data:", "", "x"),
+        ("[r]: data:", "[r", f"]: {GONE}"),
+        ("[r]: /", "[r", f"]: {GONE}"),
+    ],
+)
+def test_no_more_than_the_longest_link_is_held_back(begin: str, at_once: str, then: str) -> None:
     links_ = LinkFilter(ALLOWED.__contains__, GONE)
-    assert links_.add("https://good.com/" + "x" * 1_900) == ""
-    assert links_.add("x" * 200) == GONE
+    assert links_.add(begin + "x" * 1_900) == at_once
+    assert links_.add("x" * 200) == then
     assert links_.add("xxx") == ""
     assert links_.add(" and more") == " and more"
 
 
+def test_no_more_than_the_longest_label_is_held_back() -> None:
+    links_ = LinkFilter(ALLOWED.__contains__, GONE)
+    assert links_.add("[" + "x" * (links.MAX_LABEL - 1)) == ""
+    assert links_.add("x") == "[" + "x" * links.MAX_LABEL
+
+
 def test_hosts_in_a_text_are_those_of_urls_and_names_but_not_of_mail_addresses() -> None:
     text = (
-        "Our site is Bakery.example, see http://user@shop.example:80/x. Mail: a@mail.example. 1.50"
+        "Our site is Bakery.example, see http://user@shop.example:80/x. Mail: a@mail.example. 1.50 "
+        "_cafe.example_ //-"
     )
     assert links.hosts_in([text, "//cdn.example/x", "https://сайт.рф"]) == {
         "bakery.example",
         "shop.example",
         "cdn.example",
+        "cafe.example",
         "xn--80aswg.xn--p1ai",
     }
 

@@ -51,7 +51,9 @@ _URL = re.compile(
 _RUN = re.compile(f"[^{_SPACE}<>]*")
 _FOREIGN = re.compile(rf"(?:[^\\/\[]*[\\/]*\[[0-9a-f:.]*\])?[^{_SPACE}<>\"'`\]*|]*", re.IGNORECASE)
 """The part of a run that is removed."""
-_WHOLE = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,4})?[/?#][\w.~%/?#&=+:@$-]*")
+_WHOLE = re.compile(
+    r"(?<!_)https?://(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,4})?[/?#][\w.~%/?#&=+:@$-]*"
+)
 """An address that every client reads as one, even if it contains another one."""
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]*[^\W_])(?::[0-9]{1,5}(?![0-9]))?", re.IGNORECASE)
 _AFTER_HOST = re.compile("[.,;:!?\u2026)\\]}\"'`*_~\u00bb\u201d\u2019\u201c-]*(?:[\\[\\]|^].*)?")
@@ -64,6 +66,7 @@ _TAIL = re.compile(
 )
 """The end of a Markdown link after its address: a title and the closing parenthesis."""
 _HALF_TAIL = re.compile(rf"[{_SPACE}]*(?:[\"'(].*)?", re.DOTALL)
+_IN_ANGLES = re.compile(r"<[^<>\n]*>?")
 _INDENT = re.compile(f"[{_SPACE}]*")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _WEB = frozenset({"http", "https"})
@@ -80,17 +83,20 @@ def hosts_in(texts: Iterable[str]) -> set[str]:
     return {host for host in map(normalize_host, named) if host}
 
 
-def normalize_host(host: str) -> str | None:
-    """Return a host in the form in which hosts are compared: punycode, without ``www.``."""
+def normalize_host(host: str) -> str:
+    """Return a host in the form in which hosts are compared: punycode, without ``www.``.
+
+    An impossible host becomes an empty text.
+    """
     host = host.lower().strip("._-").removeprefix("www.")
     if host.isascii():
-        return host or None
+        return host
     import idna  # noqa: PLC0415  its tables load only for hosts in other scripts
 
     try:
         return idna.encode(host, uts46=True).decode()
     except idna.IDNAError:
-        return None
+        return ""
 
 
 class _Step(NamedTuple):
@@ -192,8 +198,7 @@ class _Scanner(ABC):
             return False
         if not _AFTER_HOST.fullmatch(authority, host.end()):
             return False
-        name = normalize_host(host[1])
-        return name is not None and self._is_host_allowed(name)
+        return self._is_host_allowed(normalize_host(host[1]))
 
     def _is_whole(self, text: str, start: int, length: int) -> bool:
         """Whether nothing that arrives later can change what these characters are."""
@@ -248,8 +253,7 @@ class _Markdown(_Scanner):
         tail = _TAIL.match(window, end)
         if tail is not None:
             return _Address(self._keeps(window[begin:end]), start + tail.end())
-        may_follow = end == len(window) or _HALF_TAIL.fullmatch(window, end)
-        if may_follow and not self._is_whole(text, start, MAX_LINK):
+        if _HALF_TAIL.fullmatch(window, end) and not self._is_whole(text, start, MAX_LINK):
             return None
         return _Address(kept=True, end=start)
 
@@ -308,19 +312,15 @@ class _Urls(_Scanner):
             return None
         at = start if found.lastgroup == "www" else found.end()
         rest = text[at:end].lstrip("\\/")
-        authority = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
+        authority = re.split(r"[/?#\\]", rest)[0]
         has_scheme = ":" in found[0]
         if not (re.search(r"[\w%\[]", rest) if has_scheme else _DOTTED.search(authority)):
             return plain
         if self._is_allowed(rest):
-            after_word = re.match(r"\w", text[start - 1 : start]) if start else None
-            whole = None if after_word else _WHOLE.match(text, start)
-            host = _HOST.match(rest)
-            kept = end - len(rest) + (host.end() if host else 0)
-            kept = whole.end() if whole else kept
+            whole = _WHOLE.match(text, start)
+            kept = whole.end() if whole else end - len(rest) + _end(_HOST, rest, 0)
             return _Step(text[start:kept], kept)
-        foreign = _FOREIGN.match(text, start, end)
-        address = (foreign[0] if foreign else text[start:end]).rstrip(".,;!?")
+        address = text[start : _end(_FOREIGN, text[:end], start)].rstrip(".,;!?")
         if "(" not in address:
             address = address.split(")")[0]
         return _Step(self._removed, start + max(len(address), len(found[0])))
@@ -340,10 +340,9 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
 def _address_end(text: str, at: int) -> int:
     """Return the end of a Markdown link's address, in which parentheses are balanced."""
     if text.startswith("<", at):
-        end = re.compile(r"<[^<>\n]*>?").match(text, at)
-        if end is None or end[0].endswith(">") or end.end() == len(text):
-            return end.end() if end else at
-        at += 1
+        end = _end(_IN_ANGLES, text, at)
+        if end == len(text) or text[end - 1] == ">":
+            return end
     depth = 0
     while at < len(text):
         sign = text[at]
@@ -351,4 +350,4 @@ def _address_end(text: str, at: int) -> int:
             break
         depth += {"(": 1, ")": -1}.get(sign, 0)
         at += 2 if sign == "\\" and text[at + 1 : at + 2] > " " else 1
-    return min(at, len(text))
+    return at
