@@ -1,0 +1,95 @@
+"""Mails to clients: which mail follows an event, and the texts of each."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from chalicelib.domains.notifications.rules import client_mails
+from chalicelib.domains.notifications.rules.client_mails import BookingFacts, Kind, kind_of
+from chalicelib.domains.notifications.rules.messages import MAX_TITLE
+
+CREATED, MOVED, CHANGED = (f"booking.{name}" for name in ("created", "moved", "status_changed"))
+KOLKATA = timezone(timedelta(hours=5, minutes=30))
+FACTS = BookingFacts(
+    workspace="Bakery",
+    service="Haircut",
+    resource="Eve",
+    starts_at=datetime(2027, 1, 20, 14, 30, tzinfo=KOLKATA),
+    timezone="Asia/Kolkata",
+    price=150_000,
+    page_url="https://link.example",
+)
+
+
+@pytest.mark.parametrize(
+    ("events", "previous", "status", "expected"),
+    [
+        ({CREATED}, None, "confirmed", "confirmed"),
+        ({CREATED}, None, "pending_payment", "pending"),
+        ({CREATED, MOVED}, None, "confirmed", "confirmed"),
+        ({CREATED}, None, "cancelled", None),
+        ({CREATED}, "confirmed", "cancelled", None),
+        ({CREATED}, None, "completed", None),
+        ({CHANGED}, "pending_payment", "confirmed", "confirmed"),
+        ({CHANGED}, "cancelled", "confirmed", "confirmed"),
+        ({CHANGED}, "cancelled", "pending_payment", "pending"),
+        ({CHANGED}, "completed", "confirmed", None),
+        ({CHANGED}, "confirmed", "no_show", None),
+        ({CHANGED}, "confirmed", "cancelled", "cancelled"),
+        ({CHANGED}, "cancelled", "cancelled", None),
+        ({MOVED}, None, "cancelled", None),
+        ({MOVED}, None, "confirmed", "moved"),
+        ({MOVED}, None, "completed", None),
+        ({MOVED, CHANGED}, "pending_payment", "confirmed", "confirmed"),
+    ],
+)
+def test_the_mail_follows_from_the_events_and_the_status(
+    events: set[str], previous: str | None, status: str, expected: str | None
+) -> None:
+    assert kind_of(events, previous, status) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "title", "part"),
+    [
+        ("confirmed", "Booking confirmed", "Your booking at “Bakery” is confirmed."),
+        ("pending", "Booking waits for payment", "“Bakery” holds the time for you."),
+        ("moved", "Booking changed", "Your booking at “Bakery” has another time"),
+        ("cancelled", "Booking cancelled", "Your booking at “Bakery” is cancelled."),
+        ("reminder", "Booking reminder", "“Bakery” expects you soon."),
+    ],
+)
+def test_a_mail_has_the_title_of_its_kind_and_the_facts(kind: Kind, title: str, part: str) -> None:
+    mail = client_mails.mail("en", kind, FACTS)
+    assert mail.subject == f"{title}: Haircut, 20.01 14:30"
+    assert mail.text.startswith(f"{title}\n")
+    for text in (
+        part,
+        "Time: Wednesday, 20 January 2027, 14:30 (Asia/Kolkata, UTC+05:30)",
+        "Show, move or cancel the booking: https://link.example",
+        "this address was given with a booking at “Bakery”",
+    ):
+        assert text in mail.text
+    assert "https://" not in client_mails.mail("en", kind, FACTS._replace(page_url=None)).text
+
+
+def test_the_facts_of_a_booking_leave_out_what_is_empty() -> None:
+    client_mails._catalogue.cache_clear()  # so that the file is read here
+    assert client_mails.fact_pairs("en", FACTS) == [
+        ("Service", "Haircut"),
+        ("Time", "Wednesday, 20 January 2027, 14:30 (Asia/Kolkata, UTC+05:30)"),
+        ("Staff", "Eve"),
+        ("Price", "1,500.00 ₽"),
+    ]
+    free = client_mails.fact_pairs("en", FACTS._replace(price=0, resource=""))
+    assert [label for label, _ in free] == ["Service", "Time"]
+
+
+def test_names_in_a_mail_are_short_and_have_one_line() -> None:
+    long = "a\n" + "b" * 200
+    names = FACTS._replace(service=long, resource=long, workspace=long)
+    mail, shown = client_mails.mail("en", "confirmed", names), "a " + "b" * (MAX_TITLE - 2)
+    assert mail.subject == f"Booking confirmed: {shown}, 20.01 14:30"
+    assert mail.text.count(f"“{shown}”") == 2
+    values = dict(client_mails.fact_pairs("en", names))
+    assert (values["Service"], values["Staff"]) == (shown, shown)

@@ -1,0 +1,217 @@
+"""Texts of messages to members: the title and facts of each kind, as mail and in Telegram."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.notifications.rules import messages
+from chalicelib.domains.notifications.rules.messages import MAX_FACT, MAX_TITLE
+
+CONSOLE = "https://console.example/w/bakery"
+LEAD = {
+    "name": "Ada",
+    "phone": "+7 495",
+    "email": "ada@example.com",
+    "form": "Contact",
+    "data": {"who": "Ada", "text": "Rye bread?", "blank": " ", "size": 2, "day": "Friday"},
+}
+ITEMS = [
+    {"name": "Bread", "quantity": 2, "price": 12_000},
+    {"name": "Cake", "quantity": 1, "price": 90_000},
+]
+ORDER = {**LEAD, "data": {"items": ITEMS, "text": "Soon"}}
+BOOKING = {
+    "startLocal": "2027-01-20T14:30:00",
+    "client": {"name": "Ada", "phone": None, "email": "ada@example.com"},
+    "serviceName": "Haircut",
+    "resourceName": "Eve",
+    "notes": "Short",
+}
+HANDOVER = {"agentId": "b1", "handoverReason": "A cake", "pageUrl": "https://shop.example"}
+WEBHOOK = {"id": "w1", "url": "https://receiver.example", "offBecause": "gone"}
+APP = {"name": "Claude", "host": "claude.ai", "scopes": 3, "email": "bob@example.com"}
+KEY = {"name": "Laptop", "masked": "svc_live_…abcd", "scopes": 2, "email": "bob@example.com"}
+MEMBER = {"name": "Bob", "email": "bob@example.com", "role": "manager"}
+
+CONTACT = ("contact", "Contact", "+7 495, ada@example.com")
+BOOKED = [
+    ("service", "Service", "Haircut"),
+    ("time", "Time", "Wednesday, 20 January 2027, 14:30"),
+    ("resource", "Staff", "Eve"),
+    ("name", "Name", "Ada"),
+    ("contact", "Contact", "ada@example.com"),
+    ("message", "Message", "Short"),
+]
+KEY_FACTS = [
+    ("key", "Key", "svc_live_…abcd"),
+    ("scopes", "Number of scopes", "2"),
+    ("account", "Account", "bob@example.com"),
+]
+MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "title", "facts", "page"),
+    [
+        (
+            "lead",
+            LEAD,
+            "New lead: Ada",
+            [
+                ("name", "Name", "Ada"),
+                CONTACT,
+                ("form", "Form", "Contact"),
+                ("message", "Message", "Rye bread?; Friday"),
+            ],
+            None,
+        ),
+        (
+            "order",
+            ORDER,
+            "New order: Ada",
+            [
+                ("items", "Items", "Bread: 2; Cake: 1"),
+                ("total", "Total", "1,140.00 ₽"),
+                ("name", "Name", "Ada"),
+                CONTACT,
+                ("form", "Form", "Contact"),
+                ("message", "Message", "Soon"),
+            ],
+            None,
+        ),
+        ("booking", BOOKING, "New booking: Haircut, 20.01 14:30", BOOKED, None),
+        ("booking_cancelled", BOOKING, "Booking cancelled: Haircut, 20.01 14:30", BOOKED, None),
+        (
+            "handover",
+            HANDOVER,
+            "A visitor asks for a person",
+            [("message", "Message", "A cake"), ("page", "Page", "https://shop.example")],
+            "bots/b1",
+        ),
+        (
+            "limit",
+            {"id": "b1", "name": "Anna"},
+            "A bot reached its spending limit: Anna",
+            [],
+            "bots/b1/limits",
+        ),
+        (
+            "webhook_off",
+            WEBHOOK,
+            "A webhook was switched off",
+            [
+                ("url", "URL", "https://receiver.example"),
+                ("reason", "Reason", "The receiver answered that it is gone (410)."),
+            ],
+            "webhooks/w1",
+        ),
+        (
+            "webhook_off",
+            {"id": "w1", "url": "https://receiver.example"},
+            "A webhook was switched off",
+            [("url", "URL", "https://receiver.example")],
+            "webhooks/w1",
+        ),
+        (
+            "balance",
+            {"kopecks": 10_000},
+            "The balance is low: 100.00 ₽",
+            [("left", "Left", "100.00 ₽")],
+            "balance",
+        ),
+        (
+            "app_connected",
+            APP,
+            "App connected: Claude",
+            [
+                ("host", "App's site", "claude.ai"),
+                ("scopes", "Number of scopes", "3"),
+                ("account", "Account", "bob@example.com"),
+            ],
+            "apps",
+        ),
+        ("key_created", KEY, "API key created: Laptop", KEY_FACTS, "keys"),
+        ("key_revoked", KEY, "API key revoked: Laptop", KEY_FACTS, "keys"),
+        ("member_added", MEMBER, "Member added: Bob", MANAGER, None),
+        ("member_removed", {**MEMBER, "role": None}, "Member removed: Bob", MANAGER[:1], None),
+        ("member_role", MEMBER, "Role of a member changed: Bob", MANAGER, None),
+    ],
+)
+def test_a_message_has_the_facts_of_its_record(
+    kind: str, record: dict[str, Any], title: str, facts: list[tuple[str, str, str]], page: str
+) -> None:
+    assert messages.message("en", kind, record) == (kind, title, facts, page)
+
+
+@pytest.mark.parametrize("items", [None, [{"name": "Bag", "quantity": 1, "price": 0}]])
+def test_an_order_without_a_price_has_no_total(items: Any) -> None:
+    order = {**ORDER, "data": {"items": items}}
+    facts = messages.message("en", "order", order).facts
+    assert "total" not in [key for key, _, _ in facts]
+
+
+def test_long_and_blank_values_are_shortened_and_left_out() -> None:
+    lead = {**LEAD, "name": "A" * 999, "form": "\u200b\n", "data": {"text": "b" * 999}}
+    message = messages.message("en", "lead", lead)
+    assert message.title.startswith("New lead: A")
+    assert len(message.title) == len("New lead: ") + MAX_TITLE
+    assert {key: len(value) for key, _, value in message.facts if key != "contact"} == {
+        "name": MAX_FACT,
+        "message": MAX_FACT,
+    }
+    assert messages.message("en", "lead", {**lead, "name": "\n"}).title == "New lead"
+
+
+@pytest.mark.parametrize("kind", ["lead", "order"])
+@pytest.mark.parametrize("known", ["name", "email", "phone", "data"])
+def test_a_lead_is_about_somebody_while_it_has_any_value(kind: str, known: str) -> None:
+    erased = dict.fromkeys(("name", "email", "phone", "data"))
+    assert messages.is_about_nobody(kind, erased)
+    assert not messages.is_about_nobody(kind, {**erased, known: "x"})
+
+
+@pytest.mark.parametrize("known", ["name", "email", "phone"])
+def test_a_booking_is_about_somebody_while_its_client_has_any_value(known: str) -> None:
+    erased = dict.fromkeys(("name", "email", "phone"))
+    assert messages.is_about_nobody("booking", {"client": erased})
+    assert not messages.is_about_nobody("booking", {"client": {**erased, known: "x"}})
+    assert not messages.is_about_nobody("booking_cancelled", {"client": erased})
+
+
+def test_many_messages_are_announced_by_their_kind_and_number() -> None:
+    messages._catalogue.cache_clear()  # so that the file is read here
+    digest = messages.digest("en", "booking_cancelled", 3)
+    assert digest == ("booking_cancelled", "Cancelled bookings: 3 more", [], None)
+
+
+def test_a_message_as_text_has_no_contacts_and_no_texts_of_visitors() -> None:
+    text = messages.as_text(messages.message("en", "lead", LEAD), "My\nbakery", CONSOLE)
+    assert text == "New lead: Ada\nName: Ada\nForm: Contact\nMy bakery"
+    text = messages.as_text(messages.message("en", "key_created", KEY), "B" * 999, CONSOLE)
+    *lines, workspace = text.split("\n")
+    assert lines == [
+        "API key created: Laptop",
+        "Key: svc_live_…abcd",
+        "Number of scopes: 2",
+        f"{CONSOLE}/keys",
+    ]
+    assert len(workspace) == MAX_TITLE
+
+
+def test_a_mail_has_all_facts_and_links_to_the_console() -> None:
+    message = messages.message("en", "key_created", KEY)
+    mail = messages.mail(
+        "en", message, workspace="Bakery", unsubscribe_url="https://u.example", console_url=CONSOLE
+    )
+    assert mail.subject == "API key created: Laptop"
+    for part in (
+        "Account: bob@example.com",
+        f"Open the console: {CONSOLE}/keys\n",
+        "new API keys in the workspace “Bakery”",
+        "Unsubscribe from these mails: https://u.example",
+        f"Notification settings: {CONSOLE}/notifications",
+    ):
+        assert part in mail.text
+    lead = messages.message("en", "lead", LEAD)
+    mail = messages.mail("en", lead, workspace="B", unsubscribe_url="u", console_url=CONSOLE)
+    assert "Open the console" not in mail.text

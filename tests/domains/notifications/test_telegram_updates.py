@@ -1,0 +1,80 @@
+"""Updates of the Telegram bot: which ones have a message, and what is read from it."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.notifications.rules import telegram_updates
+from chalicelib.domains.notifications.rules.telegram_updates import MAX_ID, MAX_NAME, parse
+
+
+def update(text: object = "/stop", chat_id: int = 7, **person: Any) -> dict[str, Any]:
+    return {
+        "update_id": 5,
+        "message": {
+            "chat": {"id": chat_id, "type": "private"},
+            "from": {"is_bot": False, **person},
+            "text": text,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "argument"),
+    [
+        ("/start code", "start", "code"),
+        (" /start  a b ", "start", "a b"),
+        ("/start", "other", ""),
+        ("/start@bot code", "other", ""),
+        ("/stop", "stop", ""),
+        ("/stop now", "stop", ""),
+        ("hello there", "other", ""),
+        ("", "other", ""),
+        (None, "other", ""),
+    ],
+)
+def test_a_message_has_a_command_and_its_argument(
+    text: object, command: str, argument: str
+) -> None:
+    assert parse(update(text)) == (5, 7, command, argument, "en", "")
+
+
+@pytest.mark.parametrize("chat_id", [MAX_ID, -MAX_ID])
+def test_the_id_of_a_chat_has_at_most_52_bits(chat_id: int) -> None:
+    found = parse(update(chat_id=chat_id))
+    assert found is not None
+    assert found.chat_id == chat_id
+    assert parse(update(chat_id=chat_id + (1 if chat_id > 0 else -1))) is None
+
+
+@pytest.mark.parametrize(
+    ("person", "name"),
+    [
+        ({"username": "ada", "first_name": "Ada"}, "@ada"),
+        ({"username": "", "first_name": "Ada", "last_name": "L"}, "Ada L"),
+        ({"first_name": "Ada"}, "Ada"),
+        ({"last_name": 5}, "5"),
+        ({}, ""),
+        ({"username": "a" * 99}, "@" + "a" * (MAX_NAME - 1)),
+        ({"first_name": "a" * 99}, "a" * MAX_NAME),
+    ],
+)
+def test_a_message_has_the_name_that_telegram_shows(person: dict[str, Any], name: str) -> None:
+    found = parse(update(**person))
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize(
+    ("code", "language"), [("ru", "ru"), ("RU-ru", "ru"), ("en", "en"), ("", "en"), (None, "en")]
+)
+def test_a_message_has_the_language_of_the_person(code: str | None, language: str) -> None:
+    found = parse(update(language_code=code))
+    assert found is not None
+    assert found.language == language
+
+
+def test_answers_are_in_the_language_with_their_values() -> None:
+    telegram_updates._catalogue.cache_clear()  # so that the files are read here
+    assert "the workspace “Bakery”" in telegram_updates.text("en", "linked", workspace="Bakery")
+    assert "Bakery" in telegram_updates.text("ru", "linked", workspace="Bakery")
