@@ -25,7 +25,8 @@ def test_a_text_has_single_spaces_and_single_blank_lines(text: str, expected: st
 
 @pytest.mark.parametrize("length", [1, MAX_LENGTH - 1, MAX_LENGTH])
 def test_a_short_text_is_one_passage(length: int) -> None:
-    assert [*split("x" * length)] == ["x" * length]
+    for text in ("x" * length, ("xx" + SENTENCE * 60)[:length]):
+        assert [*split(text)] == [text]
 
 
 def test_passages_end_where_the_last_sentence_within_the_limit_does() -> None:
@@ -48,8 +49,8 @@ def test_a_passage_without_a_space_ends_at_the_limit() -> None:
     found = [*split(text)]
     assert found[0] == "x" * MIN_LENGTH
     assert found[1] == "y" * MAX_LENGTH
-    text = "x" * (MIN_LENGTH - 1) + " " + "y" * 2_000
-    assert len(next(split(text))) == MAX_LENGTH
+    for early in ("x" * (MIN_LENGTH - 1) + " ", "Short. "):
+        assert len(next(split(early + "y" * 2_000))) == MAX_LENGTH
 
 
 def test_no_passage_is_empty() -> None:

@@ -143,6 +143,11 @@ def test_a_message_has_the_facts_of_its_record(
     assert messages.message("en", kind, record) == (kind, title, facts, page)
 
 
+def test_the_role_of_a_member_is_in_the_language_of_the_message() -> None:
+    facts = messages.message("ru", "member_role", MEMBER).facts
+    assert facts[-1] == ("role", "Роль", "менеджер")
+
+
 @pytest.mark.parametrize("items", [None, [{"name": "Bag", "quantity": 1, "price": 0}]])
 def test_an_order_without_a_price_has_no_total(items: Any) -> None:
     order = {**ORDER, "data": {"items": items}}

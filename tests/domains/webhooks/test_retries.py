@@ -37,7 +37,7 @@ def test_a_receiver_may_ask_for_a_longer_pause_but_not_for_a_shorter_one() -> No
 
 @pytest.mark.parametrize(
     ("failures", "hours", "switched_off"),
-    [(10, 72, True), (9, 72, False), (10, 71.99, False), (11, 80, True), (0, None, False)],
+    [(10, 72, True), (9, 72, False), (10, 71.99, False), (11, 80, True), (10, None, False)],
 )
 def test_a_webhook_is_switched_off_after_ten_failures_in_a_row_over_three_days(
     failures: int, hours: float | None, *, switched_off: bool

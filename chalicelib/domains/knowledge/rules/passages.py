@@ -38,5 +38,4 @@ def _passage_end(text: str, start: int) -> int:
     ends = [match.end() for match in SENTENCE_END.finditer(text, start + MIN_LENGTH, limit)]
     if ends:
         return ends[-1]
-    space = text.rfind(" ", start + MIN_LENGTH, limit)
-    return limit if space < 0 else space + 1
+    return text.rfind(" ", start + MIN_LENGTH, limit) + 1 or limit
