@@ -42,14 +42,14 @@ KEPT = [
     "He said: http: is old! [",
     "See https://good.com/login?next=https://other.com/x",
     "[a](//good.com/x) [b](www.good.com) https://\uff47ood.com <mailto:ann@good.com>",
-    "[x] data:y) z, [note](time:12 hours), [note](time:a\\ b), a <b:c d",
-    f"<b:{'x' * (links.MAX_LINK - 2)} end",
-    "many words " * 300 + "https://good.com and a <b:c d",
+    "[x] data:y) z, [note](time:12 hours), [note](time:a\\ b), a <bc:d e",
+    f"<bc:{'x' * (links.MAX_LINK - 3)} end",
+    "many words " * 300 + "https://good.com and a <bc:d e",
     f"[r]:https://good.com https://good.com/{'x' * (links.MAX_LINK - 17)} end",
     "the end [x]",
     "the end [x](/a",
     "the end: http",
-    "the end <b:c",
+    "the end <bc:d",
 ]
 
 
@@ -135,7 +135,7 @@ def test_text_that_cannot_become_a_link_flows_at_once() -> None:
         ", Часы",
         " a/b.\n\n",
         "[x] see https://good.com/x and",
-        "[x](see this) [1]: see that a <b:c d",
+        "[x](see this) [1]: see that a <bc:d e",
     ):
         assert links_.add(piece) == piece
 
@@ -169,7 +169,8 @@ def test_hosts_in_a_text_are_those_of_urls_and_names_but_not_of_mail_addresses()
         "Our site is Bakery.example, see http://user@shop.example:80/x. Mail: a@mail.example. 1.50 "
         "_cafe.example_ //-"
     )
-    assert links.hosts_in([text, "//cdn.example/x", "https://сайт.рф"]) == {
+    impossible = f"https://{'я' * 64}.рф"
+    assert links.hosts_in([text, "//cdn.example/x", "https://сайт.рф", impossible]) == {
         "bakery.example",
         "shop.example",
         "cdn.example",

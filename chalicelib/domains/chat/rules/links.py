@@ -187,7 +187,7 @@ class _Scanner(ABC):
                 break
             shown.append(step.shown)
             at, self._skips = step.end, step.skips
-        self._before, self._held = text[max(0, at - 1) : at], text[at:]
+        self._before, self._held = text[:at][-1:], text[at:]
         return "".join(shown)
 
     def _is_allowed(self, rest: str) -> bool:
