@@ -94,13 +94,15 @@ def test_a_preview_has_neither_script_nor_url(owner: Owner, form: str) -> None:
 @pytest.mark.parametrize("template", form_templates.TEMPLATES)
 @pytest.mark.parametrize("language", ["ru", "en"])
 def test_every_template_is_a_valid_form(template: str, language: str, owner: Owner) -> None:
-    made = in_console(
-        owner.workspace.id,
-        "create_form",
-        title=form_templates.title(template, language),
-        fields=form_templates.fields(template, language),
-    )["form"]
+    fields = form_templates.fields(template, language)
+    title = form_templates.title(template, language)
+    made = in_console(owner.workspace.id, "create_form", title=title, fields=fields)["form"]
     assert f'lang="{language}"' in made["embedHtml"]
+    assert made["fields"] == [{**each, "options": each["options"] or None} for each in fields]
+    assert [each.name for each in form_templates.TEMPLATES[template] if each.required] == [
+        each["name"] for each in made["fields"] if each["required"]
+    ]
+    assert not {each["name"] for each in fields} & {each["label"] for each in made["fields"]}
     assert made["fields"][-1]["type"] == "consent"
 
 
@@ -113,6 +115,7 @@ def test_every_template_is_a_valid_form(template: str, language: str, owner: Own
         ("Items", "items_2"),
         ("Имя", "imya_2"),
         ("x" * 300, "x" * 36),
+        ("x" * 35 + " y", "x" * 35),
     ],
 )
 def test_the_name_of_a_new_field(label: str, name: str) -> None:

@@ -18,6 +18,7 @@ from chalicelib.domains.leads.rules.form_fields import (
     validate,
 )
 
+LONGEST_EMAIL = f"{'a' * 64}@{'b' * 63}.{'c' * 60}.{'d' * 60}.com"
 TYPES = [
     "text",
     "textarea",
@@ -66,6 +67,11 @@ class TestValues:
             ("phone", "+44 20 7946 0123 ext 5", "+44 20 7946 0123 ext 5"),
             ("phone", 79991234567, "79991234567"),
             ("phone", "12345", "12345"),
+            ("phone", "1" * 40, "1" * 40),
+            ("phone", "+" * (MAX_PHONE - 5) + "12345", "+" * (MAX_PHONE - 5) + "12345"),
+            ("email", LONGEST_EMAIL, LONGEST_EMAIL),
+            ("text", "a" * MAX_TEXT, "a" * MAX_TEXT),
+            ("text", 10**30 - 1, "9" * 30),
             ("select", " Синий ", "Синий"),
             ("checkbox", "on", True),
             ("checkbox", "Подписаться", True),
@@ -134,12 +140,14 @@ class TestRefusals:
         ("kind", "value", "says"),
         [
             ("email", "ada@", "ada@example.com"),
-            ("email", "a" * 250 + "@example.com", "ada@example.com"),
+            ("email", f"a{LONGEST_EMAIL}", "ada@example.com"),
+            ("email", f"{LONGEST_EMAIL}m", "ada@example.com"),
             ("email", True, "ada@example.com"),
             ("phone", "1234", "+44 20"),
             ("phone", "call me", "+44 20"),
             ("phone", "call me maybe at 12345", "+44 20"),
-            ("phone", "1" * (MAX_PHONE + 1), "+44 20"),
+            ("phone", "1" * 41, "+44 20"),
+            ("phone", "+" * (MAX_PHONE - 4) + "12345", "+44 20"),
             ("phone", "<b>1234567</b>", "+44 20"),
             ("number", "ten", "10 or 2.5"),
             ("number", "1.2.3", "10 or 2.5"),
@@ -149,7 +157,7 @@ class TestRefusals:
             ("number", 10**400, "10 or 2.5"),
             ("number", True, "10 or 2.5"),
             ("number", [1], "10 or 2.5"),
-            ("select", "Зелёный", "Красный, Синий"),
+            ("select", "Зелёный", "one of: Красный, Синий."),
             ("select", "красный", "Красный, Синий"),
             ("date", "2030-02-30", "2030-01-31"),
             ("date", "01/02/2030", "2030-01-31"),
@@ -161,7 +169,7 @@ class TestRefusals:
             ("text", {"a": "b"}, "enter a text"),
             ("text", True, "enter a text"),
             ("text", "a" * (MAX_TEXT + 1), "1000 characters at most, and these are 1001"),
-            ("text", 10**60, "too long"),
+            ("text", 10**30, "30 characters at most, and these are 31+"),
             ("textarea", "a" * (MAX_TEXTAREA + 1), "10000 characters at most"),
         ],
     )
@@ -195,6 +203,7 @@ class TestRefusals:
         many = FieldSpec("a", "A", "select", required=True, options=options)
         _, errors = validate([many], {}, "ru")
         assert len(errors[0].message) < 250
+        assert "…" in errors[0].message
 
     @given(
         st.sampled_from(TYPES),
@@ -234,3 +243,7 @@ class TestContact:
         del data["name"]
         assert contact(fields, data) == ("Bread", "a@b.example", "123456")
         assert contact(fields, {}) == (None, None, None)
+
+    def test_a_name_that_is_no_text_is_not_the_name(self) -> None:
+        fields = [FieldSpec("topic", "Topic", "text"), FieldSpec("name", "Name", "checkbox")]
+        assert contact(fields, {"topic": "Bread", "name": True}) == ("Bread", None, None)

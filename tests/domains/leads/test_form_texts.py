@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from chalicelib.domains import leads
 from chalicelib.domains.leads.rules import form_texts
 
@@ -21,3 +23,11 @@ def test_every_text_of_forms_is_used_and_every_used_text_exists() -> None:
     assert set(form_texts._FAILURES.values()) <= keys
     quoted = set(re.findall(r'"(\w+)"', sources))
     assert {re.sub("^(cart|label|template)_", "", key) for key in keys} <= quoted
+
+
+@pytest.mark.parametrize(
+    ("code", "key"),
+    [("rate_limited", "rate_limited"), ("validation_error", "malformed"), ("other", "failed")],
+)
+def test_a_failure_has_the_text_of_its_code(code: str, key: str) -> None:
+    assert form_texts.for_failure("en", code) == form_texts.text("en", key)

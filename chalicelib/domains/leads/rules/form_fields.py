@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from itertools import chain, count
 from typing import Any, NamedTuple
@@ -25,7 +26,6 @@ _MAX_MADE_NAME = 36
 """A name has at most 40 characters, and may need an ending."""
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _CONTROL_BUT_LINES = re.compile(f"(?![\n\t]){CONTROL.pattern}")
-_TICKED = frozenset({"on", "true", "1", "yes", "да"})
 _UNTICKED = frozenset({"off", "false", "0", "no", "нет"})
 _NUMBER = re.compile(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?")
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
@@ -158,7 +158,7 @@ def _entered_text(value: object, kind: str) -> str:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise _InvalidValueError(kind if kind in {"email", "phone", "number", "date"} else "text")
-    if isinstance(value, int) and abs(value) > 10**30:
+    if isinstance(value, int) and abs(value) >= 10**30:
         raise _InvalidValueError("too_long", limit=30, length="31+")
     typed = str(value)
     if kind == "textarea":
@@ -179,18 +179,16 @@ def _parse_checkbox(value: object) -> bool | None:
     """
     if isinstance(value, str):
         word = value.strip().casefold()
-        if word in _TICKED:
-            return True
         return None if not word or word in _UNTICKED else True
-    if value is None or value in (False, 0):
+    if value is None or value == 0:
         return None
-    if value in (True, 1):
+    if value == 1:
         return True
     raise _InvalidValueError("tick")
 
 
 def _email(entered: str) -> str:
-    found = emails.find_email(entered) if len(entered) <= MAX_EMAIL else None
+    found = emails.find_email(entered)
     if found is None:
         raise _InvalidValueError("email")
     return found
@@ -217,7 +215,7 @@ def _number(entered: str, language: str) -> int | float:
     compact = "".join(entered.split()).replace("\u2212", "-")
     if _THOUSANDS.fullmatch(compact) and (language == "en" or compact.count(",") > 1):
         compact = compact.replace(",", "")
-    compact = compact.replace(",", ".", 1)
+    compact = compact.replace(",", ".")
     if not _NUMBER.fullmatch(compact):
         raise _InvalidValueError("number")
     return _bounded(float(compact))
@@ -232,12 +230,10 @@ def _bounded(number: float) -> int | float:
 def _date(entered: str) -> str:
     for pattern in _DATES:
         if found := pattern.fullmatch(entered):
-            try:
+            with suppress(ValueError):
                 return date(
                     **{name: int(part) for name, part in found.groupdict().items()}
                 ).isoformat()
-            except ValueError:
-                break
     raise _InvalidValueError("date")
 
 
