@@ -55,7 +55,7 @@ def section(figures: Figures) -> str:
 PART = Part(
     name="schedules",
     title="Schedules of threads, faults and deaths",
-    minutes=10,
+    minutes=8,  # and two more for the planted bugs
     minutes_in_ci=0,  # make test runs 203 of them
     run=run,
     section=section,
