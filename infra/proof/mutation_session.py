@@ -29,7 +29,7 @@ from infra.proof.parts import ROOT
 ORDER = "MUTATION_ORDER"
 """The environment variable with the path of the order, a JSON file."""
 PROBE = "__executes__"
-SECONDS_OF_TESTS = 30.0
+SECONDS_OF_TESTS = 60.0
 """CPU seconds of the tests of one mutant. Further tests are left out."""
 
 Outcome = dict[str, Any]
