@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from math import ceil
 from typing import NamedTuple, Self
 
 from pynamodb.attributes import NumberAttribute
@@ -125,7 +126,7 @@ class _Window(NamedTuple):
             RateLimitRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat()),
             round(limit.max_requests * settings().rate_limit_scale),
             ends,
-            max(1, round((ends - now).total_seconds())),
+            ceil((ends - now).total_seconds()),
         )
 
     def taking(self, units: int) -> list[Action]:

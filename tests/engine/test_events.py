@@ -30,15 +30,16 @@ def want(owner: Owner, *types: str) -> None:
     run_unit(owner.workspace.id, None, stage)
 
 
+def emitting_jobs() -> list[JobRow]:
+    kind = {"S": WEBHOOK_EVENTS}
+    jobs = (JobRow.from_raw_data(row) for row in all_rows().values() if row.get("kind") == kind)
+    return sorted(jobs, key=lambda job: str(job.sk))
+
+
 def emitted() -> list[dict[str, Any]]:
-    jobs = (
-        JobRow.from_raw_data(row)
-        for row in all_rows().values()
-        if row.get("kind") == {"S": WEBHOOK_EVENTS}
-    )
     return [
         dict(zip(outbox.Event._fields, each, strict=True))
-        for job in sorted(jobs, key=lambda job: job.sk)
+        for job in emitting_jobs()
         for each in job.payload["events"]
     ]
 
@@ -84,6 +85,12 @@ class TestEvents:
     def test_a_workspace_without_subscriptions_stores_no_events(self, things: Things) -> None:
         submit(things.form, name="Ada", email="ada@example.com")
         assert emitted() == []
+
+    def test_the_job_of_events_names_who_acted(self, owner: Owner, things: Things) -> None:
+        want(owner, "lead.created")
+        submit(things.form, name="Ada", email="ada@example.com")
+        (job,) = emitting_jobs()
+        assert job.payload["actor"] == "visitor"
 
     def test_only_wanted_types_are_stored(self, owner: Owner, things: Things) -> None:
         want(owner, "lead.created")

@@ -77,12 +77,14 @@ def test_a_refusal_states_the_limit_and_when_to_retry(time: Time) -> None:
     }
 
 
-def test_a_subject_that_waits_as_advised_is_admitted(time: Time) -> None:
-    time.pass_by(seconds=59.4)
+@pytest.mark.parametrize(("begins", "wait"), [(58, 2), (58.6, 2), (59.4, 1), (59.999, 1)])
+def test_a_subject_that_waits_as_advised_is_admitted(begins: float, wait: int, time: Time) -> None:
+    time.pass_by(seconds=begins)
     assert admitted(LIMIT, "a", 4) == 3
     error = refusal(LIMIT, "a")
     assert error
-    time.pass_by(seconds=int(error.headers["Retry-After"]))
+    assert error.headers["Retry-After"] == str(wait)
+    time.pass_by(seconds=wait)
     assert take(LIMIT, "a").remaining == 2
 
 

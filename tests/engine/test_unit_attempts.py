@@ -18,7 +18,7 @@ from chalicelib.core.jobs import Queue
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.domains.sites.store.sites import SITES
-from chalicelib.engine import audit, indexing, jobs
+from chalicelib.engine import audit, indexing, jobs, transactions
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.connection import connection
 from chalicelib.engine.locks import lock_row
@@ -291,6 +291,13 @@ class TestDemands:
         assert there("b") == []
         run_unit("w", None, lambda unit: requiring(unit, condition=ClaimRow.target == "first"))
         assert there("b") == ["b"]
+
+    @pytest.mark.parametrize("held", [None, {}])
+    def test_a_taken_row_that_is_gone_already_starts_the_unit_again(self, held: Any) -> None:
+        error = transactions._conflict_error(lambda _: TAKEN, held)
+        assert isinstance(error, ConcurrentUpdateError)
+        known = {"target": {"S": "first"}}
+        assert transactions._conflict_error(lambda _: TAKEN, known) is TAKEN
 
 
 class TestBatches:
