@@ -80,6 +80,8 @@ that is not recognized (`tests/proof/test_error_paths.py`).
 **Found and fixed.** The chat's function might not read a hold after a lost answer, which only its
 policy on AWS would have shown. Requests to S3 ignored the deadline and took up to 33 seconds each.
 Requests to CloudFront had no bound of their own, and kept a runner of jobs until Lambda ended it.
+Some lists asked again for unprocessed keys without a pause and without end. A turn of a webhook
+sent an event again and again if the outcome could not be stored.
 """
 
 

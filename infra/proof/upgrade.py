@@ -279,9 +279,9 @@ the answers were compared, value by value, with those on its own.
 | last, then this (upgrade) | {_counts(up)} |
 | this, then last (rollback) | {_counts(down)} |
 
-Histories: {len(seeds)} (seeds {seeds[0]} to {seeds[-1]}), {histories["calls"]} calls. A seed draws
-the release of each call, as during a deployment. Each answer is compared with that of a history of
-one release. {len(histories["otherwise"])} operations answered otherwise.
+Histories: {len(seeds)} (seeds {seeds[0]} to {seeds[-1]}), {histories["calls"]:,} calls. A seed
+draws the release of each call, as during a deployment. Each answer is compared with that of a
+history of one release. {len(histories["otherwise"])} operations answered otherwise.
 
 A call is repeated on the other release with the same idempotency key: {_keys_text(figures)}.
 
