@@ -289,7 +289,7 @@ class _Call(NamedTuple):
         if self.operation.secret is not None:
             details = from_json(body or b"{}")["data"]
             for name in ("status", self.operation.secret):  # the secret's field is empty
-                details.pop(name, None)
+                details.pop(name)
             msg = (
                 "This idempotency key has created it already, and its secret was shown then. If it"
                 " is lost, revoke what was created and create another with a new key."
@@ -314,7 +314,7 @@ class _Call(NamedTuple):
         return replace(record, object_key=key)
 
     def _event(self) -> AuditEvent | None:
-        if not self.operation.audit or self.operation.read_only:
+        if not self.operation.audit:
             return None
         names = tuple(wire_name(type(self.args), name) for name in self.args.provided("id"))
         caller = self.principal

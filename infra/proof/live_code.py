@@ -2,7 +2,7 @@
 
 import gc
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import _lru_cache_wrapper
 from types import CodeType, FunctionType
 from typing import Any
@@ -40,10 +40,17 @@ class LiveCode:
             if new.co_freevars == function.__code__.co_freevars:
                 function.__code__ = new
                 changed.add(function)
-        for cache in self._caches:
-            if cache.__wrapped__ in changed:
-                cache.cache_clear()
+        self._forget(changed)
         return bool(changed)
+
+    def forget(self) -> None:
+        """Forget what the functions have cached, so that the next test executes them."""
+        self._forget({each for some in self._functions.values() for each in some})
+
+    def _forget(self, functions: Collection[FunctionType]) -> None:
+        for cache in self._caches:
+            if cache.__wrapped__ in functions:
+                cache.cache_clear()
 
 
 def _place(code: CodeType) -> tuple[str, int]:

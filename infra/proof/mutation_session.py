@@ -136,6 +136,7 @@ class MutationSession:
         records = {}
         for name in names:
             executed.clear()
+            self._code.forget()
             started = time.process_time()
             passed = self._passes(self._items[name])
             seconds = round(time.process_time() - started, 4)

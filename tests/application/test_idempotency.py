@@ -78,13 +78,20 @@ def test_a_replay_works_after_the_created_record_was_deleted(api: Api) -> None:
     assert api.get("/api/projects/list")["pagination"]["total"] == 0
 
 
-def test_a_replay_works_even_if_the_call_itself_would_now_fail(api: Api) -> None:
+def test_a_replay_works_even_if_the_call_itself_would_now_fail(api: Api, time: Time) -> None:
     site = api.post(CREATE, {"title": "A"})["project"]["id"]
     body = {"projectId": site, "title": "Home"}
     first = api.post("/api/pages/create", body, key="k")
     api.post("/api/projects/delete", {"id": site})
     assert api.post("/api/pages/create", body, key="k") == first
     assert api.refused("POST", "/api/pages/create", body).status == 404
+    time.pass_by(hours=24.1)
+    assert api.refused("POST", "/api/pages/create", body, **{"Idempotency-Key": "k"}).status == 404
+
+
+def test_a_warning_says_that_a_list_is_not_filtered(api: Api) -> None:
+    (warning,) = api.get("/api/projects/list?colour=red")["warnings"]
+    assert '"colour" is not an argument of GET /api/projects/list' in warning
 
 
 def test_a_key_is_free_again_after_24_hours(api: Api, time: Time) -> None:
@@ -266,6 +273,15 @@ def test_a_crashed_call_blocks_its_key_for_two_minutes(owner: Owner, time: Time)
         fetching.call(owner, "one")
     time.pass_by(minutes=2.1)
     assert fetching.call(owner, "two").replayed is False
+
+
+def test_only_the_call_that_marked_a_key_removes_the_mark(owner: Owner) -> None:
+    tenant, record = owner.workspace.id, IdempotencyRecord("key:k#fetch", "key", "")
+    assert idempotency.mark_in_progress(tenant, record, owner="one")
+    idempotency.clear_in_progress(tenant, record, owner="another")
+    assert idempotency.find(tenant, record) is not None
+    idempotency.clear_in_progress(tenant, record, owner="one")
+    assert idempotency.find(tenant, record) is None
 
 
 def test_a_replay_does_not_repeat_the_secret_that_the_first_answer_showed(owner: Owner) -> None:

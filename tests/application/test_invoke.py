@@ -21,6 +21,7 @@ from chalicelib.core.errors import (
     AdminRequiredError,
     ConflictError,
     ForbiddenError,
+    IdempotencyMismatchError,
     InsufficientScopeError,
     PayloadTooLargeError,
     PlanRequiredError,
@@ -40,9 +41,11 @@ from chalicelib.core.principals import (
     VisitorPrincipal,
 )
 from chalicelib.core.scopes import Scope
+from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.core.wire.schema import Wire
-from chalicelib.engine import audit, limits
+from chalicelib.engine import audit, idempotency, limits
 from chalicelib.engine.claims import ClaimRow, claim
+from chalicelib.engine.idempotency import MAX_INLINE_BYTES
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -307,6 +310,38 @@ class TestAnswers:
                 call(declare(answer))
         else:
             assert len(call(declare(answer))["text"]) == length
+
+    def test_messages_name_operations_as_the_caller_does(self) -> None:
+        def refuse(*_: Any) -> Result:
+            raise ConflictError("Call it first.")
+
+        with pytest.raises(ConflictError) as refused:
+            invoke(declare(refuse), KEY, dict, request_id="r", naming=str.upper)
+        assert refused.value.message == "CALL IT FIRST."
+
+    @pytest.mark.parametrize("more", [0, 1])
+    def test_an_answer_that_its_row_cannot_hold_is_replayed_from_an_object(self, more: int) -> None:
+        length = 0
+
+        def answer(*_: Any) -> Result:
+            return Result(tenant="", text="x" * length)
+
+        what = declare(answer)
+        length = MAX_INLINE_BYTES - len(invoke(what, KEY, dict, request_id="r").body) + more
+        first, again = (
+            invoke(what, KEY, dict, request_id=each, idempotency_key="key") for each in "ab"
+        )
+        assert len(first.body) == MAX_INLINE_BYTES + more
+        assert (again.body, again.replayed) == (first.body, True)
+        place = IdempotencyRecord(f"{KEY.rate_limit_key}#write", "key", "")
+        stored = idempotency.find("own", place)
+        assert stored is not None
+        assert bool(stored.object_key) == bool(more)
+
+    def test_a_default_that_is_sent_makes_another_call(self) -> None:
+        call(declare(), key="key")
+        with pytest.raises(IdempotencyMismatchError):
+            call(declare(), key="key", note="")
 
     def test_the_order_of_keys_makes_no_other_call(self) -> None:
         one = {"b": [1, {"y": None, "x": "ж"}], "a": True}

@@ -11,7 +11,8 @@ import pytest
 from chalicelib.core import retry
 from chalicelib.core.errors import PayloadTooLargeError
 from chalicelib.domains.sites.store.sites import SITES
-from chalicelib.engine import audit
+from chalicelib.engine import audit, transactions
+from chalicelib.engine.claims import claim
 from chalicelib.engine.connection import connection
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork, run_unit
@@ -160,6 +161,15 @@ def test_a_unit_of_more_than_a_hundred_items_is_a_programming_error(owner: Owner
     with pytest.raises(RuntimeError, match="items; DynamoDB takes 100"):
         unit.commit()
     assert SITES.entries(owner.workspace.id) == []
+
+
+def test_a_unit_of_more_than_four_megabytes_is_a_programming_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = claim("TEST", "a", "x" * 1000)
+    monkeypatch.setattr(transactions, "MAX_BYTES", 1000)
+    with pytest.raises(RuntimeError, match="bytes; DynamoDB takes 1,000"):
+        run_unit("w", None, lambda unit: unit.create(row))
 
 
 def test_a_failure_after_the_commit_does_not_undo_it(owner: Owner) -> None:
