@@ -41,6 +41,11 @@ class Mutant:
     number: int
     line: int
 
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """The name of the mutant in all modules."""
+        return self.path, self.function, self.change
+
 
 def mutants_of(root: Path, path: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of its text.

@@ -29,12 +29,14 @@ from infra.proof.parts import ROOT
 ORDER = "MUTATION_ORDER"
 """The environment variable with the path of the order, a JSON file."""
 PROBE = "__executes__"
-SECONDS_OF_TESTS = 60.0
+SECONDS_OF_TESTS = 30.0
 """CPU seconds of the tests of one mutant. Further tests are left out."""
 
 Outcome = dict[str, Any]
 """The outcome of a mutant, as JSON."""
 KILLED, TIMED_OUT, SURVIVED = "killed", "timed out", "survived"
+EQUIVALENT = "equivalent"
+"""It changes nothing that can be observed, as a person has found. It is not run."""
 NOT_REACHED = "not reached"
 """No test executes the changed statement."""
 SKIPPED = "skipped"
@@ -55,6 +57,7 @@ class MutationSession:
 
     The order has ``paths`` of modules, a ``seed``, the time ``until``, and the files ``map`` for
     the records of the tests and ``results``. Mutants in ``first`` come first: they survived last.
+    Those in ``equivalent`` are not run.
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -64,6 +67,7 @@ class MutationSession:
         self._items: dict[str, pytest.Item] = {}
         self._tests: dict[str, dict[str, Any]] = {}
         self._trusted: set[str] = set()
+        self._equivalent = {tuple(name) for name in order["equivalent"]}
         self._killers: dict[tuple[str, str], list[str]] = defaultdict(list)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -81,7 +85,7 @@ class MutationSession:
         mutants = [mutant for path in self._paths for mutant in mutants_of(ROOT, path)]
         random.Random(self._order["seed"]).shuffle(mutants)  # noqa: S311  a repeatable sample
         first = {tuple(name) for name in self._order["first"]}
-        mutants.sort(key=lambda each: (each.path, each.function, each.change) not in first)
+        mutants.sort(key=lambda each: each.name not in first)
         with Path(self._order["results"]).open("w", buffering=1) as results:
             for mutant in mutants:
                 if time.time() > self._order["until"]:
@@ -146,6 +150,8 @@ class MutationSession:
 
     def _try(self, mutant: Mutant) -> Outcome:
         """Run the tests of a mutant. ``runs`` is their number, ``killer`` the one that failed."""
+        if mutant.name in self._equivalent:
+            return {"outcome": EQUIVALENT, "runs": 0}
         names = self._chosen(mutant)
         if not names:
             return {"outcome": NOT_REACHED, "runs": 0}

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from infra.proof.mutants import mutants_of
-from infra.proof.mutation_session import ORDER, Outcome
+from infra.proof.mutation_session import EQUIVALENT, ORDER, Outcome
 from infra.proof.parts import KEPT, ROOT, Figures, Part
 
 SEED = 20270115
@@ -26,7 +26,7 @@ COLUMNS = (
     *("made", "tried", "killed", "timed out"),
     *("equivalent", "survived", "not reached", "skipped"),
 )
-EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
+REASONS = Path(__file__).with_name("equivalent_mutants.toml")
 DOMAINS = "chalicelib/domains"
 _RULES_OF_BOOKINGS = ("booking_tokens", "calendar_files", "free_time", "schedule", "slots_by_model")
 
@@ -143,6 +143,7 @@ def _outcomes(folder: Path, name: str, suite: Suite, until: float) -> list[Outco
     results.unlink(missing_ok=True)
     named = {
         "first": [_key(each) for each in last if each["outcome"] == "survived"],
+        "equivalent": list(equivalents()),
         "until": until,
         "seed": SEED,
         "paths": _paths(suite),
@@ -185,7 +186,7 @@ def _files(patterns: Iterable[str]) -> list[str]:
 
 def equivalents() -> dict[tuple[str, str, str], str]:
     """Return the reasons why mutants change nothing, by module, function and change."""
-    named = tomllib.loads(EQUIVALENT.read_text())["equivalent"]
+    named = tomllib.loads(REASONS.read_text())["equivalent"]
     return {
         (each["module"], each["function"], change): each["reason"]
         for each in named
@@ -198,10 +199,9 @@ def _figures(suites: Iterable[Suite], outcomes: list[Outcome]) -> Figures:
     modules: dict[str, Counter[str]] = defaultdict(Counter)
     lists: dict[str, list[Outcome]] = defaultdict(list)
     for each in outcomes:
-        reason = known.get(_key(each))
         outcome = each["outcome"]
-        if reason and outcome != "killed":
-            outcome, each["reason"] = "equivalent", reason
+        if outcome == EQUIVALENT:
+            each["reason"] = known[_key(each)]
         modules[each["module"]][outcome] += 1
         lists[outcome].append(each)
     made = {path: count for suite in suites for path, count in _made(suite).items()}

@@ -16,11 +16,17 @@ SCOPES = Suite(("chalicelib/core/scopes.py",), ("tests/core/test_areas.py",))
 
 
 @pytest.mark.slow
-def test_tests_find_the_mutants_of_what_they_test(tmp_path: Path) -> None:
+def test_tests_find_the_mutants_of_what_they_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explained = mutations.mutants_of(ROOT, *BARCODES.modules)[0].name
+    monkeypatch.setattr(mutations, "equivalents", lambda: {explained: "A reason."})
     outcomes = mutations._outcomes(tmp_path, "barcodes", BARCODES, time.time() + 60)
     fates = {each["outcome"] for each in outcomes}
     assert "killed" in fates
-    assert fates <= {"killed", "timed out", "survived", "not reached", "skipped"}
+    assert fates <= {"killed", "timed out", "equivalent", "survived", "not reached", "skipped"}
+    (alone,) = [each for each in outcomes if each["outcome"] == "equivalent"]
+    assert (mutations._key(alone), alone["runs"]) == (explained, 0)
     killed = next(each for each in outcomes if each["outcome"] == "killed")
     assert killed["killer"].startswith("tests/lib/test_barcodes.py::")
     recorded = json.loads((tmp_path / "barcodes-map.json").read_text())["tests"]
@@ -37,9 +43,10 @@ def test_the_page_lists_survivors_and_gives_the_reason_of_equivalent_mutants(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (module,) = SCOPES.modules
-    reasons = {(module, "f", name): "It is the same." for name in ("same", "killed")}
-    monkeypatch.setattr(mutations, "equivalents", lambda: reasons)
-    fates = {"killed": "killed", "same": "survived", "lost": "survived", "dead": "not reached"}
+    monkeypatch.setattr(
+        mutations, "equivalents", lambda: {(module, "f", "same"): "It is the same."}
+    )
+    fates = {"killed": "killed", "same": "equivalent", "lost": "survived", "dead": "not reached"}
     figures = mutations._figures([SCOPES], [outcome(*each) for each in fates.items()])
     counts = figures["modules"][module]
     made = len(mutations.mutants_of(ROOT, module))
