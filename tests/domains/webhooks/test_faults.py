@@ -116,7 +116,7 @@ def test_a_turn_with_a_slow_receiver_ends_before_another_worker_can_take_it(
     assert max(sent) + timedelta(seconds=15) <= turns.TURN
 
 
-def test_a_turn_sends_an_event_once_although_the_outcome_is_not_stored(
+def test_an_event_whose_outcome_is_not_stored_is_sent_once_a_turn_and_then_rests(
     webhook: dict[str, Any],
     receiver: Receiver,
     owner: Owner,
@@ -128,6 +128,9 @@ def test_a_turn_sends_an_event_once_although_the_outcome_is_not_stored(
     turn = fan_out.turn(owner.workspace.id, webhook["webhookId"], time.now)
     operations.deliver(turn)
     assert sorted(each.event_id for each in receiver.requests) == sorted(sent[: turns.BATCH])
+    operations.deliver(turn)
+    assert len(receiver.requests) == turns.BATCH
+    time.pass_by(seconds=turns.REST_AFTER_FAILURE.seconds)
     operations.deliver(turn)
     assert len(receiver.requests) == 2 * turns.BATCH
 

@@ -91,10 +91,14 @@ def take(workspace_id: str, webhook_id: str, send: Send) -> None:
 def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send) -> timedelta:
     """Send what is due. Returns the rest before the next turn.
 
-    A turn tries each delivery once, even if the outcome cannot be stored.
+    A turn tries each delivery once. What stays due, because the outcome could not be stored, waits
+    for the next turn after a rest.
     """
     end, tried = Deadline(TURN_SECONDS), set[str]()
-    while not end.passed and (due := _untried(workspace_id, webhook.id, tried)):
+    while not end.passed and (found := deliveries.due(workspace_id, webhook.id, BATCH)):
+        due = [each for each in found if each.event_id not in tried]
+        if not due:
+            return REST_AFTER_FAILURE
         current = WEBHOOKS.find(workspace_id, webhook.id)
         if current is None or current.status == OFF:
             break
@@ -106,30 +110,36 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
             tried.update(each.event_id for each in next_ones)
             group = _wanted(webhook, next_ones)
             attempts = _send_group(webhook, group, send)
-            if all(attempt.is_ok for attempt in attempts):
-                if attempts and state.failures:
-                    turns.note_success(state)
-                continue
-            failed = [attempt for attempt in attempts if not attempt.is_ok]
-            if any(attempt.status == GONE_STATUS for attempt in failed):
-                switch_off(workspace_id, webhook.id, GONE)
-                return timedelta(0)
-            if len(failed) < len(attempts):
-                turns.note_success(state)
-                continue
-            turns.note_failures(state, len(failed))
-            failures, since = int(state.failures), state.failing_since
-            if retries.is_to_be_switched_off(failures, since, clock.now()):
-                switch_off(workspace_id, webhook.id, FAILING)
-                return timedelta(0)
-            wished = [attempt.retry_after for attempt in failed if attempt.retry_after]
-            return max(min(REST_AFTER_FAILURE * failures, LONGEST_REST), *wished, timedelta(0))
+            rest = _rest_after(workspace_id, webhook.id, state, attempts)
+            if rest is not None:
+                return rest
     return timedelta(0)
 
 
-def _untried(workspace_id: str, webhook_id: str, tried: set[str]) -> list[DeliveryRow]:
-    due = deliveries.due(workspace_id, webhook_id, BATCH)
-    return [each for each in due if each.event_id not in tried]
+def _rest_after(
+    workspace_id: str, webhook_id: str, state: TurnRow, attempts: Sequence[Attempt]
+) -> timedelta | None:
+    """Record what attempts came to. Returns the rest after which to go on, or None to go on now.
+
+    The webhook is switched off if the receiver is gone or has failed for days.
+    """
+    failed = [attempt for attempt in attempts if not attempt.is_ok]
+    if any(attempt.status == GONE_STATUS for attempt in failed):
+        switch_off(workspace_id, webhook_id, GONE)
+        return timedelta(0)
+    if len(failed) < len(attempts):
+        if failed or state.failures:
+            turns.note_success(state)
+        return None
+    if not failed:
+        return None
+    turns.note_failures(state, len(failed))
+    failures, since = int(state.failures), state.failing_since
+    if retries.is_to_be_switched_off(failures, since, clock.now()):
+        switch_off(workspace_id, webhook_id, FAILING)
+        return timedelta(0)
+    wished = [attempt.retry_after for attempt in failed if attempt.retry_after]
+    return max(min(REST_AFTER_FAILURE * failures, LONGEST_REST), *wished, timedelta(0))
 
 
 def _wanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[DeliveryRow]:
