@@ -24,6 +24,7 @@ from chalicelib.engine.connection import connection
 from chalicelib.engine.locks import lock_row
 from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
+from tests.conftest import all_rows
 from tests.fakes.dynamodb_faults import ALWAYS, TRANSACTION, closed, failing, faulty, throttled
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database", "pauses")]
@@ -160,10 +161,15 @@ class TestAttempts:
     def test_rows_that_do_not_fit_into_the_transaction_are_written_right_after_it(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        def rows_of_new_product() -> int:
+            values = {"sort_order": 1, "status": "active", "category_id": "c"}
+            product = PRODUCTS.new("w", name="x", price=1, **values)
+            run_unit("w", EVENT, lambda unit: unit.create(product))
+            return sum(product.id in place for place in all_rows())
+
+        usual = rows_of_new_product()
         monkeypatch.setattr(indexing, "MAX_ITEMS", 1)
-        values = {"sort_order": 1, "status": "active", "category_id": "c"}
-        product = PRODUCTS.new("w", name="x", price=1, **values)
-        run_unit("w", EVENT, lambda unit: unit.create(product))
+        assert rows_of_new_product() == usual > 1
         assert jobs.oldest_due(Queue.MAIN) is None
 
     def test_a_record_in_the_trash_is_restored_as_it_was(self) -> None:
