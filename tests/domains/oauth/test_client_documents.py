@@ -70,6 +70,10 @@ class TestDocuments:
         assert client.redirect_uris == tuple(METADATA["redirect_uris"])
         assert client.auth_method == "private_key_jwt"
 
+    def test_an_address_of_keys_that_is_no_text_is_left_out(self, net: Internet) -> None:
+        net.serve(ID, document({**PUBLIC_METADATA, "jwks_uri": 5}))
+        assert clients.find(ID).jwks_uri == ""
+
     def test_a_client_without_a_name_is_named_by_its_host(self, net: Internet) -> None:
         net.serve(ID, document({**PUBLIC_METADATA, "client_name": "\u200b"}))
         assert clients.find(ID).name == "chatgpt.example.com"
@@ -159,6 +163,7 @@ class TestDocuments:
             "https://chatgpt.example.com",
             "https://chatgpt.example.com/",
             "https://chatgpt.example.com?x",
+            "https://chatgpt.example.com/?x",
             "https://user@chatgpt.example.com/client.json",
             "https://chatgpt.example.com/client.json#",
             "https://chatgpt.example.com/a/../client.json",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.oauth.rules import registration
+from chalicelib.domains.oauth.rules import clients, registration
 from chalicelib.domains.oauth.rules.errors import OAuthError
 
 CLAUDE = "https://claude.ai/api/mcp/auth_callback"
@@ -65,11 +65,18 @@ def test_a_registered_client_is_found_by_its_id(request_: dict[str, Any]) -> Non
     assert answer["token_endpoint_auth_method"] == "none"
     assert answer["redirect_uris"] == request_["redirect_uris"]
     assert answer["client_name"] == request_["client_name"]
+    assert answer["grant_types"] == ["authorization_code", "refresh_token"]
+    assert answer["response_types"] == ["code"]
     client = registration.read(answer["client_id"])
     assert client.name == request_["client_name"]
     assert client.redirect_uris == tuple(request_["redirect_uris"])
     assert client.auth_method == "none"
     assert client.host == ""
+
+
+def test_one_uri_is_no_list_of_uris() -> None:
+    with pytest.raises(ValueError, match="expected a list of at least one URI"):
+        clients.checked_uris(CLAUDE)
 
 
 def test_a_client_may_have_twenty_redirect_uris() -> None:

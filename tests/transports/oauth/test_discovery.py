@@ -54,6 +54,9 @@ class TestMetadata:
         assert found["code_challenge_methods_supported"] == ["S256"]
         assert found["grant_types_supported"] == ["authorization_code", "refresh_token"]
         assert found["response_types_supported"] == ["code"]
+        assert found["response_modes_supported"] == ["query"]
+        signing = "endpoint_auth_signing_alg_values_supported"
+        assert found[f"revocation_{signing}"] == found[f"token_{signing}"] != []
         assert found["token_endpoint_auth_methods_supported"] == ["none", "private_key_jwt"]
         assert found["client_id_metadata_document_supported"] is True
         assert found["authorization_response_iss_parameter_supported"] is True

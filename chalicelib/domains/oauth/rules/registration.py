@@ -67,7 +67,7 @@ def read(client_id: str) -> Client:
         OAuthError: ``invalid_client``: the id is not one that ``register`` returns.
     """
     error = OAuthError("invalid_client", "This client_id is not registered. Register again.")
-    if len(client_id) > MAX_ID or not client_id.isascii():
+    if len(client_id) > MAX_ID:
         raise error
     encoded = client_id.removeprefix(PREFIX)
     try:
