@@ -19,3 +19,7 @@ def test_a_pattern_stands_for_the_scopes_of_all_areas() -> None:
     reads = expand(("*:read",))
     assert reads == {scope for scope in Scope if scope.value.endswith(":read")}
     assert expand(("*:write", "*:read")) == frozenset(Scope)
+
+
+def test_a_scope_stands_for_itself() -> None:
+    assert expand(("pages:write",)) == {Scope.PAGES_WRITE}
