@@ -1,8 +1,12 @@
 """Services, staff and hours of the console in a browser."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from playwright.sync_api import Page, expect
 
+from chalicelib.core import clock
 from tests.conftest import PASSWORD, Api, as_operator, in_console
 from tests.e2e.conftest import (
     EMAIL,
@@ -55,6 +59,15 @@ def check(tab: ConsoleTab, name: str) -> None:
 
 
 @pytest.fixture
+def early_morning() -> Iterator[None]:
+    """The service's clock is before working hours in Moscow, so that the whole day is free."""
+    real = datetime.now(UTC)
+    early = (real + timedelta(days=1)).replace(hour=1, minute=0)
+    with clock.using(lambda: datetime.now(UTC) + (early - real)):
+        yield
+
+
+@pytest.fixture
 def empty_workspace(service: str) -> dict[str, str]:
     """A workspace without records."""
     as_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна")
@@ -62,6 +75,7 @@ def empty_workspace(service: str) -> dict[str, str]:
     return made
 
 
+@pytest.mark.usefixtures("early_morning")
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
 @pytest.mark.parametrize("screen", SCREENS)
 def test_an_empty_workspace_becomes_bookable_by_its_pages_alone(
