@@ -75,6 +75,7 @@ SUITES = {
             *("tests/application", "tests/contract/test_audiences.py", "tests/core/test_*.py"),
             *("tests/domains/identity/test_keys.py", "tests/transports/test_http.py"),
             "tests/engine/faults/test_faults.py",
+            "tests/domains/sites/page_import/test_import_failures.py",
         ),
     ),
     "oauth": _rules("oauth", "identity", more=["tests/transports/oauth"]),

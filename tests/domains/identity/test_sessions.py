@@ -111,6 +111,14 @@ class TestSignIn:
         assert len(verified) == 3
         assert len(set(verified)) == 1  # the parameters
 
+    def test_the_password_that_unknown_addresses_are_checked_against_signs_nobody_in(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        passwords._nobodys.cache_clear()
+        monkeypatch.setattr(passwords, "token_urlsafe", lambda _: PASSWORD)
+        assert not passwords.matches(None, PASSWORD)
+        passwords._nobodys.cache_clear()
+
     def test_only_a_hash_of_the_session_token_is_stored(self, account: str) -> None:
         token = begun(EMAIL, browser="Firefox")
         stored = json.dumps(all_rows(), default=str)

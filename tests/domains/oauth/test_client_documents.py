@@ -70,9 +70,10 @@ class TestDocuments:
         assert client.redirect_uris == tuple(METADATA["redirect_uris"])
         assert client.auth_method == "private_key_jwt"
 
-    def test_an_address_of_keys_that_is_no_text_is_left_out(self, net: Internet) -> None:
-        net.serve(ID, document({**PUBLIC_METADATA, "jwks_uri": 5}))
-        assert clients.find(ID).jwks_uri == ""
+    def test_keys_of_a_wrong_type_are_left_out(self, net: Internet) -> None:
+        net.serve(ID, document({**PUBLIC_METADATA, "jwks_uri": 5, "jwks": [{"kty": "RSA"}]}))
+        client = clients.find(ID)
+        assert (client.jwks_uri, client.jwks) == ("", None)
 
     def test_a_client_without_a_name_is_named_by_its_host(self, net: Internet) -> None:
         net.serve(ID, document({**PUBLIC_METADATA, "client_name": "\u200b"}))
@@ -115,6 +116,8 @@ class TestDocuments:
             {"token_endpoint_auth_method": ["none"]},
             {"token_endpoint_auth_method": "private_key_jwt"},
             {"token_endpoint_auth_method": "private_key_jwt", "jwks_uri": "http://x.example/k"},
+            {"token_endpoint_auth_method": "private_key_jwt", "jwks": [{"kty": "RSA"}]},
+            {"redirect_uris": 5},
             {"redirect_uris": []},
             {"redirect_uris": ["javascript:alert(1)"]},
             {"redirect_uris": None},

@@ -123,6 +123,8 @@ def test_a_name_is_shown_without_characters_that_hide_others() -> None:
         ({}, "invalid_redirect_uri"),
         ({"redirect_uris": []}, "invalid_redirect_uri"),
         ({"redirect_uris": CLAUDE}, "invalid_redirect_uri"),
+        ({"redirect_uris": 5}, "invalid_redirect_uri"),
+        ({"redirect_uris": {"0": CLAUDE}}, "invalid_redirect_uri"),
         ({"redirect_uris": [1]}, "invalid_redirect_uri"),
         ({"redirect_uris": [CLAUDE, "javascript:x"]}, "invalid_redirect_uri"),
         ({"redirect_uris": [CLAUDE] * 21}, "invalid_redirect_uri"),

@@ -60,6 +60,7 @@ class TestMetadata:
         assert found["token_endpoint_auth_methods_supported"] == ["none", "private_key_jwt"]
         assert found["client_id_metadata_document_supported"] is True
         assert found["authorization_response_iss_parameter_supported"] is True
+        assert Api(None).call("GET", urlsplit(found["service_documentation"]).path).status == 200
 
     def test_the_scopes_are_those_of_all_areas_but_the_blog(self) -> None:
         scopes = document(SERVER)["scopes_supported"]
