@@ -17,6 +17,7 @@ from chalicelib.domains.leads.rules.form_fields import (
     rejection,
     validate,
 )
+from chalicelib.lib import emails
 
 LONGEST_EMAIL = f"{'a' * 64}@{'b' * 63}.{'c' * 60}.{'d' * 60}.com"
 TYPES = [
@@ -197,6 +198,15 @@ class TestRefusals:
         error = FieldError("items", "the product is sold out.")
         failure = rejection([], [error], "en")
         assert failure.message.endswith("Please check: items: the product is sold out.")
+
+    def test_a_long_text_is_refused_before_it_is_parsed_as_an_address(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The library takes a second to read 200 KB."""
+        parsed: list[str] = []
+        monkeypatch.setattr(emails, "find_email", parsed.append)
+        assert "1000 characters at most" in refusal("email", f"{'a' * 200_000}@example.com")
+        assert parsed == []
 
     def test_a_long_list_of_options_is_cut(self) -> None:
         options = tuple(f"Вариант {i}" for i in range(500))

@@ -7,13 +7,12 @@ from chalicelib.lib import po_files
 
 LOCALE = Path(__file__).parent / "locale"
 """Folder of the PO files, with one folder per language."""
-_LANGUAGES = {"ru", "en"}
 
 
 @cache
 def catalogue(language: str) -> po_files.Catalogue:
-    """Return the texts of forms by key. A language without texts falls back to English."""
-    return po_files.read(LOCALE, language if language in _LANGUAGES else "en", "forms")
+    """Return the texts of forms in ``ru`` or ``en``, by key."""
+    return po_files.read(LOCALE, language, "forms")
 
 
 def text(language: str, key: str, **values: object) -> str:
