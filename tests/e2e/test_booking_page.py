@@ -56,7 +56,10 @@ def choose_a_time(page: Page | Frame, check_step: Callable[[str], None] = lambda
     page.locator(".cards a").first.click()
     expect(page.locator("#month")).to_be_visible()
     check_step("times")
-    page.locator("td a:not([aria-current])").first.click()
+    another_day = page.locator("td a:not([aria-current])").first
+    address = str(another_day.get_attribute("href"))
+    another_day.click()
+    page.wait_for_url(lambda url: address in url)
     expect(page.locator("td [aria-current]")).to_be_visible()
     page.locator(".times a").first.click()
     expect(page.locator("#contacts")).to_be_visible()
