@@ -62,7 +62,7 @@ SUITES = {
         _engine("unit", "transactions", "idempotency", "claims", "locks", "limits"),
         (
             *("tests/engine/test_*.py", "tests/engine/faults", "tests/application"),
-            "tests/domains/files/test_file_uses.py",
+            *("tests/domains/files/test_file_uses.py", "tests/domains/clients/test_*.py"),
         ),
     ),
     "access": Suite(

@@ -10,6 +10,7 @@ import pytest
 
 from chalicelib.core import retry
 from chalicelib.core.errors import PayloadTooLargeError
+from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import audit, transactions
 from chalicelib.engine.claims import claim
@@ -161,6 +162,15 @@ def test_a_unit_of_more_than_a_hundred_items_is_a_programming_error(owner: Owner
     with pytest.raises(RuntimeError, match="items; DynamoDB takes 100"):
         unit.commit()
     assert SITES.entries(owner.workspace.id) == []
+
+
+@pytest.mark.usefixtures("database")
+def test_a_unit_may_have_99_items_besides_its_audit_record() -> None:
+    unit = UnitOfWork("w")
+    for number in range(99):
+        unit.create(claim("TEST", str(number), "x"))
+    unit.commit(AuditEvent.by_job("test"))
+    assert len([place for place in all_rows() if "CLAIM#TEST" in place]) == 99
 
 
 def test_a_unit_of_more_than_four_megabytes_is_a_programming_error(

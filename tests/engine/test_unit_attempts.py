@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
 import pytest
 
+from chalicelib.core import deadline
 from chalicelib.core.errors import (
     ConcurrentUpdateError,
     ConflictError,
@@ -17,6 +19,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.jobs import Queue
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.domains.catalog.store.products import PRODUCTS
+from chalicelib.domains.files.store.images import ImageMap
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import audit, indexing, jobs, transactions
 from chalicelib.engine.claims import ClaimRow, claim
@@ -244,6 +247,39 @@ class TestUndoing:
         assert there("a") == []
         assert undone == ["one", "two"]
 
+    @pytest.fixture
+    def short_time(
+        self, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+    ) -> AbstractContextManager[object]:
+        """A deadline that passes in the pause after the first attempt."""
+        monkeypatch.setattr(deadline, "monotonic", lambda: 60.0 * len(pauses))
+        return deadline.within(20)
+
+    def test_a_unit_whose_time_is_up_may_have_been_committed(
+        self,
+        stage: Callable[[UnitOfWork], None],
+        undone: list[str],
+        short_time: AbstractContextManager[object],
+    ) -> None:
+        lost = faulty(TRANSACTION, closed, "after", 1)
+        with short_time, lost, pytest.raises(OutcomeUnknownError):
+            run_unit("w", EVENT, stage)
+        assert there("a") == ["a"]
+        assert undone == []
+
+    def test_a_unit_that_was_refused_before_its_time_was_up_undoes_its_effects(
+        self,
+        stage: Callable[[UnitOfWork], None],
+        undone: list[str],
+        short_time: AbstractContextManager[object],
+    ) -> None:
+        busy = failing(TRANSACTION, 1, throttled)
+        with short_time, busy, pytest.raises(UnavailableError) as refused:
+            run_unit("w", EVENT, stage)
+        assert type(refused.value) is UnavailableError
+        assert there("a") == []
+        assert undone == ["one", "two"]
+
 
 class TestDemands:
     """Conditions of writes. A failed one without an error of its own starts the unit again."""
@@ -297,6 +333,36 @@ class TestDemands:
         assert there("b") == []
         run_unit("w", None, lambda unit: requiring(unit, condition=ClaimRow.target == "first"))
         assert there("b") == ["b"]
+
+    def test_a_failed_condition_is_found_among_other_writes(self) -> None:
+        run_unit("w", None, lambda unit: unit.create(row("a")))
+
+        def stage(unit: UnitOfWork) -> None:
+            unit.delete(row("b"))
+            unit.create(row("a", "second"), on_conflict=TAKEN)
+
+        with pytest.raises(ConflictError, match="It is taken"):
+            run_unit("w", EVENT, stage)
+
+    def test_of_several_failed_conditions_one_with_precedence_is_reported(self) -> None:
+        class FirstError(ConflictError):
+            precedence = 0
+
+        def stage(unit: UnitOfWork) -> None:
+            unit.create(row("a"), on_conflict=TAKEN)
+            unit.create(row("b"), on_conflict=FirstError("It comes first."))
+            unit.create(row("c"), on_conflict=TAKEN)
+
+        run_unit("w", None, stage)
+        with pytest.raises(FirstError):
+            run_unit("w", None, stage)
+
+    def test_a_record_begins_to_show_no_file_that_is_gone(self) -> None:
+        images = [ImageMap(file_id="gone", url="/gone.png", width=1, height=1)]
+        values = {"sort_order": 1, "status": "active", "images": images}
+        product = PRODUCTS.new("w", name="x", price=1, **values)
+        self.refused(lambda unit: unit.create(product))
+        assert [place for place in all_rows() if "gone" in place] == []
 
     @pytest.mark.parametrize("held", [None, {}])
     def test_a_taken_row_that_is_gone_already_starts_the_unit_again(self, held: Any) -> None:

@@ -254,6 +254,28 @@ class TestPages:
         save(api, about, "")
         assert [len(rows(owner, file)) for file in files] == [0] * 60
 
+    def test_uses_written_by_the_runner_are_those_of_the_latest_version(
+        self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The page is saved without the files between the reads and the commit of the job."""
+        files = [upload(api, f"{number}.txt") for number in range(60)]
+        html = "".join(f"<a href='{file['url']}'>x</a>" for file in files)
+        with monkeypatch.context() as killed:
+            killed.setattr(jobs, "attempt", lambda *_: False)
+            about = page(api, html)
+        read_rows = file_uses.rows
+
+        def save_first(*arguments: Any) -> Any:
+            monkeypatch.setattr(file_uses, "rows", read_rows)
+            save(api, about, "")
+            return read_rows(*arguments)
+
+        monkeypatch.setattr(file_uses, "rows", save_first)
+        time.pass_by(minutes=1)
+        run_jobs()
+        assert file_uses.rows is read_rows
+        assert [len(rows(owner, file)) for file in files] == [0] * 60
+
     def test_urls_of_another_workspaces_files_are_not_uses(
         self, api: Api, owner: Owner, new_owner: Any
     ) -> None:
