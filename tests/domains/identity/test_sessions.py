@@ -27,6 +27,8 @@ from tests.conftest import Time, all_rows, as_operator, run_concurrently
 from tests.factories.console import begun
 
 EMAIL, PASSWORD = "ada@example.com", "correct horse"
+HASHER = passwords.hasher
+"""The hasher of the service. The tests themselves use a cheap one."""
 
 
 @pytest.fixture
@@ -118,6 +120,10 @@ class TestSignIn:
         monkeypatch.setattr(passwords, "token_urlsafe", lambda _: PASSWORD)
         assert not passwords.matches(None, PASSWORD)
         passwords._nobodys.cache_clear()
+
+    def test_passwords_are_hashed_with_argon2id_at_the_parameters_of_the_rfc(self) -> None:
+        """RFC 9106, 4: 64 MiB, three passes and four lanes if memory is low."""
+        assert HASHER().hash(PASSWORD).startswith("$argon2id$v=19$m=65536,t=3,p=4$")
 
     def test_only_a_hash_of_the_session_token_is_stored(self, account: str) -> None:
         token = begun(EMAIL, browser="Firefox")

@@ -129,6 +129,11 @@ class TestDocuments:
         net.serve(ID, document({**PUBLIC_METADATA, **change}))
         assert refused(ID).error == "invalid_client"
 
+    def test_the_methods_of_authentication_are_named(self, net: Internet) -> None:
+        change = {"token_endpoint_auth_method": "client_secret_basic"}
+        net.serve(ID, document({**PUBLIC_METADATA, **change}))
+        assert "expected none or private_key_jwt, received" in refused(ID).message
+
     @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 5_000, b"null"])
     def test_a_document_that_is_no_json_object_is_refused(self, net: Internet, body: bytes) -> None:
         net.serve(ID, http_response(body))
@@ -188,6 +193,10 @@ class TestDocuments:
         net.names["chatgpt.example.com"] = ["93.184.216.34"]
         assert refused(client_id).error == "invalid_client"
         assert net.connections == []
+
+    def test_the_refusal_says_what_is_wrong_with_the_address(self) -> None:
+        message = refused("https://chatgpt.example.com\\x/client.json").message
+        assert message.startswith("client_id: expected a URL without backslashes")
 
 
 def assertion(key: Any = None, algorithm: str = "RS256", **changes: Any) -> str:

@@ -63,6 +63,22 @@ def test_a_redirect_uri_is_shown_by_where_it_leads(uri: str, shown: str) -> None
     assert redirect_uris.parse(uri).shown == shown
 
 
+def test_the_longest_redirect_uri_is_accepted() -> None:
+    uri = CLAUDE + "?" * (redirect_uris.MAX_LENGTH - len(CLAUDE))
+    assert redirect_uris.parse(uri).host == "claude.ai"
+    with pytest.raises(ValueError, match="expected at most 1,000 characters, received 1,001"):
+        redirect_uris.parse(uri + "?")
+
+
+def test_a_redirect_uri_of_an_app_has_no_host() -> None:
+    assert redirect_uris.parse("cursor://localhost/oauth").host == ""
+
+
+def test_only_a_clients_single_uri_may_be_left_out() -> None:
+    assert Client("dcr_x", "Claude", (CLAUDE,)).only_redirect_uri == CLAUDE
+    assert Client("dcr_x", "Claude", (CLAUDE, f"{CLAUDE}/2")).only_redirect_uri is None
+
+
 @pytest.mark.parametrize(
     "requested",
     [

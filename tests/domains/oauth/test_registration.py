@@ -108,10 +108,10 @@ def test_a_client_without_a_name_is_named_by_its_redirect() -> None:
 def test_a_name_is_shown_without_characters_that_hide_others() -> None:
     metadata = {
         "redirect_uris": [CLAUDE],
-        "client_name": " Cla\u202eude\n\u200bof\u00adX " + "y" * 99,
+        "client_name": " Cla\u202eude\n\u200bof\u00adX\ue000Z " + "y" * 99,
     }
     answer = registration.register(metadata)
-    assert answer["client_name"] == ("Claude ofX " + "y" * 99)[:100]
+    assert answer["client_name"] == ("Claude ofX Z " + "y" * 99)[:100]
     assert registration.read(answer["client_id"]).name == answer["client_name"]
 
 
@@ -170,6 +170,7 @@ def test_metadata_that_cannot_be_used_is_refused(metadata: Any, error: str) -> N
         encoded("Claude", CLAUDE) + "=",
         encoded("Claude", CLAUDE) + "\n",
         encoded("Claude", *[f"{CLAUDE}?{n}" for n in range(20)], "x" * 900),
+        encoded("Claude", *[f"{CLAUDE}?{'x' * 900}"] * 2),
     ],
 )
 def test_an_id_that_registration_does_not_return_is_refused(client_id: str) -> None:
