@@ -256,6 +256,19 @@ class TestJpegs:
             monkeypatch.setattr(images, "_PROGRESSIVE_FROM", size)
             assert opened(sanitize(body).body).info.get("progressive", False) == progressive
 
+    def test_a_jpeg_that_is_larger_as_progressive_is_written_as_baseline(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tables = images._our_tables()
+        options = {"format": "JPEG", "optimize": True, "qtables": tables}
+        image = scene("RGB", (16, 16))
+        baseline = saved(image, "JPEG", optimize=True, qtables=tables)
+        assert len(saved(image, "JPEG", optimize=True, qtables=tables, progressive=True)) > len(
+            baseline
+        )
+        monkeypatch.setattr(images, "_PROGRESSIVE_FROM", 0)
+        assert images._encode_jpeg(image, options, len(baseline)) == baseline
+
 
 class TestRemovedData:
     @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF"])

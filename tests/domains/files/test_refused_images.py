@@ -48,6 +48,7 @@ class TestRefusedImages:
             (b"8BPS\0\1", "photoshop"),
             (b"\x00\x00\x01\x00\x01\x00" + bytes(40), "image/x-icon is not supported"),
             (b"\x00\x00\x00\x1cftypheic\x00\x00\x00\x00", "save it as JPEG (an iPhone"),
+            (b"\x00\x00\x00\x1cftypmif1\x00\x00\x00\x00", "save it as JPEG (an iPhone"),
             (b"%PDF-1.4", "but this is application/pdf"),
             (b"hello", "but this is text/plain"),
             (b"", "but this is application/octet-stream"),
@@ -98,6 +99,14 @@ class TestRefusedImages:
         monkeypatch.setattr(images, "MAX_PIXELS_OF_FRAMES", 2400)
         assert sanitize(saved(drawn(), kind)).width == 60
         assert "at most" in reason(saved(drawn(size=(60, 41)), kind))
+
+    def test_an_image_of_a_format_with_frames_has_the_lower_limit_of_pixels(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(images, "MAX_PIXELS_OF_FRAMES", 2399)
+        assert sanitize(saved(drawn(), "PNG")).width == 60
+        for kind in ("WEBP", "AVIF"):
+            assert "at most" in reason(saved(drawn(), kind))
 
     def test_all_frames_of_an_animation_may_have_as_many_pixels_as_the_limit(
         self, monkeypatch: pytest.MonkeyPatch
