@@ -6,6 +6,7 @@ A repeated call returns the stored answer for 24 hours and creates nothing twice
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
@@ -29,6 +30,7 @@ from chalicelib.core.wire.schema import Id, NoInput, Wire
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import idempotency
+from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Api, Owner, Time, all_rows, in_console
 from tests.support.patience import PATIENCE
 
@@ -275,13 +277,28 @@ def test_a_crashed_call_blocks_its_key_for_two_minutes(owner: Owner, time: Time)
     assert fetching.call(owner, "two").replayed is False
 
 
-def test_only_the_call_that_marked_a_key_removes_the_mark(owner: Owner) -> None:
+def test_only_the_call_that_marked_a_key_removes_the_mark(
+    owner: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
     tenant, record = owner.workspace.id, IdempotencyRecord("key:k#fetch", "key", "")
     assert idempotency.mark_in_progress(tenant, record, owner="one")
     idempotency.clear_in_progress(tenant, record, owner="another")
     assert idempotency.find(tenant, record) is not None
     idempotency.clear_in_progress(tenant, record, owner="one")
     assert idempotency.find(tenant, record) is None
+    assert "a mark stays" not in caplog.text
+
+
+@pytest.mark.parametrize("answer", [{"body": b"{}"}, {"object_key": "w/answers/one.json"}])
+def test_an_answer_is_no_mark_of_the_call_that_stored_it(
+    owner: Owner, answer: dict[str, Any]
+) -> None:
+    tenant, record = owner.workspace.id, IdempotencyRecord("key:k#fetch", "key", "")
+    unit = UnitOfWork(tenant, "one")
+    unit.keep(replace(record, **answer))
+    unit.commit()
+    idempotency.clear_in_progress(tenant, record, owner="one")
+    assert idempotency.find(tenant, record) is not None
 
 
 def test_a_replay_does_not_repeat_the_secret_that_the_first_answer_showed(owner: Owner) -> None:

@@ -26,6 +26,7 @@ from chalicelib.core.errors import (
     PayloadTooLargeError,
     PlanRequiredError,
     RateLimitedError,
+    ValidationError,
 )
 from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.operations import Operation, Registry, operation
@@ -71,6 +72,7 @@ class Arguments(Wire):
     id: str = Field(default="one", description="Name of the row to write.")
     note: str = Field(default="", description="Anything.")
     size: int = Field(default=1, description="Number of units.")
+    word: str = Field(default="word", min_length=1, description="A word.")
     dry_run: bool = Field(default=False, description="Whether to change nothing.")
 
 
@@ -222,6 +224,12 @@ class TestCounting:
         with pytest.raises(RateLimitedError):
             self.status(what, size="many")
 
+    def test_a_call_with_an_idempotency_key_reports_its_limit(self) -> None:
+        what = declare(limit=self.LIMIT)
+        reply = invoke(what, KEY, dict, request_id="r", idempotency_key="key")
+        assert reply.rate_limit is not None
+        assert reply.rate_limit.remaining == 2
+
     def test_the_operator_is_not_limited(self) -> None:
         what = declare(limit=self.LIMIT)
         assert [self.status(what, OPERATOR, id=str(n)) for n in range(5)] == [None] * 5
@@ -337,6 +345,11 @@ class TestAnswers:
         stored = idempotency.find("own", place)
         assert stored is not None
         assert bool(stored.object_key) == bool(more)
+
+    def test_an_empty_text_is_left_out_of_a_call_that_destroys_nothing(self) -> None:
+        call(declare(), word="")
+        with pytest.raises(ValidationError, match="word"):
+            call(declare(destructive=True), id="two", word="")
 
     def test_a_default_that_is_sent_makes_another_call(self) -> None:
         call(declare(), key="key")

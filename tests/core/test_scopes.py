@@ -7,6 +7,7 @@ from chalicelib.core.scopes import Scope, expand, parse_grants
 
 def test_grants_have_a_fixed_order_and_no_repeats() -> None:
     assert parse_grants(["pages:write", "*:read", "pages:write"]) == ["*:read", "pages:write"]
+    assert parse_grants([" pages:write ", ""]) == ["pages:write"]
 
 
 @pytest.mark.parametrize("grants", [["nonsense"], ["*:read", "*:delete"], []])

@@ -161,6 +161,11 @@ class TestAttempts:
         first, again, last, another = tokens
         assert first == again == last != another
 
+    def test_a_transaction_without_a_marker_is_sent_once(self, pauses: list[float]) -> None:
+        with failing(TRANSACTION, 1, throttled) as sent, pytest.raises(UnavailableError):
+            run_unit("w", None, lambda unit: unit.create(row("a")))
+        assert (len(sent), pauses, there("a")) == (1, [], [])
+
     def test_rows_that_do_not_fit_into_the_transaction_are_written_right_after_it(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

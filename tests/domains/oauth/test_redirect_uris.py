@@ -105,7 +105,9 @@ def test_a_program_on_the_users_machine_may_use_any_port(ours: int, theirs: int,
     assert not redirect_uris.matches(registered, f"http://{host}:{theirs}/other")
     assert not redirect_uris.matches(registered, f"http://{host}:{theirs}/callback?x")
     assert not redirect_uris.matches(registered, f"http://localhost:{theirs}/callback")
-    assert not redirect_uris.matches(registered, f"https://{host}:{theirs}/callback")
+    secure = f"https://{host}:{ours}/callback"
+    assert redirect_uris.matches(secure, f"https://{host}:{theirs}/callback") is (ours == theirs)
+    assert not redirect_uris.matches(registered, secure)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))

@@ -101,6 +101,12 @@ def test_the_same_metadata_has_the_same_id() -> None:
     assert first == second
 
 
+def test_the_id_of_a_client_has_its_name_in_two_bytes_a_letter() -> None:
+    """An id with escaped letters would reach its longest length with a third of the letters."""
+    answer = registration.register({"client_name": "Клод", "redirect_uris": [CLAUDE]})
+    assert answer["client_id"] == encoded("Клод", CLAUDE)
+
+
 def test_a_client_without_a_name_is_named_by_its_redirect() -> None:
     assert registration.register({"redirect_uris": [CLAUDE]})["client_name"] == "claude.ai"
 

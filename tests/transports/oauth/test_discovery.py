@@ -57,7 +57,9 @@ class TestMetadata:
         assert found["response_modes_supported"] == ["query"]
         signing = "endpoint_auth_signing_alg_values_supported"
         assert found[f"revocation_{signing}"] == found[f"token_{signing}"] != []
-        assert found["token_endpoint_auth_methods_supported"] == ["none", "private_key_jwt"]
+        for endpoint in ("token", "revocation"):
+            methods = found[f"{endpoint}_endpoint_auth_methods_supported"]
+            assert methods == ["none", "private_key_jwt"]
         assert found["client_id_metadata_document_supported"] is True
         assert found["authorization_response_iss_parameter_supported"] is True
         assert Api(None).call("GET", urlsplit(found["service_documentation"]).path).status == 200
