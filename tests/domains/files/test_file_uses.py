@@ -37,6 +37,15 @@ def page(api: Api, html: str) -> Any:
     return made
 
 
+def page_with_late_uses(api: Api, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], Any]:
+    """Return files and a page that shows them. Its uses wait for the runner of jobs."""
+    files = [upload(api, f"{number}.txt") for number in range(60)]
+    html = "".join(f"<a href='{file['url']}'>x</a>" for file in files)
+    with monkeypatch.context() as killed:
+        killed.setattr(jobs, "attempt", lambda *_: False)
+        return files, page(api, html)
+
+
 def save(api: Api, shown: Any, html: str) -> None:
     api.post("/api/pages/save-html", {"id": shown["id"], "html": html})
 
@@ -241,11 +250,7 @@ class TestPages:
     def test_uses_that_do_not_fit_the_transaction_can_be_written_by_the_runner(
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        files = [upload(api, f"{number}.txt") for number in range(60)]
-        html = "".join(f"<a href='{file['url']}'>x</a>" for file in files)
-        with monkeypatch.context() as killed:
-            killed.setattr(jobs, "attempt", lambda *_: False)
-            about = page(api, html)
+        files, about = page_with_late_uses(api, monkeypatch)
         assert rows(owner, files[0]) == []
         api.post(DELETE, {"id": files[0]["id"]})
         time.pass_by(minutes=1)
@@ -258,11 +263,7 @@ class TestPages:
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The page is saved without the files between the reads and the commit of the job."""
-        files = [upload(api, f"{number}.txt") for number in range(60)]
-        html = "".join(f"<a href='{file['url']}'>x</a>" for file in files)
-        with monkeypatch.context() as killed:
-            killed.setattr(jobs, "attempt", lambda *_: False)
-            about = page(api, html)
+        files, about = page_with_late_uses(api, monkeypatch)
         read_rows = file_uses.rows
 
         def save_first(*arguments: Any) -> Any:
