@@ -51,7 +51,7 @@ test-oldest: ## Test rules and stores on the oldest supported Python found, unle
 	if [ -z "$$oldest" ] || [ "$$($$oldest -V)" = "$$ours" ]; \
 	then echo "No supported Python older than $$ours was found: the suite runs once."; \
 	else $$oldest -m compileall -q -f -o 0 app.py chalicelib infra tests \
-		&& $(MAKE) --no-print-directory test VENV=build/oldest PYTHON="$$oldest" TESTS='$(ON_OLDEST) $(ARGS)'; fi
+		&& $(MAKE) --no-print-directory test VENV=build/oldest PYTHON="$$oldest" TESTS='$(ON_OLDEST)'; fi
 
 .PHONY: test-dynamodb
 test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability tests on DynamoDB Local
@@ -173,12 +173,11 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 SAMPLE := --one-in 4
 
 .PHONY: pr
-pr: ## What CI runs: make test, and a random quarter of each longer suite
+pr: ## What CI runs: make test, test-oldest, and a random quarter of each longer suite
 	@$(MAKE) --no-print-directory -j2 check audit scan test-clients fuzz
 	@$(MAKE) --no-print-directory test-slow test-dynamodb ARGS='$(SAMPLE)'
 	@$(MAKE) --no-print-directory -j2 test-package e2e short-proof ARGS='$(SAMPLE)'
-	@$(MAKE) --no-print-directory test-oldest ARGS='$(SAMPLE)'
-	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-oldest test
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything built
