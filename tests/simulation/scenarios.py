@@ -19,9 +19,13 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Queue
 from chalicelib.domains.billing.flows import charging
-from chalicelib.domains.billing.flows.charging import Hold, Recovered, Terms
+from chalicelib.domains.billing.flows.charging import Hold, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.chat.flows import chat_exchange
+from chalicelib.domains.chat.flows.chat_exchange import Ending
+from chalicelib.domains.chat.store import messages
+from chalicelib.domains.chat.store.messages import Ended
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
@@ -250,7 +254,7 @@ class Charging(Scenario):
         self.agents = (new_id(), new_id())
 
     def begin(self, simulation: Simulation) -> None:
-        self.usages: dict[str, TokenUsage | None] = {}
+        self.costs: dict[str, set[int]] = {}  # request -> costs that are right
         self.closed: dict[str, str] = {}
         self.credited: dict[str, bool] = {}
         super().begin(simulation)
@@ -281,32 +285,49 @@ class Charging(Scenario):
     def _chat(self, simulation: Simulation, request: str, agent: str) -> None:
         terms = Terms(self.account, self.workspace, agent, "Europe/Moscow", self.TERMS, "model")
         usage = TokenUsage(10, simulation.random.randint(0, 60))
-        self.usages[request] = None
+        cost = sum(usage)
+        dialog = request.replace(" ", "-")
+        self.costs[request] = {0}
         with suppress(AppError):
-            hold = charging.reserve(terms, request, 10, 100)
+            hold = charging.reserve(
+                terms, request, 10, 100, message_id=chat_exchange.message_id(dialog, 2)
+            )
+            run_unit(self.workspace, None, partial(self._stage_messages, dialog=dialog))
             simulation.schedule.seam("the model answers")
-            failed = simulation.random.random() < FAILS
-            self.usages[request] = None if failed else usage
-            stage = partial(TallyRow.stage, name=request)
-            close = charging.release(hold, stage) if failed else charging.settle(hold, usage, stage)
-            self.closed[request] = close.outcome
+            if simulation.random.random() < FAILS:
+                ending = Ending("", "error", None, "No answer.")
+                close = partial(charging.release, hold)
+            else:
+                ending = Ending("text", "ok", usage)
+                close = partial(charging.settle, hold, usage)
+                self.costs[request] = {0, cost}  # A lost checkpoint may have been stored.
+                ended = Ended("ok", *usage, [])
+                messages.checkpoint(self.workspace, dialog, 2, "text", ended)
+                self.costs[request] = {cost}
+            self.closed[request] = close(partial(self._stage_end, hold=hold, ending=ending)).outcome
 
-    def recover(self, hold: Hold) -> Recovered:
-        """Return what a server had produced when it died."""
-        usage = self.usages[hold.request_id]
-        return Recovered(usage, partial(TallyRow.stage, name=hold.request_id))
+    @staticmethod
+    def _stage_messages(unit: UnitOfWork, dialog: str) -> None:
+        about = {"channel": "api", "session_hash": "none", "input_tokens": 10}
+        messages.stage_exchange(unit, dialog, 1, "question", **about, sources=[])
+
+    @staticmethod
+    def _stage_end(unit: UnitOfWork, hold: Hold, ending: Ending) -> None:
+        rows = chat_exchange.read_rows(hold, None)
+        chat_exchange.stage_end(unit, hold, ending, rows, channel="api", zone="Europe/Moscow")
 
     def check(self) -> None:
         books.audit(self.account, self.workspace, *self.agents)
         assert books.open_holds(self.account) == []
         assert ledger.wallet(self.account).reserved == 0
         rows = {row.request_id: row for row in ledger.holds(self.account)}
-        for request, usage in self.usages.items():
-            assert TallyRow.of(request) == (1 if request in rows else 0)
+        for request, costs in self.costs.items():
             if request in self.closed:
                 assert rows[request].state.startswith(self.closed[request][:6])
-            if usage is not None:
-                assert rows[request].cost == 10 + usage.output_tokens
+            if request in rows:
+                assert rows[request].cost in costs
+            answer = messages.find(self.workspace, request.replace(" ", "-"), 2)
+            assert answer is None or not answer.is_open
         entries = ledger.entries(self.account)
         booked = sum(entry.kind == ledger.TOPUP for entry in entries)
         sure = sum(self.credited.values())

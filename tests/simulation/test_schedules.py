@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from chalicelib.core import clock
-from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.gateways import post
 from tests.conftest import PASSWORD, Owner, as_operator
 from tests.simulation.conftest import Schedules
 from tests.simulation.database import SimulatedDatabase
 from tests.simulation.planted import BUGS
-from tests.simulation.scenarios import SCENARIOS, Charging, Events, Scenario
+from tests.simulation.scenarios import SCENARIOS, Events, Scenario
 from tests.simulation.simulation import START, Simulation, forget
 from tests.support.restoring import moto_tables
 
@@ -56,9 +55,8 @@ def world(
         forget()
         return scenario
 
-    # Functions, because the worlds of these scenarios are made later.
+    # A function, because the world of the scenario is made later.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(charging, "_recoveries", [lambda hold: _of(Charging, _made).recover(hold)])
         patch.setattr(post, "post", lambda *request: _of(Events, _made).receive(*request))
         yield restore
 

@@ -314,11 +314,6 @@ def test_a_step_takes_one_read_and_one_transaction() -> None:
     ]
 
 
-def test_only_one_function_recovers_holds() -> None:
-    with pytest.raises(ValueError, match="two functions recover holds"):
-        charging.recovers_holds(lambda _: charging.Recovered(None, charging.nothing))
-
-
 def test_a_balance_with_its_open_holds_becomes_low_by_the_cost_of_a_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -21,10 +21,12 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.billing.flows import charging
-from chalicelib.domains.billing.flows.charging import Hold, Recovered, Terms
+from chalicelib.domains.billing.flows.charging import Hold, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.rules.spending import WINDOWS, SpendingError
 from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.domains.chat.flows import chat_exchange
+from chalicelib.domains.chat.flows.chat_exchange import Recovered
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import ControlRow
@@ -162,7 +164,7 @@ class World:
 
     def run_jobs(self, *_: int) -> None:
         self.time.pass_by(minutes=11)
-        jobs.run({ledger.SETTLE_HOLD: charging.settle_hold})
+        jobs.run({ledger.SETTLE_HOLD: chat_exchange.settle_hold})
 
     def credit(self, kopecks: int, *_: int) -> None:
         self._change("credit", kopecks + 1)
@@ -220,12 +222,12 @@ def world_of(time: Time, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]
     """Return a function that creates a new world for each example."""
     monkeypatch.setattr(retry, "sleep", lambda _: None)
     known: list[World] = []
-    monkeypatch.setattr(charging, "_recoveries", [])
 
-    @charging.recovers_holds
     def recover(hold: Hold) -> Recovered:
         (world,) = [w for w in known if w.workspace == hold.workspace_id]
         return world.recover(hold)
+
+    monkeypatch.setattr(chat_exchange, "recover", recover)
 
     def make() -> World:
         # Ten minutes before midnight in Moscow. The next day is a Monday and the first of a month.

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import AppError, UnavailableError
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job
 from chalicelib.core.retry import RetryPolicy, backoff
 from chalicelib.domains.billing.flows import funds
 from chalicelib.domains.billing.flows.funds import Funds
@@ -32,12 +32,11 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 __all__ = [
     "Hold",
     "Prices",
-    "Recovered",
     "Settled",
     "Terms",
     "TokenUsage",
+    "find_open_hold",
     "nothing",
-    "recovers_holds",
     "release",
     "reserve",
     "settle",
@@ -86,13 +85,6 @@ class Settled(NamedTuple):
     outcome: Outcome
     cost: int
     adopted: bool = False
-
-
-class Recovered(NamedTuple):
-    """Outcome of a crashed request: its usage, or None without output, and the writes to stage."""
-
-    usage: TokenUsage | None
-    stage: Stage
 
 
 def nothing(_: UnitOfWork) -> None:
@@ -295,37 +287,8 @@ def _alone_with_wallet(hold: Hold) -> Iterator[None]:
         lock.release()
 
 
-_recoveries: list[Callable[[Hold], Recovered]] = []
-
-
-def recovers_holds(recover: Callable[[Hold], Recovered]) -> Callable[[Hold], Recovered]:
-    """Register the function that finds the output of a crashed request. Only one may exist.
-
-    Raises:
-        ValueError: another function is registered.
-    """
-    if _recoveries:
-        raise ValueError("two functions recover holds")
-    _recoveries.append(recover)
-    return recover
-
-
-@job_handler(ledger.SETTLE_HOLD)
-def settle_hold(job: Job) -> None:
-    """Close a hold that a crash left open: settle the output that was produced, or release it."""
-    hold = _hold_of(job)
-    if hold is None:
-        return
-    (recover,) = _recoveries
-    usage, stage = recover(hold)
-    if usage is None:
-        release(hold, stage)
-    else:
-        settle(hold, usage, stage)
-
-
-def _hold_of(job: Job) -> Hold | None:
-    """Return the hold of a job, or None if the hold has been closed."""
+def find_open_hold(job: Job) -> Hold | None:
+    """Return the hold that a job of kind ``SETTLE_HOLD`` closes, or None if it has been closed."""
     if "free" in job.payload:
         return Hold.from_payload(job.payload["free"])
     row = ledger.find_hold(**job.payload)

@@ -9,7 +9,8 @@ An exchange writes, in this order:
    counters, the release of the lock, and the stored replay.
 
 A crash between two steps leaves either nothing or a hold. The hold's job performs the same end
-(``recover``).
+(``settle_hold``). Its handler is in this module, because the function that runs jobs imports only
+the module that the manifest names for a kind of job.
 """
 
 import logging
@@ -20,9 +21,11 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from chalicelib.core import clock, deadline
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.domains.billing.flows import charging
-from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled, TokenUsage
+from chalicelib.domains.billing.flows.charging import Hold, Settled, Stage, TokenUsage
+from chalicelib.domains.billing.store.ledger import SETTLE_HOLD
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.flows import chat_replays
@@ -142,7 +145,7 @@ class Exchange:
                 unit,
                 self.hold,
                 ending,
-                unused.pop() if unused else _read(self.hold, self.session_hash),
+                unused.pop() if unused else read_rows(self.hold, self.session_hash),
                 channel=self.channel,
                 zone=self.workspace.timezone,
             )
@@ -199,7 +202,8 @@ def _unchanged(hold: Hold, session_hash: str) -> _Rows:
     )
 
 
-def _read(hold: Hold, session_hash: str | None) -> _Rows:
+def read_rows(hold: Hold, session_hash: str | None) -> _Rows:
+    """Return the answer and the session of a hold as they are stored."""
     keys = [messages.key(*answer_place(hold))]
     if session_hash is not None:
         keys.append(chat_sessions.key(hold.workspace_id, session_hash))
@@ -252,7 +256,26 @@ def _ended(ending: Ending, usage: TokenUsage) -> Ended:
     return Ended(ending.status, *usage, list(ending.tool_calls))
 
 
-@charging.recovers_holds
+class Recovered(NamedTuple):
+    """Outcome of a crashed request: its usage, or None without output, and the writes to stage."""
+
+    usage: TokenUsage | None
+    stage: Stage
+
+
+@job_handler(SETTLE_HOLD)
+def settle_hold(job: Job) -> None:
+    """Close a hold that a crash left open: settle the output that was produced, or release it."""
+    hold = charging.find_open_hold(job)
+    if hold is None:
+        return
+    usage, stage = recover(hold)
+    if usage is None:
+        charging.release(hold, stage)
+    else:
+        charging.settle(hold, usage, stage)
+
+
 def recover(hold: Hold) -> Recovered:
     """Return the text and usage of a crashed request's last checkpoint, if any."""
     answer = messages.find(*answer_place(hold)) if hold.message_id else None
@@ -271,7 +294,7 @@ def recover(hold: Hold) -> Recovered:
             unit,
             hold,
             ending,
-            _read(hold, answer.session_hash),
+            read_rows(hold, answer.session_hash),
             channel=answer.channel,
             zone=zone,
         )

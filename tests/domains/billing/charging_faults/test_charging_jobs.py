@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
+from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.billing.flows import charging
-from chalicelib.domains.billing.flows.charging import Hold, Recovered, Settled
+from chalicelib.domains.billing.flows.charging import Hold, Settled
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.chat.flows import chat_exchange
+from chalicelib.domains.chat.flows.chat_exchange import Recovered
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
 from tests.conftest import Time
@@ -28,17 +31,20 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 def usages(monkeypatch: pytest.MonkeyPatch) -> dict[str, TokenUsage]:
     """Usage that requests have recorded, for the recovery job."""
     left: dict[str, TokenUsage] = {}
-    monkeypatch.setattr(charging, "_recoveries", [])
 
-    @charging.recovers_holds
     def recover(hold: Hold) -> Recovered:
         return Recovered(left.get(hold.request_id), note(hold.request_id))
 
+    monkeypatch.setattr(chat_exchange, "recover", recover)
     return left
 
 
+def unavailable(_: Hold) -> Recovered:
+    raise UnavailableError
+
+
 def run_jobs() -> dict[str, int]:
-    return jobs.run({ledger.SETTLE_HOLD: charging.settle_hold})
+    return jobs.run({ledger.SETTLE_HOLD: chat_exchange.settle_hold})
 
 
 @pytest.mark.parametrize("reads", [2, 3])
@@ -149,13 +155,12 @@ class TestJob:
         self, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         seen: list[Hold] = []
-        monkeypatch.setattr(charging, "_recoveries", [])
 
-        @charging.recovers_holds
         def recover(hold: Hold) -> Recovered:
             seen.append(hold)
             return Recovered(None, charging.nothing)
 
+        monkeypatch.setattr(chat_exchange, "recover", recover)
         top_up(1000)
         holds = [
             charging.reserve(terms, f"r{number}", 10, 100, message_id="m")
@@ -168,7 +173,7 @@ class TestJob:
     def test_the_job_stays_scheduled_while_the_usage_is_unknown(
         self, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(charging, "_recoveries", [])
+        monkeypatch.setattr(chat_exchange, "recover", unavailable)
         top_up(1000)
         hold = reserve()
         time.pass_by(minutes=11)
@@ -184,9 +189,9 @@ def test_the_job_of_a_closed_hold_recovers_nothing(
     hold = reserve()
     charging.settle(hold, TokenUsage(10, 30))
     recovered: list[Hold] = []
-    monkeypatch.setattr(charging, "_recoveries", [recovered.append])
+    monkeypatch.setattr(chat_exchange, "recover", recovered.append)
     payload = {"account_id": "acc", "request_id": hold.request_id}
-    charging.settle_hold(jobs.row(ledger.SETTLE_HOLD, "ws", payload, hold.due_at))
+    chat_exchange.settle_hold(jobs.row(ledger.SETTLE_HOLD, "ws", payload, hold.due_at))
     assert recovered == []
     assert money() == (960, 0)
 
