@@ -3,6 +3,7 @@
 import json
 import subprocess
 import zipfile
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,15 +20,20 @@ def unpack(zipped: Path, folder: Path) -> Path:
 
 LAMBDA = """
 import json, os, sys, types
+from contextlib import nullcontext
+from datetime import datetime
 answers = os.fdopen(os.dup(1), "w", buffering=1)
 os.dup2(2, 1)
 sys.path.insert(0, sys.argv[1])
 import app
+from chalicelib.core import clock
 context = types.SimpleNamespace(aws_request_id="lambda", function_name="workspace-api-dev")
 for line in sys.stdin:
-    handler, event = json.loads(line)
+    handler, event, moment = json.loads(line)
     if handler:
-        answer = getattr(app, handler)(event, context)
+        stopped = clock.using(lambda: datetime.fromisoformat(moment)) if moment else nullcontext()
+        with stopped:
+            answer = getattr(app, handler)(event, context)
     else:
         files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
         answer = {"path": sys.path, "files": files}
@@ -56,11 +62,14 @@ class Lambda:
         self._process.kill()
         self._process.communicate()
 
-    def run(self, handler: str, event: dict[str, Any]) -> Any:
-        """Run a function on an event. Without a function name, return the loaded modules."""
+    def run(self, handler: str, event: dict[str, Any], at: datetime | None = None) -> Any:
+        """Run a function on an event. Without a function name, return the loaded modules.
+
+        ``at`` stops the clock of the function at a moment. Jobs are due in minutes to a year.
+        """
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(json.dumps([handler, event]) + "\n")
+        self._process.stdin.write(json.dumps([handler, event, at and at.isoformat()]) + "\n")
         answer = self._process.stdout.readline()
         assert answer, "the function ended; its error is above"
         return json.loads(answer)

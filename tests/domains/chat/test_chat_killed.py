@@ -2,14 +2,11 @@
 
 import json
 import os
-import threading
 import time as real_time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
 
 from chalicelib.core import clock
 from chalicelib.gateways.llm import models
@@ -19,27 +16,13 @@ from tests.conftest import Api, Owner, Time
 from tests.factories.chat import RICH, new_bot, read_events, transcript
 from tests.fakes import lambda_runtime_api, openai_api
 from tests.fakes.openai_api import OpenAiApi
+from tests.support.database_over_http import endpoint  # noqa: F401  a fixture
 from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.store, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 WORDS = [f"word{number} " for number in range(20)]
-
-
-@pytest.fixture
-def endpoint(database: None) -> Iterator[str]:
-    """The URL at which another process reaches the test's database."""
-    if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ:
-        yield os.environ["AWS_ENDPOINT_URL_DYNAMODB"]
-        return
-    backends = DomainDispatcherApplication(create_backend_app)
-    server = make_server("127.0.0.1", 0, backends, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
 
 
 @pytest.fixture
@@ -52,7 +35,10 @@ def provider() -> Iterator[OpenAiApi]:
 
 
 @pytest.fixture
-def chat(endpoint: str, provider: OpenAiApi) -> Iterator[lambda_runtime_api.Function]:
+def chat(
+    endpoint: str,  # noqa: F811  the fixture
+    provider: OpenAiApi,
+) -> Iterator[lambda_runtime_api.Function]:
     """The streaming function in a process of its own."""
     environment = {
         "STAGE": "test",

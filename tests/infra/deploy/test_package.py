@@ -18,15 +18,14 @@ import click
 import pytest
 
 from chalicelib.core import manifest
-from infra.deploy import stage_config
 from infra.deploy.package import build as package
 from infra.deploy.package import check as zipcheck
 from tests.fakes import lambda_runtime_api
-from tests.fakes.lambda_process import Lambda, unpack
+from tests.fakes.lambda_process import Lambda
 from tests.fakes.lambda_runtime_api import event
+from tests.infra.deploy.conftest import ENVIRONMENT, FUNCTION
 from tests.support.patience import stretched
 
-BUCKET = "workspace-dev-objects"
 MACHINE = platform.machine()
 OTHER_MACHINE = {"x86_64": "aarch64"}.get(MACHINE, "x86_64")
 TARGET = zipcheck.Target((3, 12), MACHINE)
@@ -279,16 +278,6 @@ class TestBuild:
 
 # What follows builds the real zip and stands in for Lambda: `make test-package`.
 
-ENVIRONMENT = {
-    **stage_config.environment(stage_config.load(), "dev", stage_config.StageFacts(bucket=BUCKET)),
-    "AWS_REGION": "eu-central-1",
-    "AWS_DEFAULT_REGION": "eu-central-1",
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
-FUNCTION = {"AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev"}
-
 SEED = """
 import boto3
 import json
@@ -315,11 +304,6 @@ def on(endpoint: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> package.Package:
-    return package.build("dev", tmp_path_factory.mktemp("package"))
-
-
-@pytest.fixture(scope="module")
 def aws() -> Iterator[str]:
     """Run a server with DynamoDB and S3, and yield its address."""
     command = [sys.executable, "-m", "infra.local.moto_server"]
@@ -340,12 +324,6 @@ def token(aws: str) -> str:
         seed, cwd=package.ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
     )
     return made.stdout.strip()
-
-
-@pytest.fixture(scope="module")
-def task(built: package.Package, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The zip, unpacked as Lambda does, with its file modes."""
-    return unpack(built.zip, tmp_path_factory.mktemp("task"))
 
 
 @pytest.fixture(scope="module")
