@@ -55,13 +55,15 @@ def sample(
 ) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Return the tests to run and those to leave out, by ``--one-in`` and the seed of the run.
 
-    The choice depends on names only, so that all processes of a run make the same one.
+    The choice depends on names only, so that all processes of a run make the same one. Tests marked
+    ``unsampled`` always run.
     """
     one_in, seed = config.getoption("--one-in"), config.getoption("randomly_seed", 0)
     chosen: tuple[list[pytest.Item], list[pytest.Item]] = ([], [])
     for item in items:
         dice = random.Random(f"{seed} {item.nodeid}")
-        chosen[dice.random() >= 1 / one_in].append(item)
+        is_left_out = dice.random() >= 1 / one_in and not item.get_closest_marker("unsampled")
+        chosen[is_left_out].append(item)
     return chosen
 
 

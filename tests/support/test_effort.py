@@ -8,7 +8,13 @@ import pytest
 
 from tests.support import effort
 
-ITEMS: Any = [SimpleNamespace(nodeid=f"tests/test_x.py::test_{n}") for n in range(300)]
+
+def item(number: int, *marks: str) -> Any:
+    found = {mark: mark for mark in marks}
+    return SimpleNamespace(nodeid=f"tests/test_x.py::test_{number}", get_closest_marker=found.get)
+
+
+ITEMS = [item(number) for number in range(300)]
 
 
 def config(one_in: int, seed: int) -> Any:
@@ -34,6 +40,11 @@ def test_a_share_that_is_no_whole_number_from_1_is_refused(value: str) -> None:
     with pytest.raises(ArgumentTypeError, match="a whole number from 1"):
         effort.at_least_one(value)
     assert effort.at_least_one("3") == 3
+
+
+def test_an_unsampled_test_is_in_every_sample() -> None:
+    marked = [item(number, "unsampled") for number in range(30)]
+    assert effort.sample(marked, config(1000, 1)) == (marked, [])
 
 
 def test_without_the_option_all_tests_run() -> None:
