@@ -81,7 +81,7 @@ package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
 	$(BIN)/python -m infra package --stage $(STAGE)
 
 .PHONY: test-package
-test-package: $(VENV)/.installed ## Build the zip and answer API Gateway events from it
+test-package: $(VENV)/.installed ## Build the zip; answer API Gateway events and run every kind of job from it
 	$(BIN)/python -m pytest -m package tests/infra/deploy $(ARGS)
 
 .PHONY: deploy

@@ -1,0 +1,823 @@
+"""Every kind of job and every type of events, in processes that have only the unpacked zip.
+
+Each test creates the row of a job as the product does. Most rows are left by a process that dies
+before it has done the work. A fresh process then runs the handler that Lambda calls, so that it has
+imported no module for another kind. It reaches the database of the test, S3 and SES over HTTP.
+"""
+
+import email
+import json
+import os
+import runpy
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.policy import default
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
+from moto.ses.models import ses_backends
+
+from chalicelib.application import refolding
+from chalicelib.core import clock
+from chalicelib.core.events import (
+    EVENT_TYPES,
+    INTERNAL_TYPES,
+    MESSAGE_KINDS,
+    TEST_EVENT,
+    VISITOR_EVENTS,
+)
+from chalicelib.core.jobs import EVENT_KINDS, JOB_HANDLERS, Queue
+from chalicelib.core.manifest import Manifest
+from chalicelib.core.principals import PLATFORM
+from chalicelib.core.text import fold
+from chalicelib.domains.bookings.store import time_off
+from chalicelib.domains.catalog.operations import categories
+from chalicelib.domains.chat.store.dialogs import DIALOGS
+from chalicelib.domains.files.store import files
+from chalicelib.domains.files.store.files import FILES
+from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.knowledge.flows import search
+from chalicelib.domains.knowledge.store import indexes
+from chalicelib.domains.knowledge.store.sources import SOURCES
+from chalicelib.domains.notifications.flows import suppressions
+from chalicelib.domains.notifications.store import choices, windows
+from chalicelib.domains.sites.store.pages import PAGES
+from chalicelib.domains.sites.store.sites import SITES
+from chalicelib.engine import file_uses, idempotency, indexing, jobs
+from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.listing import declaration
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from infra.deploy.package import build as package
+from tests.conftest import OBJECTS, Api, Owner, as_operator
+from tests.domains.events.conftest import receiver, world  # noqa: F401  fixtures
+from tests.domains.notifications.clients import ADA, book
+from tests.domains.notifications.helpers import link
+from tests.domains.notifications.inbox import Inbox, choose
+from tests.domains.sites.test_site_domains import Records, bind
+from tests.factories import files as uploads
+from tests.factories import products
+from tests.factories.chat import new_bot, transcript
+from tests.factories.event_triggers import MEMBER, TRIGGERS, World
+from tests.factories.examples import Things, submit
+from tests.factories.salon import Salon
+from tests.fakes import JsonServer, ReceivedRequest, lambda_runtime_api, openai_api, ses_reports
+from tests.fakes.internet import Answer, Server, http_response
+from tests.fakes.lambda_process import Lambda
+from tests.fakes.receiver import status
+from tests.fakes.telegram import TOKEN, FakeTelegram
+from tests.infra.deploy.conftest import ENVIRONMENT, FUNCTION
+from tests.support import aws_calls
+from tests.support.database_over_http import endpoint  # noqa: F401  a fixture
+from tests.support.patience import wait_for
+
+pytestmark = [
+    pytest.mark.package,
+    pytest.mark.unsampled,
+    pytest.mark.timeout(1800),
+    pytest.mark.usefixtures("database"),
+]
+
+BUCKET = aws_calls.BUCKET
+AS_ON_AWS = {
+    "OBJECT_STORE": f"s3://{BUCKET}",
+    "MAIL": "ses",
+    "MAIL_FROM": "mail@notify.example.com",
+    "MASTER_KEY": "0123456789abcdef0123456789abcdef",
+    "SITE_HOSTS": "cloudfront:E1/cg_1/d1.cloudfront.net",
+}
+SCHEDULE = {
+    "version": "0",
+    "id": "1",
+    "account": "1",
+    "region": "eu-central-1",
+    "resources": [],
+    "source": "aws.events",
+    "detail-type": "Scheduled Event",
+    "detail": {},
+    "time": "2027-01-15T12:00:00Z",
+}
+NOON = "2027-03-03T12:00:00Z"
+CLOUDFRONT = 'xmlns="http://cloudfront.amazonaws.com/doc/2020-05-31/"'
+TENANT = f"<DistributionTenant {CLOUDFRONT}><Id>dt_1</Id></DistributionTenant>"
+NO_TENANT = (
+    f"<ErrorResponse {CLOUDFRONT}><Error><Code>EntityNotFound</Code></Error></ErrorResponse>"
+)
+
+
+class KilledError(BaseException):
+    """The end of a process. No handler of the service catches it."""
+
+
+class SesInbox(Inbox):
+    """The mails that moto's SES has accepted."""
+
+    @property
+    def mails(self) -> list[EmailMessage]:
+        sent = ses_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].sent_messages
+        return [email.message_from_string(each.raw_data, policy=default) for each in sent]
+
+
+class WebhookReceiver(JsonServer):
+    """A receiver of webhooks on loopback, which accepts all."""
+
+    def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
+        return 200, {}
+
+    @property
+    def events(self) -> list[Any]:
+        return [json.loads(each.body) for each in self.requests]
+
+
+@dataclass
+class Stage:
+    """A workspace with one record of every type, on a stage that runs the zip."""
+
+    world: World
+    inbox: SesInbox
+    txt_records: Records
+    endpoint: str
+    task: Path
+    python: str
+    variables: dict[str, str]
+    reload_settings: Callable[[], None]
+
+    @property
+    def api(self) -> Api:
+        return self.world.api
+
+    @property
+    def owner(self) -> Owner:
+        return self.world.owner
+
+    @property
+    def things(self) -> Things:
+        return self.world.things
+
+    @property
+    def workspace_id(self) -> str:
+        return self.world.workspace_id
+
+    def patch(self, owner: object, name: str, value: object) -> None:
+        """Change the process that creates a row, for the length of the test."""
+        self.world.monkeypatch.setattr(owner, name, value)
+
+    def run(self, handler: str, event: dict[str, Any] = SCHEDULE) -> dict[str, Any]:
+        """Run a handler in a fresh process. Returns the jobs done, by kind."""
+        with Lambda(self.task, self.python, self.variables) as process:
+            done = process.run(handler, event, self.world.time.now)
+        return {kind: count for kind, count in done.items() if count}
+
+    def webhook(self, server: WebhookReceiver, *types: str) -> str:
+        """Create a webhook on loopback, and return its id.
+
+        The service sends there only on a developer's machine, so the process gets the variables of
+        one. Its modules are still those of the zip.
+        """
+        local = {
+            "OBJECT_STORE": f"file://{OBJECTS}",
+            "AWS_ENDPOINT_URL_DYNAMODB": self.endpoint,
+            "WEBHOOKS_TO_LOOPBACK": "1",
+        }
+        for name in FUNCTION:
+            del self.variables[name]
+        self.variables |= local
+        os.environ |= local
+        self.reload_settings()
+        url = f"{server.url}/events"
+        made = as_operator("create_webhook", workspaceId=self.workspace_id, url=url, types=[*types])
+        return str(made["webhookId"])
+
+
+@pytest.fixture
+def stage(
+    world: World,  # noqa: F811  the fixture
+    txt_records: Records,
+    endpoint: str,  # noqa: F811  the fixture
+    task: Path,
+    built: package.Package,
+    reload_settings: Callable[[], None],
+) -> Iterator[Stage]:
+    """A stage whose objects, mails and hosts are those of AWS."""
+    mails = ses_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"]
+    mails.verify_email_identity(AS_ON_AWS["MAIL_FROM"])
+    store = boto3.client("s3")
+    store.create_bucket(
+        Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+    )
+    for path in OBJECTS.rglob("*"):
+        if path.is_file():
+            store.put_object(
+                Bucket=BUCKET, Key=path.relative_to(OBJECTS).as_posix(), Body=path.read_bytes()
+            )
+    os.environ |= AS_ON_AWS
+    reload_settings()
+    shared = {"STAGE": "test", "RATE_LIMIT_SCALE": "1000", "AWS_ENDPOINT_URL": endpoint}
+    variables = {**ENVIRONMENT, **FUNCTION, **AS_ON_AWS, **shared}
+    # The environment's own Python would let its child processes import installed packages.
+    python = str(Path(built.python.path).resolve())
+    yield Stage(
+        world, SesInbox(Path()), txt_records, endpoint, task, python, variables, reload_settings
+    )
+    mails.reset()
+    s3_backends[DEFAULT_ACCOUNT_ID]["aws"].reset()
+
+
+def object_keys() -> set[str]:
+    """Return the keys of all objects."""
+    return set(s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[BUCKET].keys)
+
+
+def waiting_jobs(*kinds: str) -> list[JobRow]:
+    """Return the waiting jobs of some kinds, or of all."""
+    places = [jobs._partition(shard, queue) for queue, shard in product(Queue, range(jobs.SHARDS))]
+    found = [job for place in places for job in JobRow.query(place)]
+    return [job for job in found if job.kind in kinds or not kinds]
+
+
+def delete_all_jobs_except(kept: Collection[JobRow]) -> None:
+    """Delete all jobs but some, so that no other kind imports a module that these need."""
+    for job in waiting_jobs():
+        if job.sk not in {each.sk for each in kept}:
+            job.delete()
+
+
+def run_jobs_here(*kinds: str) -> None:
+    """Run the jobs of some kinds in this process, to get those that follow them."""
+    for kind in kinds:
+        for job in waiting_jobs(kind):
+            JOB_HANDLERS[kind](job)
+            jobs.done(job)
+
+
+def killed_before_commit(stage: Stage, call: Callable[[], object]) -> None:
+    """Run a call in a process that is killed before it commits."""
+
+    def die(*_: object) -> None:
+        raise KilledError
+
+    with stage.world.monkeypatch.context() as killed, suppress(KilledError):
+        killed.setattr(UnitOfWork, "commit", die)
+        call()
+
+
+# Each function below creates the row of a kind, pauses while a process runs it, and checks what
+# that process did.
+Steps = Iterator[None]
+
+
+def late_entries(stage: Stage) -> Steps:
+    stage.patch(indexing, "MAX_ITEMS", 0)  # as if the transaction were full
+    category = stage.things.category
+    products.create(stage.api, "Rye", categoryId=category)
+    assert "Rye" not in products.names(stage.api, categoryId=category)
+    yield
+    assert "Rye" in products.names(stage.api, categoryId=category)
+
+
+def late_file_uses(stage: Stage) -> Steps:
+    stage.patch(indexing, "MAX_ITEMS", 0)  # as if the transaction were full
+    file = uploads.upload(stage.api, "menu.txt")
+    html = f"<a href='{file['url']}'>Menu</a>"
+    stage.api.post("/api/pages/save-html", {"id": stage.things.page, "html": html})
+    assert file_uses.records_showing(stage.workspace_id, file["id"]) == []
+    yield
+    shown_by = file_uses.records_showing(stage.workspace_id, file["id"])
+    assert shown_by == [f"PAGE#{stage.things.page}"]
+
+
+def answer_expired(stage: Stage) -> Steps:
+    stage.patch(idempotency, "MAX_INLINE_BYTES", 1)  # so that any answer is a large one
+    stage.api.post("/api/products/create", {"name": "Rye", "price": 1}, key="once")
+    key = waiting_jobs("answer-expired")[0].payload["key"]
+    assert key in object_keys()
+    yield
+    assert key not in object_keys()
+
+
+def refold(stage: Stage) -> Steps:
+    with stage.world.monkeypatch.context() as former:
+        former.setattr(declaration, "search_fold", fold)  # the rule of earlier releases
+        products.create(stage.api, "Café")
+    assert products.names(stage.api, q="cafe") == ""
+    jobs.schedule(refolding.job(stage.workspace_id, clock.now()))
+    yield
+    assert products.names(stage.api, q="cafe") == "Café"
+
+
+def settle_hold(stage: Stage) -> Steps:
+    """The chat's process is killed while the model is silent, after the money was reserved."""
+    bot = new_bot(stage.owner, model="our-own-model")
+    money = bot.money
+    bootstrap = stage.task / "stream_bootstrap"
+    with openai_api.serving() as provider:
+        provider.answers = [openai_api.silent]
+        own = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": provider.url, "no_proxy": "127.0.0.1"}
+        variables = {**stage.variables, **own}
+        with lambda_runtime_api.function(bootstrap, variables, python=stage.python) as chat:
+            chat.invoke(lambda_runtime_api.event(json.dumps({"agentId": bot.id, "message": "Hi"})))
+            wait_for(lambda: bool(provider.asked))
+            chat.process.kill()
+            chat.process.wait()
+    assert bot.money[1] > 0
+    assert bot.kinds[-1] == "reserve"
+    yield
+    assert bot.money == money
+    assert bot.kinds[-2:] == ["reserve", "release"]
+    assert transcript(stage.api, bot)[-1]["status"] == "error"
+
+
+def file_orphan(stage: Stage) -> Steps:
+    before = object_keys()
+    killed_before_commit(stage, lambda: uploads.upload(stage.api, "menu.txt"))
+    (orphan,) = object_keys() - before
+    yield
+    assert orphan not in object_keys()
+
+
+def blog_cover_unused(stage: Stage) -> Steps:
+    photo = uploads.upload(stage.api, "cover.png", products.png())
+    body = {"title": "Rye", "coverImage": photo["url"]}
+    post = stage.api.post("/api/admin/blog/create", body)["post"]
+    file_id = FILES.entries(PLATFORM)[0].id
+    answer = stage.api.call("PUT", f"/api/admin/blog/{post['id']}", {"coverImage": None})
+    assert answer.status == 200, answer.body
+    file = FILES.require(PLATFORM, file_id)
+    assert file.key in object_keys()
+    yield
+    assert FILES.find(PLATFORM, file_id) is None
+    assert file.key not in object_keys()
+
+
+def lapse_of_hold(stage: Stage) -> Steps:
+    booking = Salon.opened(stage.api, requirePayment=True).book("2027-01-18T10:00")
+    assert booking["status"] == "pending_payment"
+    yield
+    found = stage.api.get(f"/api/bookings/{booking['id']}")["booking"]
+    assert found["status"] == "cancelled"
+
+
+def resource_cascade(stage: Stage) -> Steps:
+    def service() -> Any:
+        return stage.api.get(f"/api/services/{stage.things.service}")["service"]
+
+    resource = stage.things.resource
+    stage.api.post("/api/resources/delete", {"id": resource, "force": True})
+    assert time_off.find(stage.workspace_id, stage.things.time_off)
+    yield
+    assert service()["resourceIds"] == []
+    assert time_off.find(stage.workspace_id, stage.things.time_off) is None
+
+
+def category_cascade(stage: Stage) -> Steps:
+    stage.patch(categories, "MOVES_PER_TRANSACTION", 0)  # as if there were more products than fit
+    stage.api.post("/api/categories/delete", {"id": stage.things.category, "moveTo": None})
+    stage.patch(categories, "MOVES_PER_TRANSACTION", 20)
+    loaf = {"id": stage.things.product}
+    assert products.read(stage.api, loaf)["categoryId"] == stage.things.category
+    yield
+    assert products.read(stage.api, loaf)["categoryId"] is None
+
+
+def dialog_expired(stage: Stage) -> Steps:
+    assert stage.api.get(f"/api/agents/dialog?id={stage.things.dialog}")["messages"]
+    yield
+    assert DIALOGS.find(stage.workspace_id, stage.things.dialog) is None
+    stage.api.refused("GET", f"/api/agents/dialog?id={stage.things.dialog}")
+
+
+def file_purge(stage: Stage) -> Steps:
+    key = FILES.require(stage.workspace_id, stage.things.file).key
+    stage.api.post("/api/files/delete", {"id": stage.things.file})
+    assert key in object_keys()
+    yield
+    assert key not in object_keys()
+
+
+def folder_cascade(stage: Stage) -> Steps:
+    file = uploads.upload(stage.api, "menu.txt", folderId=stage.things.folder)
+    stage.api.post("/api/file-folders/delete", {"id": stage.things.folder, "moveTo": None})
+    assert FILES.require(stage.workspace_id, file["id"]).folder_id == stage.things.folder
+    yield
+    assert FILES.require(stage.workspace_id, file["id"]).folder_id is None
+
+
+def upload_lapsed(stage: Stage) -> Steps:
+    upload = files.find_upload(stage.workspace_id, stage.things.upload)
+    assert upload
+    assert upload.key in object_keys()
+    used = files.used_bytes(stage.workspace_id)
+    yield
+    assert files.find_upload(stage.workspace_id, stage.things.upload) is None
+    assert upload.key not in object_keys()
+    assert files.used_bytes(stage.workspace_id) == used - upload.size
+
+
+def knowledge_path(stage: Stage) -> str:
+    """Return the path of the bot's knowledge."""
+    return f"/api/agents/{stage.things.agent}/knowledge"
+
+
+def knowledge_text_unused(stage: Stage) -> Steps:
+    source = SOURCES.require(stage.workspace_id, stage.things.source)
+    stage.api.call("DELETE", f"{knowledge_path(stage)}/{source.id}")
+    assert source.text_key in object_keys()
+    yield
+    assert source.text_key not in object_keys()
+
+
+def knowledge_stale(stage: Stage) -> Steps:
+    def found() -> list[str]:
+        passages = search.find(stage.workspace_id, stage.things.agent, "delivery of bread", 5)
+        return [passage.title for passage in passages]
+
+    assert "Delivery" not in found()
+    yield
+    assert "Delivery" in found()
+
+
+def knowledge_index_unused(stage: Stage) -> Steps:
+    place = (stage.workspace_id, stage.things.agent)
+    run_jobs_here("knowledge-stale")
+    former = indexes.find(*place)
+    stage.api.post(knowledge_path(stage), {"title": "Hours", "text": "We open at eight."})
+    run_jobs_here("knowledge-stale")
+    current = indexes.find(*place)
+    assert former
+    assert current
+    assert {former.key, current.key} <= object_keys()
+    yield
+    assert former.key not in object_keys()
+    assert current.key in object_keys()
+
+
+def knowledge_fetch(stage: Stage) -> Steps:
+    file = uploads.upload(stage.api, "note.txt", b"We deliver on Saturdays.")
+    body = {"title": "Note", "fileId": file["id"]}
+    added = stage.api.post(knowledge_path(stage), body)["source"]
+    body = {"title": "Page", "url": "https://bakery.example/"}
+    page = SOURCES.require(
+        stage.workspace_id, stage.api.post(knowledge_path(stage), body)["source"]["id"]
+    )
+    # The service refuses this machine's address without a request, so no test leaves the machine.
+    page.url = "http://127.0.0.1/"
+    run_unit(stage.workspace_id, None, lambda unit: unit.save(page))
+    assert (added["status"], page.status) == ("pending", "pending")
+    yield
+    note = SOURCES.require(stage.workspace_id, added["id"])
+    assert (note.status, note.error, note.chars) == ("ready", None, 24)
+    assert note.text_key in object_keys()
+    page = SOURCES.require(stage.workspace_id, page.id)
+    assert (page.status, page.failures) == ("failed", 1)
+    assert page.error.startswith("The page was not read: expected ")
+
+
+def visitor_events(stage: Stage) -> Steps:
+    book(Salon.opened(stage.api), NOON)
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+
+
+def mail_client(stage: Stage) -> Steps:
+    book(Salon.opened(stage.api), NOON)
+    run_jobs_here("visitor-events")
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+    assert waiting_jobs("remind-client")
+
+
+def remind_client(stage: Stage) -> Steps:
+    book(Salon.opened(stage.api), NOON)
+    run_jobs_here("visitor-events", "mail-client")
+    before = len(stage.inbox.mails)
+    yield
+    assert [each["To"] for each in stage.inbox.mails[before:]] == [ADA]
+    assert waiting_jobs("remind-client"), "the job of the next reminder"
+
+
+def people_events(stage: Stage) -> Steps:
+    submit(stage.things.form, name="Ada", email=ADA)
+    yield
+    assert stage.inbox.kinds == ["lead"]
+
+
+def notify_member(stage: Stage) -> Steps:
+    submit(stage.things.form, name="Ada", email=ADA)
+    run_jobs_here("people-events")
+    yield
+    assert stage.inbox.kinds == ["lead"]
+
+
+def notify_digest(stage: Stage) -> Steps:
+    stage.patch(windows, "MOST", 1)  # so that two messages are too many for one window
+    for _ in range(2):
+        submit(stage.things.form, name="Ada", email=ADA)
+    run_jobs_here("people-events", "notify-member")
+    assert stage.inbox.kinds == ["lead"]
+    yield
+    assert stage.inbox.kinds == ["lead", "lead"]
+
+
+def mail_invitation(stage: Stage) -> Steps:
+    as_operator("invite_member", workspaceId=stage.workspace_id, email=ADA)
+    yield
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+
+
+def membership_ended(stage: Stage) -> Steps:
+    stage.world.member("manager")
+    account = accounts.by_email(MEMBER).id
+    choose(stage.owner, account, "manager", lead=["mail"])
+    as_operator("remove_member", workspaceId=stage.workspace_id, email=MEMBER)
+    assert choices.find(stage.workspace_id, account)
+    yield
+    assert choices.find(stage.workspace_id, account) is None
+
+
+def bind_proven(stage: Stage) -> None:
+    """Bind a domain to the site, and prove that it is the owner's."""
+    record, _ = bind(stage.api, stage.things.site)["records"]
+    stage.txt_records[record["host"]] = {record["value"]}
+    delete_all_jobs_except([])  # The proof is checked by the call below.
+    assert bind(stage.api, stage.things.site)["status"] == "verified"
+
+
+@contextmanager
+def cloudfront(stage: Stage, *answers: Answer) -> Iterator[Server]:
+    """Run a CloudFront that answers a script. moto's has no tenants of a distribution."""
+    server = Server(*answers)
+    stage.variables["AWS_ENDPOINT_URL_CLOUDFRONT"] = f"http://127.0.0.1:{server.port}"
+    yield server
+    server.close()
+
+
+def request_methods(server: Server) -> list[str]:
+    """Return the methods of the requests."""
+    return [request.split(" ")[0] for request in server.requests]
+
+
+def site_domain_check(stage: Stage) -> Steps:
+    bind_proven(stage)
+    none = http_response(NO_TENANT.encode(), "404 Not Found")
+    with cloudfront(stage, none, http_response(TENANT.encode())) as server:
+        yield
+        assert request_methods(server) == ["GET", "POST"]
+    site = SITES.require(stage.workspace_id, stage.things.site)
+    assert site.domain
+    assert site.domain.state == "certificate"
+
+
+def site_domain_release(stage: Stage) -> Steps:
+    bind_proven(stage)
+    bind(stage.api, stage.things.site, None)
+    tenant = http_response(TENANT.encode(), etag="v1")
+    with cloudfront(stage, tenant, tenant, http_response(b"")) as server:
+        yield
+        assert request_methods(server) == ["GET", "PUT", "DELETE"]
+
+
+def page_html_unused(stage: Stage) -> Steps:
+    before = object_keys()
+    body = {"id": stage.things.page, "html": "<h1>New</h1>"}
+    killed_before_commit(stage, lambda: stage.api.post("/api/pages/save-html", body))
+    (unused,) = object_keys() - before
+    yield
+    assert unused not in object_keys()
+    assert PAGES.require(stage.workspace_id, stage.things.page).html_key in object_keys()
+
+
+def page_purge(stage: Stage) -> Steps:
+    key = PAGES.require(stage.workspace_id, stage.things.page).html_key
+    stage.api.post("/api/pages/delete", {"id": stage.things.page, "confirm": True})
+    assert key in object_keys()
+    yield
+    assert key not in object_keys()
+    assert PAGES.find_deleted(stage.workspace_id, stage.things.page) is None
+
+
+def form_ids(stage: Stage) -> list[str]:
+    """Return the ids of the workspace's forms."""
+    return [form["id"] for form in stage.api.get("/api/forms/list")["forms"]]
+
+
+def site_cascade(stage: Stage) -> Steps:
+    stage.api.post("/api/projects/delete", {"id": stage.things.site})
+    assert stage.things.form in form_ids(stage)  # The pages are deleted first.
+    yield
+    assert stage.things.form not in form_ids(stage)
+
+
+def site_purge(stage: Stage) -> Steps:
+    key = PAGES.require(stage.workspace_id, stage.things.page).html_key
+    stage.api.post("/api/projects/delete", {"id": stage.things.site})
+    run_jobs_here("site-cascade")
+    assert key in object_keys()
+    yield
+    assert key not in object_keys()
+    assert SITES.find_deleted(stage.workspace_id, stage.things.site) is None
+
+
+def site_restore(stage: Stage) -> Steps:
+    stage.api.post("/api/projects/delete", {"id": stage.things.site})
+    run_jobs_here("site-cascade")
+    stage.api.post("/api/projects/restore", {"id": stage.things.site})
+    assert PAGES.entries(stage.workspace_id, stage.things.site) == []
+    yield
+    assert PAGES.find(stage.workspace_id, stage.things.page)
+    assert stage.things.form in form_ids(stage)
+
+
+def webhook_events(stage: Stage) -> Steps:
+    with WebhookReceiver() as server:
+        stage.webhook(server, "lead.created")
+        submit(stage.things.form, name="Ada", email=ADA)
+        yield
+        assert [event["type"] for event in server.events] == ["lead.created"]
+
+
+def deliver_webhook(stage: Stage) -> Steps:
+    with WebhookReceiver() as server:
+        webhook = stage.webhook(server, "lead.created")
+        submit(stage.things.form, name="Ada", email=ADA)
+        run_jobs_here("webhook-events")
+        assert deliveries(webhook) == [("lead.created", "waiting")]
+        yield
+        assert deliveries(webhook) == [("lead.created", "delivered")]
+        assert [event["type"] for event in server.events] == ["lead.created"]
+
+
+def deliveries(webhook: str) -> list[tuple[str, str]]:
+    """Return the types and states of a webhook's deliveries."""
+    found = as_operator("list_webhook_deliveries", webhookId=webhook)["deliveries"]
+    return [(each["type"], each["state"]) for each in found]
+
+
+ROWS: dict[str, Callable[[Stage], Steps]] = {
+    "late-entries": late_entries,
+    "late-file-uses": late_file_uses,
+    "answer-expired": answer_expired,
+    "refold": refold,
+    "settle-hold": settle_hold,
+    "file-orphan": file_orphan,
+    "blog-cover-unused": blog_cover_unused,
+    "lapse-of-hold": lapse_of_hold,
+    "resource-cascade": resource_cascade,
+    "category-cascade": category_cascade,
+    "dialog-expired": dialog_expired,
+    "file-purge": file_purge,
+    "folder-cascade": folder_cascade,
+    "upload-lapsed": upload_lapsed,
+    "knowledge-text-unused": knowledge_text_unused,
+    "knowledge-stale": knowledge_stale,
+    "knowledge-index-unused": knowledge_index_unused,
+    "knowledge-fetch": knowledge_fetch,
+    "visitor-events": visitor_events,
+    "mail-client": mail_client,
+    "remind-client": remind_client,
+    "people-events": people_events,
+    "mail-invitation": mail_invitation,
+    "membership-ended": membership_ended,
+    "notify-member": notify_member,
+    "notify-digest": notify_digest,
+    "site-domain-check": site_domain_check,
+    "site-domain-release": site_domain_release,
+    "page-html-unused": page_html_unused,
+    "page-purge": page_purge,
+    "site-cascade": site_cascade,
+    "site-purge": site_purge,
+    "site-restore": site_restore,
+    "webhook-events": webhook_events,
+    "deliver-webhook": deliver_webhook,
+}
+FOLLOWING = {
+    "webhook-events": "deliver-webhook",
+    "people-events": "notify-member",
+    "visitor-events": "mail-client",
+}
+"""Jobs that a kind makes and that the same run finishes."""
+
+
+def test_every_kind_of_job_in_the_zip_has_a_row_here(task: Path) -> None:
+    packed = runpy.run_path(str(task / "chalicelib" / "manifest.py"))["MANIFEST"]
+    assert Manifest(*packed).jobs.keys() == ROWS.keys()
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_job_runs_from_the_zip_alone(kind: str, stage: Stage) -> None:
+    steps = ROWS[kind](stage)
+    with stage.world.monkeypatch.context() as killed:
+        # The process is killed after each commit, before the work that would follow.
+        killed.setattr(jobs, "attempt", lambda *_: False)
+        next(steps)
+    rows = waiting_jobs(kind)
+    delete_all_jobs_except(rows)
+    stage.world.time.now = max(clock.now(), *(job.due_at for job in rows))
+    done = stage.run("run_events" if kind in EVENT_KINDS else "run_jobs")
+    assert done == {kind: len(rows)} | ({FOLLOWING[kind]: 1} if kind in FOLLOWING else {})
+    assert not {job.sk for job in rows} & {job.sk for job in waiting_jobs(kind)}
+    assert next(steps, None) is None
+
+
+def events_of(kind: str, event_type: str) -> list[JobRow]:
+    """Return the waiting jobs of a kind whose events have a type."""
+    return [
+        job
+        for job in waiting_jobs(kind)
+        if event_type in {event[0] for event in job.payload["events"]}
+    ]
+
+
+@pytest.mark.parametrize("event_type", [*EVENT_TYPES, TEST_EVENT])
+def test_event_is_sent_to_a_webhook_from_the_zip_alone(event_type: str, stage: Stage) -> None:
+    with WebhookReceiver() as server:
+        webhook = stage.webhook(server, *({event_type} & EVENT_TYPES.keys()))
+        if event_type == TEST_EVENT:
+            as_operator("send_test_event", webhookId=webhook)
+            rows, first = waiting_jobs("deliver-webhook"), {}
+        else:
+            TRIGGERS[event_type](stage.world)
+            rows, first = events_of("webhook-events", event_type), {"webhook-events": 1}
+        delete_all_jobs_except(rows)
+        assert stage.run("run_events") == first | {"deliver-webhook": 1}
+    (event,) = server.events
+    assert event["type"] == event_type
+    assert deliveries(webhook) == [(event_type, "delivered")]
+    if event_type != TEST_EVENT:
+        assert event["data"]["object"]["id"] == event["data"]["id"]
+
+
+def switch_webhook_off(stage: Stage) -> None:
+    """Let a delivery switch a webhook off. The trigger would also send the message of that."""
+    as_operator("create_webhook", workspaceId=stage.workspace_id, url="https://gone.example/")
+    stage.world.receiver.answer = lambda _: status(410)
+    submit(stage.things.form, name="Ada", email=ADA)
+    run_jobs_here("webhook-events", "deliver-webhook")
+
+
+def test_every_internal_type_of_events_has_a_message() -> None:
+    assert INTERNAL_TYPES.keys() <= {kind.type for kind in MESSAGE_KINDS.values()}
+
+
+@pytest.mark.parametrize("message", MESSAGE_KINDS)
+def test_event_is_mailed_to_the_owner_from_the_zip_alone(message: str, stage: Stage) -> None:
+    event_type = MESSAGE_KINDS[message].type
+    if event_type == "webhook.switched_off":
+        switch_webhook_off(stage)
+    else:
+        TRIGGERS[event_type](stage.world)
+    delete_all_jobs_except(events_of("people-events", event_type))
+    assert stage.run("run_events") == {"people-events": 1, "notify-member": 1}
+    assert stage.inbox.kinds == [message]
+
+
+def test_event_is_sent_to_telegram_from_the_zip_alone(stage: Stage, telegram: FakeTelegram) -> None:
+    stage.variables |= {"TELEGRAM_URL": telegram.url, "TELEGRAM_BOT_TOKEN": TOKEN}
+    stage.variables["no_proxy"] = "127.0.0.1"
+    link(stage.owner, 7)
+    choose(stage.owner, stage.owner.workspace.owner_id, "owner", lead=["telegram"])
+    submit(stage.things.form, name="Ada", email=ADA)
+    delete_all_jobs_except(events_of("people-events", "lead.created"))
+    assert stage.run("run_events") == {"people-events": 1, "notify-member": 1}
+    assert [each["chat_id"] for each in telegram.sent_messages] == [7]
+    assert stage.inbox.kinds == []
+
+
+def book_noon(stage: Stage) -> str:
+    made: str = book(Salon.opened(stage.api), NOON)["booking"]["id"]
+    return made
+
+
+def move_booking(stage: Stage) -> None:
+    body = {"id": book_noon(stage), "startAt": "2027-03-03T13:00:00Z"}
+    stage.api.post("/api/bookings/reschedule", body)
+
+
+def cancel_booking(stage: Stage) -> None:
+    stage.api.post("/api/bookings/set-status", {"id": book_noon(stage), "status": "cancelled"})
+
+
+BOOKING_CHANGES: dict[str, Callable[[Stage], object]] = {
+    "booking.created": book_noon,
+    "booking.moved": move_booking,
+    "booking.status_changed": cancel_booking,
+}
+
+
+@pytest.mark.parametrize("event_type", sorted(VISITOR_EVENTS))
+def test_event_is_mailed_to_the_client_from_the_zip_alone(event_type: str, stage: Stage) -> None:
+    BOOKING_CHANGES[event_type](stage)
+    delete_all_jobs_except(events_of("visitor-events", event_type))
+    assert stage.run("run_events") == {"visitor-events": 1, "mail-client": 1}
+    assert [each["To"] for each in stage.inbox.mails] == [ADA]
+
+
+def test_report_of_a_bounced_mail_is_recorded_from_the_zip_alone(stage: Stage) -> None:
+    report = ses_reports.batch(ses_reports.bounced("message-1", stage.workspace_id))
+    assert stage.run("run_events", report) == {}
+    assert suppressions.is_suppressed(ses_reports.VISITOR)
