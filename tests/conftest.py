@@ -68,6 +68,7 @@ from chalicelib.engine import metrics, tables, visitors
 from chalicelib.engine.connection import connection
 from chalicelib.engine.events import subscriptions
 from chalicelib.gateways import dns, llm, master_key
+from chalicelib.gateways.llm import observed_limits
 from chalicelib.gateways.object_store import object_store
 from infra.operator import admin
 from tests.factories.examples import Things
@@ -162,6 +163,13 @@ def _settings_are_restored() -> Iterator[None]:
     """Fail the test that leaves changed settings behind, instead of a later test."""
     yield
     assert settings() == SETTINGS
+
+
+@pytest.fixture(autouse=True)
+def _no_observed_limits() -> Iterator[None]:
+    """Forget what servers of models have refused."""
+    yield
+    observed_limits.forget()
 
 
 @pytest.fixture(scope="session")

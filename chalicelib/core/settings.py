@@ -13,6 +13,7 @@ MIN_MASTER_KEY = 32
 """Characters of a master key."""
 MailProvider = Literal["ses", "smtp", "file", "off"]
 MAIL_PROVIDERS = get_args(MailProvider)
+UNKNOWN_CONTEXT = 32_000
 UNKNOWN_OUTPUT = 2_048
 """Output tokens for a model outside the catalogue, unless the operator sets another number."""
 
@@ -102,6 +103,13 @@ class Settings:
     """Seconds that the embedded model takes for each word of a chat."""
     webhooks_to_loopback: bool = False
     """Whether webhooks may be sent by http to this machine. Only the local stack allows it."""
+    demo_endings: bool = False
+    """Whether the embedded model ends an answer as a message such as ``demo:length`` requests.
+
+    Only outside AWS, to try how a client shows each ending.
+    """
+    llm_unknown_context: int = UNKNOWN_CONTEXT
+    """Tokens that a model outside the catalogue is assumed to accept, including its answer."""
     llm_unknown_output: int = UNKNOWN_OUTPUT
     """Maximum output tokens of a model outside the catalogue. The money reserved depends on it."""
     mail: MailProvider = "off"
@@ -209,6 +217,9 @@ def read(environment: Mapping[str, str]) -> Settings:
         events_queue_url=env("EVENTS_QUEUE_URL", "").strip(),
         chat_url=env("CHAT_URL", "").rstrip("/"),
         webhooks_to_loopback=_webhooks_to_loopback(environment),
+        demo_endings=not env("AWS_LAMBDA_FUNCTION_NAME"),
+        llm_unknown_context=_positive("LLM_UNKNOWN_CONTEXT", env("LLM_UNKNOWN_CONTEXT"))
+        or UNKNOWN_CONTEXT,
         llm_unknown_output=_positive("LLM_UNKNOWN_OUTPUT", env("LLM_UNKNOWN_OUTPUT"))
         or UNKNOWN_OUTPUT,
         **_mail(environment),

@@ -9,7 +9,8 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from chalicelib.core.operations import Operation
-from chalicelib.domains.chat.flows.chat_answer import Failed, Shown
+from chalicelib.domains.billing.rules.pricing import TokenUsage
+from chalicelib.domains.chat.flows.chat_answer import Done, Failed, Shown
 from chalicelib.transports.chat.chat_stream import encode
 from tests.conftest import Answer, Api, Time
 from tests.contract.conftest import World
@@ -261,7 +262,12 @@ def test_chat_events_are_documented_by_type(answer: Answer, world: World, time: 
     start = datetime.fromisoformat("2027-03-02T14:00:00+03:00")
     place = (world.things.agent, world.things.service, world.things.resource)
     _, proposal = propose_booking(*place, start)
-    rare = [encode(event).removeprefix(b"data: ") for event in (Shown(proposal), Failed("broken"))]
+    ends = (
+        Failed("cut_off"),
+        Failed("empty_answer", TokenUsage(1, 2)),
+        Done(TokenUsage(1, 2), (), is_truncated=True),
+    )
+    rare = [encode(event).removeprefix(b"data: ") for event in (Shown(proposal), *ends)]
     sent = [*told, *map(json.loads, rare)]
     assert {event["type"] for event in sent} == set(mapping)
     for event in sent:

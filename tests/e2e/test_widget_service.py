@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from chalicelib.gateways.llm import demo
 from tests.conftest import Api, Owner
 from tests.e2e.conftest import Site, markup_errors, save_screenshot
 from tests.factories.chat import Bot, new_bot
@@ -154,3 +155,31 @@ def test_the_playground_asks_for_a_bot(service: str, open_url: Opened) -> None:
             page.get_by_role("button", name="Show").click()
         assert "language" not in page.url
         expect(page.locator("html")).to_have_attribute("dir", "rtl")
+
+
+ENDINGS = {
+    "demo:length": ("This answer begins well", "Ответ неполный: достигнута наибольшая длина."),
+    "demo:filter": ("This answer begins well", "Остальная часть ответа скрыта фильтром."),
+    "demo:cut": ("This answer begins well", "Ответ прервался."),
+    "demo:empty": ("", "На это нет ответа. Спросите другими словами."),
+    "demo:fail": ("", "Ответ не пришёл."),
+    "demo:timeout": ("", "Ответ занял слишком много времени."),
+}
+
+
+def test_the_widget_says_why_an_answer_is_not_whole(
+    service: str, bot: Bot, site: Site, open_url: Opened
+) -> None:
+    assert ENDINGS.keys() == demo.ENDINGS.keys()
+    site.pages["/"] = document(tag(service, bot))
+    with open_url(site.url) as page:
+        chatting(page, "Сколько стоит медовик?")
+        settled(page)
+        for message, (text, note) in ENDINGS.items():
+            ask(page, message)
+            settled(page)
+            expect(last(page)).to_contain_text(text)
+            expect(last(page).locator(".note")).to_contain_text(note)
+            retry = last(page).get_by_role("button", name="Повторить")
+            expect(retry).to_have_count(0 if message == "demo:length" else 1)
+        save_screenshot(page, "widget-endings")

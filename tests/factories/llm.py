@@ -1,17 +1,47 @@
 """A chat model on loopback, and the answers of a request."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from chalicelib.gateways.llm import ChatModel, Event, ModelError, Stop, TextDelta
-from chalicelib.gateways.llm.messages import Message
+from chalicelib.gateways.llm import (
+    ChatModel,
+    Event,
+    ModelError,
+    Stop,
+    TextDelta,
+    chat_completions,
+    converse,
+    event_stream,
+)
+from chalicelib.gateways.llm.answers import Answer
+from chalicelib.gateways.llm.messages import Message, ToolSpec
 from chalicelib.gateways.llm.openai import OpenAiModel
+from tests.fakes import bedrock_api
 from tests.fakes.openai_api import OpenAiApi
 from tests.support.patience import FOR_EVER
 
 KEY = "sk-test-0123456789abcdef"
 ASKED = [Message("system", "Be request."), Message("user", "Ёж 🦔?")]
+
+
+def read_chunks(
+    blocks: Iterable[bytes],
+    tools: Sequence[ToolSpec] = (),
+    *,
+    asked: Sequence[Message] = ASKED,
+    final: bool = False,
+) -> Iterator[Event]:
+    """Read an answer in the format of chat completions."""
+    answer = Answer(asked, tools, final=final)
+    return chat_completions.read(event_stream.read(blocks), answer)
+
+
+def read_frames(
+    blocks: Iterable[bytes], tools: Sequence[ToolSpec] = (), *, final: bool = False
+) -> Iterator[Event]:
+    """Read an answer in the format of ConverseStream."""
+    return converse.read(bedrock_api.parsed(blocks), Answer(ASKED, tools, final=final))
 
 
 def model(openai: OpenAiApi, **bounds: float) -> OpenAiModel:

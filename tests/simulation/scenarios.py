@@ -295,13 +295,13 @@ class Charging(Scenario):
             run_unit(self.workspace, None, partial(self._stage_messages, dialog=dialog))
             simulation.schedule.seam("the model answers")
             if simulation.random.random() < FAILS:
-                ending = Ending("", "error", None, "No answer.")
+                ending = Ending("", "error", None, "provider_failed")
                 close = partial(charging.release, hold)
             else:
                 ending = Ending("text", "ok", usage)
                 close = partial(charging.settle, hold, usage)
                 self.costs[request] = {0, cost}  # A lost checkpoint may have been stored.
-                ended = Ended("ok", *usage, [])
+                ended = Ended("ok", usage, [], None)
                 messages.checkpoint(self.workspace, dialog, 2, "text", ended)
                 self.costs[request] = {cost}
             self.closed[request] = close(partial(self._stage_end, hold=hold, ending=ending)).outcome

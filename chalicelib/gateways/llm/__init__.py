@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import Provider, settings
-from chalicelib.gateways.llm import models
+from chalicelib.gateways.llm import models, observed_limits
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec
 from chalicelib.gateways.llm.models import ModelSpec
@@ -22,7 +22,17 @@ COMPLETION_SECONDS = 20.0
 """Longest wait for a whole answer. API Gateway ends a call after 29 seconds."""
 COMPLETION_BYTES = 128 * 1024
 
-FailureKind = Literal["refused", "rate_limited", "unavailable", "timeout", "garbage", "cancelled"]
+FailureKind = Literal[
+    "refused",
+    "too_long",
+    "no_tools",
+    "filtered",
+    "rate_limited",
+    "unavailable",
+    "timeout",
+    "garbage",
+    "cancelled",
+]
 
 
 StopReason = Literal["end", "tools", "length", "filtered", "other"]
@@ -86,6 +96,10 @@ class ModelError(Exception):
     ``kind`` is one of:
 
     - ``refused``: the provider does not accept the request, the key or the name of the model
+    - ``too_long``: the messages exceed the model's context. ``context_tokens`` is its size, if the
+      provider states it
+    - ``no_tools``: the model cannot call tools
+    - ``filtered``: a filter of the provider refuses the messages
     - ``rate_limited``
     - ``unavailable``: the provider is down, fails, or closed the connection
     - ``timeout``
@@ -103,12 +117,14 @@ class ModelError(Exception):
         *,
         before_first_token: bool = True,
         retry_after: float | None = None,
+        context_tokens: int | None = None,
     ) -> None:
         super().__init__(reason)
         self.kind = kind
         self.reason = reason
         self.before_first_token = before_first_token
         self.retry_after = retry_after
+        self.context_tokens = context_tokens
 
 
 class ChatModel(Protocol):
@@ -190,16 +206,33 @@ def complete(  # noqa: PLR0913  the arguments of ``stream`` and one limit
 def resolve(name: str) -> ModelSpec:
     """Return the provider, tariff and limits of the model that a bot names, by the settings.
 
+    Limits that the model's server has reported lately apply as well.
+
     Raises:
         NotConfiguredError: no configured provider has the model (``gateways.llm.models.resolve``).
     """
     current = settings()
-    return models.resolve(
+    spec = models.resolve(
         name,
         current.llm_providers,
         current.bedrock_profile,
+        unknown_context=current.llm_unknown_context,
         unknown_output=current.llm_unknown_output,
     )
+    observed = observed_limits.context_tokens(spec.provider_id)
+    return spec._replace(
+        context_tokens=min(spec.context_tokens, observed or spec.context_tokens),
+        takes_tools=spec.takes_tools
+        and "tools" not in observed_limits.refused_parts(spec.provider_id),
+    )
+
+
+def takes_tools(name: str) -> bool:
+    """Return whether a bot's model can call tools. Without a provider, every model can."""
+    try:
+        return resolve(name).takes_tools
+    except NotConfiguredError:
+        return True
 
 
 def chat_model_for(spec: ModelSpec) -> ChatModel:
@@ -237,7 +270,7 @@ def _provider(name: Provider) -> ChatModel:
         case "demo":
             from chalicelib.gateways.llm.demo import DemoModel  # noqa: PLC0415
 
-            return DemoModel(settings().demo_word_seconds)
+            return DemoModel(settings().demo_word_seconds, has_endings=settings().demo_endings)
         case "openai":
             from chalicelib.gateways.llm.api_key import api_key  # noqa: PLC0415
             from chalicelib.gateways.llm.openai import OpenAiModel  # noqa: PLC0415

@@ -5,13 +5,15 @@ received text.
 """
 
 import random
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from threading import Timer
+from typing import TypeVar
 
 from chalicelib.core import retry
 from chalicelib.core.deadline import Deadline
 from chalicelib.gateways.llm import Event, ModelError
+from chalicelib.gateways.llm.answers import Answer
 from chalicelib.gateways.llm.cancellation import Cancellation
 
 LONGEST_PAUSES = (0.5, 1.5)
@@ -19,7 +21,13 @@ LONGEST_PAUSES = (0.5, 1.5)
 MAX_RETRY_AFTER = 5.0
 """Seconds. An attempt is not repeated if the provider requests a longer wait."""
 
+READ_SECONDS = 60.0
+"""Longest silence between two events of an answer, in seconds."""
+USAGE_SECONDS = 5.0
+"""Longest wait for the usage after the answer's end, in seconds."""
+
 Stream = Generator[Event, None, None]
+T = TypeVar("T")
 
 
 def stream(
@@ -88,3 +96,16 @@ def enforce_deadline(deadline: Deadline, cancellation: Cancellation) -> Iterator
         yield
     finally:
         timer.cancel()
+
+
+def paced(
+    events: Iterable[T], answer: Answer, cancellation: Cancellation, read_seconds: float
+) -> Iterator[T]:
+    """Yield the events of an answer, and limit the silence between them.
+
+    Until the first event only the deadline counts, because a reasoning model may be silent for
+    minutes. After the answer's end, no more than the usage is expected.
+    """
+    for event in events:
+        yield event
+        cancellation.limit_reads(USAGE_SECONDS if answer.reason else read_seconds)

@@ -5,7 +5,7 @@ call a third slower. Retries, deadline and cancellation are those of ``attempts`
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from functools import partial
 from threading import Lock
@@ -34,12 +34,11 @@ from chalicelib.gateways.llm import (
     attempts,
     converse,
 )
+from chalicelib.gateways.llm.answers import Answer
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
 from chalicelib.gateways.llm.messages import Message, ToolSpec
 
 CONNECT_SECONDS = 5.0
-READ_SECONDS = 60.0
-"""Longest wait for the next byte. Reasoning models take long until their first token."""
 MAX_CONNECTIONS = 64
 """Connections kept open, one for each thread of the development server."""
 _LOGGED_BYTES = 300
@@ -59,13 +58,19 @@ _KINDS: dict[str, FailureKind] = {
 }
 """Error code without ``Exception`` -> kind of failure. Other codes mean ``unavailable``."""
 
+_REFUSALS: dict[FailureKind, str] = {
+    "too_long": "input is too long",
+    "no_tools": "support tool use",
+}
+"""Kind of failure -> part of the message of a ``ValidationException``."""
+
 log = logging.getLogger(__name__)
 
 
 class BedrockModel:
     """The models of a region. ``options`` are passed to the botocore client."""
 
-    def __init__(self, *, read_seconds: float = READ_SECONDS, **options: Any) -> None:  # noqa: ANN401  botocore's
+    def __init__(self, *, read_seconds: float = attempts.READ_SECONDS, **options: Any) -> None:  # noqa: ANN401  botocore's
         self._read_seconds = read_seconds
         self._options = options
         self._cached_client: Any = None
@@ -86,13 +91,13 @@ class BedrockModel:
         """Send the messages, and yield the answer as it arrives."""
         deadline = Deadline(seconds)
         body = converse.request(model, messages, max_output_tokens, tools, final=final)
-        reader = partial(converse.read, messages=messages, tools=tools, final=final)
-        attempt = partial(self._attempt, reader, body, deadline)
+        answer = partial(Answer, messages, tools, final=final)
+        attempt = partial(self._attempt, answer, body, deadline)
         yield from attempts.stream(attempt, deadline, cancellation)
 
     def _attempt(
         self,
-        reader: Callable[[Iterable[dict[str, Any]]], Iterator[Event]],
+        new_answer: Callable[[], Answer],
         body: dict[str, Any],
         deadline: Deadline,
         cancellation: Cancellation,
@@ -102,9 +107,11 @@ class BedrockModel:
         with attempts.enforce_deadline(deadline, cancellation):
             try:
                 with cancellation.register_sockets():
-                    answer = self._client.converse_stream(**body)
-                with closing(answer["stream"]) as events:
-                    yield from reader(events)
+                    response = self._client.converse_stream(**body)
+                with closing(response["stream"]) as stream:
+                    answer = new_answer()
+                    events = attempts.paced(stream, answer, cancellation, self._read_seconds)
+                    yield from converse.read(events, answer)
             except converse.STREAM_ERRORS as error:
                 raise _failure(error, deadline) from None
             except (ValueError, AttributeError) as error:
@@ -119,7 +126,7 @@ class BedrockModel:
             if self._cached_client is None:
                 config = Config(
                     connect_timeout=CONNECT_SECONDS,
-                    read_timeout=self._read_seconds,
+                    read_timeout=STREAM_SECONDS,  # until the first event; the deadline is shorter
                     retries={"total_max_attempts": 1},
                     max_pool_connections=MAX_CONNECTIONS,
                 )
@@ -141,6 +148,8 @@ def _failure(error: Exception, deadline: Deadline) -> ModelError:
         message = cut_bytes(str(details.get("Message")), _LOGGED_BYTES)
         log.warning("model provider failed", extra={"status": code, "provider_says": message})
         kind = _KINDS.get(code.lower().removesuffix("exception"), "unavailable")
+        if kind == "refused":  # Bedrock has no codes for what it refuses.
+            kind = next((each for each, text in _REFUSALS.items() if text in message.lower()), kind)
         return ModelError(kind, f"The provider answered with {code}.")
     if deadline.passed or isinstance(
         error, (ConnectTimeoutError, ReadTimeoutError, StreamTimeoutError, TimeoutError)

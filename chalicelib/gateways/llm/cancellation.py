@@ -38,6 +38,13 @@ class Cancellation:
             for each in self._sockets:
                 _shut(each)
 
+    def limit_reads(self, seconds: float) -> None:
+        """Set how long a read of the current attempt may wait for data."""
+        with self._lock:
+            for each in self._sockets:
+                with suppress(OSError):  # The socket may be closed already.
+                    each.settimeout(seconds)
+
     def pause(self, seconds: float) -> None:
         """Wait for some seconds, or until the stream is cancelled."""
         self._cancelled.wait(seconds)

@@ -1,19 +1,24 @@
 """Requests and responses of OpenAI's chat completions API, without I/O.
 
-Compatible servers differ. A stream may contain comments and empty ``choices``, and may lack the
-usage and ``[DONE]``. A server without streaming answers with one JSON object. Tool calls arrive
-whole or in fragments, with or without ids.
+Compatible servers differ. A stream may contain empty ``choices``, may report its usage several
+times, and may lack the usage and ``[DONE]``. A server without streaming answers with one JSON
+object. Tool calls arrive whole or in fragments, with or without ids. An error may arrive inside the
+stream, as an object, as an event of type ``error``, or as a finish reason.
 """
 
 import codecs
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from chalicelib.gateways.llm import Event, ModelError, ProviderUsage, StopReason
 from chalicelib.gateways.llm.answers import Answer, CallParts
+from chalicelib.gateways.llm.event_stream import ServerEvent
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec, complete_results
+from chalicelib.gateways.llm.provider_errors import ErrorReport, ProviderFailedError
 
+_END = "[DONE]"
 _DONE: dict[str, Any] = {"choices": [{"finish_reason": "stop"}]}
 
 _REASONS: dict[str, StopReason] = {
@@ -28,13 +33,8 @@ _REASONS: dict[str, StopReason] = {
 """``finish_reason`` of a choice -> our reason. ``eos`` and ``model_length`` are not OpenAI's."""
 
 
-class ProviderFailedError(Exception):
-    """The provider reports an error inside its answer. ``code`` is an HTTP status, or None."""
-
-    def __init__(self, error: object) -> None:
-        super().__init__(str(error))
-        code = error.get("code") if isinstance(error, dict) else None
-        self.code = code if isinstance(code, int) else None
+_FAILURES = frozenset({"abort", "cancelled", "error", "insufficient_system_resource"})
+"""``finish_reason`` of an answer that the provider could not finish."""
 
 
 def sent_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -88,39 +88,32 @@ def sent_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def read(
-    lines: Iterator[bytes],
-    messages: Sequence[Message],
-    tools: Sequence[ToolSpec] = (),
-    *,
-    final: bool = False,
-) -> Generator[Event, None, None]:
-    """Yield the answer to these messages as its lines arrive.
+def read(events: Iterable[ServerEvent], answer: Answer) -> Iterator[Event]:
+    """Yield the answer as its events arrive.
+
+    Reading continues after the finish reason, because the last usage counts and may follow it.
 
     Raises:
         ModelError: ``garbage``, or ``unavailable`` if the answer ends early.
         ProviderFailedError: the answer contains an error.
     """
-    answer = Answer(messages, tools, final=final)
     calls = _Calls(answer)
     reasoning_content: list[str] = []
     # JSON may escape an emoji as two surrogates, and a provider may send them in two events.
     surrogates = codecs.getincrementaldecoder("utf-16-le")("replace")
     try:
-        for event in _events(lines):
-            delta, reason = _delta(event)
-            if reasoning := _reasoning(delta):
+        for chunk in _chunks(events):
+            delta, reason = _delta(chunk)
+            reasoning, text = _content(delta)
+            if reasoning:
                 yield answer.reasoning(reasoning)
                 reasoning_content.append(_text(delta, "reasoning_content"))
-            content = _text(delta, "content").encode("utf-16-le", "surrogatepass")
-            if piece := surrogates.decode(content):
-                yield answer.text(piece)
+            if piece := surrogates.decode(text.encode("utf-16-le", "surrogatepass")):
+                yield from answer.text(piece)
             if not answer.reason:
                 calls.read(delta)
             answer.reason = answer.reason or reason
-            answer.usage = _usage(event) or answer.usage
-            if answer.reason and answer.usage:
-                break
+            answer.usage = _usage(chunk) or answer.usage
     except (ModelError, ProviderFailedError):
         if not answer.reason:  # After the end, only the usage is missing.
             raise
@@ -169,39 +162,55 @@ def _begins_another(call: CallParts, id_: str, name: str) -> bool:
     return id_ != call.id if id_ else bool(name and call.name and not call.id)
 
 
-def _events(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the objects of an event stream, or the one object of an answer that is not streamed."""
-    received = False
-    for line in lines:
-        if line.startswith(b"data:"):
-            data = line.removeprefix(b"data:").strip()
-            if data == b"[DONE]":
+def _chunks(events: Iterable[ServerEvent]) -> Iterator[dict[str, Any]]:
+    """Yield the chunks of an event stream, or the one object of an answer that is not streamed."""
+    has_any = False
+    for event in events:
+        for value in _values(event.data):
+            if value == _END:
                 yield _DONE
                 return
-            yield _object(data)
-            received = True
-        elif line.lstrip().startswith(b"{"):
-            yield _object(b"\n".join([line, *lines]))
-            return
-    if not received:
+            _raise_error(value, event)
+            if not isinstance(value, dict):
+                raise ModelError("garbage", "The provider sent no JSON of a chat completion.")
+            yield value
+            has_any = True
+    if not has_any:
         raise ModelError("garbage", "There is no answer in what the provider sent.")
 
 
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(data.decode())
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise ModelError("garbage", "What the provider sent is not JSON of a chat completion.")
-    if error := value.get("error"):
-        raise ProviderFailedError(error)
-    return value
+def _values(data: bytes) -> list[object]:
+    """Return the JSON values of an event: one, none for an empty event, or [None] if it is invalid.
+
+    A server that sends no blank lines has a value in each line of what the standard calls an event.
+    """
+    if not data.strip():
+        return []
+    for parts in ([data], data.split(b"\n")):
+        with suppress(ValueError, RecursionError):
+            return [
+                _END if part.strip() == b"[DONE]" else json.loads(part)
+                for part in parts
+                if part.strip()
+            ]
+    return [None]
 
 
-def _delta(event: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
-    """Return the delta of an event or the message of an answer, and the reason if it ends."""
-    match event.get("choices"):
+def _raise_error(value: object, event: ServerEvent) -> None:
+    """Raise ``ProviderFailedError`` if an event is an error."""
+    if event.type == "error":
+        raise ProviderFailedError(ErrorReport.of(value or event.data.decode(errors="replace")))
+    if isinstance(value, dict) and (value.get("error") or value.get("object") == "error"):
+        raise ProviderFailedError(ErrorReport.of(value.get("error") or value))
+
+
+def _delta(chunk: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
+    """Return the delta of a chunk or the message of an answer, and the reason if it ends.
+
+    Raises:
+        ProviderFailedError: the provider could not finish the answer.
+    """
+    match chunk.get("choices"):
         case [{"message": dict(message), **choice}, *_]:
             return message, _reason(choice) or "end"
         case [{"delta": dict(delta), **choice}, *_]:
@@ -214,25 +223,49 @@ def _delta(event: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
 
 def _reason(choice: Mapping[Any, Any]) -> StopReason | None:
     finish_reason = choice.get("finish_reason")
+    if finish_reason in _FAILURES or choice.get("error"):
+        raise ProviderFailedError(ErrorReport.of(choice.get("error") or str(finish_reason)))
     return _REASONS.get(str(finish_reason), "other") if finish_reason else None
 
 
-def _reasoning(delta: dict[str, Any]) -> str:
-    """Return the reasoning. Servers use two names for it, and some send both."""
-    return _text(delta, "reasoning_content") or _text(delta, "reasoning")
+def _content(delta: dict[str, Any]) -> tuple[str, str]:
+    """Return the reasoning and the text of a delta.
+
+    Servers use two names for the reasoning, and some send both. Mistral sends a list of parts.
+    """
+    content = delta.get("content")
+    if not isinstance(content, list):
+        reasoning = _text(delta, "reasoning_content") or _text(delta, "reasoning")
+        return reasoning, _text(delta, "content")
+    reasoning, text = "", ""
+    for part in content:
+        match part:
+            case {"type": "thinking", "thinking": list(thoughts)}:
+                reasoning += "".join(_text(each, "text") for each in thoughts)
+            case {"type": "text", "text": str(piece)}:
+                text += piece
+    return reasoning, text
 
 
-def _text(delta: dict[str, Any], name: str) -> str:
-    text = delta.get(name)
+def _text(value: object, name: str) -> str:
+    text = value.get(name) if isinstance(value, dict) else None
     return text if isinstance(text, str) else ""
 
 
-def _usage(event: dict[str, Any]) -> ProviderUsage | None:
-    """Return the usage in an event, or None if it is missing or invalid."""
-    match event.get("usage"):
-        case {"prompt_tokens": int(tokens_in), "completion_tokens": int(tokens_out)} if (
-            min(tokens_in, tokens_out) >= 0
-        ):
-            return ProviderUsage(tokens_in, tokens_out)
-        case _:
-            return None
+def _usage(chunk: dict[str, Any]) -> ProviderUsage | None:
+    """Return the usage in a chunk, or None if it is missing or invalid.
+
+    It is beside the choices, in the choice (Moonshot) or in ``x_groq``.
+    """
+    places = [chunk, *_dicts(chunk.get("choices")), *_dicts([chunk.get("x_groq")])]
+    for place in places:
+        match place.get("usage"):
+            case {"prompt_tokens": int(tokens_in), "completion_tokens": int(tokens_out)} if (
+                min(tokens_in, tokens_out) >= 0
+            ):
+                return ProviderUsage(tokens_in, tokens_out)
+    return None
+
+
+def _dicts(values: object) -> list[dict[str, Any]]:
+    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []

@@ -1,7 +1,7 @@
 """Requests and responses of Bedrock's ConverseStream, without I/O."""
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,19 +130,12 @@ def _is_blank(text: str) -> bool:
     return not text.strip()
 
 
-def read(
-    events: Iterable[dict[str, Any]],
-    messages: Sequence[Message],
-    tools: Sequence[ToolSpec] = (),
-    *,
-    final: bool = False,
-) -> Generator[Event, None, None]:
-    """Yield the answer to these messages as its events arrive.
+def read(events: Iterable[dict[str, Any]], answer: Answer) -> Iterator[Event]:
+    """Yield the answer as its events arrive.
 
     Raises:
         ModelError: ``garbage``, or ``unavailable`` if the events end before the answer does.
     """
-    answer = Answer(messages, tools, final=final)
     blocks = _Blocks(answer)
     try:
         for event in events:
@@ -201,7 +194,7 @@ class _Blocks:
     def _read_delta(self, index: int, delta: dict[str, Any]) -> Iterator[Event]:
         match delta:
             case {"text": str(text)} if text:
-                yield self._answer.text(text)
+                yield from self._answer.text(text)
             case {"toolUse": {"input": str(piece)}} if index in self._calls:
                 self._answer.add_arguments(self._calls[index], piece)
             case {"reasoningContent": dict(reasoning)}:

@@ -9,19 +9,21 @@ exactly the tokens that the model reports, so tests can compute the price of a c
 
 import json
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from chalicelib.core import retry
 from chalicelib.core.text import fold
 from chalicelib.gateways.llm import (
     STREAM_SECONDS,
     Event,
+    FailureKind,
     ModelError,
     ProviderUsage,
     Stop,
     StopReason,
     TextDelta,
     drafts,
+    facts,
     reception,
 )
 from chalicelib.gateways.llm.cancellation import Cancellation
@@ -29,16 +31,29 @@ from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec, count_
 from chalicelib.lib import extracts
 
 MAX_TAGS = 8
+_BEGINNING = "This answer begins well, and then"
+
+ENDINGS: Mapping[str, tuple[str, StopReason, FailureKind | None]] = {
+    "demo:length": (_BEGINNING, "length", None),
+    "demo:filter": (_BEGINNING, "filtered", None),
+    "demo:cut": (_BEGINNING, "other", "unavailable"),
+    "demo:empty": ("", "end", None),
+    "demo:fail": ("", "other", "unavailable"),
+    "demo:timeout": ("", "other", "timeout"),
+}
+"""Message -> text of the answer, why it ends, and the failure that ends it."""
 
 
 class DemoModel:
     """Model that answers from the system messages, and drafts cards from a ``DraftRequest``.
 
-    In a chat it waits ``word_seconds`` after each word, which makes the streaming visible.
+    In a chat it waits ``word_seconds`` after each word, which makes the streaming visible. With
+    ``has_endings``, a message that is one of ``ENDINGS`` gets an answer with that ending.
     """
 
-    def __init__(self, word_seconds: float = 0.0) -> None:
+    def __init__(self, word_seconds: float = 0.0, *, has_endings: bool = False) -> None:
         self._word_seconds = word_seconds
+        self._has_endings = has_endings
 
     def stream(  # noqa: PLR0913  the signature of ChatModel
         self,
@@ -65,6 +80,9 @@ class DemoModel:
         text = reply if isinstance(reply, str) else ""
         output_tokens = 0
         stop: StopReason = "end"
+        failure: FailureKind | None = None
+        if self._has_endings and (ending := ENDINGS.get(facts.parse(messages[-1])[1])):
+            text, stop, failure = ending
         for word in re.findall(r"\s*\S+", text):
             tokens = count_tokens(word)
             if output_tokens + tokens > max_output_tokens:
@@ -77,6 +95,8 @@ class DemoModel:
             yield TextDelta(word)
             if self._word_seconds and not request:
                 (cancellation.pause if cancellation else retry.sleep)(self._word_seconds)
+        if failure:
+            raise ModelError(failure, "The message requests it.", before_first_token=not text)
         yield Stop(stop)
         yield ProviderUsage(count_input(messages, tools), output_tokens)
 

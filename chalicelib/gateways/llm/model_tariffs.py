@@ -112,7 +112,9 @@ OPENAI: tuple[Row, ...] = (
 )
 """Models of servers with OpenAI's chat completions API, under the names of their vendors."""
 
-WITHOUT_TOOLS = frozenset(
+WITHOUT_ANY_TOOLS = frozenset({"deepseek-r1"})
+"""Names of models that cannot call tools at all."""
+WITHOUT_TOOLS = WITHOUT_ANY_TOOLS | frozenset(
     {
         # Bedrock refuses tools in streams of Meta's and Mistral's models.
         "llama-4-maverick",
@@ -122,8 +124,6 @@ WITHOUT_TOOLS = frozenset(
         "pixtral-large",
         "mistral-large",
         "mistral-small",
-        # This model cannot call tools at all.
-        "deepseek-r1",
     }
 )
 """Names of models that cannot call tools in a streamed answer. All others of the catalogue can.

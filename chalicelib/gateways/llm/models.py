@@ -11,12 +11,10 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from chalicelib.core.errors import NotConfiguredError
-from chalicelib.core.settings import UNKNOWN_OUTPUT, Provider
+from chalicelib.core.settings import UNKNOWN_CONTEXT, UNKNOWN_OUTPUT, Provider
 from chalicelib.core.text import fold
 from chalicelib.gateways.llm import model_tariffs as tariffs
 
-UNKNOWN_CONTEXT = 32_000
-"""Tokens that a model outside the catalogue is assumed to accept, including its answer."""
 MAX_SIMILAR_NAMES = 3
 
 
@@ -81,6 +79,7 @@ def resolve(
     providers: Sequence[Provider],
     profile: str = "",
     *,
+    unknown_context: int = UNKNOWN_CONTEXT,
     unknown_output: int = UNKNOWN_OUTPUT,
 ) -> ModelSpec:
     """Return the model that serves a name with the configured providers.
@@ -92,6 +91,7 @@ def resolve(
             ``demo``.
         profile: the inference profile, such as ``eu``, for Bedrock models that require one. A
             profile at the beginning of ``name`` takes precedence.
+        unknown_context: context, in tokens, of a model outside the catalogue.
         unknown_output: longest answer, in tokens, of a model outside the catalogue.
 
     Raises:
@@ -104,16 +104,19 @@ def resolve(
     if spec is None:
         if is_arn(name):
             raise NotConfiguredError("The bot's model is an ARN. Use the name of a model instead.")
-        spec = ModelSpec(
+        spec = _served_elsewhere(name) or ModelSpec(
             name,
             providers[0],
             name.strip(),
             DEFAULT_INPUT_PRICE,
             DEFAULT_OUTPUT_PRICE,
-            UNKNOWN_CONTEXT,
+            unknown_context,
             unknown_output,
             known=False,
+            takes_tools=True,
         )
+        if spec.known and "openai" not in providers:
+            spec = spec._replace(provider=providers[0])
     spec = spec._replace(name=name)
     if tuple(providers) == ("demo",):
         return spec._replace(
@@ -143,6 +146,31 @@ def find(name: str) -> ModelSpec | None:
     ``Claude Sonnet 4.5``, ``claude-sonnet-4-5`` and the id on Bedrock find the same model.
     """
     return _BY_KEY.get(_key(_PROFILE.sub("", name)))
+
+
+def is_known(name: str) -> bool:
+    """Return whether a name is in the catalogue, perhaps with a vendor before it."""
+    return (find(name) or _served_elsewhere(name)) is not None
+
+
+def _served_elsewhere(name: str) -> ModelSpec | None:
+    """Return the model of a name with its vendor, such as ``openai/gpt-4o-mini``, or None.
+
+    OpenRouter and other servers with OpenAI's API use these names. The server receives the whole
+    name. Its price and its limits are those of the catalogue. It calls tools, since only Bedrock
+    refuses tools in streams of models that have them.
+    """
+    vendor, _, short_name = name.strip().rpartition("/")
+    spec = find(short_name) if vendor and not is_arn(name) else None
+    if spec is None or spec.provider == "demo":
+        return None
+    has_tools = spec.takes_tools or spec.name not in tariffs.WITHOUT_ANY_TOOLS
+    return spec._replace(
+        provider="openai",
+        provider_id=name.strip(),
+        requires_profile=False,
+        takes_tools=has_tools,
+    )
 
 
 def similar_names(name: str) -> list[str]:

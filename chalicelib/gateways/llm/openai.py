@@ -5,7 +5,7 @@ again without that part.
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
@@ -16,30 +16,32 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.text import cut_bytes
-from chalicelib.gateways.llm import STREAM_SECONDS, Event, FailureKind, ModelError, attempts
+from chalicelib.gateways.llm import (
+    STREAM_SECONDS,
+    Event,
+    ModelError,
+    attempts,
+    event_stream,
+    observed_limits,
+)
+from chalicelib.gateways.llm.answers import Answer
 from chalicelib.gateways.llm.api_key import ApiKey
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
-from chalicelib.gateways.llm.chat_completions import (
-    ProviderFailedError,
-    read,
-    sent_messages,
-    sent_tools,
-)
+from chalicelib.gateways.llm.chat_completions import read, sent_messages, sent_tools
 from chalicelib.gateways.llm.messages import Message, ToolSpec
+from chalicelib.gateways.llm.provider_errors import (
+    NEW_MAX_TOKENS,
+    ErrorReport,
+    ProviderFailedError,
+)
 
 CONNECT_SECONDS = 5.0
-READ_SECONDS = 60.0
-"""Longest wait for the next byte. Reasoning models take long until their first token."""
-MAX_LINE = 2**20
 BYTES_PER_OUTPUT_TOKEN = 4096
 """Bytes that may arrive for each requested output token. An event takes about 300 for a token."""
 MIN_BUDGET = 2**18
 """Bytes that may arrive for any request, however few tokens it requests."""
 _BLOCK = 2**16
 _LOGGED_BYTES = 300
-
-_NEW_MAX_TOKENS = "max_completion_tokens"
-"""Name of ``max_tokens`` in newer models of OpenAI. All other servers accept the old name."""
 
 log = logging.getLogger(__name__)
 
@@ -91,13 +93,12 @@ class OpenAiModel:
         api_key: ApiKey,
         *,
         connect_seconds: float = CONNECT_SECONDS,
-        read_seconds: float = READ_SECONDS,
+        read_seconds: float = attempts.READ_SECONDS,
     ) -> None:
         self._url = base_url.rstrip("/") + "/chat/completions"
         self._api_key = api_key
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
-        self._refused: dict[str, frozenset[str]] = {}  # model -> optional parts that it refuses
 
     def stream(  # noqa: PLR0913  the signature of ChatModel
         self,
@@ -126,13 +127,13 @@ class OpenAiModel:
             body["tools"] = sent_tools(tools)
             if final:
                 body["tool_choice"] = "none"
-        reader = partial(read, messages=messages, tools=tools, final=final)
-        attempt = partial(self._attempt, reader, body, deadline)
+        answer = partial(Answer, messages, tools, final=final)
+        attempt = partial(self._attempt, answer, body, deadline)
         yield from attempts.stream(attempt, deadline, cancellation)
 
     def _attempt(
         self,
-        reader: Callable[[Iterator[bytes]], Iterator[Event]],
+        new_answer: Callable[[], Answer],
         body: dict[str, Any],
         deadline: Deadline,
         cancellation: Cancellation,
@@ -143,43 +144,51 @@ class OpenAiModel:
             attempts.enforce_deadline(deadline, cancellation),
             closing(self._send(body, key, deadline, cancellation)) as response,
         ):
+            answer = new_answer()
+            received = event_stream.read(_blocks(response, deadline, budget))
+            events = attempts.paced(received, answer, cancellation, self._read_seconds)
             try:
-                yield from reader(_lines(response, deadline, budget))
+                yield from read(events, answer)
             except ProviderFailedError as failure:
-                raise _failure(failure.code, str(failure), key, response) from None
+                raise _failure(failure.report, key, response) from None
 
     def _send(
         self, body: dict[str, Any], key: str, deadline: Deadline, cancellation: Cancellation
     ) -> requests.Response:
         """Return a response of status 200 with its body unread.
 
-        Optional parts that the server refuses are left out, and the request is sent again.
+        Optional parts that the server refuses are left out, and the request is sent again. If it
+        then succeeds, the parts are left out for ten minutes. Nothing is learned from a final
+        request, because it is refused for the calls that the model writes nevertheless.
+
+        Raises:
+            ModelError: ``no_tools``, if tools are refused: the prompt must not promise them either.
         """
-        refused = self._refused.get(body["model"], frozenset())
+        model, is_final = body["model"], "tool_choice" in body
+        known = observed_limits.refused_parts(model)
+        refused = {*known}
         while True:
             sent = _without(refused, body)
             with cancellation.register_sockets():
                 response = self._post(sent, key, deadline)
             if response.status_code == requests.codes.ok:
-                if refused:
-                    self._remember(body["model"], refused)
+                for each in refused - known if not is_final else ():
+                    observed_limits.remember_refused(model, each)
                 return response
             with closing(response):
-                error = _read_beginning(response, deadline)
-            newly_refused = _refused_parts(response.status_code, error, sent)
-            if not newly_refused:
-                message = error.decode(errors="replace")
-                raise _failure(response.status_code, message, key, response)
-            refused |= newly_refused
-
-    def _remember(self, model: str, refused: frozenset[str]) -> None:
-        """Leave these parts out of further requests to this model."""
-        if refused != self._refused.get(model):
-            log.warning(
-                "model provider refuses parts of requests",
-                extra={"model": model, "parts": sorted(refused)},
-            )
-            self._refused[model] = refused
+                content = _read_beginning(response, deadline)
+            report = ErrorReport.of_body(response.status_code, content)
+            part = report.refused_part(sent)
+            if is_final and report.code == "tool_use_failed" and "tools" in sent:
+                part = "tools"
+            elif part is None and "response_format" in sent and report.kind == "refused":
+                # The prompt requests JSON as well, so the mode is not essential.
+                part = "response_format" if response.status_code in {400, 422} else None
+            if part is None:
+                raise _failure(report, key, response)
+            if part == "tools" and not is_final:
+                raise ModelError("no_tools", "The provider says that the model has no tools.")
+            refused.add(part)
 
     def _post(self, body: dict[str, Any], key: str, deadline: Deadline) -> requests.Response:
         if deadline.passed:
@@ -194,7 +203,7 @@ class OpenAiModel:
                     stream=True,
                     timeout=(
                         max(deadline.left(self._connect_seconds), 0.001),
-                        max(deadline.left(self._read_seconds), 0.001),
+                        max(deadline.left(), 0.001),
                     ),
                 )
         except requests.Timeout:
@@ -217,73 +226,41 @@ def _authorize(key: str, request: requests.PreparedRequest) -> requests.Prepared
     return request
 
 
-def _failure(status: object, message: str, key: str, response: requests.Response) -> ModelError:
-    """Return the error for a status. Log the provider's message without the key."""
-    if key:
-        message = message.replace(key, "<key>")
+def _failure(report: ErrorReport, key: str, response: requests.Response) -> ModelError:
+    """Return the error for a report. Log the provider's message without the key."""
+    message = report.message.replace(key, "<key>") if key else report.message
     log.warning(
         "model provider failed",
-        extra={"status": status, "provider_says": cut_bytes(message, _LOGGED_BYTES)},
+        extra={
+            "status": report.status,
+            "code": cut_bytes(report.code, _LOGGED_BYTES),
+            "provider_says": cut_bytes(message, _LOGGED_BYTES),
+        },
     )
     wait = response.headers.get("Retry-After", "")
+    status = report.status
     return ModelError(
-        _kind(status),
+        report.kind,
         "The provider answered with " + (f"HTTP {status}." if status else "an error."),
         retry_after=float(wait) if wait.isascii() and wait.isdigit() else None,
+        context_tokens=report.context_tokens,
     )
 
 
-def _kind(status: object) -> FailureKind:
-    """Return the kind of failure of an HTTP status. Other codes mean ``unavailable``."""
-    match status:
-        case 408 | 504:
-            return "timeout"
-        case 429:
-            return "rate_limited"
-        case int() if status < 500:  # noqa: PLR2004  the status classes of HTTP
-            return "refused"
-        case _:
-            return "unavailable"
-
-
-_REFUSAL_WORDS = {
-    "response_format": (b"response_format",),
-    "stream_options": (b"stream_options",),
-    "max_tokens": (_NEW_MAX_TOKENS.encode(),),
-    "tool_choice": (b"tool_choice",),
-    "tools": (b"tools", b"tool choice", b"tool use", b"function calling"),
-}
-"""Optional part of the request -> texts of an error message that refuses it."""
-
-
-def _refused_parts(status: int, error: bytes, sent: dict[str, Any]) -> frozenset[str]:
-    """Return the optional parts of the request that an error message refuses.
-
-    If the message names none, the JSON mode counts as refused. The prompt also requests JSON, so
-    the mode is not essential.
-    """
-    if status not in {400, 422}:
-        return frozenset()
-    lower = error.lower()
-    named = frozenset(
-        part
-        for part, words in _REFUSAL_WORDS.items()
-        if part in sent and any(each in lower for each in words)
-    )
-    return named or frozenset({"response_format"} & sent.keys())
-
-
-def _without(refused: frozenset[str], body: dict[str, Any]) -> dict[str, Any]:
+def _without(refused: Collection[str], body: dict[str, Any]) -> dict[str, Any]:
+    left_out = {*refused}
     if "tools" in refused:
-        refused |= {"tool_choice"}  # A choice without tools is refused as well.
-    sent = {name: value for name, value in body.items() if name not in refused}
+        left_out.add("tool_choice")  # A choice without tools is refused as well.
+    if "stream" in refused:
+        left_out.add("stream_options")
+    sent = {name: value for name, value in body.items() if name not in left_out}
     if "max_tokens" in refused:
-        sent[_NEW_MAX_TOKENS] = body["max_tokens"]
+        sent[NEW_MAX_TOKENS] = body["max_tokens"]
     return sent
 
 
-def _blocks(response: requests.Response, deadline: Deadline) -> Iterator[bytes]:
-    """Yield the bytes of a response as they arrive.
+def _blocks(response: requests.Response, deadline: Deadline, budget: int) -> Iterator[bytes]:
+    """Yield the bytes of a response as they arrive, at most ``budget``.
 
     ``iter_content`` is not used: without chunked encoding it waits until a block is full.
     """
@@ -302,6 +279,9 @@ def _blocks(response: requests.Response, deadline: Deadline) -> Iterator[bytes]:
             raise late
         if not block:
             return
+        budget -= len(block)
+        if budget < 0:
+            raise ModelError("garbage", "The provider sends more than an answer can take.")
         yield block
 
 
@@ -309,23 +289,8 @@ def _read_beginning(response: requests.Response, deadline: Deadline) -> bytes:
     """Return about the first 64 KB of an error's body, or less if reading fails."""
     body = b""
     with suppress(ModelError):
-        for block in _blocks(response, deadline):
+        for block in _blocks(response, deadline, 2 * _BLOCK):
             body += block
             if len(body) >= _BLOCK:
                 break
     return body
-
-
-def _lines(response: requests.Response, deadline: Deadline, budget: int) -> Iterator[bytes]:
-    """Yield the lines of a response as they arrive, without line ends.
-
-    Lines are bytes, so that a character split over two blocks stays whole.
-    """
-    pending = b""
-    for block in _blocks(response, deadline):
-        budget -= len(block)
-        *lines, pending = (pending + block).split(b"\n")
-        if budget < 0 or len(pending) > MAX_LINE:
-            raise ModelError("garbage", "The provider sends more than an answer can take.")
-        yield from (line.rstrip(b"\r") for line in lines)
-    yield pending

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chalicelib.core.wire.json_schema import REF
+from chalicelib.domains.chat.rules.endings import ERRORS
 
 EVENT = "ChatEvent"
 _TEXT = {"type": "string"}
@@ -120,13 +121,30 @@ _EVENTS = {
                     title={**_TEXT, "description": "Title."},
                     url={**_TEXT, "description": "URL."},
                 ),
-            }
+            },
+            "truncated": {
+                "type": "boolean",
+                "description": "True if the answer was cut at its maximum length; else absent.",
+            },
         },
         usage={"$ref": f"{REF}ChatUsage", "description": "Tokens that the request used."},
     ),
     "ChatError": _event(
         "error",
-        "The last event of an interrupted answer.",
+        "The last event of a failed answer.",
+        optional={
+            "usage": {
+                "$ref": f"{REF}ChatUsage",
+                "description": "Tokens of an empty answer that was charged.",
+            },
+        },
+        code={
+            **_TEXT,
+            "enum": list(ERRORS),
+            "description": "empty_answer: there is no visible text and no action; filtered: a "
+            "filter withheld the answer or its rest; provider_failed, timed_out: the model failed "
+            "before any text; cut_off: it failed after some text.",
+        },
         error={**_TEXT, "description": "The reason, to show to the user."},
     ),
 }

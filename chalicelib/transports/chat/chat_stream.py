@@ -24,9 +24,11 @@ from chalicelib.domains.chat.flows.chat_answer import (
     Ping,
     Shown,
     Start,
+    failed,
 )
 from chalicelib.domains.chat.flows.chat_replays import Replay
 from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller, ChatRequest
+from chalicelib.domains.chat.rules.endings import ERRORS, error_code
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.engine import visitors
 from chalicelib.transports.chat.chat_route import MAX_CHAT_BODY_BYTES, STREAM_HEADERS
@@ -81,11 +83,11 @@ def _replay_events(replay: Replay, args: ChatRequest) -> Iterator[ChatEvent]:
         yield Chunk(replay.text)
     if args.shows(ACTIONS):
         yield from map(Shown, replay.proposals)
-    if replay.error:
-        yield Failed(replay.error)
+    if code := error_code(replay.reason):
+        yield failed(code, replay.usage)
     else:
         sources = replay.sources if args.shows(SOURCES) else ()
-        yield Done(replay.usage or TokenUsage(0, 0), sources)
+        yield Done(replay.usage or TokenUsage(0, 0), sources, replay.reason == "truncated")
 
 
 class EventStream:
@@ -123,12 +125,16 @@ def encode(event: ChatEvent) -> bytes:
             data = {"type": "chunk", "content": content}
         case Shown(proposal):
             data = {"type": "action", **action(proposal)}
-        case Done(usage, sources):
+        case Done(usage, sources, is_truncated):
             data = {"type": "done", "usage": _usage(usage)}
             if sources:
                 data["sources"] = list(sources)
-        case Failed(error):
-            data = {"type": "error", "error": error}
+            if is_truncated:
+                data["truncated"] = True
+        case Failed(code, usage):
+            data = {"type": "error", "error": ERRORS[code], "code": code}
+            if usage is not None:
+                data["usage"] = _usage(usage)
         case Ping():
             return PING
     return b"data: " + _one_line(to_json(data)) + b"\n\n"

@@ -10,6 +10,9 @@
       log: "Messages", you: "You", bot: "Answer", writing: "Writing an answer…",
       message: "Your message", send: "Send", stop: "Stop the answer", stopped: "Stopped.",
       retry: "Try again", cut: "The answer was interrupted.", failed: "There was no answer.",
+      short: "The answer is not whole: it has reached its maximum length.",
+      filtered: "The rest of the answer was withheld by a filter.", empty: "There is no answer to this. Ask in other words.",
+      slow: "The answer took too long.",
       offline: "There is no internet connection.", gone: "This chat is not available.",
       busy: "The previous answer is not finished yet.", many: "Too many messages at once.",
       limit: "The chat is not available now.", later: (when) => `Try again ${when}.`,
@@ -33,6 +36,8 @@
       log: "Сообщения", you: "Вы", bot: "Ответ", writing: "Пишу ответ…",
       message: "Ваше сообщение", send: "Отправить", stop: "Остановить ответ",
       stopped: "Остановлено.", retry: "Повторить", cut: "Ответ прервался.",
+      short: "Ответ неполный: достигнута наибольшая длина.", filtered: "Остальная часть ответа скрыта фильтром.",
+      empty: "На это нет ответа. Спросите другими словами.", slow: "Ответ занял слишком много времени.",
       failed: "Ответ не пришёл.", offline: "Нет связи с интернетом.",
       gone: "Этот чат недоступен.", busy: "Прошлый ответ ещё не закончен.",
       many: "Слишком много сообщений подряд.", limit: "Сейчас чат недоступен.",
@@ -705,9 +710,11 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         } else if (event.type === "done") {
           finished = true;
           sources = Array.isArray(event.sources) ? event.sources : undefined;
+          if (event.truncated) failure = { text: words.short, isNote: true };
         } else if (event.type === "error") {
           finished = true;
-          failure = { text: text ? words.cut : words.failed, again: true, newKey: true };
+          const known = { empty_answer: words.empty, filtered: words.filtered, timed_out: words.slow }[event.code];
+          failure = { text: known || (text ? words.cut : words.failed), again: true, newKey: true };
         }
       };
       const request = async () => {
@@ -779,11 +786,12 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       removeEventListener("pagehide", keepText);
       if (failure) {
         if (failure.newKey) call.key = call.body = call.session = null;
-        const note = el("p", { class: control.stopped ? "tell note" : "tell note bad" }, failure.text);
+        const note = el("p", { class: control.stopped || failure.isNote ? "tell note" : "tell note bad" }, failure.text);
         if (failure.again) note.append(el("button", { class: "link", type: "button", click: () => abort || (field.focus(), answer(call, turn)) }, words.retry));
         turn.turn.append(note);
         announce(failure.text);
-      } else if (call.contact) {
+      }
+      if (call.contact && (!failure || failure.isNote)) {
         memory.left = true;
         save();
         turn.turn.append(el("p", { class: "tell note" }, words.taken));

@@ -62,12 +62,13 @@ def check_ledger(
         require(balance == entry.balance_after, f"entry {number} does not continue the one before")
         if entry.request_id:
             ends[entry.request_id].append(entry.kind)
-        if entry.kind == ledger.SETTLE and entry.request_id:
+        if entry.kind in {ledger.SETTLE, ledger.EMPTY} and entry.request_id:
             charged[entry.request_id] = -entry.amount
     require(balance == available, f"the entries give {balance} kopecks, the wallet {available}")
     for request_id, kinds in ends.items():
         require(
-            kinds in ([ledger.RESERVE, ledger.SETTLE], [ledger.RESERVE, ledger.RELEASE]),
+            kinds[:1] == [ledger.RESERVE]
+            and kinds[1:] in ([ledger.SETTLE], [ledger.EMPTY], [ledger.RELEASE]),
             f"request {request_id} has the entries {', '.join(kinds)}",
         )
     credited = sum(each.amount for each in entries if each.kind == ledger.TOPUP)

@@ -51,10 +51,12 @@ def check_requests(entries: list[LedgerEntryRow], rows: dict[str, HoldRow]) -> N
             assert closing == []
             continue
         (close,) = closing
-        kind = {ledger.SETTLED: ledger.SETTLE, ledger.RELEASED: ledger.RELEASE}[row.state]
-        assert (close.kind, close.amount, close.held) == (kind, -row.cost, -row.amount)
+        charged = (ledger.SETTLE, ledger.EMPTY)
+        expected = charged if row.state == ledger.SETTLED else (ledger.RELEASE,)
+        assert close.kind in expected
+        assert (close.amount, close.held) == (-row.cost, -row.amount)
         assert 0 <= row.cost <= row.amount
-        assert row.cost == 0 or kind == ledger.SETTLE
+        assert row.cost == 0 or expected == charged
 
 
 def check_budget(workspace_id: str, agent_id: str, rows: list[HoldRow]) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from chalicelib.core import clock
-from chalicelib.domains.chat.flows import chat_answer
+from chalicelib.domains.chat.rules.endings import ERRORS
 from chalicelib.gateways.llm import ChatModel, drafting_model
 from chalicelib.gateways.secrets_manager import KEPT
 from tests.conftest import Owner
@@ -130,7 +130,10 @@ def test_a_chat_whose_key_cannot_be_read_fails_for_the_visitor_and_costs_nothing
     secrets.answers = [refusal("AccessDeniedException")]
     bot = new_bot(owner, model="our-own-model")
     start, failed = ask(bot, "What do you bake?").events
-    assert (start["type"], failed) == ("start", {"type": "error", "error": chat_answer.FAILED})
+    assert (start["type"], failed) == (
+        "start",
+        {"type": "error", "error": ERRORS["provider_failed"], "code": "provider_failed"},
+    )
     assert bot.money == (RICH, 0)
     secrets.answers = [value(KEY)]
     assert ask(bot, "What do you bake?").text == "x"

@@ -21,11 +21,12 @@ from chalicelib.gateways.llm import (
     complete,
     drafting_model,
 )
-from chalicelib.gateways.llm.chat_completions import ProviderFailedError, read
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.llm.messages import ToolCall, ToolSpec, count_input, count_tokens
 from chalicelib.gateways.llm.openai import OpenAiModel
-from tests.factories.llm import ASKED, KEY, fail, model, speak
+from chalicelib.gateways.llm.provider_errors import ProviderFailedError
+from tests.conftest import Time
+from tests.factories.llm import ASKED, KEY, fail, model, read_chunks, speak
 from tests.fakes import openai_api
 from tests.fakes.openai_api import DONE, Answering, OpenAiApi, event, piece, usage
 from tests.support.patience import FOR_EVER, PATIENCE
@@ -254,6 +255,30 @@ class TestOptionalParts:
         assert second == {k: v for k, v in first.items() if k != left_out} | renamed
         assert third == second
 
+    def test_a_refusal_is_forgotten_after_ten_minutes(self, openai: OpenAiApi, time: Time) -> None:
+        refusal = openai_api.refusing(400, b'{"error": "Unknown field: stream_options"}')
+        openai.answers = [refusal, openai_api.saying("x")]
+        asking = model(openai)
+        speak(asking)
+        time.pass_by(minutes=9, seconds=59)
+        speak(asking)
+        assert "stream_options" not in openai.asked[-1].body
+        time.pass_by(seconds=2)
+        speak(asking)
+        assert "stream_options" in openai.asked[-1].body
+
+    def test_a_server_that_refuses_to_stream_answers_in_one_piece(self, openai: OpenAiApi) -> None:
+        about = {"message": "Verify", "param": "stream", "code": "unsupported_value"}
+        raw = {"raw": json.dumps({"error": about})}  # as OpenRouter repeats OpenAI's error
+        told = {"error": {"message": "Provider returned error", "code": 400, "metadata": raw}}
+        refusal = openai_api.refusing(400, json.dumps(told).encode())
+        message = {"role": "assistant", "content": "Добрый день"}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 5, "completion_tokens": 4}
+        openai.answers = [refusal, openai_api.whole({"choices": [choice], "usage": usage})]
+        assert speak(model(openai)) == ["Добрый день", ProviderUsage(5, 4)]
+        assert not {"stream", "stream_options"} & openai.asked[1].body.keys()
+
     def test_another_refusal_is_final_and_changes_nothing(self, openai: OpenAiApi) -> None:
         refusal = openai_api.refusing(400, b'{"error": "max_tokens is too large"}')
         openai.answers = [refusal, refusal, refusal, openai_api.saying("x")]
@@ -336,7 +361,7 @@ class TestChatCompletions:
     ) -> None:
         said: list[Event] = []
         with suppress(ModelError, ProviderFailedError):
-            said.extend(read(iter(lines), ASKED, [ToolSpec("find", "Find.", {})]))
+            said.extend(read_chunks([b"\n".join(lines)], [ToolSpec("find", "Find.", {})]))
             assert isinstance(said.pop(), ProviderUsage)
             assert isinstance(said.pop(), Stop)
         assert all(isinstance(each, TextDelta | ToolCall) for each in said)

@@ -6,6 +6,7 @@ import random
 import threading
 import traceback
 from functools import partial
+from time import monotonic
 
 import pytest
 
@@ -169,18 +170,33 @@ class TestFailure:
     def test_an_endless_line_is_not_read_to_its_end(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.endless(b"x" * 60_000)]
         stream = model(openai).stream(ASKED, model="m", max_output_tokens=10**6)
-        with pytest.raises(ModelError, match="more than an answer"):
+        with pytest.raises(ModelError, match="line that is too long"):
             next(stream)
 
 
 class TestTime:
-    def test_a_silent_server_is_given_up_after_the_read_timeout(self, openai: OpenAiApi) -> None:
-        openai.answers = [openai_api.silent]
-        _, error = fail(model(openai, read_seconds=0.2), FOR_EVER)
+    @pytest.mark.parametrize("answer", [openai_api.silent, openai_api.silent_after(b": wait\n\n")])
+    def test_only_the_deadline_ends_a_server_that_is_silent_before_its_first_event(
+        self, answer: Answering, openai: OpenAiApi
+    ) -> None:
+        openai.answers = [answer]
+        begun = monotonic()
+        _, error = fail(model(openai, read_seconds=0.01), 0.4)
         assert (error.kind, error.before_first_token) == ("timeout", True)
+        assert monotonic() - begun >= 0.3
         assert len(openai.asked) == 1
 
-    def test_the_read_timeout_also_applies_after_the_first_token(self, openai: OpenAiApi) -> None:
+    def test_the_usage_is_waited_for_only_shortly_after_the_end(
+        self, openai: OpenAiApi, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(attempts, "USAGE_SECONDS", 0.05)
+        openai.answers = [openai_api.silent_after(event(piece("a", "stop")))]
+        said, told = speak(model(openai, read_seconds=FOR_EVER), FOR_EVER)
+        assert said == "a"
+        assert isinstance(told, ProviderUsage)
+        assert told.estimated
+
+    def test_the_read_timeout_applies_after_the_first_token(self, openai: OpenAiApi) -> None:
         openai.answers = [openai_api.silent_after(event(piece("a")))]
 
         def attempt(seconds: float) -> tuple[list[Said], ModelError]:

@@ -119,7 +119,10 @@ def test_any_name_has_a_price_or_is_refused(
         ("deepseek-r1", False),
         ("llama-4-scout", False),
         ("pixtral-large", False),
-        ("Org/New-Model", False),
+        ("Org/New-Model", True),
+        ("openai/gpt-4o-mini", True),
+        ("meta-llama/llama-3.3-70b", True),
+        ("deepseek/deepseek-r1", False),
         ("demo", True),
     ],
 )
@@ -130,3 +133,16 @@ def test_tools_are_for_models_that_can_call_them_in_a_stream(name: str, takes_to
 
 def test_every_model_without_tools_is_in_the_catalogue() -> None:
     assert CATALOGUE.keys() >= models.tariffs.WITHOUT_TOOLS
+
+
+def test_a_name_with_a_vendor_has_the_tariff_of_the_catalogue_and_is_sent_whole() -> None:
+    known, spec = find("gpt-4o-mini"), resolve("openai/gpt-4o-mini", ["openai"])
+    assert known
+    assert spec == known._replace(name="openai/gpt-4o-mini", provider_id="openai/gpt-4o-mini")
+    sonnet = resolve("anthropic/claude-sonnet-4.5", ["openai", "bedrock"])
+    assert (sonnet.provider, sonnet.provider_id) == ("openai", "anthropic/claude-sonnet-4.5")
+    assert sonnet.input_price == SONNET.input_price
+
+
+def test_the_operator_sets_the_context_of_models_outside_the_catalogue() -> None:
+    assert resolve("new", ["openai"], unknown_context=8_000).context_tokens == 8_000

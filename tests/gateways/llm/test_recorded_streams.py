@@ -1,11 +1,13 @@
-"""Recorded streams of providers, whole and cut off after every byte.
+"""Recorded streams of providers, whole and cut off at every event or byte.
 
-The recordings follow the examples in the documentation of OpenAI, DeepSeek, Gemini, Ollama and
-Amazon Bedrock. After any cut there is either a failure or the complete answer.
+The streams of eight servers are files in ``recorded``, which names their sources. Those below
+follow the examples in the documentation of OpenAI, Gemini and Amazon Bedrock.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,13 +20,11 @@ from chalicelib.gateways.llm import (
     Reasoning,
     Stop,
     TextDelta,
-    chat_completions,
-    converse,
 )
-from chalicelib.gateways.llm.chat_completions import ProviderFailedError
 from chalicelib.gateways.llm.messages import ToolCall, ToolSpec
-from tests.factories.llm import ASKED, events, model
-from tests.fakes import bedrock_api, openai_api
+from chalicelib.gateways.llm.provider_errors import ErrorReport, ProviderFailedError
+from tests.factories.llm import events, model, read_chunks, read_frames
+from tests.fakes import openai_api
 from tests.fakes.bedrock_api import (
     START,
     block_stop,
@@ -37,6 +37,7 @@ from tests.fakes.bedrock_api import (
 )
 from tests.fakes.openai_api import DONE, OpenAiApi, event
 
+FOLDER = Path(__file__).parent / "recorded"
 TOOLS = [ToolSpec("find_products", "Find products.", {"type": "object"})]
 
 
@@ -105,29 +106,6 @@ OPENAI = b"".join(
     ]
 )
 
-DEEPSEEK = b"".join(
-    [
-        chunk({"role": "assistant", "content": None, "reasoning_content": ""}),
-        chunk({"content": None, "reasoning_content": "Нужен хлеб"}),
-        chunk({"content": "Сейчас посмотрю.", "reasoning_content": None}),
-        b": keep-alive\n\n",
-        chunk(
-            called(
-                id="call_00_aB",
-                type="function",
-                function={"name": "find_products", "arguments": ""},
-            )
-        ),
-        chunk(called(function={"arguments": '{"text": "хлеб"}'})),
-        chunk(
-            {"content": "", "reasoning_content": None},
-            "tool_calls",
-            usage={"prompt_tokens": 40, "completion_tokens": 21, "total_tokens": 61},
-        ),
-        event(DONE),
-    ]
-)
-
 GEMINI = b"".join(
     [
         chunk(
@@ -147,27 +125,6 @@ GEMINI = b"".join(
             "stop",
             usage={"prompt_tokens": 31, "completion_tokens": 18, "total_tokens": 49},
         ),
-        event(DONE),
-    ]
-)
-
-OLLAMA = b"".join(
-    [
-        *(
-            chunk(
-                {
-                    "role": "assistant",
-                    "content": "",
-                    **called(
-                        id=f"call_{number}",
-                        type="function",
-                        function={"name": "find_products", "arguments": json.dumps({"n": number})},
-                    ),
-                }
-            )
-            for number in (1, 2)
-        ),
-        chunk({"role": "assistant", "content": ""}, "tool_calls"),
         event(DONE),
     ]
 )
@@ -224,20 +181,11 @@ BEDROCK = b"".join(
 )
 
 
-def read_lines(chunks: Iterable[bytes]) -> Iterator[Event]:
-    lines = (line.rstrip(b"\r") for line in b"".join(chunks).split(b"\n"))
-    return chat_completions.read(lines, ASKED, TOOLS)
-
-
-def read_frames(chunks: Iterable[bytes]) -> Iterator[Event]:
-    return converse.read(bedrock_api.parsed(chunks), ASKED, TOOLS)
-
-
-Reader = Callable[[Iterable[bytes]], Iterator[Event]]
+Reader = Callable[[Iterable[bytes], Sequence[ToolSpec]], Iterator[Event]]
 RECORDINGS: dict[str, tuple[bytes, Reader, list[Event]]] = {
     "openai": (
         OPENAI,
-        read_lines,
+        read_chunks,
         [
             ToolCall("call_DdmO9pD3xa9XTPNJ32zg2hcA", "find_products", '{"text":"хлеб"}'),
             ToolCall("call_Xa2", "opening_hours", "{}"),
@@ -245,20 +193,9 @@ RECORDINGS: dict[str, tuple[bytes, Reader, list[Event]]] = {
             ProviderUsage(82, 17),
         ],
     ),
-    "deepseek": (
-        DEEPSEEK,
-        read_lines,
-        [
-            Reasoning("Нужен хлеб"),
-            TextDelta("Сейчас посмотрю."),
-            ToolCall("call_00_aB", "find_products", '{"text": "хлеб"}'),
-            Stop("tools", {"reasoning_content": "Нужен хлеб"}),
-            ProviderUsage(40, 21),
-        ],
-    ),
     "gemini": (
         GEMINI,
-        read_lines,
+        read_chunks,
         [
             ToolCall("function-call-1764", "find_products", '{"text":"хлеб"}'),
             Stop(
@@ -274,18 +211,9 @@ RECORDINGS: dict[str, tuple[bytes, Reader, list[Event]]] = {
             ProviderUsage(31, 18),
         ],
     ),
-    "ollama": (
-        OLLAMA,
-        read_lines,
-        [
-            ToolCall("call_1", "find_products", '{"n": 1}'),
-            ToolCall("call_2", "find_products", '{"n": 2}'),
-            Stop("tools"),
-        ],
-    ),
     "unstreamed": (
         UNSTREAMED,
-        read_lines,
+        read_chunks,
         [
             TextDelta("Сейчас."),
             ToolCall("call_1", "find_products", '{"text": "хлеб"}'),
@@ -321,6 +249,146 @@ RECORDINGS: dict[str, tuple[bytes, Reader, list[Event]]] = {
 }
 
 
+RYE = "Ржаной хлеб стоит 240 рублей."
+CUT_RYE = RYE.split(" 240", maxsplit=1)[0]
+ERROR = "error"
+"""Ends an answer that the provider could not finish."""
+
+RECORDED: dict[str, tuple[str, int, str, tuple[int, int] | None]] = {
+    "azure-filter": ("Ржаной хлеб", 0, "filtered", None),
+    "azure-filter-async": ("Ржаной хлеб", 0, "filtered", None),
+    "azure-filter-late": (RYE, 0, "end", None),
+    "azure-length": (CUT_RYE, 0, "length", None),
+    "azure-stop": (RYE, 0, "end", (15, 78)),
+    "azure-tools": ("", 1, "tools", None),
+    "deepseek-length": (CUT_RYE, 0, "length", (13, 6)),
+    "deepseek-overload": ("Ржаной хлеб", 0, ERROR, None),
+    "deepseek-reasoning": (RYE, 0, "end", (18, 19)),
+    "deepseek-stop": (RYE, 0, "end", (13, 11)),
+    "deepseek-tools": ("", 1, "tools", (339, 43)),
+    "groq-error": ("", 0, ERROR, None),
+    "groq-length": (CUT_RYE, 0, "length", (45, 6)),
+    "groq-reasoning": (RYE, 0, "end", (71, 21)),
+    "groq-stop": (RYE, 0, "end", (45, 12)),
+    "groq-tools": ("", 1, "tools", (210, 15)),
+    "llamacpp-error": ("Ржаной хлеб", 0, ERROR, None),
+    "llamacpp-error-old": ("", 0, ERROR, None),
+    "llamacpp-length": (CUT_RYE, 0, "length", None),
+    "llamacpp-reasoning": ("", 0, "length", (25, 8)),
+    "llamacpp-stop": (RYE, 0, "end", (21, 11)),
+    "llamacpp-tools": ("", 1, "tools", (164, 23)),
+    "mistral-error": ("Ржаной", 0, ERROR, None),
+    "mistral-length": (f"{CUT_RYE} 240", 0, "length", (13, 6)),
+    "mistral-reasoning": (RYE, 0, "end", (10, 46)),
+    "mistral-reasoning-mixed": (RYE, 0, "end", (10, 232)),
+    "mistral-stop": (RYE, 0, "end", (13, 11)),
+    "mistral-tools": ("", 2, "tools", (124, 39)),
+    "ollama-error": ("Ржаной хлеб", 0, ERROR, None),
+    "ollama-length": (f"{CUT_RYE} 240", 0, "length", (26, 7)),
+    "ollama-reasoning": (RYE, 0, "end", (28, 17)),
+    "ollama-stop": (RYE, 0, "end", (26, 12)),
+    "ollama-tools": ("", 2, "tools", (171, 38)),
+    "openrouter-error": ("Ржаной хлеб", 0, ERROR, None),
+    "openrouter-error-empty": ("", 0, ERROR, None),
+    "openrouter-error-late": ("", 0, "length", None),
+    "openrouter-length": (CUT_RYE, 0, "length", (21, 16)),
+    "openrouter-stop": (RYE, 0, "end", (9, 104)),
+    "openrouter-tools": ("Сейчас посмотрю.", 1, "tools", (412, 55)),
+    "vllm-error": ("Ржаной хлеб", 0, ERROR, None),
+    "vllm-error-old": ("Ржаной", 0, ERROR, None),
+    "vllm-length": (f"{CUT_RYE} 240", 0, "length", None),
+    "vllm-reasoning": (RYE, 0, "end", (31, 16)),
+    "vllm-stop": (RYE, 0, "end", (23, 12)),
+    "vllm-think": (RYE, 0, "end", None),
+    "vllm-tools": ("", 2, "tools", (187, 41)),
+    "vllm-tools-named": ("", 1, "tools", None),
+}
+"""File -> its text, number of tool calls, stop reason, and the usage that the server reports."""
+
+
+def recorded(name: str) -> bytes:
+    return (FOLDER / f"{name}.sse").read_bytes()
+
+
+def test_every_recorded_stream_has_an_expectation() -> None:
+    assert {path.stem for path in FOLDER.glob("*.sse")} == RECORDED.keys()
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recorded_stream_of_a_server_is_read_whole(name: str) -> None:
+    text, calls, reason, usage = RECORDED[name]
+    received: list[Event] = []
+    stop: str | None = None
+    try:
+        received.extend(read_chunks([recorded(name)], TOOLS))
+    except (ModelError, ProviderFailedError):
+        stop = ERROR
+    said = [each.text for each in received if isinstance(each, TextDelta)]
+    stop = stop or next(each.reason for each in received if isinstance(each, Stop))
+    found = sum(isinstance(each, ToolCall) for each in received)
+    assert ("".join(said), found, stop) == (text if stop != ERROR else "".join(said), calls, reason)
+    if usage and stop != ERROR:
+        assert received[-1] == ProviderUsage(*usage)
+
+
+def read_to_end(blocks: Iterable[bytes]) -> list[tuple[type, Event]] | str:
+    """Return the joined events, or ``ERROR``."""
+    try:
+        received = list(read_chunks(blocks, TOOLS))
+    except (ModelError, ProviderFailedError):
+        return ERROR
+    text = "".join(each.text for each in received if isinstance(each, TextDelta))
+    return typed([TextDelta(text), *(e for e in received if not isinstance(e, TextDelta))])
+
+
+@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stream: b"\xef\xbb\xbf" + stream,
+        lambda stream: stream.replace(b"\n", b"\r\n"),
+        lambda stream: stream.replace(b"\n", b"\r"),
+        lambda stream: stream.replace(b"data: {", b"data:\n\nid: 1\nretry: 5\ndata:{"),
+        lambda stream: stream.replace(b'"choices":', b'\ndata: "choices":'),
+        lambda stream: stream.replace(b"\n\n", b"\n"),
+    ],
+    ids=["byte order mark", "CRLF", "CR", "empty data", "two data lines", "no blank lines"],
+)
+def test_an_event_stream_may_be_written_in_any_way_the_standard_allows(
+    name: str, change: Callable[[bytes], bytes]
+) -> None:
+    whole = read_to_end([recorded(name)])
+    changed = change(recorded(name))
+    assert read_to_end([changed]) == whole
+    assert read_to_end(changed[at : at + 7] for at in range(0, len(changed), 7)) == whole
+
+
+ERRORS = json.loads((FOLDER / "errors.json").read_text())
+SENT = {"messages", "max_tokens", "response_format", "stream", "stream_options", "tools"}
+
+
+@pytest.mark.parametrize("row", ERRORS, ids=lambda row: f"{row['problem']} {row['server']}")
+def test_a_refused_request_is_recognized_by_its_code_or_its_parameter(row: dict[str, Any]) -> None:
+    problem = row["problem"]
+    report = ErrorReport.of_body(row["status"], json.dumps(row["body"]).encode())
+    sent = SENT | {"tool_choice"} if problem == "tool_choice" else SENT
+    part = report.refused_part(sent)
+    match problem:
+        case "context":
+            assert (report.kind, part) == ("too_long", None)
+        case "filter":
+            assert (report.kind, part) == ("filtered", None)
+        case "tool_use_failed":
+            assert (report.kind, part) == ("unavailable", None)
+        case "response_format":  # It is left out of a refused request in any case.
+            assert part in {None, "response_format"}
+            assert report.kind == "refused"
+        case _:
+            assert part == problem
+    if found := re.search(r"context (?:length is|size \()?(\d+)", report.message):
+        assert report.context_tokens == int(found[1])
+
+
 def typed(received: list[Event]) -> list[tuple[type, Event]]:
     """Return the events with their types, since text and reasoning are equal as tuples."""
     return [(type(each), each) for each in received]
@@ -329,10 +397,10 @@ def typed(received: list[Event]) -> list[tuple[type, Event]]:
 @pytest.mark.parametrize("provider", RECORDINGS)
 def test_a_recorded_stream_has_its_texts_calls_stop_and_usage(provider: str) -> None:
     recording, read, expected = RECORDINGS[provider]
-    received = list(read([recording]))
+    received = list(read([recording], TOOLS))
     assert typed(received[: len(expected)]) == typed(expected)
     assert isinstance(received[-1], ProviderUsage)
-    assert received == list(read([bytes([byte]) for byte in recording]))
+    assert received == list(read([bytes([byte]) for byte in recording], TOOLS))
 
 
 @pytest.mark.parametrize("provider", RECORDINGS)
@@ -342,7 +410,7 @@ def test_a_stream_cut_after_any_byte_is_a_failure_or_the_complete_answer(provide
     for cut in range(len(recording)):
         received: list[Event] = []
         try:
-            for each in read([recording[:cut]]):
+            for each in read([recording[:cut]], TOOLS):
                 received.append(each)  # noqa: PERF402  what came before a failure counts
         except (ModelError, ProviderFailedError, ClientError):
             assert not any(isinstance(each, ToolCall | Stop | ProviderUsage) for each in received)

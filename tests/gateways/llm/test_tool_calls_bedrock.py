@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from chalicelib.gateways.llm import Event, ModelError, ProviderUsage, Reasoning, Stop, TextDelta
 from chalicelib.gateways.llm.answers import MAX_ARGUMENTS, MAX_CALLS, MAX_NAME
 from chalicelib.gateways.llm.bedrock import BedrockModel
-from chalicelib.gateways.llm.converse import ANSWER_NOW, NO_CONTENT, read, request
+from chalicelib.gateways.llm.converse import ANSWER_NOW, NO_CONTENT, request
 from chalicelib.gateways.llm.messages import (
     NO_RESULT,
     Message,
@@ -20,7 +20,7 @@ from chalicelib.gateways.llm.messages import (
     count_input,
     count_tokens,
 )
-from tests.factories.llm import ASKED, events
+from tests.factories.llm import ASKED, events, read_frames
 from tests.fakes import bedrock_api
 from tests.fakes.bedrock_api import (
     START,
@@ -57,7 +57,7 @@ def model(openai: OpenAiApi) -> BedrockModel:
 
 def heard(*frames: bytes, final: bool = False) -> list[Event]:
     """Read an answer that consists of these frames."""
-    return list(read(bedrock_api.parsed([b"".join(frames)]), ASKED, [FIND], final=final))
+    return list(read_frames(frames, [FIND], final=final))
 
 
 def call_frames(number: int, arguments: str = RYE) -> bytes:
@@ -164,7 +164,7 @@ class TestReading:
         frames = [START, call_frames(1), failing("modelStreamErrorException", "x"), ENDED]
         said: list[Event] = []
         with pytest.raises(ClientError):
-            said.extend(read(bedrock_api.parsed(frames), ASKED, [FIND]))
+            said.extend(read_frames(frames, [FIND]))
         assert said == []
 
     @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """Tool calls with servers that have OpenAI's API, each with its own way to send them."""
 
 import json
-import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 
 from chalicelib.gateways.llm import Event, ModelError, ProviderUsage, Stop, TextDelta
 from chalicelib.gateways.llm.answers import MAX_ARGUMENTS, MAX_CALLS, MAX_NAME
-from chalicelib.gateways.llm.chat_completions import read, sent_messages
+from chalicelib.gateways.llm.chat_completions import sent_messages
 from chalicelib.gateways.llm.converse import request
 from chalicelib.gateways.llm.messages import (
     NO_RESULT,
@@ -22,7 +20,7 @@ from chalicelib.gateways.llm.messages import (
     count_input,
     count_tokens,
 )
-from tests.factories.llm import ASKED, events, model, speak
+from tests.factories.llm import ASKED, events, fail, model, read_chunks, speak
 from tests.fakes import openai_api
 from tests.fakes.openai_api import DONE, OpenAiApi, event, piece, usage
 from tests.support.patience import PATIENCE
@@ -59,8 +57,8 @@ def heard(
     tools: list[ToolSpec] | None = None,
 ) -> list[Event]:
     """Read an answer that consists of these events."""
-    lines: Iterator[bytes] = iter(b"".join(map(event, sent)).split(b"\n"))
-    return list(read(lines, asked, [FIND] if tools is None else tools, final=final))
+    blocks = map(event, sent)
+    return list(read_chunks(blocks, [FIND] if tools is None else tools, asked=asked, final=final))
 
 
 def calls(*sent: Any, **options: Any) -> list[ToolCall]:
@@ -430,21 +428,33 @@ class TestRefusal:
             "Function calling is not enabled for this model",
         ],
     )
-    def test_a_server_that_refuses_tools_is_asked_without_them_from_then_on(
-        self, complaint: str, openai: OpenAiApi, caplog: pytest.LogCaptureFixture
+    def test_the_caller_of_a_server_that_refuses_tools_can_ask_without_them(
+        self, complaint: str, openai: OpenAiApi
     ) -> None:
         refusal = openai_api.refusing(400, json.dumps({"error": complaint}).encode())
+        openai.answers = [refusal, refusal, openai_api.saying("x")]
+        asking = model(openai)
+        assert fail(asking, tools=[FIND])[1].kind == "no_tools"
+        assert speak(asking, tools=[FIND], final=True)[0] == "x"
+        *others, last = (asked.body for asked in openai.asked)
+        assert all("tools" in body for body in others)
+        assert not {"tools", "tool_choice"} & last.keys()
+
+    @pytest.mark.parametrize("final", [False, True])
+    def test_a_call_that_the_model_has_spoiled_takes_the_tools_from_no_other_request(
+        self, final: bool, openai: OpenAiApi, pauses: list[float]
+    ) -> None:
+        message = "Tool choice is none, but model called a tool"
+        error = {"message": message, "code": "tool_use_failed", "type": "invalid_request_error"}
+        refusal = openai_api.refusing(400, json.dumps({"error": error}).encode())
         openai.answers = [refusal, openai_api.saying("x")]
         asking = model(openai)
-        with caplog.at_level(logging.WARNING, "chalicelib"):
-            assert speak(asking, tools=[FIND])[0] == "x"
-            assert speak(asking, tools=[FIND], final=True)[0] == "x"
-        first, *others = (asked.body for asked in openai.asked)
-        assert "tools" in first
-        assert len(others) == 2
-        assert not any({"tools", "tool_choice"} & body.keys() for body in others)
-        (record,) = caplog.records
-        assert vars(record)["parts"] == ["tools"]
+        assert speak(asking, tools=[FIND], final=final)[0] == "x"
+        assert speak(asking, tools=[FIND])[0] == "x"
+        _, second, third = (asked.body for asked in openai.asked)
+        assert ("tools" in second) is not final
+        assert "tools" in third
+        assert len(pauses) == (0 if final else 1)
 
     def test_a_server_that_refuses_the_choice_alone_still_receives_the_tools(
         self, openai: OpenAiApi

@@ -155,9 +155,16 @@ def reserve(  # noqa: PLR0913  the fields of a hold
 
 
 def settle(
-    hold: Hold, usage: TokenUsage, stage: Stage = nothing, *, seconds: float = SECONDS
+    hold: Hold,
+    usage: TokenUsage,
+    stage: Stage = nothing,
+    *,
+    kind: str = ledger.SETTLE,
+    seconds: float = SECONDS,
 ) -> Settled:
     """Charge a request for its usage, at most the held amount, and return the rest.
+
+    ``kind`` is the kind of the ledger entry.
 
     The writes of ``stage`` commit in the same transaction, and therefore once. A second call adopts
     the first call's outcome and writes nothing.
@@ -165,7 +172,7 @@ def settle(
     Raises:
         UnavailableError: the hold was not closed within ``seconds``. The job will close it.
     """
-    return _close(hold, usage, stage, seconds)
+    return _close(hold, usage, stage, kind, seconds)
 
 
 def release(hold: Hold, stage: Stage = nothing, *, seconds: float = SECONDS) -> Settled:
@@ -174,10 +181,12 @@ def release(hold: Hold, stage: Stage = nothing, *, seconds: float = SECONDS) -> 
     Raises:
         UnavailableError: the hold was not closed within ``seconds``. The job will close it.
     """
-    return _close(hold, None, stage, seconds)
+    return _close(hold, None, stage, ledger.RELEASE, seconds)
 
 
-def _close(hold: Hold, usage: TokenUsage | None, stage: Stage, seconds: float) -> Settled:
+def _close(
+    hold: Hold, usage: TokenUsage | None, stage: Stage, kind: str, seconds: float
+) -> Settled:
     used = 0 if usage is None else pricing.cost(hold.prices, usage)
     cost = min(used, hold.amount)
     settled = Settled("released" if usage is None else "settled", cost)
@@ -187,7 +196,7 @@ def _close(hold: Hold, usage: TokenUsage | None, stage: Stage, seconds: float) -
             ledger.close_free(unit, hold)
         else:
             wallet, budget = funds.read_with_open_hold(hold)
-            ledger.close_hold(unit, wallet, hold, cost, usage)
+            ledger.close_hold(unit, wallet, hold, cost, usage, kind=kind)
             total = int(wallet.available + wallet.reserved)
             if spending.becomes_low(total, total - cost):
                 unit.outbox.emit(Event("balance.low", hold.account_id))

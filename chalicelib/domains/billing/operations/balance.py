@@ -109,7 +109,7 @@ class EntryOut(Wire):
     """An entry of the ledger, in kopecks."""
 
     id: str = Field(description="Number of the entry, from 1.")
-    kind: str = Field(description="topup, adjust, reserve, settle or release.")
+    kind: str = Field(description="topup, adjust, reserve, settle, empty or release.")
     amount: int = Field(description="Change of available and reserved together.")
     held: int = Field(description="Change of reserved.")
     balance_after: int = Field(description="Available money after the entry.")

@@ -25,8 +25,9 @@ from chalicelib.engine.unit import UnitOfWork
 
 SORT_KEY = "-"
 OPEN, SETTLED, RELEASED = "open", "settled", "released"
-TOPUP, ADJUST, RESERVE, SETTLE, RELEASE = "topup", "adjust", "reserve", "settle", "release"
-"""The kinds of entries."""
+TOPUP, ADJUST, RESERVE, RELEASE = "topup", "adjust", "reserve", "release"
+SETTLE, EMPTY = "settle", "empty"
+"""The kinds of entries. ``empty`` is the charge for a request that the model did not answer."""
 SETTLE_HOLD = "settle-hold"
 """The scheduled job that closes a hold after a crash."""
 
@@ -302,10 +303,16 @@ def open_hold(unit: UnitOfWork, wallet: WalletRow, hold: Hold) -> None:
     unit.create(_job(hold, payload))
 
 
-def close_hold(
-    unit: UnitOfWork, wallet: WalletRow, hold: Hold, cost: int, used: TokenUsage | None
+def close_hold(  # noqa: PLR0913  the fields of an entry
+    unit: UnitOfWork,
+    wallet: WalletRow,
+    hold: Hold,
+    cost: int,
+    used: TokenUsage | None,
+    *,
+    kind: str,
 ) -> None:
-    """Stage closing a hold, with its ledger entry and the deletion of its job.
+    """Stage closing a hold, with its ledger entry of a kind and the deletion of its job.
 
     Without usage, the hold is released.
 
@@ -328,7 +335,6 @@ def close_hold(
         ]
         details |= {"model": hold.model} | used._asdict()
     unit.update(row, changes, HoldRow.state == OPEN, on_conflict=HoldClosedError())
-    kind = RELEASE if used is None else SETTLE
     post(unit, wallet, kind, amount=-cost, held=-hold.amount, **details)
     unit.delete(hold.job)
 

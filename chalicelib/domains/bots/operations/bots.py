@@ -22,13 +22,14 @@ from chalicelib.core.wire.schema import (
     printable,
 )
 from chalicelib.domains.bots.rules import capabilities
-from chalicelib.domains.bots.rules.capabilities import CAPABILITIES, Capability
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES, DEFAULT, Capability
 from chalicelib.domains.bots.store import agents, bot_keys
-from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.engine import locks
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.listing.registry import listing_of
+from chalicelib.gateways import llm
 from chalicelib.gateways.llm import models
 from chalicelib.lib import origins, public_urls
 
@@ -195,12 +196,22 @@ class AgentAccessResult(Wire):
 
 def _check_model(ctx: Context, name: str) -> None:
     """Warn if a model name is not in the catalogue. It is passed to the provider unchanged."""
-    if models.find(name) is None:
+    if not models.is_known(name):
         near = models.similar_names(name)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         ctx.warn(
             f'The model "{name}" is not in the catalogue. It is passed to the provider unchanged,'
             f" and charged at the highest tariff. The provider may not know it.{hint}"
+        )
+
+
+def _check_capabilities(ctx: Context, agent: AgentRow) -> None:
+    """Warn if the bot has capabilities that its model cannot use."""
+    needed = [each for each in agent.capabilities if each not in DEFAULT]
+    if needed and not llm.takes_tools(agent.model):
+        ctx.warn(
+            f'The model "{agent.model}" cannot call tools, so these capabilities do not work with '
+            f"it: {', '.join(needed)}. Choose another model."
         )
 
 
@@ -263,6 +274,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
         raise ConflictError(msg)
     _check_model(ctx, args.model)
     agent = AGENTS.new(ctx.workspace_id, **dict(args))
+    _check_capabilities(ctx, agent)
     ctx.unit.save(lock)
     ctx.unit.create(agent)
     return AgentResult(agent=AgentOut.from_row(agent.values))
@@ -285,6 +297,8 @@ def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
         setattr(agent, name, value)
     if "model" in args.changes:
         _check_model(ctx, agent.model)
+    if {"model", "capabilities"} & args.changes.keys():
+        _check_capabilities(ctx, agent)
     if args.changes.get("order_form_id") is not None:
         listing_of("FORM").require(ctx.workspace_id, agent.order_form_id)
     ctx.unit.save(agent)

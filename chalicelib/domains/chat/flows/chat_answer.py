@@ -20,9 +20,11 @@ from time import monotonic, perf_counter
 from typing import NamedTuple
 
 from chalicelib.core.errors import UnavailableError
+from chalicelib.core.text import is_visible
 from chalicelib.domains.billing.flows.charging import TokenUsage
 from chalicelib.domains.chat.flows.chat_calls import MODEL_SECONDS, ModelCalls, Proposed
 from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange
+from chalicelib.domains.chat.rules.endings import EndReason, ErrorCode
 from chalicelib.domains.chat.store.messages import MAX_ANSWER_BYTES, MessageStatus
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.gateways.llm import ModelError, Reasoning
@@ -52,11 +54,6 @@ JOIN_SECONDS = 10.0
 The reader ends soon, because cancelling the model closes its socket.
 """
 
-FAILED = "The bot could not answer. Try again in a moment."
-CUT_OFF = "The answer was cut off. Ask again for the rest."
-TOO_SLOW = "The bot took too long to answer. Try again in a moment."
-"""Error messages for visitors. They never contain a provider's text."""
-
 log = logging.getLogger(__name__)
 
 
@@ -83,16 +80,21 @@ class Ping(NamedTuple):
 
 
 class Done(NamedTuple):
-    """End of a complete answer, with its usage and sources."""
+    """End of an answer, with its usage and sources.
+
+    ``is_truncated`` is whether the answer reached its maximum length.
+    """
 
     usage: TokenUsage
     sources: Sequence[Mapping[str, str]] = ()
+    is_truncated: bool = False
 
 
 class Failed(NamedTuple):
-    """End of a failed answer. ``error`` is the message for the visitor."""
+    """End of a failed answer. ``usage`` is that of an empty answer that was charged."""
 
-    error: str
+    code: ErrorCode
+    usage: TokenUsage | None = None
 
 
 ChatEvent = Start | Chunk | Shown | Ping | Done | Failed
@@ -145,9 +147,14 @@ class Answer:
         ending = stream.end()
         _close(exchange, ending)
         if ending.error is not None or ending.usage is None:
-            yield Failed(ending.error or FAILED)
+            yield failed(ending.error or "provider_failed", ending.usage)
         else:
-            yield Done(ending.usage, exchange.sources)
+            yield Done(ending.usage, exchange.sources, ending.reason == "truncated")
+
+
+def failed(code: ErrorCode, usage: TokenUsage | None) -> Failed:
+    """Return the end of a failed answer. Only an empty answer shows its usage."""
+    return Failed(code, usage if code == "empty_answer" else None)
 
 
 def _close(exchange: Exchange, ending: Ending) -> None:
@@ -161,7 +168,13 @@ def _close(exchange: Exchange, ending: Ending) -> None:
     tokens = ending.usage._asdict() if ending.usage else {}
     log.info(
         "answered",
-        extra={**about, "status": ending.status, "cost": settled.cost, **tokens},
+        extra={
+            **about,
+            "status": ending.status,
+            "reason": ending.reason,
+            "cost": settled.cost,
+            **tokens,
+        },
     )
 
 
@@ -188,6 +201,7 @@ class _ModelStream:
         self._queue: queue.Queue[str | Shown | None] = queue.Queue(QUEUED_PIECES)
         self._problem: BaseException | None = None
         self._timed_out = False
+        self._is_too_large = False
         self._first_token_ms: int | None = None
         self._visitor_left = Event()
         self._stopped = Event()
@@ -250,13 +264,31 @@ class _ModelStream:
             problem = ModelError("timeout", "The model did not end in time.")
         elif isinstance(problem, ModelError) and problem.kind == "cancelled":
             problem = None
-        error = _error_message(problem, text)
         if problem is not None and not (text or counted or self._calls.has_ended_one):
-            return Ending("", "error", None, error)
-        usage = self._calls.usage(counted)
-        status: MessageStatus = "ok" if self._calls.is_complete and problem is None else "partial"
-        calls = self._calls.tool_calls
-        return Ending(text, status, usage, error, self._first_token_ms, calls)
+            return Ending("", "error", None, _failure(problem, text))
+        calls, is_whole = self._calls, self._calls.is_complete and problem is None
+        reason = _failure(problem, text) if problem else self._end_reason(text)
+        usage: TokenUsage | None = calls.usage(counted)
+        status: MessageStatus = "ok" if is_whole and reason is None else "partial"
+        if reason == "empty_answer":
+            usage, status = calls.provider_usage, "error"
+        return Ending(text, status, usage, reason, self._first_token_ms, calls.tool_calls)
+
+    def _end_reason(self, text: str) -> EndReason | None:
+        """Return why an answer is not whole, although the model has not failed."""
+        if self._is_too_large:
+            return "truncated"
+        if not self._calls.is_complete:  # The visitor has left.
+            return None
+        if not (is_visible(text) or self._calls.has_acted):
+            return "empty_answer"
+        match self._calls.stop_reason:
+            case "length":
+                return "truncated"
+            case "filtered":
+                return "filtered"
+            case _:
+                return None
 
     def _read_model(self) -> None:
         """Read the model. Runs in the reader."""
@@ -285,6 +317,7 @@ class _ModelStream:
         if self._first_token_ms is None:
             self._first_token_ms = round((perf_counter() - self._exchange.began) * 1000)
         if size > room:
+            self._is_too_large = True
             return False
         self._size += size
         self._pieces.append(piece)
@@ -345,14 +378,17 @@ class _ModelStream:
             self._exchange.checkpoint(Ending(text, "partial", usage, tool_calls=calls))
 
 
-def _error_message(problem: BaseException | None, text: str) -> str | None:
-    """Return the error message for the visitor."""
-    if problem is None:
-        return None
-    if text:
-        return CUT_OFF
-    late = isinstance(problem, ModelError) and problem.kind == "timeout"
-    return TOO_SLOW if late else FAILED
+def _failure(problem: BaseException, text: str) -> ErrorCode:
+    """Return the error code of a model that failed after this text."""
+    if is_visible(text):
+        return "cut_off"
+    match problem:
+        case ModelError(kind="timeout"):
+            return "timed_out"
+        case ModelError(kind="filtered"):
+            return "filtered"
+        case _:
+            return "provider_failed"
 
 
 def _thread(name: str, work: Callable[[], None]) -> Thread:

@@ -26,7 +26,15 @@ from chalicelib.domains.chat.store import proposals
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.domains.sites.store import sites
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning, Stop, TextDelta
+from chalicelib.gateways.llm import (
+    ModelError,
+    ProviderUsage,
+    Reasoning,
+    Stop,
+    StopReason,
+    TextDelta,
+    observed_limits,
+)
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import (
     Message,
@@ -96,6 +104,8 @@ class ModelCalls:
         self._specs = [each.spec for each in exchange.tools]
         self._context = exchange.tool_context
         self._messages = list(exchange.messages)
+        self._context_tokens = exchange.spec.context_tokens
+        self._dropped = 0  # Messages of the history that are not sent.
         self._tool_calls = 0
         self._shown = 0
         self.tool_calls: list[dict[str, Any]] = []
@@ -104,6 +114,15 @@ class ModelCalls:
         self._removed = 0  # Tokens of the links that were removed from calls that have ended.
         self._usage = _Usage(TokenUsage(0, 0), exchange.input_tokens)
         self.is_complete = False
+        self.stop_reason: StopReason = "other"
+        """Why the last call ended."""
+        self.provider_usage: TokenUsage | None = None
+        """The usage of all calls as the provider reported it; None if it reported none."""
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether the answer has a proposal, or has asked for a person."""
+        return bool(self._context.proposed) or self._context.has_requested_person
 
     @property
     def has_ended_one(self) -> bool:
@@ -189,9 +208,46 @@ class ModelCalls:
             return set()
 
     def _stream(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
+        """Send the messages, and send them again as the provider accepts them if it refuses."""
+        while True:
+            try:
+                yield from self._request(number, call)
+            except ModelError as error:
+                if not (error.before_first_token and self._adapt_to(error)):
+                    raise
+                used = count_input(self._messages, self._specs)
+                self._usage = self._usage._replace(input_tokens=used)
+            else:
+                return
+
+    def _adapt_to(self, error: ModelError) -> bool:
+        """Leave out what the provider has refused. Returns whether another request may succeed."""
+        model = self._exchange.spec.provider_id
+        if error.kind == "no_tools" and self._specs:
+            observed_limits.remember_refused(model, "tools")
+            self._specs = []
+            self._messages[0] = self._exchange.message_without_tools
+            return True
+        if error.kind != "too_long":
+            return False
+        half = self._context_tokens // 2
+        stated = error.context_tokens or half
+        smaller = stated if stated < self._context_tokens else half
+        if smaller < chat_history.MIN_CONTEXT:
+            return False
+        self._context_tokens = smaller
+        observed_limits.remember_context(model, smaller)
+        before, question = self._messages[:1], len(self._exchange.messages) - self._dropped - 1
+        turns = (question - 1) // 2
+        dropped = 2 * (turns - turns // 2)
+        self._dropped += dropped
+        self._messages = [*before, *self._messages[1 + dropped :]]
+        return True
+
+    def _request(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
         """Send the messages, and yield text and reasoning. ``call`` receives the tool calls."""
         exchange, needed = self._exchange, self._count(self._messages)
-        room = exchange.spec.context_tokens - needed
+        room = self._context_tokens - needed
         output = self._output_with_tools(number, needed, room - RESULT_TOKENS)
         call.is_final = final = output is None
         if output is None:
@@ -216,11 +272,14 @@ class ModelCalls:
                         yield event
                     case ToolCall():
                         call.tool_calls.append(event)
-                    case Stop(_, extra):
-                        call.extra = extra
-                    case ProviderUsage(tokens_in, tokens_out):
+                    case Stop(reason, extra):
+                        self.stop_reason, call.extra = reason, extra
+                    case ProviderUsage(tokens_in, tokens_out, is_estimated):
                         reported = TokenUsage(tokens_in, tokens_out)
                         self._usage = self._usage._replace(reported=reported)
+                        if not is_estimated:
+                            before = self.provider_usage or TokenUsage(0, 0)
+                            self.provider_usage = _sum(before, reported)
 
     def _output_with_tools(self, number: int, needed: int, room: int) -> int | None:
         """Return the output tokens of a call that may use tools, or None if it must not.
@@ -255,7 +314,7 @@ class ModelCalls:
             answer = Message("tool", "", results=tuple(results))
             needed = self._count([*self._messages, request, answer]) + RESULT_TOKENS
             output = self._budget.final_output(self._usage.ended, needed)
-            output = min(output, self._exchange.spec.context_tokens - needed)
+            output = min(output, self._context_tokens - needed)
             if self._tool_calls >= MAX_TOOL_CALLS or output < LEAST_OUTPUT:
                 results.append(ToolResult(each.id, each.name, TOO_MANY, is_error=True))
                 continue
@@ -300,16 +359,12 @@ class _Usage(NamedTuple):
     reported: TokenUsage | None = None
 
     def total(self, counted: int) -> TokenUsage:
-        """Return the usage of all calls with ``counted`` tokens of text and reasoning.
-
-        The estimate of the current call's output replaces the provider's number if the provider
-        reports no output although some arrived.
-        """
+        """Return the usage of all calls with ``counted`` tokens of text and reasoning."""
         output = max(0, counted - self.counted_before)
-        current = self.reported or TokenUsage(self.input_tokens, output)
-        if not current.output_tokens:
-            current = current._replace(output_tokens=output)
-        return TokenUsage(
-            self.ended.input_tokens + current.input_tokens,
-            self.ended.output_tokens + current.output_tokens,
-        )
+        return _sum(self.ended, self.reported or TokenUsage(self.input_tokens, output))
+
+
+def _sum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
+    return TokenUsage(
+        one.input_tokens + other.input_tokens, one.output_tokens + other.output_tokens
+    )

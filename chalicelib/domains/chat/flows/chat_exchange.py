@@ -25,11 +25,12 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Settled, Stage, TokenUsage
-from chalicelib.domains.billing.store.ledger import SETTLE_HOLD
+from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.flows import chat_replays
 from chalicelib.domains.chat.flows.tools import Tool, ToolContext
+from chalicelib.domains.chat.rules.endings import EndReason, ErrorCode, error_code
 from chalicelib.domains.chat.store import chat_sessions, dialogs, messages
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.messages import Ended, MessageRow, MessageStatus
@@ -51,22 +52,33 @@ class Ending(NamedTuple):
     """Result of an answer.
 
     ``usage`` is None if no request was sent to the model, or if it failed before any output. Then
-    nothing is charged. ``error`` is the message for the visitor. ``tool_calls`` are those of the
+    nothing is charged. ``reason`` says why an answer is not whole. ``tool_calls`` are those of the
     model, as they are stored.
     """
 
     text: str
     status: MessageStatus
     usage: TokenUsage | None
-    error: str | None = None
+    reason: EndReason | None = None
     first_token_ms: int | None = None
     tool_calls: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def error(self) -> ErrorCode | None:
+        """The code of the error that the answer ended with."""
+        return error_code(self.reason)
+
+    @property
+    def entry_kind(self) -> str:
+        """The kind of its ledger entry, if it is charged."""
+        return ledger.EMPTY if self.reason == "empty_answer" else ledger.SETTLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """An accepted message. Money is held for its answer, and both are stored.
 
+    ``message_without_tools`` is the system message for a model that turns out to take no tools.
     ``max_output`` is the largest number of output tokens of one call to the model. The answer may
     link to ``link_hosts`` and to sites. ``number`` is the answer's number in the dialog.
     ``idempotency_record`` is None for calls without an idempotency key. ``returns_session`` is
@@ -77,6 +89,7 @@ class Exchange:
     hold: Hold
     spec: ModelSpec
     messages: Sequence[Message]
+    message_without_tools: Message
     tools: Sequence[Tool]
     tool_context: ToolContext
     max_output: int
@@ -127,9 +140,17 @@ class Exchange:
             return self._settle(ending, start(partial(self._final_checkpoint, ending)))
 
     def _final_checkpoint(self, ending: Ending) -> None:
-        """Store the whole answer for the job. A failure is logged, because it prevents nothing."""
+        """Store the whole answer for the job. A failure is logged, because it prevents nothing.
+
+        An empty answer without usage replaces the usage of its checkpoints, so that the job does
+        not charge it.
+        """
+        place = (self.hold.workspace_id, self.dialog_id, self.number)
         try:
-            self.checkpoint(ending)
+            if ending.usage is None and ending.reason == "empty_answer":
+                messages.checkpoint(*place, ending.text, _ended(ending, None))
+            else:
+                self.checkpoint(ending)
         except Exception:
             log.exception(
                 "the final checkpoint of an answer was not written",
@@ -157,8 +178,8 @@ class Exchange:
                     dialog_id=self.dialog_id,
                     number=self.number,
                     session_token=self.session_token if self.returns_session else None,
-                    usage=None if ending.error else ending.usage,
-                    error=ending.error,
+                    usage=ending.usage,
+                    reason=ending.reason,
                 )
 
         if ending.usage is None:
@@ -167,7 +188,9 @@ class Exchange:
                 self.hold.workspace_id, self.idempotency_record, owner=self.hold.request_id
             )
             return settled
-        return charging.settle(self.hold, ending.usage, stage, seconds=SETTLE_SECONDS)
+        return charging.settle(
+            self.hold, ending.usage, stage, kind=ending.entry_kind, seconds=SETTLE_SECONDS
+        )
 
 
 def message_id(dialog_id: str, number: int) -> str:
@@ -252,28 +275,32 @@ def stage_end(  # noqa: PLR0913  the fields of an ending
     counts.stage(unit)
 
 
-def _ended(ending: Ending, usage: TokenUsage) -> Ended:
-    return Ended(ending.status, *usage, list(ending.tool_calls))
+def _ended(ending: Ending, usage: TokenUsage | None) -> Ended:
+    return Ended(ending.status, usage, list(ending.tool_calls), ending.reason)
 
 
 class Recovered(NamedTuple):
-    """Outcome of a crashed request: its usage, or None without output, and the writes to stage."""
+    """Outcome of a crashed request: its usage, or None without output, and the writes to stage.
+
+    ``kind`` is the kind of the ledger entry of a charged request.
+    """
 
     usage: TokenUsage | None
     stage: Stage
+    kind: str = ledger.SETTLE
 
 
-@job_handler(SETTLE_HOLD)
+@job_handler(ledger.SETTLE_HOLD)
 def settle_hold(job: Job) -> None:
     """Close a hold that a crash left open: settle the output that was produced, or release it."""
     hold = charging.find_open_hold(job)
     if hold is None:
         return
-    usage, stage = recover(hold)
+    usage, stage, kind = recover(hold)
     if usage is None:
         charging.release(hold, stage)
     else:
-        charging.settle(hold, usage, stage)
+        charging.settle(hold, usage, stage, kind=kind)
 
 
 def recover(hold: Hold) -> Recovered:
@@ -283,11 +310,12 @@ def recover(hold: Hold) -> Recovered:
         return Recovered(None, charging.nothing)
     zone = workspaces.get(hold.workspace_id).timezone
     if answer.output_tokens is None:
-        ending = Ending("", "error", None, error="The request crashed.")
+        ending = Ending("", "error", None, answer.end_reason or "provider_failed")
     else:
         usage = TokenUsage(int(answer.input_tokens), int(answer.output_tokens))
         status = cast("MessageStatus", answer.status)
-        ending = Ending(answer.content, status, usage, tool_calls=answer.tool_calls or ())
+        calls = answer.tool_calls or ()
+        ending = Ending(answer.content, status, usage, answer.end_reason, tool_calls=calls)
 
     def stage(unit: UnitOfWork) -> None:
         stage_end(
@@ -299,4 +327,4 @@ def recover(hold: Hold) -> Recovered:
             zone=zone,
         )
 
-    return Recovered(ending.usage, stage)
+    return Recovered(ending.usage, stage, ending.entry_kind)

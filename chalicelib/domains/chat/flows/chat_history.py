@@ -16,6 +16,8 @@ from chalicelib.gateways.llm.messages import (
 MAX_TURNS = 40
 MAX_OUTPUT = 4_096
 """Maximum number of output tokens per answer, even if the model supports more."""
+MIN_CONTEXT = 2_000
+"""Minimum context of a model, in tokens. A server that reports less is not believed."""
 MIN_OUTPUT = 64
 """Minimum number of output tokens. With less room, the message is refused."""
 _BYTES_PER_TOKEN = 2

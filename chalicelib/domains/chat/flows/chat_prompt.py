@@ -27,7 +27,7 @@ from chalicelib.gateways.llm import facts, frame, models
 from chalicelib.gateways.llm.facts import Facts, OfferedTimes, Passage, Proposal
 from chalicelib.gateways.llm.frame import Business
 from chalicelib.gateways.llm.messages import Message
-from chalicelib.gateways.llm.models import UNKNOWN_CONTEXT, ModelSpec
+from chalicelib.gateways.llm.models import ModelSpec
 
 _ABILITIES: Mapping[Capability, str] = {
     "booking": (
@@ -45,6 +45,7 @@ _ABILITIES: Mapping[Capability, str] = {
 class Prompt(NamedTuple):
     """The model, the messages to send, their tokens, and the maximum tokens of the answer.
 
+    ``message_without_tools`` is the system message that promises no tools.
     ``tools`` are those that the model may call. Their tokens are not in ``input_tokens``.
     ``actions`` are those of the dialog, and ``said`` are the visitor's messages that are sent.
     ``sources`` are passages in the facts. ``link_hosts`` are named in them or in the bot's prompt.
@@ -52,6 +53,7 @@ class Prompt(NamedTuple):
 
     spec: ModelSpec
     messages: list[Message]
+    message_without_tools: Message
     input_tokens: int
     max_output: int
     tools: list[Tool]
@@ -125,6 +127,7 @@ def fit(
     return Prompt(
         spec,
         sent,
+        frame.to_message(business, agent.system_prompt, _abilities([])),
         input_tokens,
         max_output,
         tools,
@@ -192,5 +195,6 @@ def _turns(workspace_id: str, session: SessionRow | None) -> Iterator[Turn]:
 
 
 def _unknown_model(name: str) -> ModelSpec:
-    output = settings().llm_unknown_output
-    return ModelSpec(name, "demo", name, 0, 0, UNKNOWN_CONTEXT, output, known=False)
+    current = settings()
+    limits = current.llm_unknown_context, current.llm_unknown_output
+    return ModelSpec(name, "demo", name, 0, 0, *limits, known=False)

@@ -19,6 +19,8 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.domains.billing.rules.pricing import TokenUsage
+from chalicelib.domains.chat.rules import endings
+from chalicelib.domains.chat.rules.endings import EndReason
 from chalicelib.domains.chat.store import chat_sessions, messages, proposals
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.engine import idempotency
@@ -29,7 +31,7 @@ MARKED_FOR = timedelta(minutes=10)
 
 
 class Replay(NamedTuple):
-    """A stored answer. ``error`` is set if it ended without ``usage``.
+    """A stored answer. ``reason`` says why it is not whole.
 
     ``proposals`` are those of the answer that the caller can still confirm.
     """
@@ -37,7 +39,7 @@ class Replay(NamedTuple):
     session_token: str
     text: str
     usage: TokenUsage | None
-    error: str | None
+    reason: EndReason | None
     sources: Sequence[Mapping[str, str]]
     proposals: Sequence[ProposalRow]
 
@@ -80,7 +82,9 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
     usage = stored["usage"] and TokenUsage(*stored["usage"])
     # The dialog of a new session is another one, so its proposals cannot be confirmed.
     shown = [] if is_anonymous else open_proposals(workspace_id, stored["dialog"], stored["number"])
-    return Replay(token, answer.content, usage, stored["error"], answer.sources or (), shown)
+    # Earlier releases stored the message of an error, but no reason.
+    reason = stored.get("reason") or (stored["error"] and endings.error_of(stored["error"]))
+    return Replay(token, answer.content, usage, reason, answer.sources or (), shown)
 
 
 def open_proposals(workspace_id: str, dialog_id: str, number: int) -> list[ProposalRow]:
@@ -107,19 +111,21 @@ def stage(  # noqa: PLR0913  the fields of a replay
     dialog_id: str,
     number: int,
     session_token: str | None,
-    usage: TokenUsage | None,
-    error: str | None,
+    usage: TokenUsage,
+    reason: EndReason | None,
 ) -> None:
     """Stage the stored answer of a charged call. It replaces the in-progress mark.
 
     ``session_token`` is returned to a repeated call that sends no session.
     """
+    code = endings.error_code(reason)
     stored = {
         "dialog": dialog_id,
         "number": number,
         "session": session_token and _sealed(session_token, record, dialog_id),
         "usage": usage,
-        "error": error,
+        "error": code and endings.ERRORS[code],
+        "reason": reason,
     }
     answered = replace(record, body=to_json(stored))
     for row in idempotency.rows(unit.tenant, answered, owner=owner):

@@ -116,6 +116,7 @@ class CheckedMessage:
             hold=hold,
             spec=self.prompt.spec,
             messages=self.prompt.messages,
+            message_without_tools=self.prompt.message_without_tools,
             tools=tools,
             tool_context=ToolContext(
                 workspace=self.bot.workspace,

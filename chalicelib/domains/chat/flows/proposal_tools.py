@@ -172,7 +172,9 @@ def request_person(context: ToolContext, args: PersonRequest) -> dict[str, Any]:
         counts.stage(unit)
         return {"result": "A person has been asked and will contact the visitor."}
 
-    return run_unit(context.workspace.id, AuditEvent("chat", "bot"), stage)
+    result = run_unit(context.workspace.id, AuditEvent("chat", "bot"), stage)
+    context.has_requested_person = True
+    return result
 
 
 def _propose(

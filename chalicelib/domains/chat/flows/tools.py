@@ -41,7 +41,8 @@ class ToolContext:
     ``said`` are the visitor's own messages, and ``contacts`` the e-mail addresses and phone numbers
     that the visitor has named in the dialog, in normal form. ``offered`` are the free times that
     the bot has named, and ``proposed`` are the proposals made in this answer. ``attempted`` is the
-    number of proposals that were begun.
+    number of proposals that were begun. ``has_requested_person`` is whether the answer has asked
+    for a person.
     """
 
     workspace: WorkspaceRow
@@ -53,6 +54,7 @@ class ToolContext:
     offered: tuple[OfferedSlot, ...] = ()
     proposed: list[ProposalRow] = field(default_factory=list)
     attempted: int = 0
+    has_requested_person: bool = False
 
     @property
     def language(self) -> Language:

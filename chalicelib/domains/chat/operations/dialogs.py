@@ -17,6 +17,7 @@ from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, W
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.chat.rules.endings import EndReason
 from chalicelib.domains.chat.store import messages, proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.messages import MessageRow, MessageStatus
@@ -109,13 +110,17 @@ class DialogMessageOut(Wire):
         description="Output tokens of an answer, or all input tokens of a visitor's message."
     )
     status: MessageStatus = Field(description="partial: cut off, or still being written.")
+    reason: EndReason | None = Field(description="Why an answer is not whole.")
     tool_calls: list[ToolCallOut] = Field(description="Tool calls of an answer.")
 
     @classmethod
     def of(cls, message: MessageRow) -> Self:
         """Return the wire form of a stored message."""
         return cls.from_row(
-            message.attribute_values, id=message.id, tool_calls=message.tool_calls or []
+            message.attribute_values,
+            id=message.id,
+            reason=message.end_reason,
+            tool_calls=message.tool_calls or [],
         )
 
 

@@ -17,6 +17,8 @@ from pynamodb.exceptions import UpdateError
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
+from chalicelib.domains.billing.rules.pricing import TokenUsage
+from chalicelib.domains.chat.rules.endings import END_REASONS, EndReason
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.engine.reading import Cost, Key, Partition
 from chalicelib.engine.tables import ConversationRow, JsonAttribute
@@ -50,6 +52,12 @@ class MessageRow(ConversationRow):
     output_tokens = NumberAttribute(null=True)
     channel = UnicodeAttribute(null=True)
     session_hash = UnicodeAttribute(null=True)
+    reason = UnicodeAttribute(null=True)
+
+    @property
+    def end_reason(self) -> EndReason | None:
+        """Why the answer is not whole; None for a reason that this release does not know."""
+        return next((each for each in END_REASONS if each == self.reason), None)
 
     @property
     def number(self) -> int:
@@ -106,12 +114,12 @@ def stage_exchange(  # noqa: PLR0913  the fields of an exchange
 
 
 class Ended(NamedTuple):
-    """Final status of an answer, its usage, and the tool calls in it."""
+    """Status of an answer, its usage, the tool calls in it, and why it is not whole."""
 
     status: MessageStatus
-    input_tokens: int
-    output_tokens: int
+    usage: TokenUsage | None
     tool_calls: list[Mapping[str, Any]]
+    reason: EndReason | None
 
 
 def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, ended: Ended) -> None:
@@ -123,10 +131,13 @@ def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, end
     actions: list[Action] = [
         MessageRow.content.set(content),
         MessageRow.status.set(ended.status),
-        MessageRow.input_tokens.set(ended.input_tokens),
-        MessageRow.output_tokens.set(ended.output_tokens),
-        *_tool_calls(ended),
+        *_details(ended),
     ]
+    if ended.usage is None:
+        actions.append(MessageRow.output_tokens.remove())
+    else:
+        actions.append(MessageRow.input_tokens.set(ended.usage.input_tokens))
+        actions.append(MessageRow.output_tokens.set(ended.usage.output_tokens))
     table = MessageRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
     place = (_partition(workspace_id, dialog_id), _sort_key(number))
     try:
@@ -138,24 +149,28 @@ def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, end
 
 def stage_end(unit: UnitOfWork, answer: MessageRow, content: str, ended: Ended) -> None:
     """Stage the final text of an answer, which must still be open."""
+    used = ended.usage or TokenUsage(0, 0)
     actions: list[Action] = [
         MessageRow.content.set(content),
         MessageRow.status.set(ended.status),
         MessageRow.created_at.set(clock.now()),
-        MessageRow.tokens.set(ended.output_tokens),
+        MessageRow.tokens.set(used.output_tokens),
         MessageRow.is_open.remove(),
         MessageRow.input_tokens.remove(),
         MessageRow.output_tokens.remove(),
         MessageRow.session_hash.remove(),
-        *_tool_calls(ended),
+        *_details(ended),
     ]
     unit.update(answer, actions, MessageRow.is_open.exists())
     question = MessageRow(answer.pk, _sort_key(answer.number - 1))
-    unit.update(question, [MessageRow.tokens.set(ended.input_tokens)])
+    unit.update(question, [MessageRow.tokens.set(used.input_tokens)])
 
 
-def _tool_calls(ended: Ended) -> list[Action]:
-    return [MessageRow.tool_calls.set(ended.tool_calls)] if ended.tool_calls else []
+def _details(ended: Ended) -> Iterator[Action]:
+    if ended.tool_calls:
+        yield MessageRow.tool_calls.set(ended.tool_calls)
+    if ended.reason:
+        yield MessageRow.reason.set(ended.reason)
 
 
 def latest(workspace_id: str, dialog_id: str, limit: int) -> Iterator[MessageRow]:

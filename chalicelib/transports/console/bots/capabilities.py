@@ -1,8 +1,6 @@
 """Page of what a bot may do: look things up, and propose bookings and orders."""
 
-from contextlib import suppress
-
-from chalicelib.core.errors import AppError, NotConfiguredError, NotFoundError
+from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.gateways import llm
 from chalicelib.transports.console.bots.bots import bot_path, find_bot
@@ -64,13 +62,6 @@ def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) 
         typed=shown,
         forms=listed["forms"],
         form_known=shown["orderFormId"] in {"", *(form["id"] for form in listed["forms"])},
-        calls_no_tools=_calls_no_tools(str(bot["model"])),
+        calls_no_tools=not llm.takes_tools(str(bot["model"])),
         actions=request.call("agent_stats", agentId=bot["id"])["actions"],
     )
-
-
-def _calls_no_tools(model: str) -> bool:
-    """Whether a model is known to answer without tools here."""
-    with suppress(NotConfiguredError):
-        return not llm.resolve(model).takes_tools
-    return False
