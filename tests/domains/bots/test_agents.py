@@ -101,6 +101,24 @@ class TestCreateAgent:
         (warning,) = made["warnings"]
         assert "claude-sonnet-4.5" in warning
 
+    def test_a_name_with_its_vendor_is_of_the_catalogue(self, api: Api) -> None:
+        assert "warnings" not in api.post(CREATE, AGENT | {"model": "openai/gpt-4o-mini"})
+
+    def test_capabilities_that_the_model_cannot_use_are_a_warning(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
+    ) -> None:
+        monkeypatch.setenv("LLM_PROVIDER", "bedrock")
+        reload_settings()
+        made = api.post(CREATE, AGENT | {"model": "llama-4-scout"})
+        path = f"/api/agents/{made['agent']['id']}"
+        (warning,) = api.call("PUT", path, {"capabilities": ["booking"]}).data["warnings"]
+        assert "slots, booking" in warning
+        changed = api.call("PUT", path, {"model": "claude-haiku-4.5"}).data
+        assert "warnings" not in changed
+        for change in ({"model": "deepseek-r1"}, {"capabilities": ["handover"]}):
+            assert "cannot call tools" in api.call("PUT", path, change).data["warnings"][0]
+        assert "warnings" not in api.call("PUT", path, {"capabilities": ["catalog"]}).data
+
     def test_an_arn_is_refused_as_a_model(self, api: Api) -> None:
         arn = "arn:aws:bedrock:eu-central-1:1:inference-profile/x"
         assert "not an ARN" in refused_fields(api, model=arn)["model"]

@@ -274,7 +274,6 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
         raise ConflictError(msg)
     _check_model(ctx, args.model)
     agent = AGENTS.new(ctx.workspace_id, **dict(args))
-    _check_capabilities(ctx, agent)
     ctx.unit.save(lock)
     ctx.unit.create(agent)
     return AgentResult(agent=AgentOut.from_row(agent.values))

@@ -23,7 +23,7 @@ from chalicelib.gateways.llm.openai import OpenAiModel
 from tests.conftest import Api, Time
 from tests.factories.chat import RICH, Bot, ChatReply, ask, transcript
 from tests.fakes import bedrock_api, openai_api
-from tests.fakes.openai_api import DONE, OpenAiApi, event, piece, usage
+from tests.fakes.openai_api import DONE, Answering, OpenAiApi, event, piece, usage
 from tests.gateways.llm.test_recorded_streams import RECORDED, recorded
 from tests.support.effort import examples
 from tests.transports.chat.endpoint.conftest import IN, OUT, Script
@@ -266,14 +266,87 @@ class TestUsage:
         assert charged(bot) == cost(PRICES, TokenUsage(*used))
 
 
+ODD_STREAMS: dict[str, bytes] = {
+    "byte order mark": b"\xef\xbb\xbf" + send("stop", VISIBLE),
+    "empty data": b"data:\n\ndata: \n\n" + send("stop", VISIBLE),
+    "CR": send("stop", VISIBLE).replace(b"\n", b"\r"),
+    "two data lines": send("stop", VISIBLE).replace(b'{"choices"', b'{\ndata: "choices"'),
+    "typed parts": b"".join(
+        map(
+            event,
+            [
+                {"choices": [{"delta": {"content": [{"type": "thinking", "thinking": []}]}}]},
+                {"choices": [{"delta": {"content": [{"type": "text", "text": VISIBLE}]}}]},
+                piece(None, "stop"),
+                DONE,
+            ],
+        )
+    ),
+    "think": send("stop", "<think>The prompt says…</thi", "nk>", VISIBLE),
+    "thought": send("stop", "\n<thought>Hm</thought>\n\n", VISIBLE),
+    "reasoning": send("stop", "<reasoning>Hm", "</reasoning>" + VISIBLE),
+}
+
+
+class TestOddStreams:
+    @pytest.mark.parametrize("stream", ODD_STREAMS.values(), ids=ODD_STREAMS)
+    def test_the_visitor_receives_exactly_the_text(
+        self, stream: bytes, server: OpenAiApi, bot: Bot
+    ) -> None:
+        server.answers = [openai_api.chunked(stream)]
+        reply = ask(bot, "Rye?")
+        assert (reply.text, reply.events[-1]["type"]) == (VISIBLE, "done")
+
+    def test_a_tag_in_the_middle_of_an_answer_is_text(self, server: OpenAiApi, bot: Bot) -> None:
+        server.answers = [openai_api.saying("Write <think>", "so</think>.")]
+        assert ask(bot, "HTML?").text == "Write <think>so</think>."
+
+    def test_a_model_may_be_silent_before_its_first_event(
+        self, server: OpenAiApi, bot: Bot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def answer(wire: openai_api.Wire, asked: openai_api.ReceivedRequest) -> None:
+            wire.wait_for_hang_up(0.3)
+            openai_api.saying(VISIBLE)(wire, asked)
+
+        server.answers = [answer]
+        use(OpenAiModel(server.url, lambda: "", read_seconds=0.1), monkeypatch)
+        assert ask(bot, "Rye?").text == VISIBLE
+
+
+def refusal(message: str, **about: Any) -> Answering:
+    error = {"message": message, "type": "invalid_request_error", **about}
+    return openai_api.refusing(400, json.dumps({"error": error}).encode())
+
+
 class TestRefusals:
+    def test_a_spoiled_call_takes_the_tools_from_no_bot(
+        self, model_takes_tools: None, server: OpenAiApi, bot: Bot
+    ) -> None:
+        said = "Tool choice is none, but model called a tool"
+        server.answers = [refusal(said, code="tool_use_failed"), openai_api.saying(VISIBLE)]
+        assert ask(bot, "Rye?").text == VISIBLE
+        assert ask(bot, "Rye?").text == VISIBLE
+        assert all("tools" in asked.body for asked in server.asked)
+
+    def test_an_organization_that_may_not_stream_is_answered_in_one_piece(
+        self, server: OpenAiApi, bot: Bot
+    ) -> None:
+        said = "Your organization must be verified to stream this model."
+        message = {"role": "assistant", "content": VISIBLE}
+        server.answers = [
+            refusal(said, code="unsupported_value", param="stream"),
+            openai_api.whole({**usage(11, 7), "choices": [{"message": message}]}),
+        ]
+        reply = ask(bot, "Rye?")
+        assert (reply.text, reply.events[-1]["type"]) == (VISIBLE, "done")
+        assert "stream" not in server.asked[1].body
+
     def test_a_model_without_tools_receives_a_prompt_that_promises_none(
         self, model_takes_tools: None, server: OpenAiApi, bot: Bot
     ) -> None:
         bot.change(capabilities=list(CAPABILITIES))
-        error = {"error": {"message": "x does not support tools", "code": None, "param": None}}
-        refusal = openai_api.refusing(400, json.dumps(error).encode())
-        server.answers = [refusal, openai_api.saying(VISIBLE)]
+        refused = refusal("x does not support tools", code=None, param=None)
+        server.answers = [refused, openai_api.saying(VISIBLE)]
         assert ask(bot, "Rye?", features=["actions"]).text == VISIBLE
         first, second = (asked.body for asked in server.asked)
         assert "tools" in first
@@ -288,10 +361,9 @@ class TestRefusals:
         session = None
         for number in range(4):
             session = ask(bot, f"question {number}", sessionId=session).session
-        error = {"message": "too long", "code": "context_length_exceeded", "param": "messages"}
-        refusal = openai_api.refusing(400, json.dumps({"error": error}).encode())
         server.asked.clear()
-        server.answers = [refusal, openai_api.saying("b")]
+        refused = refusal("too long", code="context_length_exceeded", param="messages")
+        server.answers = [refused, openai_api.saying("b")]
         assert ask(bot, "question 4", sessionId=session).text == "b"
         before, after = (asked.body["messages"] for asked in server.asked)
         assert len(before) == 10
