@@ -4,6 +4,8 @@ SHELL := /bin/bash
 STAGE ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
+# Without compiled modules, each test worker and each child process compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
 TEMPLATES := $(wildcard infra/deploy/stacks/templates/*.yaml infra/deploy/stacks/templates/*.json)
 UV := build/uv/bin/uv
 
