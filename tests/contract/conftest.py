@@ -27,7 +27,8 @@ from tests.support.patience import PATIENCE
 from tests.support.restoring import Snapshots
 from tests.transports.conftest import LocalServer, serving
 
-DOCUMENTED = Reference(openapi.document())
+WHOLE = openapi.document()
+DOCUMENTED = Reference(WHOLE)
 """The reference with a placeholder for the base URL. The tests fill in the server's URL."""
 EACH = {operation.name: operation for operation in DOCUMENTED.operations}
 every_example = pytest.mark.parametrize("name", EACH)

@@ -24,6 +24,7 @@ from tests.factories.console import invite
 from tests.factories.examples import fill
 from tests.factories.oauth import CLIENT_ID, exchange_arguments, grant
 from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds, caller_of
+from tests.support.restoring import Snapshots
 
 load_all()
 pytestmark = pytest.mark.usefixtures("telegram", "mail")
@@ -194,11 +195,15 @@ def run(operation: Operation, runner: ExampleRunner, ids: WorkspaceIds) -> None:
 
 @pytest.mark.parametrize("operation", WRITING, ids=lambda each: each.name)
 def test_an_operation_that_writes_emits_an_event_or_has_a_reason(
-    operation: Operation, runner: ExampleRunner
+    operation: Operation, runner: ExampleRunner, snapshots: Snapshots
 ) -> None:
     world = runner.world
-    ids = WorkspaceIds.in_workspace(world.workspace_id, world.things)
-    as_operator("create_account", email=MEMBER, password=PASSWORD)
+
+    def make() -> WorkspaceIds:
+        as_operator("create_account", email=MEMBER, password=PASSWORD)
+        return WorkspaceIds.in_workspace(world.workspace_id, world.things)
+
+    ids = snapshots.once(f"ids of events {world.workspace_id}", make)
     if operation.name == "disable_account":
         as_operator("add_member", workspaceId=ids.workspace_id, email=MEMBER)
     if operation.name == "resume_site":

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from chalicelib.transports.api_docs import openapi
 from tests.conftest import Api
-from tests.contract.conftest import World
+from tests.contract.conftest import WHOLE, World
 from tests.contract.test_access import send
 from tests.factories.examples import Things, every_operation, example
 from tests.support.effort import examples
@@ -72,7 +71,7 @@ def inputs(operation: Operation, things: Things) -> st.SearchStrategy[dict[str, 
 @cache
 def documented(operation: Operation) -> set[str]:
     """Return the statuses that the reference documents for an operation."""
-    entry = openapi.document()["paths"][operation.path][operation.method.lower()]
+    entry = WHOLE["paths"][operation.path][operation.method.lower()]
     return set(entry["responses"])
 
 

@@ -24,6 +24,7 @@ from tests.conftest import Api
 from tests.contract.conftest import (
     DOCUMENTED,
     EACH,
+    WHOLE,
     ExampleRunner,
     every_example,
     shell,
@@ -32,7 +33,6 @@ from tests.contract.conftest import (
 from tests.support.effort import slow_but_for
 
 STALE = "The reference is stale: run make reference, and look at what has changed."
-WHOLE = openapi.document()
 QUICK = {area.operations[0].name for area in DOCUMENTED.areas}
 """Operations whose examples always run in every language. Other examples run only with curl."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -19,21 +19,30 @@ from tests.factories.session_examples import (
     session_example,
     session_operations,
 )
+from tests.support.restoring import Snapshots
 
 pytestmark = pytest.mark.usefixtures("telegram")
 
 
 @pytest.fixture
-def own_records(world: World) -> WorkspaceIds:
+def own_records(world: World, snapshots: Snapshots) -> WorkspaceIds:
     """One record of every type in the session's workspace."""
-    return WorkspaceIds.in_workspace(world.workspace_id, world.things)
+    made: WorkspaceIds = snapshots.once(
+        f"ids {world.workspace_id}",
+        lambda: WorkspaceIds.in_workspace(world.workspace_id, world.things),
+    )
+    return made
 
 
 @pytest.fixture
-def foreign_records(restore: Callable[..., World]) -> WorkspaceIds:
+def foreign_records(restore: Callable[..., World], snapshots: Snapshots) -> WorkspaceIds:
     """One record of every type in another workspace."""
     other = restore("foreign_records")
-    return WorkspaceIds.in_workspace(other.workspace_id, other.things)
+    made: WorkspaceIds = snapshots.once(
+        f"ids {other.workspace_id}",
+        lambda: WorkspaceIds.in_workspace(other.workspace_id, other.things),
+    )
+    return made
 
 
 def call_as_owner(operation: Operation, ids: WorkspaceIds, arguments: dict[str, Any]) -> Any:
