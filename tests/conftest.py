@@ -70,6 +70,7 @@ from chalicelib.engine.events import subscriptions
 from chalicelib.gateways import dns, llm, master_key
 from chalicelib.gateways.llm import observed_limits
 from chalicelib.gateways.object_store import object_store
+from infra.local import quick_moto
 from infra.operator import admin
 from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
@@ -79,7 +80,6 @@ from tests.fakes.telegram import telegram  # noqa: F401  a fixture
 from tests.support import aws_calls, effort
 from tests.support.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
-from tests.support.moto_without_http import _quick_moto  # noqa: F401  a fixture
 from tests.support.patience import PATIENCE
 from tests.support.policy_check import PolicyCheck
 from tests.support.restoring import Snapshots, delete_all_rows, moto_tables
@@ -132,6 +132,12 @@ def pytest_collection_finish() -> None:
 def on_dynamodb_local(request: pytest.FixtureRequest) -> bool:
     """True if this run uses DynamoDB Local, whose capacity units and conflicts are real."""
     return bool(request.config.getoption("--dynamodb-local"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_moto() -> None:
+    quick_moto.make_quick()
+    quick_moto.skip_http()
 
 
 @pytest.fixture(scope="session", autouse=True)

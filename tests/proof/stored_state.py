@@ -1,6 +1,5 @@
 """The database and the objects as they were, put back after each request."""
 
-import copy
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,7 +25,7 @@ class StoredState:
         self._objects = objects
         self._files = dict(self._read())
         self._rows = {
-            (name, pk.value, sk.value): copy.deepcopy(item)
+            (name, pk.value, sk.value): item
             for name, table in moto_tables().items()
             for pk, rows in table.items.items()
             for sk, item in rows.items()
@@ -59,7 +58,7 @@ class StoredState:
             name, pk, sk = place
             rows, key = tables[name].items[DynamoType({"S": pk})], DynamoType({"S": sk})
             if place in self._rows:
-                rows[key] = copy.deepcopy(self._rows[place])
+                rows[key] = self._rows[place]
             else:
                 rows.pop(key, None)
         self._written.clear()

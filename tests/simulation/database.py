@@ -7,7 +7,6 @@ faults come from here.
 import json
 from collections import Counter
 from collections.abc import Callable
-from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -16,10 +15,9 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.models import dynamodb_backends
 
 from chalicelib.engine.connection import READ_SECONDS, connection
-from infra.local.quick_moto import place_of
+from infra.local.quick_moto import REGION, place_of
 from tests.fakes.dynamodb_faults import ENDPOINT, refusal
 from tests.simulation.schedule import Process, Schedule
-from tests.support.moto_without_http import REGION
 
 WRITES = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
 """Writes of one item, and their names in a transaction."""
@@ -104,7 +102,7 @@ class SimulatedDatabase:
     def _send(self, sent: Sent) -> Reply:
         """Carry out a request, and remember the items that it replaces."""
         places = list(map(_place_of, _actions(sent)))
-        before = [(place, deepcopy(place.rows.get(place.sk))) for place in places]
+        before = [(place, place.rows.get(place.sk)) for place in places]
         if before:
             self._written.append((self.schedule.now, before))
         reply: Reply = connection().client._make_request(sent.model, sent.params, sent.context)
