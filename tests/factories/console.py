@@ -6,8 +6,8 @@ without TLS.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import quote, urlencode
@@ -375,17 +375,25 @@ def _edited_site(api: Api, name: str) -> dict[str, str]:
     }
 
 
+PEOPLE = ("boss", "manager", "member", "stranger")
+
+
 @dataclass(frozen=True)
 class World:
-    """A workspace with people in each role, and another account with its own workspace."""
+    """A workspace with people in each role, and another account with its own workspace.
+
+    The people are signed in. ``tokens`` has the tokens of sessions that no test uses yet.
+    """
 
     here: Place
     there: Place
+    tokens: dict[str, str] = field(default_factory=dict)
+    signed_in_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
     def made(cls) -> "World":
         """Create both workspaces and their people."""
-        for name in ("boss", "manager", "member", "stranger"):
+        for name in PEOPLE:
             email = f"{name}@example.com"
             as_operator("create_account", email=email, password=PASSWORD, name=name + HOSTILE)
         here, there = Place.made_by("boss@example.com"), Place.made_by("stranger@example.com")
@@ -402,8 +410,18 @@ class World:
         )
         return cls(here, replace(there, member=accounts.by_email(email).id))
 
-    @staticmethod
-    def person(name: str) -> Person:
-        """Return a signed-in person: ``boss``, ``manager``, ``member`` or ``stranger``."""
-        email = f"{name}@example.com"
-        return Person(email, begun(email, browser=BROWSER))
+    def with_sessions(self) -> "World":
+        """Return the world after its people have signed in."""
+        tokens = {name: begun(f"{name}@example.com", browser=BROWSER) for name in PEOPLE}
+        return replace(self, tokens=tokens)
+
+    def person(self, name: str) -> Person:
+        """Return a signed-in person: ``boss``, ``manager``, ``member`` or ``stranger``.
+
+        Each call returns another session, as in another browser. The first one of each person was
+        created with the world. It is used unless the test has moved the clock.
+        """
+        email, token = f"{name}@example.com", self.tokens.pop(name, None)
+        if token is None or abs(clock.now() - self.signed_in_at) > timedelta(hours=1):
+            token = begun(email, browser=BROWSER)
+        return Person(email, token)

@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from threading import Thread
@@ -193,10 +193,12 @@ def world(database: None, snapshots: Snapshots) -> World:
         with clock.using(
             lambda: datetime(2026, 1, 1, tzinfo=UTC)
         ):  # The records are older than the time that any test sets.
-            return World.made()
+            made = World.made()
+        with clock.using(lambda: datetime.now(UTC)):
+            return made.with_sessions()
 
     made: World = snapshots.once("console", make)
-    return made
+    return replace(made, tokens=dict(made.tokens))
 
 
 class Records(logging.Handler):
