@@ -13,7 +13,7 @@ UNVERIFIED = "unverified"
 class Row:
     """A behaviour: where the service relies on it, what AWS documents, and both emulators.
 
-    ``moto`` is as the suite runs it (``infra/local/quick_moto.py``). ``agrees`` names the
+    ``moto`` is as the suite runs it (``infra/local/quick_moto``). ``agrees`` names the
     emulators that do what AWS documents. Without a probe, nothing was tried: ``instead`` says what
     stands in for it in the tests.
     """

@@ -1,0 +1,257 @@
+# mypy: disable-error-code="method-assign, assignment, attr-defined"
+# ruff: noqa: ANN401, SLF001
+"""Shortcuts in moto's storage: a stored row never changes, because an update replaces it."""
+
+import copy
+from decimal import Decimal
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from moto.core import responses as core_responses
+from moto.core import serialize
+from moto.dynamodb import models, responses
+from moto.dynamodb.exceptions import ItemSizeTooLarge
+from moto.dynamodb.models import DynamoDBBackend, Table, dynamo_type, utilities
+
+ITEM_BYTES = 405_000
+"""The largest item that moto accepts."""
+TEXTS = frozenset({"S", "N"})
+"""Types of DynamoDB whose values are texts."""
+PLAIN = TEXTS | {"BOOL", "NULL"}
+"""Types whose values are the same in JSON."""
+IMMUTABLE = (str, bytes, int, float, bool, Decimal, type(None))
+
+
+def make_quick() -> None:
+    """Change moto in this process, permanently."""
+    _back_up_only_what_a_transaction_names()
+    _copy_values_that_can_change()
+    _update_copies_of_rows()
+    _measure_a_new_item_once()
+    _serialize_only_the_type_that_a_value_has()
+    _look_up_actions_once()
+    _query_only_the_partition()
+    _project_without_converting()
+    _compare_texts_as_they_are()
+    _measure_texts_at_once()
+    _answer_with_texts_as_they_are()
+
+
+def _back_up_only_what_a_transaction_names() -> None:
+    """Moto copies every table for each item of a transaction, to be able to roll it back."""
+    transact = DynamoDBBackend.transact_write_items
+
+    def quick(backend: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> None:
+        before = [
+            place_of(backend, *named) for action in transact_items for named in action.items()
+        ]
+        kept = [(place, place.rows.get(place.sk)) for place in before if place]
+        try:
+            transact(backend, transact_items)
+        except BaseException:
+            for place, item in kept:
+                put_back(place, item)
+            raise
+
+    DynamoDBBackend.transact_write_items = quick
+    models.copy = SimpleNamespace(deepcopy=_all_but_tables, copy=copy.copy)
+
+
+def place_of(
+    backend: DynamoDBBackend, action: str, request: dict[str, Any]
+) -> SimpleNamespace | None:
+    """Return the location of the row that a write names. None means that it names none."""
+    table = backend.tables.get(request["TableName"])
+    key = request["Item" if action == "Put" else "Key"]
+    if table is None or any(name not in key for name in table.table_key_attrs):
+        return None
+    pk, *sk = (dynamo_type.DynamoType(key[name]) for name in table.table_key_attrs)
+    if sk:
+        return SimpleNamespace(rows=table.items[pk], sk=sk[0])
+    return SimpleNamespace(rows=table.items, sk=pk)
+
+
+def _all_but_tables(value: Any) -> Any:
+    return value if isinstance(value, Table) else copy.deepcopy(value)
+
+
+def _copy_values_that_can_change() -> None:
+    """Share values of known types, and whole rows. A stored row never changes."""
+
+    def value(original: Any, memo: dict[int, Any]) -> Any:
+        kept = original.value
+        if isinstance(kept, IMMUTABLE):
+            return original
+        made = object.__new__(dynamo_type.DynamoType)
+        made.type, made.value = original.type, copy.deepcopy(kept, memo)
+        return made
+
+    dynamo_type.DynamoType.__deepcopy__ = value
+    dynamo_type.Item.__deepcopy__ = lambda item, _memo: item
+
+
+def _update_copies_of_rows() -> None:
+    """Moto changes a row in place, so that it copies each row before it uses it.
+
+    A stored row never changes here: an update replaces it. A failed update leaves it.
+    """
+    update = DynamoDBBackend.update_item
+
+    def quick(backend: Any, table_name: str, key: Any, *args: Any, **options: Any) -> Any:
+        place = place_of(backend, "Update", {"TableName": table_name, "Key": key})
+        if place is None:
+            return update(backend, table_name, key, *args, **options)
+        before = place.rows.get(place.sk)
+        if before is not None:
+            place.rows[place.sk] = _copied(before)
+        try:
+            return update(backend, table_name, key, *args, **options)
+        except BaseException:
+            put_back(place, before)
+            raise
+
+    DynamoDBBackend.update_item = quick
+
+
+def _copied(row: Any) -> Any:
+    """Return a copy of a row. It shares the values that cannot change."""
+    made = object.__new__(dynamo_type.Item)
+    made.hash_key, made.range_key = row.hash_key, row.range_key
+    made.attrs = dynamo_type.LimitedSizeDict()
+    for name, value in row.attrs.items():
+        dict.__setitem__(made.attrs, name, copy.deepcopy(value))
+    return made
+
+
+def put_back(place: Any, row: Any) -> None:
+    """Store a row again as it was. None means that there was none."""
+    if row is None:
+        place.rows.pop(place.sk, None)
+    else:
+        place.rows[place.sk] = row
+
+
+def _measure_a_new_item_once() -> None:
+    """Moto computes the size of all attributes so far whenever an item gets another one."""
+
+    def init(item: Any, hash_key: Any, range_key: Any, attrs: dict[str, Any]) -> None:
+        item.hash_key, item.range_key = hash_key, range_key
+        item.attrs = dynamo_type.LimitedSizeDict()
+        for name, value in attrs.items():
+            dict.__setitem__(item.attrs, name, dynamo_type.DynamoType(value))
+        if _size(item.attrs) > ITEM_BYTES:
+            raise ItemSizeTooLarge
+
+    dynamo_type.Item.__init__ = init
+
+
+def _serialize_only_the_type_that_a_value_has() -> None:
+    """Skip the other nine types of a value. moto checks for them in several spellings."""
+    serializer = serialize.ResponseSerializer
+    serialize_member = serializer._serialize_structure_member
+
+    def quick(self: Any, serialized: Any, value: Any, shape: Any, key: str) -> None:
+        if shape.parent.name != "AttributeValue" or key in value:
+            serialize_member(self, serialized, value, shape, key)
+
+    serializer._serialize_structure_member = quick
+
+
+def _look_up_actions_once() -> None:
+    """Keep the actions of a service, which never change."""
+    core_responses.method_names_from_class = lru_cache(core_responses.method_names_from_class)
+
+
+def _query_only_the_partition() -> None:
+    """Moto sorts all items of a table, and then looks for those of the partition.
+
+    A local index has the partitions of its table.
+    """
+    query = Table.query
+
+    def quick(table: Any, *args: Any, **options: Any) -> Any:
+        partition = dict(options["hash_key_conditions"]).get(table.hash_key_attr)
+        if partition is not None:
+            rows = table.items.get(partition, {})
+            table = copy.copy(table)
+            table.items = {partition: rows}
+        return query(table, *args, **options)
+
+    Table.query = quick
+
+
+def _project_without_converting() -> None:
+    """Moto converts all attributes to Python values, and those that it keeps back."""
+    project = dynamo_type.Item.project
+
+    def quick(item: Any, paths: list[list[str]]) -> Any:
+        if any(len(path) > 1 or "[" in path[0] for path in paths):
+            return project(item, paths)
+        made = copy.copy(item)
+        made.attrs = {name: item.attrs[name] for (name,) in paths if name in item.attrs}
+        return made
+
+    dynamo_type.Item.project = quick
+
+
+def _compare_texts_as_they_are() -> None:
+    """Keys are texts. moto checks for all other types first."""
+    cast = dynamo_type.DynamoType.cast_value.fget
+
+    def quick(value: Any) -> Any:
+        return value.value if value.type == "S" else cast(value)
+
+    dynamo_type.DynamoType.cast_value = property(quick)
+
+
+def _measure_texts_at_once() -> None:
+    """Moto encodes each name and value of each item that it reads. Most are ASCII.
+
+    A row is measured once, when it is first read, because a stored row never changes.
+    """
+
+    def size(item: Any) -> int:
+        if not hasattr(item, "bytes"):
+            item.bytes = _size(item.attrs)
+        return int(item.bytes)
+
+    dynamo_type.Item.size = size
+
+
+def _size(attributes: dict[str, Any]) -> int:
+    """Return the size of an item in bytes."""
+    return sum(
+        (len(name) if name.isascii() else len(name.encode()))
+        + (len(value.value) if value.type in TEXTS and value.value.isascii() else value.size())
+        for name, value in attributes.items()
+    )
+
+
+def _answer_with_texts_as_they_are() -> None:
+    """Moto tries each value for a date and for a converter of its own."""
+    to_dict = utilities.dynamo_to_dict
+
+    def quick(value: Any) -> Any:
+        kind = type(value)
+        if kind is str:
+            return value
+        if kind is dynamo_type.DynamoType:
+            if value.type in PLAIN:
+                return {value.type: value.value}
+            if value.type == "M":
+                return {"M": {name: quick(each) for name, each in value.value.items()}}
+            if value.type == "L":
+                return {"L": [quick(each) for each in value.value]}
+        if kind is dict:
+            return {name: quick(each) for name, each in value.items()}
+        return to_dict(value)
+
+    utilities.dynamo_to_dict = responses.dynamo_to_dict = quick
+
+
+def attributes_of(row: Any) -> dict[str, Any]:
+    """Return the attributes of a stored row in DynamoDB's JSON. They are converted once."""
+    if not hasattr(row, "converted"):
+        row.converted = utilities.dynamo_to_dict(dict(row.attrs))
+    return dict(row.converted)
