@@ -21,6 +21,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import NoInput
 from chalicelib.transports import tools
 from tests.contract.conftest import WHOLE
+from tests.support.sweep import sweep
 
 PATHS = str(WHOLE["paths"])
 
@@ -33,7 +34,7 @@ CALLERS: dict[Audience, Principal] = {
     Audience.OPERATOR: OperatorPrincipal(),
 }
 OTHERS = [
-    pytest.param(operation, caller, id=f"{operation.name}-{audience}")
+    (operation, caller)
     for operation in REGISTRY
     for audience, caller in CALLERS.items()
     if audience not in operation.audience
@@ -48,7 +49,7 @@ def test_every_audience_has_a_caller_in_these_tests() -> None:
     assert all(caller.audience is audience for audience, caller in CALLERS.items())
 
 
-@pytest.mark.parametrize(("operation", "caller"), OTHERS)
+@sweep(("operation", "caller"), OTHERS)
 def test_a_caller_of_another_audience_is_refused_before_the_input_is_read(
     operation: Operation, caller: Principal
 ) -> None:
@@ -59,7 +60,7 @@ def test_a_caller_of_another_audience_is_refused_before_the_input_is_read(
         invoke(operation, caller, read, request_id="r")
 
 
-@pytest.mark.parametrize("operation", NOT_FOR_KEYS, ids=lambda operation: operation.name)
+@sweep("operation", NOT_FOR_KEYS)
 def test_operations_that_are_not_for_keys_have_no_route_tool_or_reference_entry(
     operation: Operation,
 ) -> None:
@@ -72,14 +73,10 @@ def test_some_operations_are_closed_to_keys() -> None:
     assert {operation.name for operation in NOT_FOR_KEYS} >= {"create_key", "create_account"}
 
 
-ROLES = [
-    pytest.param(operation, role, id=f"{operation.name}-{role}")
-    for operation in REGISTRY.of(Audience.SESSION)
-    for role in Role
-]
+ROLES = [(operation, role) for operation in REGISTRY.of(Audience.SESSION) for role in Role]
 
 
-@pytest.mark.parametrize(("operation", "role"), ROLES)
+@sweep(("operation", "role"), ROLES)
 def test_a_person_may_call_exactly_the_operations_of_their_role_and_of_lower_ones(
     operation: Operation, role: Role
 ) -> None:

@@ -19,8 +19,9 @@ from tests.conftest import Api
 from tests.contract.conftest import World
 from tests.contract.test_access import send
 from tests.factories.examples import Things, every_operation, example
+from tests.support.sweep import sweep
 
-every_input = pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda o: o.name)
+sweep_of_inputs = sweep("operation", REGISTRY)
 every_read = pytest.mark.parametrize(
     "operation", [o for o in REGISTRY.of(Audience.KEY) if o.reads_query], ids=lambda o: o.name
 )
@@ -69,7 +70,7 @@ def models(model: type[Wire]) -> Iterator[type[Wire]]:
 
 
 class TestNull:
-    @every_input
+    @sweep_of_inputs
     def test_null_means_omitted_for_fields_that_cannot_be_null(self, operation: Operation) -> None:
         for model in models(operation.input):
             schema = json_schema(model)
@@ -296,7 +297,7 @@ A_BOUND = re.compile(r"expected (at least|at most) \d|expected '|expected true,"
 
 
 class TestBounds:
-    @every_input
+    @sweep_of_inputs
     def test_the_server_enforces_the_bounds_that_a_schema_publishes(
         self, operation: Operation
     ) -> None:
@@ -334,7 +335,7 @@ OF_A_LIBRARY = re.compile(
 )
 
 
-@every_input
+@sweep_of_inputs
 def test_every_refusal_uses_the_services_own_wording(operation: Operation) -> None:
     """No error shows a library's message, a regular expression or the name of a class."""
     for spot in input_locations(operation):

@@ -6,7 +6,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-import pytest
+from tests.support.sweep import sweep
 
 ROOT = Path(__file__).parents[2]
 MODULES = [
@@ -31,7 +31,7 @@ def test_no_module_is_longer_than_400_lines() -> None:
     assert not {str(path): lines for path, lines in long.items() if lines > MAX_LINES}
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@sweep("package", PACKAGES)
 def test_a_folder_says_what_is_in_it_and_holds_20_modules_at_most(package: Path) -> None:
     assert ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
     modules = [path for path in MODULES if path.parent == package and path.stem != "__init__"]

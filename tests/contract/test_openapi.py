@@ -17,12 +17,17 @@ from tests.contract.conftest import World
 from tests.contract.test_access import send
 from tests.contract.test_registry import check_node, nodes
 from tests.factories.chat import ask, propose_booking
-from tests.factories.examples import every_operation, example
+from tests.factories.examples import every_operation, example, sweep_of_operations
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def answer() -> Answer:
     return Api(None).call("GET", "/api/openapi.json")
+
+
+@pytest.fixture(scope="module")
+def document(answer: Answer) -> Any:
+    return json.loads(answer.body)
 
 
 def test_the_document_is_valid_and_needs_no_key(answer: Answer) -> None:
@@ -30,28 +35,28 @@ def test_the_document_is_valid_and_needs_no_key(answer: Answer) -> None:
     OpenAPIV31SpecValidator(json.loads(answer.body)).validate()
 
 
-@every_operation
-def test_the_document_has_every_operation(operation: Operation, answer: Answer) -> None:
-    entry = json.loads(answer.body)["paths"][operation.path][operation.method.lower()]
+@sweep_of_operations
+def test_the_document_has_every_operation(operation: Operation, document: Any) -> None:
+    entry = document["paths"][operation.path][operation.method.lower()]
     assert entry["operationId"] == operation.name
     names = {p["name"] for p in entry["parameters"] if p["in"] != "header"}
     if "requestBody" in entry:
         body = entry["requestBody"]["content"]["application/json"]["schema"]
-        names |= set(resolved(body, answer)["properties"])
+        names |= set(resolved(body, document)["properties"])
     assert names == set(operation.input_schema["properties"])
 
 
-def resolved(schema: dict[str, Any], answer: Answer) -> dict[str, Any]:
+def resolved(schema: dict[str, Any], document: Any) -> dict[str, Any]:
     """Return the component that a schema refers to, or the schema itself."""
     if "$ref" not in schema:
         return schema
-    components: dict[str, Any] = json.loads(answer.body)["components"]["schemas"]
+    components: dict[str, Any] = document["components"]["schemas"]
     found: dict[str, Any] = components[schema["$ref"].rpartition("/")[2]]
     return found
 
 
-def test_records_and_inputs_are_named_components(answer: Answer) -> None:
-    components = json.loads(answer.body)["components"]["schemas"]
+def test_records_and_inputs_are_named_components(document: Any) -> None:
+    components = document["components"]["schemas"]
     assert {
         *("Workspace", "Site", "Page", "Product", "Category", "File", "Folder", "Photo"),
         *("Pagination", "Failure", "ProductCreate", "ProductPatch", "ProductResult"),
@@ -67,14 +72,14 @@ def test_records_and_inputs_are_named_components(answer: Answer) -> None:
     assert children["items"] == {"$ref": "#/components/schemas/FolderTree"}
 
 
-@every_operation
+@sweep_of_operations
 def test_a_body_is_documented_with_the_same_schema_as_the_tool(
-    operation: Operation, answer: Answer
+    operation: Operation, document: Any
 ) -> None:
     if operation.reads_query:
         return
-    entry = json.loads(answer.body)["paths"][operation.path][operation.method.lower()]
-    body = resolved(entry["requestBody"]["content"]["application/json"]["schema"], answer)
+    entry = document["paths"][operation.path][operation.method.lower()]
+    body = resolved(entry["requestBody"]["content"]["application/json"]["schema"], document)
     declarations = operation.input_schema["properties"]
     for name in declarations.keys() - set(operation.path_parameters):
         declared = declarations[name]
@@ -85,23 +90,23 @@ def test_a_body_is_documented_with_the_same_schema_as_the_tool(
         if "const" in solid:
             published["enum"] = [solid["const"]]
         elif published.get("enum") and shown.get("x-null-omits"):
-            published["enum"].remove(None)
+            published["enum"] = [each for each in published["enum"] if each is not None]
         assert bounds == published
 
 
 BOUNDS = {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum"}
 
 
-def test_an_upload_is_documented_as_the_form_of_the_readme(answer: Answer) -> None:
-    entry = json.loads(answer.body)["paths"]["/api/files/upload"]["post"]
-    form = resolved(entry["requestBody"]["content"]["multipart/form-data"]["schema"], answer)
+def test_an_upload_is_documented_as_the_form_of_the_readme(document: Any) -> None:
+    entry = document["paths"]["/api/files/upload"]["post"]
+    form = resolved(entry["requestBody"]["content"]["multipart/form-data"]["schema"], document)
     assert form["properties"]["file"]["format"] == "binary"
     assert form["required"] == ["file"]
     assert set(form["properties"]) == {"file", "name", "folderId"}
 
 
-def test_failures_are_documented_for_the_operations_that_return_them(answer: Answer) -> None:
-    paths = json.loads(answer.body)["paths"]
+def test_failures_are_documented_for_the_operations_that_return_them(document: Any) -> None:
+    paths = document["paths"]
 
     def statuses(method: str, path: str) -> set[str]:
         return set(paths[path][method]["responses"])
@@ -115,19 +120,18 @@ def test_failures_are_documented_for_the_operations_that_return_them(answer: Ans
 
 
 @every_operation
-def test_real_answers_match_the_schema(operation: Operation, world: World) -> None:
+def test_real_answers_match_the_schema(operation: Operation, world: World, document: Any) -> None:
     from jsonschema import Draft202012Validator
 
     answer = send(world.api, operation, example(operation, world.things))
-    document = json.loads(Api(None).call("GET", "/api/openapi.json").body)
     entry = document["paths"][operation.path][operation.method.lower()]
     schema = entry["responses"]["200"]["content"]["application/json"]["schema"]
     whole = {**schema, "components": document["components"]}
     Draft202012Validator(whole).validate(json.loads(answer.body))
 
 
-def test_an_operation_lists_its_error_codes(answer: Answer) -> None:
-    paths = json.loads(answer.body)["paths"]
+def test_an_operation_lists_its_error_codes(document: Any) -> None:
+    paths = document["paths"]
     codes = paths["/api/projects/create"]["post"]["x-error-codes"]
     assert codes["409"] == [
         "idempotency_mismatch",
@@ -150,31 +154,31 @@ def test_an_unchanged_document_is_answered_with_304(answer: Answer) -> None:
     assert (again.status, again.body) == (304, b"")
 
 
-def test_the_chat_is_documented_although_it_is_not_an_operation(answer: Answer) -> None:
-    entry = json.loads(answer.body)["paths"]["/api/agents/public/chat-stream"]["post"]
+def test_the_chat_is_documented_although_it_is_not_an_operation(document: Any) -> None:
+    entry = document["paths"]["/api/agents/public/chat-stream"]["post"]
     assert entry["security"] == []
     assert set(entry["responses"]["200"]["content"]) == {"text/event-stream"}
-    body = resolved(entry["requestBody"]["content"]["application/json"]["schema"], answer)
+    body = resolved(entry["requestBody"]["content"]["application/json"]["schema"], document)
     assert body["required"] == ["agentId", "message"]
     assert {"sessionId", "apiKey", "channel", "pageUrl"} < set(body["properties"])
     assert body["properties"]["message"]["maxLength"] == 10_000
 
 
-def component(answer: Answer, name: str) -> dict[str, Any]:
+def component(document: Any, name: str) -> dict[str, Any]:
     """Return a component's schema."""
-    return resolved({"$ref": f"#/components/schemas/{name}"}, answer)
+    return resolved({"$ref": f"#/components/schemas/{name}"}, document)
 
 
-def validator_of(answer: Answer, name: str) -> Any:
+def validator_of(document: Any, name: str) -> Any:
     """Return a validator of a component."""
     from jsonschema import Draft202012Validator
 
-    components = json.loads(answer.body)["components"]
+    components = document["components"]
     return Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": components})
 
 
-def test_no_schema_forbids_unknown_fields(answer: Answer) -> None:
-    components = json.loads(answer.body)["components"]["schemas"]
+def test_no_schema_forbids_unknown_fields(document: Any) -> None:
+    components = document["components"]["schemas"]
     closed = [
         f"{name}{path}"
         for name, schema in components.items()
@@ -196,35 +200,35 @@ def test_no_schema_forbids_unknown_fields(answer: Answer) -> None:
     ],
 )
 def test_an_input_states_how_many_optional_fields_it_needs(
-    name: str, least: int, answer: Answer
+    name: str, least: int, document: Any
 ) -> None:
-    schema = component(answer, name)
+    schema = component(document, name)
     assert schema["minProperties"] == least
     assert schema["description"].endswith("required.")
 
 
-def test_alternative_fields_are_named_in_the_description(answer: Answer) -> None:
-    told = component(answer, "ImageIn")["description"]
+def test_alternative_fields_are_named_in_the_description(document: Any) -> None:
+    told = component(document, "ImageIn")["description"]
     assert "Exactly one of `url` and `fileId` is required." in told
 
 
-def test_null_is_published_where_it_is_accepted(answer: Answer, api: Api) -> None:
+def test_null_is_published_where_it_is_accepted(document: Any, api: Api) -> None:
     body = {"name": "Loaf", "price": 1, "sku": None, "status": None, "images": None}
-    validator_of(answer, "ProductCreate").validate(body)
+    validator_of(document, "ProductCreate").validate(body)
     product = api.post("/api/products/create", body)["product"]
     patch = {"id": product["id"], "name": None, "description": None}
-    validator_of(answer, "ProductPatch").validate(patch)
+    validator_of(document, "ProductPatch").validate(patch)
     api.post("/api/products/update", patch)
-    properties = component(answer, "ProductPatch")["properties"]
+    properties = component(document, "ProductPatch")["properties"]
     assert properties["name"]["x-null-omits"] is True
     assert "x-null-omits" not in properties["description"]
-    required = component(answer, "ProductCreate")["properties"]["name"]
+    required = component(document, "ProductCreate")["properties"]["name"]
     assert required["type"] == "string"
 
 
-def test_a_repeated_id_is_refused_by_schema_and_server(answer: Answer, api: Api) -> None:
+def test_a_repeated_id_is_refused_by_schema_and_server(document: Any, api: Api) -> None:
     body = {"ids": ["one", "one"]}
-    assert not validator_of(answer, "ProductReorder").is_valid(body)
+    assert not validator_of(document, "ProductReorder").is_valid(body)
     assert api.refused("POST", "/api/products/reorder", body).status == 400
 
 
@@ -233,18 +237,18 @@ def test_a_repeated_id_is_refused_by_schema_and_server(answer: Answer, api: Api)
     [("1970-12-31", False), ("1971-01-02", True), ("2999-12-30", True), ("3000-01-01", False)],
 )
 def test_the_range_of_years_is_published_as_it_is_enforced(
-    day: str, taken: bool, answer: Answer, api: Api
+    day: str, taken: bool, document: Any, api: Api
 ) -> None:
-    parameters = json.loads(answer.body)["paths"]["/api/bookings/list"]["get"]["parameters"]
+    parameters = document["paths"]["/api/bookings/list"]["get"]["parameters"]
     (schema,) = (each["schema"] for each in parameters if each["name"] == "from")
     assert bool(re.search(schema["pattern"], day)) == taken
     assert (api.call("GET", f"/api/bookings/list?from={day}").status == 200) == taken
 
 
-def test_every_integer_query_parameter_has_a_maximum(answer: Answer) -> None:
+def test_every_integer_query_parameter_has_a_maximum(document: Any) -> None:
     unbounded = [
         f"{entry['operationId']}.{parameter['name']}"
-        for path in json.loads(answer.body)["paths"].values()
+        for path in document["paths"].values()
         for entry in path.values()
         for parameter in entry["parameters"]
         if parameter["schema"].get("type") == "integer" and "maximum" not in parameter["schema"]
@@ -252,11 +256,11 @@ def test_every_integer_query_parameter_has_a_maximum(answer: Answer) -> None:
     assert unbounded == []
 
 
-def test_chat_events_are_documented_by_type(answer: Answer, world: World, time: Time) -> None:
-    entry = json.loads(answer.body)["paths"]["/api/agents/public/chat-stream"]["post"]
+def test_chat_events_are_documented_by_type(document: Any, world: World, time: Time) -> None:
+    entry = document["paths"]["/api/agents/public/chat-stream"]["post"]
     stream = entry["responses"]["200"]["content"]["text/event-stream"]["schema"]
     assert stream["contentSchema"] == {"$ref": "#/components/schemas/ChatEvent"}
-    mapping = component(answer, "ChatEvent")["discriminator"]["mapping"]
+    mapping = component(document, "ChatEvent")["discriminator"]["mapping"]
     assert set(mapping) == {"start", "chunk", "action", "done", "error"}
     told = ask(world.things.agent, "How much is rye bread?").events
     start = datetime.fromisoformat("2027-03-02T14:00:00+03:00")
@@ -271,5 +275,5 @@ def test_chat_events_are_documented_by_type(answer: Answer, world: World, time: 
     sent = [*told, *map(json.loads, rare)]
     assert {event["type"] for event in sent} == set(mapping)
     for event in sent:
-        validator_of(answer, "ChatEvent").validate(event)
-        validator_of(answer, mapping[event["type"]].rpartition("/")[2]).validate(event)
+        validator_of(document, "ChatEvent").validate(event)
+        validator_of(document, mapping[event["type"]].rpartition("/")[2]).validate(event)

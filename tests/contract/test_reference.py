@@ -31,8 +31,10 @@ from tests.contract.conftest import (
     succeeded,
 )
 from tests.support.effort import slow_but_for
+from tests.support.sweep import sweep
 
 STALE = "The reference is stale: run make reference, and look at what has changed."
+SHOWN = from_json(openapi.ANSWERS.read_bytes())
 QUICK = {area.operations[0].name for area in DOCUMENTED.areas}
 """Operations whose examples always run in every language. Other examples run only with curl."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -94,9 +96,9 @@ class TestAnswers:
         changed = [name for name in EACH if not fits(shown[name], recorded[name])]
         assert changed == [], STALE
 
-    @every_example
+    @sweep("name", EACH)
     def test_the_shown_answer_matches_the_schema(self, name: str) -> None:
-        shown = from_json(openapi.ANSWERS.read_bytes())[name]
+        shown = SHOWN[name]
         entry = WHOLE["paths"][EACH[name].path][EACH[name].method.lower()]
         content = entry["responses"]["200"]["content"][EACH[name].answer_type]
         assert content["example"] == shown
@@ -205,7 +207,7 @@ class TestCompleteness:
         assert set(EACH) == declared | {"chat_stream"}
         assert EACH["chat_stream"].path == chat_route.PATH
 
-    @every_example
+    @sweep("name", EACH)
     def test_an_area_shows_every_part_of_its_operations(self, name: str) -> None:
         operation = EACH[name]
         html = page(operation.area)

@@ -12,12 +12,12 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.fields import fields_of
 from chalicelib.engine.listing.registry import NOUNS
-from tests.factories.examples import every_documented_operation, every_operation
+from tests.factories.examples import sweep_of_documented_operations, sweep_of_operations
 
 KINDS = {int: "integer", bool: "boolean", list: "array"}
 
 
-@every_documented_operation
+@sweep_of_documented_operations
 def test_every_operation_has_an_example(operation: Operation) -> None:
     assert operation.example is not None
 
@@ -54,7 +54,7 @@ def test_path_variables_on_one_level_have_the_same_name() -> None:
     assert all(len(names) == 1 for names in variables.values()), variables
 
 
-@every_operation
+@sweep_of_operations
 def test_operation_names_follow_the_conventions(operation: Operation) -> None:
     assert operation.tool is None or re.fullmatch(r"svc_[a-z_]+", operation.tool)
     assert operation.path.startswith("/api/")
@@ -62,7 +62,7 @@ def test_operation_names_follow_the_conventions(operation: Operation) -> None:
     assert set(operation.path_parameters) <= set(operation.input_schema["properties"])
 
 
-@every_operation
+@sweep_of_operations
 def test_query_parameters_are_parsed_by_the_types_that_schemas_publish(
     operation: Operation,
 ) -> None:
@@ -73,14 +73,14 @@ def test_query_parameters_are_parsed_by_the_types_that_schemas_publish(
         assert fields[name].kinds & KINDS.keys() == published, name
 
 
-@every_operation
+@sweep_of_operations
 def test_titles_and_descriptions_are_complete_sentences(operation: Operation) -> None:
     assert operation.title
     assert operation.description.endswith(".")
     assert len(operation.description) >= 40
 
 
-@every_operation
+@sweep_of_operations
 def test_read_operations_change_nothing_and_are_idempotent(operation: Operation) -> None:
     assert operation.read_only == (operation.method == "GET")
     if operation.read_only:
@@ -88,7 +88,7 @@ def test_read_operations_change_nothing_and_are_idempotent(operation: Operation)
         assert not operation.destructive
 
 
-@every_operation
+@sweep_of_operations
 def test_inputs_are_open_described_and_self_contained(operation: Operation) -> None:
     schema = operation.input_schema
     assert schema["type"] == "object"

@@ -17,7 +17,7 @@ from chalicelib.transports.tools import tool
 from tests.conftest import Api, Owner
 from tests.contract.conftest import World
 from tests.contract.test_access import send
-from tests.factories.examples import Things, every_tool, example
+from tests.factories.examples import Things, every_tool, example, sweep_of_tools
 from tests.support.restoring import Snapshots
 
 ALIKE = ("status", "message", "code", "errors")
@@ -29,7 +29,7 @@ def size(operation: Operation) -> int:
     return len(json.dumps(tool(operation), separators=(",", ":"), ensure_ascii=False).encode())
 
 
-@every_tool
+@sweep_of_tools
 def test_a_tools_annotations_describe_what_it_may_do(operation: Operation) -> None:
     definition = tool(operation)
     hints = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
@@ -46,7 +46,7 @@ def test_a_tools_annotations_describe_what_it_may_do(operation: Operation) -> No
     }
 
 
-@every_tool
+@sweep_of_tools
 def test_a_tools_schema_is_an_object_that_validators_and_every_known_client_accept(
     operation: Operation,
 ) -> None:
@@ -84,7 +84,7 @@ def test_the_description_states_what_the_schema_cannot_express_for_every_client(
     assert (first["type"], first["description"].endswith("YYYY-MM-DD.")) == ("string", True)
 
 
-@every_tool
+@sweep_of_tools
 def test_valid_arguments_fit_the_schema(operation: Operation) -> None:
     schema = tool(operation)["inputSchema"]
     arguments = example(operation, Things.unknown())
@@ -93,7 +93,7 @@ def test_valid_arguments_fit_the_schema(operation: Operation) -> None:
         Draft202012Validator(schema).validate({**arguments, "idempotencyKey": "k"})
 
 
-@every_tool
+@sweep_of_tools
 def test_a_tool_matches_its_snapshot(operation: Operation, request: pytest.FixtureRequest) -> None:
     """A change of a tool affects every client. Review it, then update the snapshots."""
     path = SNAPSHOTS / f"{operation.tool}.json"

@@ -21,6 +21,7 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.object_store import FolderStore
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
+from tests.support.sweep import sweep
 
 
 @dataclass(frozen=True)
@@ -241,14 +242,12 @@ def uses_ids(operation: Operation) -> bool:
     return example(operation, one) != example(operation, other)
 
 
-every_operation = pytest.mark.parametrize(
-    "operation", REGISTRY.of(Audience.KEY), ids=lambda o: o.name
-)
-every_tool = pytest.mark.parametrize(
-    "operation", [o for o in REGISTRY.of(Audience.KEY) if o.tool], ids=lambda o: o.name
-)
-every_documented_operation = pytest.mark.parametrize(
-    "operation",
-    [o for o in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if o.path],
-    ids=lambda o: o.name,
+OPERATIONS = REGISTRY.of(Audience.KEY)
+TOOLS = [o for o in OPERATIONS if o.tool]
+every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
+every_tool = pytest.mark.parametrize("operation", TOOLS, ids=lambda o: o.name)
+sweep_of_operations = sweep("operation", OPERATIONS)
+sweep_of_tools = sweep("operation", TOOLS)
+sweep_of_documented_operations = sweep(
+    "operation", [o for o in REGISTRY.of(Audience.KEY, Audience.PUBLIC) if o.path]
 )

@@ -67,9 +67,14 @@ def sample(
     return chosen
 
 
-def examples(in_ci: int, **more: int) -> settings:
-    """Return settings for a test with costly or cheap examples: this many in `ci`."""
-    return settings(max_examples=max(2, in_ci * settings.default.max_examples // CI), **more)
+def examples(in_ci: int, in_dev: int | None = None, **more: int) -> settings:
+    """Return settings for a test with costly or cheap examples: this many in `ci`.
+
+    In `dev`, the default is a tenth of them.
+    """
+    is_dev = settings.default.max_examples == DEV
+    share = in_ci * settings.default.max_examples // CI
+    return settings(max_examples=in_dev if in_dev and is_dev else max(2, share), **more)
 
 
 def slow_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:

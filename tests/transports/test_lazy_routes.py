@@ -10,6 +10,7 @@ from chalicelib.transports.console import routes
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from chalicelib.transports.lazy import Lazy
+from tests.support.sweep import sweep
 
 HANDLERS = [Lazy[Any, Any](stream_runtime.HANDLER), *chalice_app.PAGES.values()]
 VIEWS = [view for page in routes.ROUTES.values() for view in (page.get, page.post) if view]
@@ -27,7 +28,7 @@ def test_a_handler_takes_a_request_and_returns_a_response(handler: Lazy[Any, Any
     assert signature(handler) == ((HttpRequest,), HttpResponse)
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda each: each.target)
+@sweep("view", VIEWS)
 def test_a_view_of_the_console_takes_a_console_request_and_returns_a_response(
     view: Lazy[Any, Any],
 ) -> None:

@@ -266,7 +266,7 @@ def test_random_histories_match_the_model(api: Api, owner: Owner, time: Time) ->
         pass
 
     Here.api, Here.owner, Here.time = api, owner, time
-    run_state_machine_as_test(Here, settings=examples(60, stateful_step_count=15))
+    run_state_machine_as_test(Here, settings=examples(60, 3, stateful_step_count=15))
 
 
 @given(seed=st.integers(0, 10**6))

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.application.invoke import invoke
@@ -23,6 +23,7 @@ from tests.conftest import Api, Owner, Time, all_rows, as_operator
 from tests.factories.chat import Bot, ask, new_bot
 from tests.factories.examples import FORM, submit
 from tests.factories.salon import Salon
+from tests.support.effort import examples
 from tests.support.restoring import Snapshots
 
 START = "2027-03-02T12:00:00Z"
@@ -229,7 +230,7 @@ steps = st.integers(0, 1).flatmap(
 
 
 @pytest.mark.timeout(600)
-@settings(max_examples=min(settings.default.max_examples, 60))
+@examples(60, 6)
 @given(history=st.lists(steps, min_size=1, max_size=7), chosen=st.integers(0, 100))
 def test_an_erasure_removes_all_data_of_one_person_and_none_of_others(
     world: Callable[[], World], history: list[Step], chosen: int

@@ -26,10 +26,13 @@ from tests.domains.notifications.inbox import Inbox, choose, run_until_idle
 from tests.factories.examples import Things, submit
 from tests.fakes.dynamodb_faults import TIMES, closed
 from tests.fakes.telegram import FakeTelegram, failure
-from tests.support.effort import matrix
+from tests.support.effort import matrix, slow_but_for
 
 pytestmark = pytest.mark.usefixtures("database")
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
+STEP = 3
+every_third_write = pytest.mark.parametrize("first", slow_but_for([1], range(1, STEP + 1)))
+"""A fault at every third write, beginning with the first. The slow tests have the others."""
 LEASE = jobs.LEASE + timedelta(seconds=1)
 
 
@@ -97,8 +100,8 @@ def names_of_leads(api: Api) -> list[str]:
     return [each["name"] for each in found]
 
 
-@pytest.mark.parametrize("fault", [kill, closed])
-@pytest.mark.parametrize("when", TIMES)
+@every_third_write
+@matrix("fault, when", [kill, closed], TIMES)
 def test_every_committed_lead_is_reported_whichever_write_fails(
     lead_inbox: Inbox,
     things: Things,
@@ -106,8 +109,9 @@ def test_every_committed_lead_is_reported_whichever_write_fails(
     time: Time,
     fault: Callable[..., None],
     when: str,
+    first: int,
 ) -> None:
-    for number in itertools.count(1):
+    for number in itertools.count(first, STEP):
         name = f"Ada {number}"
         with failing_write(number, fault, when) as seen, suppress(Killed):
             submit(things.form, name=name, email=f"ada{number}@example.com")
@@ -123,6 +127,7 @@ def test_every_committed_lead_is_reported_whichever_write_fails(
     assert number > 6
 
 
+@every_third_write
 @matrix("fault, when", [kill, closed], TIMES)
 def test_held_back_messages_are_told_whichever_write_fails(
     lead_inbox: Inbox,
@@ -130,10 +135,11 @@ def test_held_back_messages_are_told_whichever_write_fails(
     time: Time,
     fault: Callable[..., None],
     when: str,
+    first: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("chalicelib.domains.notifications.store.windows.MOST", 1)
-    for number in itertools.count(1):
+    for number in itertools.count(first, STEP):
         time.pass_by(minutes=11)
         for _ in range(2):
             submit(things.form, name="Ada", email="ada@example.com")

@@ -94,7 +94,7 @@ STEPS = st.one_of(
 ENDINGS = st.sampled_from(["", "exchange", "revoke access", "revoke refresh", "disconnect"])
 
 
-@examples(150)
+@examples(150, 6)
 @given(steps=st.lists(STEPS, max_size=30), ending=ENDINGS, last=st.lists(STEPS, max_size=4))
 def test_random_histories_of_a_connection_match_the_model(
     owner: Owner, time: Time, steps: list[Any], ending: str, last: list[Any]

@@ -202,4 +202,4 @@ class Histories(RuleBasedStateMachine):
 
 def test_histories_of_pages_match_the_model(api: Api, owner: Owner, time: Time) -> None:
     machine = type("Machine", (Histories,), {"api": api, "owner": owner, "time": time})
-    run_state_machine_as_test(machine, settings=examples(100, stateful_step_count=30))
+    run_state_machine_as_test(machine, settings=examples(100, 3, stateful_step_count=30))
