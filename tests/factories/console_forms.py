@@ -21,6 +21,7 @@ from chalicelib.transports.console.routes import (
 )
 from tests.conftest import PASSWORD, all_rows
 from tests.factories.console import EVENT
+from tests.support.sweep import sweep
 
 FORMS: dict[str, dict[str, str]] = {
     f"{PREFIX}/sign-in": {"email": "boss@example.com", "password": PASSWORD},
@@ -95,7 +96,8 @@ READ = [route for route, page in ROUTES.items() if page.get]
 SENT = [route for route, page in ROUTES.items() if page.post]
 
 every_route = pytest.mark.parametrize("route", ROUTES)
-every_page = pytest.mark.parametrize("route", READ)
+sweep_of_routes = sweep("route", ROUTES)
+sweep_of_pages = sweep("route", READ)
 every_form = pytest.mark.parametrize("route", SENT)
 
 

@@ -22,7 +22,7 @@ from chalicelib.core import clock, logs
 from infra.local import devserver
 from infra.local.devserver import LocalRoute
 from infra.local.devserver.server import THREADS, Server
-from tests.factories.console import World
+from tests.factories.console import Person, World
 from tests.support.patience import PATIENCE
 from tests.support.restoring import Snapshots
 
@@ -199,6 +199,12 @@ def world(database: None, snapshots: Snapshots) -> World:
 
     made: World = snapshots.once("console", make)
     return replace(made, tokens=dict(made.tokens))
+
+
+@pytest.fixture
+def boss(world: World) -> Person:
+    """The owner of the workspace in the console, signed in."""
+    return world.person("boss")
 
 
 class Records(logging.Handler):

@@ -12,8 +12,8 @@ from chalicelib.transports.chat import chat_route, function_url
 from chalicelib.transports.console.routes import BOT
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Answer, Api
-from tests.factories.console import World
-from tests.factories.console_forms import every_page
+from tests.factories.console import Person, World
+from tests.factories.console_forms import sweep_of_pages
 
 API_URL = "https://a1.execute-api.eu-central-1.amazonaws.com/dev"
 CHAT_URL = "https://c1.lambda-url.eu-central-1.on.aws"
@@ -43,9 +43,11 @@ def stray(answer: Answer) -> list[str]:
     return [path for path in found if not path.startswith("/dev/")]
 
 
-@every_page
-def test_links_and_forms_of_the_console_stay_below_the_base_url(route: str, world: World) -> None:
-    answer = world.person("boss").get(world.here.path_of(route))
+@sweep_of_pages
+def test_links_and_forms_of_the_console_stay_below_the_base_url(
+    route: str, world: World, boss: Person
+) -> None:
+    answer = boss.get(world.here.path_of(route))
     if answer.status == 303:
         assert answer.headers["Location"].startswith("/dev/console")
     else:

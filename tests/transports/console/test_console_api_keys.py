@@ -7,16 +7,18 @@ import pytest
 from chalicelib.lib import tokens
 from chalicelib.transports.console import access
 from tests.factories.console import Person, World
-from tests.factories.console_forms import FORMS, every_route, stored
+from tests.factories.console_forms import FORMS, stored, sweep_of_routes
 from tests.transports.conftest import LocalServer
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class TestApiKeys:
-    @every_route
-    def test_an_api_key_gives_no_access_wherever_it_is_sent(self, route: str, world: World) -> None:
-        boss, path, key = world.person("boss"), world.here.path_of(route), world.here.token
+    @sweep_of_routes
+    def test_an_api_key_gives_no_access_wherever_it_is_sent(
+        self, route: str, world: World, boss: Person
+    ) -> None:
+        path, key = world.here.path_of(route), world.here.token
         before = stored()
         headers: list[dict[str, str]] = [
             {"Authorization": f"Bearer {key}"},

@@ -19,12 +19,16 @@ from tests.conftest import as_operator
 from tests.factories.console import HOSTILE, Person, World
 from tests.factories.console_forms import (
     FORMS,
+    READ,
     SENT,
-    every_page,
     every_route,
     stored,
+    sweep_of_pages,
 )
+from tests.support.sweep import sweep
 
+ROUTES_OF_WORKSPACES = [route for route in ROUTES if route.startswith(WORKSPACE)]
+PAGES_OF_WORKSPACES = [route for route in READ if route.startswith(WORKSPACE)]
 every_form_of_a_workspace = pytest.mark.parametrize(
     "route", [route for route in SENT if route.startswith(WORKSPACE)]
 )
@@ -78,13 +82,16 @@ class Markup(HTMLParser):
                 self.bad.append(f"{tag} {name}={value}")
 
 
+@pytest.fixture
+def entry_of_the_audit_log(world: World, boss: Person) -> None:
+    boss.post(world.here.path_of(f"{BOT}/limits"), {"daily": "5"})
+
+
 class TestPages:
-    @every_page
-    def test_names_are_shown_as_text(self, route: str, world: World) -> None:
-        boss = world.person("boss")
-        boss.post(
-            world.here.path_of(f"{BOT}/limits"), {"daily": "5"}
-        )  # creates an entry in the audit log
+    @sweep_of_pages
+    def test_names_are_shown_as_text(
+        self, route: str, world: World, boss: Person, entry_of_the_audit_log: None
+    ) -> None:
         answer = boss.get(world.here.path_of(route))
         if answer.status == 303:
             return
@@ -163,6 +170,12 @@ class TestPages:
                 assert (policy["form-action"], policy["base-uri"]) == ("'self'", "'none'")
 
 
+@pytest.fixture
+def people(world: World) -> dict[str, Person]:
+    """People of each role in the workspace, signed in."""
+    return {name: world.person(name) for name in ("boss", "manager", "member")}
+
+
 class TestAccess:
     @every_form_of_a_workspace
     @pytest.mark.parametrize("name", ["boss", "manager", "member"])
@@ -182,13 +195,11 @@ class TestAccess:
         assert stored() == before
 
     @pytest.mark.parametrize("name", ["boss", "manager", "member"])
-    @every_page
+    @sweep("route", PAGES_OF_WORKSPACES)
     def test_a_page_is_shown_to_people_who_may_call_its_operation_alone(
-        self, route: str, name: str, world: World
+        self, route: str, name: str, world: World, people: dict[str, Person]
     ) -> None:
-        if not route.startswith(WORKSPACE):
-            return
-        answer = world.person(name).get(world.here.path_of(route))
+        answer = people[name].get(world.here.path_of(route))
         assert answer.status in ({200, 303} if may(name, ROUTES[route].shows) else {403})
         offered = set(re.findall('action="([^"]*)"', answer.body.decode()))
         refused = {
@@ -198,24 +209,19 @@ class TestAccess:
         }
         assert not offered & refused
 
-    @every_page
-    def test_the_menu_leads_to_pages_that_a_person_may_open(self, route: str, world: World) -> None:
-        if route != WORKSPACE:
-            return
-        for name in ("boss", "manager", "member"):
-            person = world.person(name)
-            html = person.get(world.here.path).body.decode()
-            links = set(re.findall(f'href="({world.here.path}[^"]*)"', html))
-            assert links
-            assert {person.get(each).status for each in links} <= {200, 303}
+    @pytest.mark.parametrize("name", ["boss", "manager", "member"])
+    def test_the_menu_leads_to_pages_that_a_person_may_open(self, name: str, world: World) -> None:
+        person = world.person(name)
+        html = person.get(world.here.path).body.decode()
+        links = set(re.findall(f'href="({world.here.path}[^"]*)"', html))
+        assert links
+        assert {person.get(each).status for each in links} <= {200, 303}
 
-    @every_route
+    @sweep("route", ROUTES_OF_WORKSPACES)
     def test_a_strangers_workspace_looks_like_an_unknown_one(
-        self, route: str, world: World
+        self, route: str, world: World, boss: Person
     ) -> None:
-        if not route.startswith(WORKSPACE):
-            return
-        boss, before = world.person("boss"), stored()
+        before = stored()
         for foreign, never in paths_of_strangers(route, world):
             for method in ("get", "post"):
                 if not getattr(ROUTES[route], method):

@@ -13,7 +13,7 @@ from chalicelib.transports.console.routes import PREFIX, ROUTES, WORKSPACE
 from chalicelib.transports.http import HttpRequest
 from tests.conftest import PASSWORD, run_concurrently
 from tests.factories.console import Person, World, cookies
-from tests.factories.console_forms import FORMS, every_form, every_page, stored
+from tests.factories.console_forms import FORMS, every_form, stored, sweep_of_pages
 
 OVER = "/console/sign-in?done=session_over"
 
@@ -27,7 +27,7 @@ def request_with(token: str) -> Any:
 
 
 class TestSession:
-    @every_page
+    @sweep_of_pages
     def test_a_page_without_a_session_leads_to_sign_in_and_back(
         self, route: str, world: World
     ) -> None:
