@@ -98,6 +98,8 @@ ALL_SCOPES = ["*:read", "*:write"]
 PASSWORD = "correct horse"
 """Password of every owner."""
 SETTINGS = settings()
+NEW_OBJECTS = 20_000
+"""Number of new objects after which Python looks for cycles among them."""
 OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
 
 FOR_GOOD = {"N": str(2**62)}
@@ -133,8 +135,14 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Enable garbage collection again, and exclude everything that was collected so far."""
+    """Enable garbage collection again, and exclude everything that was collected so far.
+
+    Almost all objects of a test end without a cycle. Looking for cycles as often as Python usually
+    does took an eighth of the suite's time.
+    """
+    gc.collect()
     gc.freeze()
+    gc.set_threshold(NEW_OBJECTS, 10, 10)
     gc.enable()
 
 

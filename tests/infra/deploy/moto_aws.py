@@ -23,6 +23,7 @@ from moto.s3.models import FakeBucket
 from moto.secretsmanager.models import secretsmanager_backends
 
 from infra.local import moto_server
+from tests.infra.deploy.moto_calls import CALLS
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -30,8 +31,6 @@ CODE = "/moto-code/"
 """Path of the functions' zips, by region and name. On AWS, Lambda returns a link to S3."""
 ACCOUNT_SETTINGS = "/2016-08-19/account-settings"
 """Actions of Lambda that moto does not support."""
-CALLS = "/moto-calls"
-"""Lists the IAM actions of the calls that Chalice has made, by its own user agent."""
 TENANTS = "/2020-05-31/distribution-tenants"
 """CloudFront's list of tenants, which moto does not have. There are none."""
 CONCURRENCY = int(os.environ.get("CONCURRENCY", "1000"))

@@ -21,7 +21,7 @@ from tests.fakes import lambda_runtime_api
 from tests.fakes.lambda_process import Lambda, unpack
 from tests.fakes.lambda_runtime_api import event
 from tests.infra.conftest import REGION, Aws, connected, moto
-from tests.infra.deploy.moto_aws import CALLS
+from tests.infra.deploy.moto_calls import CALLS
 from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.package, pytest.mark.timeout(1800)]
