@@ -18,6 +18,7 @@ from chalicelib.core.operations import REGISTRY, Entry, load_all
 from chalicelib.engine.listing.registry import NOUNS
 from chalicelib.transports import tools
 from chalicelib.transports.api_docs import openapi
+from tests.support.effort import slow_but_for
 
 ROOT = Path(__file__).parents[2]
 LAMBDA = {"AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev"}
@@ -50,11 +51,11 @@ def write_manifest(project: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(script, check=False, capture_output=True, text=True)
 
 
-def run(project: Path, script: str, **environment: str) -> str:
+def run(project: Path, script: str, *arguments: str, **environment: str) -> str:
     """Run a script beside a copy of the application, and return its output."""
     inherited = {k: v for k, v in os.environ.items() if k in {"PATH", "HOME"}}
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", script, *arguments],
         check=False,
         cwd=project,
         env={**inherited, **ENVIRONMENT, **environment},
@@ -170,14 +171,16 @@ print(list(JOB_HANDLERS), sorted(NOUNS), app.app.api.binary_types)
 """
 
 
+@pytest.mark.parametrize(
+    "place", slow_but_for(["https://one.example"], ["https://one.example", "http://127.0.0.1:8000"])
+)
 def test_answers_with_and_without_a_manifest_are_equal_byte_for_byte(
-    plain: Path, packaged: Path
+    place: str, plain: Path, packaged: Path
 ) -> None:
-    for place in ("https://one.example", "http://127.0.0.1:8000"):
-        with_it = run(packaged, ANSWERS, **LAMBDA, PUBLIC_URL=place)
-        assert with_it == run(plain, ANSWERS, PUBLIC_URL=place)
-        assert f'{{\\"url\\":\\"{place}\\"}}' in with_it
-        assert with_it.count("svc_list_leads") > 10
+    with_it = run(packaged, ANSWERS, **LAMBDA, PUBLIC_URL=place)
+    assert with_it == run(plain, ANSWERS, PUBLIC_URL=place)
+    assert f'{{\\"url\\":\\"{place}\\"}}' in with_it
+    assert with_it.count("svc_list_leads") > 10
 
 
 def test_the_reference_is_rendered_without_importing_a_domain(packaged: Path) -> None:
@@ -232,7 +235,8 @@ def look(entries, kinds, nouns):
 
 entries = REGISTRY.entries()
 jobs, nouns = JOB_HANDLERS.modules, NOUNS.modules
-for module in {*(entry.module for entry in entries), *jobs.values(), *nouns.values()}:
+modules = sorted({*(entry.module for entry in entries), *jobs.values(), *nouns.values()})
+for module in modules[int(sys.argv[1]) :: int(sys.argv[2])]:
     alone(module, lambda: look([entry for entry in entries if entry.module == module],
                                [kind for kind in jobs if jobs[kind] == module],
                                [noun for noun in nouns if nouns[noun] == module]))
@@ -240,10 +244,15 @@ print(len(entries))
 """
 
 
+PARTS = 4
+
+
+@pytest.mark.parametrize("part", slow_but_for([0], range(PARTS)))
 def test_each_declaration_is_found_in_its_module_and_imports_no_other_domain(
-    packaged: Path,
+    part: int, packaged: Path
 ) -> None:
-    assert int(run(packaged, EACH, **LAMBDA)) == len(REGISTRY)
+    """Every fourth module is tried. The slow tests have the others."""
+    assert int(run(packaged, EACH, str(part), str(PARTS), **LAMBDA)) == len(REGISTRY)
 
 
 def test_a_run_of_jobs_imports_no_domain_or_transport(packaged: Path) -> None:

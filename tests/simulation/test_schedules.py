@@ -19,6 +19,7 @@ from tests.simulation.database import SimulatedDatabase
 from tests.simulation.planted import BUGS
 from tests.simulation.scenarios import SCENARIOS, Events, Scenario
 from tests.simulation.simulation import START, Simulation, forget
+from tests.support.effort import slow_but_for
 from tests.support.restoring import moto_tables
 
 OWNER = "owner@example.com"
@@ -123,7 +124,7 @@ def test_a_planted_bug_is_found(
     pytest.fail(f"{name} was not found within {WITHIN} schedules")
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", slow_but_for(["booking", "charging", "events"], SCENARIOS))
 def test_a_seed_repeats_its_schedule(name: str, world: World) -> None:
     first, second = (run(world, name, SEED, SimulatedDatabase) for _ in range(2))
     assert first.schedule.trace == second.schedule.trace

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -14,9 +15,10 @@ from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console.routes import ROUTES
 from chalicelib.transports.http import HttpRequest
 from tests.conftest import Answer, Api, Owner
-from tests.factories.console import person
+from tests.factories.console import Person, person
 from tests.factories.examples import Things, example
 from tests.support.effort import slow_but_for
+from tests.support.restoring import Snapshots
 
 LONG = "x" * 3_000
 ODD = {
@@ -131,12 +133,18 @@ def test_a_page_of_a_site_with_a_long_slug_is_not_found(things: Things, api: Api
         assert Api(None).call("GET", path).status == 404
 
 
+@pytest.fixture
+def visitor(owner: Owner, things: Things, snapshots: Snapshots) -> Person:
+    """The owner in the console. All tests use the same session."""
+    made: Person = snapshots.once(f"session of {owner.workspace.id}", lambda: person(owner))
+    return replace(made)
+
+
 @odd
 @pytest.mark.parametrize("path", ROUTES)
 def test_an_odd_path_or_query_does_not_break_a_page_of_the_console(
-    path: str, value: str, owner: Owner, things: Things
+    path: str, value: str, owner: Owner, things: Things, visitor: Person
 ) -> None:
-    visitor = person(owner)
     own = path.replace("{workspace}", owner.workspace.slug)
     for known in {path, own, own.replace("{id}", things.agent)}:
         place = in_path(known, value, "workspace", "id", "key")
