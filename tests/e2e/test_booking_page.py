@@ -11,9 +11,10 @@ from playwright.sync_api import Frame, Page, expect
 
 from tests.conftest import Api, Owner, Time, in_console
 from tests.domains.notifications.clients import book, mails_to
-from tests.domains.notifications.inbox import Inbox, run_until_idle, text_of
+from tests.domains.notifications.inbox import Inbox, text_of
 from tests.e2e.conftest import SCREENS, STILL, Site, findings, markup_errors, save_screenshot
 from tests.e2e.test_console import OVERFLOW
+from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
 
 NOON = "2027-03-03T12:00:00Z"

@@ -9,9 +9,10 @@ import pytest
 from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
-from chalicelib.transports.schedules import run_event_jobs, run_jobs
+from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, as_operator, in_console
 from tests.factories.chat import Bot, ScriptedModel, ask, new_bot
+from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit, top_up
 from tests.factories.oauth import connect
 from tests.factories.proposals import ASKED, call
@@ -136,8 +137,7 @@ def _lose_receiver(world: World) -> None:
     as_operator("create_webhook", workspaceId=world.workspace_id, url="https://gone.example/")
     world.receiver.answer = lambda _: status(410)
     submit(world.things.form, name="Ada", email="ada@example.com")
-    while any(run_event_jobs().values()):
-        pass
+    run_until_idle()
 
 
 def _remove_member(world: World) -> None:

@@ -3,8 +3,9 @@
 import pytest
 
 from chalicelib.core.events import EVENT_TYPES, INTERNAL_TYPES, MESSAGE_KINDS
-from tests.domains.notifications.inbox import Inbox, run_until_idle
+from tests.domains.notifications.inbox import Inbox
 from tests.domains.webhooks.conftest import AddWebhook
+from tests.factories.event_runs import run_until_idle
 from tests.factories.event_triggers import TRIGGERS, World
 from tests.fakes.receiver import Receiver
 

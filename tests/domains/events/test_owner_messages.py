@@ -5,9 +5,10 @@ import pytest
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.domains.identity.store import accounts
 from tests.conftest import as_operator, in_console, run_concurrently
-from tests.domains.notifications.inbox import Inbox, choose, run_until_idle, text_of
+from tests.domains.notifications.inbox import Inbox, choose, text_of
 from tests.domains.webhooks.conftest import AddWebhook
 from tests.factories.chat import Bot, ask
+from tests.factories.event_runs import run_until_idle
 from tests.factories.event_triggers import MEMBER, World
 from tests.factories.examples import top_up
 from tests.factories.oauth import connect

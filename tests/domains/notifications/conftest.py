@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Time
-from tests.domains.notifications.inbox import Inbox, run_until_idle
+from tests.domains.notifications.inbox import Inbox
+from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things
 
 

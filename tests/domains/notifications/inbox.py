@@ -6,7 +6,6 @@ from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
 
-from chalicelib.transports.schedules import run_event_jobs
 from tests.conftest import Owner, in_console
 
 
@@ -47,12 +46,6 @@ def text_of(message: EmailMessage, kind: str = "plain") -> str:
     part = message.get_body((kind,))
     assert part is not None
     return str(part.get_content())
-
-
-def run_until_idle() -> None:
-    """Run jobs of events until none is due."""
-    while any(run_event_jobs().values()):
-        pass
 
 
 def choose(

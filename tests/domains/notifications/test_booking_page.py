@@ -10,7 +10,8 @@ from icalendar import Calendar
 from chalicelib.domains.bookings.rules import booking_tokens
 from tests.conftest import Answer, Api, Owner, Time, as_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, visitor
-from tests.domains.notifications.inbox import Inbox, run_until_idle, text_of
+from tests.domains.notifications.inbox import Inbox, text_of
+from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
 
 NOON = "2027-03-03T12:00:00Z"

@@ -14,7 +14,8 @@ from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
 from tests.conftest import Api, Owner, Time, all_rows, as_operator, in_console
 from tests.domains.notifications.clients import ADA, book, mails_to
-from tests.domains.notifications.inbox import Inbox, run_until_idle
+from tests.domains.notifications.inbox import Inbox
+from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
 
 pytestmark = pytest.mark.usefixtures("database")

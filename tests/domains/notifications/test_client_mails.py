@@ -10,7 +10,8 @@ from chalicelib.engine import jobs
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, as_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, subjects_to, visitor
-from tests.domains.notifications.inbox import Inbox, run_until_idle, text_of
+from tests.domains.notifications.inbox import Inbox, text_of
+from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
 
 NOON, THREE = "2027-03-03T12:00:00Z", "2027-03-03T15:00:00Z"

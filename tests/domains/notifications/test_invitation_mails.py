@@ -10,7 +10,8 @@ from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError
 from tests.conftest import Owner, Time, as_operator
-from tests.domains.notifications.inbox import Inbox, run_until_idle, text_of
+from tests.domains.notifications.inbox import Inbox, text_of
+from tests.factories.event_runs import run_until_idle
 from tests.factories.people import look_at
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -17,7 +17,8 @@ from chalicelib.domains.notifications.flows import suppressions
 from chalicelib.domains.notifications.store.suppressions import SuppressionRow
 from chalicelib.engine.tables import ControlRow
 from tests.conftest import Owner, Time, as_operator
-from tests.domains.notifications.inbox import Inbox, run_until_idle
+from tests.domains.notifications.inbox import Inbox
+from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
 from tests.fakes.dynamodb_faults import failing, unreachable
 from tests.fakes.ses_reports import (

@@ -10,7 +10,8 @@ from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
 from tests.conftest import Api, Owner, Time, as_operator
 from tests.domains.notifications.helpers import link, new_member
-from tests.domains.notifications.inbox import Inbox, choose, run_until_idle, text_of
+from tests.domains.notifications.inbox import Inbox, choose, text_of
+from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
 from tests.fakes.telegram import FakeTelegram
 

@@ -12,7 +12,8 @@ from chalicelib.gateways.mail import MailDelayedError
 from chalicelib.transports.schedules import run_event_jobs
 from tests.conftest import Api, Owner, Time, as_operator
 from tests.domains.notifications.clients import ADA, book, mails_to
-from tests.domains.notifications.inbox import Inbox, run_until_idle, text_of
+from tests.domains.notifications.inbox import Inbox, text_of
+from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -7,7 +7,8 @@ import pytest
 
 from chalicelib.gateways import mail
 from tests.conftest import Api, Owner, in_console
-from tests.domains.notifications.inbox import Inbox, choose, run_until_idle, text_of
+from tests.domains.notifications.inbox import Inbox, choose, text_of
+from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
 
 pytestmark = pytest.mark.usefixtures("database")

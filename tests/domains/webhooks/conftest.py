@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from chalicelib.gateways import post
-from chalicelib.transports.schedules import run_event_jobs
 from tests.conftest import Owner, as_operator
 from tests.fakes.receiver import Receiver
 
@@ -34,12 +33,6 @@ def add_webhook(owner: Owner, receiver: Receiver) -> AddWebhook:
         return made
 
     return add
-
-
-def run_until_idle() -> None:
-    """Run jobs of events until none is due."""
-    while any(run_event_jobs().values()):
-        pass
 
 
 def deliveries(webhook: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,8 +13,9 @@ from chalicelib.gateways.post import PostReply
 from chalicelib.gateways.public_http import UpstreamError
 from chalicelib.transports.schedules import run_event_jobs
 from tests.conftest import Api, Owner, Time, as_operator, in_console, run_concurrently
-from tests.domains.webhooks.conftest import URL, AddWebhook, deliveries, run_until_idle
+from tests.domains.webhooks.conftest import URL, AddWebhook, deliveries
 from tests.factories.chat import Bot, ask
+from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
 from tests.fakes.receiver import OK, Receiver, Request, status
 

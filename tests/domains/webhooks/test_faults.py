@@ -17,7 +17,8 @@ from chalicelib.engine import jobs
 from chalicelib.gateways.post import PostReply
 from chalicelib.transports.schedules import run_event_jobs
 from tests.conftest import Owner, Time, all_rows, as_operator, in_console
-from tests.domains.webhooks.conftest import AddWebhook, deliveries, run_until_idle
+from tests.domains.webhooks.conftest import AddWebhook, deliveries
+from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
 from tests.fakes.dynamodb_faults import TRANSACTION, closed, faulty
 from tests.fakes.receiver import OK, Receiver, Request, status

@@ -4,7 +4,8 @@ import pytest
 
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError, ValidationError
 from tests.conftest import Api, Owner, Time, as_operator, in_console, run_concurrently
-from tests.domains.webhooks.conftest import URL, AddWebhook, run_until_idle
+from tests.domains.webhooks.conftest import URL, AddWebhook
+from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
 from tests.fakes.receiver import Receiver
 

@@ -10,10 +10,10 @@ from chalicelib.core.events import EVENT_TYPES
 from chalicelib.domains.webhooks.flows.turns import switch_off
 from chalicelib.domains.webhooks.store.webhooks import FAILING, GONE, MAX_WEBHOOKS
 from chalicelib.gateways import post
-from chalicelib.transports.schedules import run_event_jobs
 from chalicelib.transports.web import texts
 from tests.conftest import Answer, Time, all_rows, in_console
 from tests.factories.console import EVENT, HOSTILE, World
+from tests.factories.event_runs import run_until_idle
 from tests.fakes.receiver import Receiver, status
 from tests.transports.conftest import Records
 from tests.transports.console.forms.helpers import error_beside, text, value_of
@@ -55,11 +55,6 @@ def deliveries(world: World) -> list[dict[str, Any]]:
         world.here.workspace_id, "list_webhook_deliveries", **arguments
     )["deliveries"]
     return found
-
-
-def run_until_idle() -> None:
-    while any(run_event_jobs().values()):
-        pass
 
 
 def secret_of(answer: Answer) -> str:

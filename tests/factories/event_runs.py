@@ -1,0 +1,15 @@
+"""Runs of the jobs of events, for tests of what the jobs do."""
+
+from unittest.mock import patch
+
+from chalicelib.transports import schedules
+
+
+def run_until_idle() -> None:
+    """Run jobs of events until none is due, in one runner instead of four side by side.
+
+    Runners that meet are tested in ``engine/jobs`` and ``domains/webhooks/test_deliveries.py``.
+    """
+    with patch.object(schedules, "EVENT_RUNNERS", 1):
+        while any(schedules.run_event_jobs().values()):
+            pass
