@@ -44,6 +44,11 @@ test: $(VENV)/.installed ## Run the test suite but for its slow tests (on moto; 
 test-slow: $(VENV)/.installed ## Run the tests marked slow, with many random examples (ARGS="--one-in 3": a sample)
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'slow and not package and not dynamodb and not e2e' $(ARGS)
 
+.PHONY: test-all
+test-all: $(VENV)/.installed ## Run all tests: quick and slow with many random examples, and every other suite
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'not package and not dynamodb and not e2e' $(ARGS)
+	@$(MAKE) --no-print-directory test-dynamodb e2e test-package test-clients fuzz test-oldest
+
 # The parts whose behaviour a Python can change. The rest is compiled.
 ON_OLDEST := tests/core tests/lib tests/engine tests/application
 

@@ -105,6 +105,7 @@ OBJECTS = Path(SETTINGS.object_store.removeprefix("file://"))
 FOR_GOOD = {"N": str(2**62)}
 """Expiry time of rows that never expire."""
 
+E2E = Path(__file__).parent / "e2e"
 collect_ignore = ["clients"]
 """These suites need an environment of their own; run ``make test-clients``."""
 
@@ -121,6 +122,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--update-snapshots", action="store_true", help="write the golden snapshots")
     parser.addoption("--one-in", type=effort.at_least_one, default=1, help=effort.ONE_IN)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the browser tests if the run leaves them out."""
+    left_out = "not e2e" in config.option.markexpr and collection_path == E2E
+    return True if left_out else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import Api, Owner, Time
 from tests.factories.salon import Salon
+from tests.support.restoring import Snapshots
 from tests.transports.public.booking_page.helpers import BookingPage
 
 
@@ -16,10 +17,12 @@ def _in_winter(time: Time) -> None:
 
 
 @pytest.fixture
-def salon(api: Api) -> Salon:
-    return Salon.opened(api)
+def salon(api: Api, snapshots: Snapshots) -> Salon:
+    made: Salon = snapshots.once("salon of a booking page", lambda: Salon.opened(api))
+    return made
 
 
 @pytest.fixture
-def page(owner: Owner, salon: Salon) -> BookingPage:
-    return BookingPage.opened(owner, salon)
+def page(owner: Owner, salon: Salon, snapshots: Snapshots) -> BookingPage:
+    made: BookingPage = snapshots.once("booking page", lambda: BookingPage.opened(owner, salon))
+    return made
