@@ -87,7 +87,7 @@ from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixture
 from tests.fakes.open_facts import open_facts  # noqa: F401  a fixture
 from tests.fakes.openverse import openverse  # noqa: F401  a fixture
 from tests.fakes.telegram import telegram  # noqa: F401  a fixture
-from tests.support import aws_calls, effort
+from tests.support import aws_calls, effort, run_clock
 from tests.support.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
 from tests.support.patience import PATIENCE
@@ -114,6 +114,11 @@ aws_calls.install()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(PolicyCheck())
+    run_clock.start(config)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return run_clock.header(config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -122,6 +127,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--update-snapshots", action="store_true", help="write the golden snapshots")
     parser.addoption("--one-in", type=effort.at_least_one, default=1, help=effort.ONE_IN)
+    parser.addoption(
+        "--clock",
+        type=run_clock.clock_name,
+        default="now",
+        help="start the service's clock at an odd moment: weekend, night, …, or drawn by the seed",
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -539,8 +550,16 @@ class Time:
 
 
 @pytest.fixture
+def on_real_time() -> Iterator[None]:
+    """The real time, with which a library of others compares."""
+    with clock.using(lambda: datetime.now(UTC)):
+        yield
+
+
+@pytest.fixture
 def time() -> Iterator[Time]:
-    """A stopped clock."""
+    """A stopped clock. Before it, the time of the run may have been later."""
     stopped = Time()
+    subscriptions.forget()
     with clock.using(lambda: stopped.now):
         yield stopped

@@ -7,7 +7,7 @@ without TLS.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import quote, urlencode
@@ -388,7 +388,7 @@ class World:
     here: Place
     there: Place
     tokens: dict[str, str] = field(default_factory=dict)
-    signed_in_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    signed_in_at: datetime = field(default_factory=clock.now)
 
     @classmethod
     def made(cls) -> "World":

@@ -23,6 +23,7 @@ from infra.local import devserver
 from infra.local.devserver import LocalRoute
 from infra.local.devserver.server import THREADS, Server
 from tests.factories.console import Person, World
+from tests.support import run_clock
 from tests.support.patience import PATIENCE
 from tests.support.restoring import Snapshots
 
@@ -194,7 +195,7 @@ def world(database: None, snapshots: Snapshots) -> World:
             lambda: datetime(2026, 1, 1, tzinfo=UTC)
         ):  # The records are older than the time that any test sets.
             made = World.made()
-        with clock.using(lambda: datetime.now(UTC)):
+        with clock.using(run_clock.now):
             return made.with_sessions()
 
     made: World = snapshots.once("console", make)

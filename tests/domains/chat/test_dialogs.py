@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.application.invoke import invoke
-from chalicelib.core import plans
+from chalicelib.core import clock, plans
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
@@ -353,7 +353,7 @@ class TestErasure:
             messages_count=2,
             words="ada@example.com",
             named_contacts=["ada@example.com"],
-            last_message_at=datetime.now(UTC),
+            last_message_at=clock.now(),
         )
         run_unit(owner.workspace.id, None, lambda unit: unit.create(row))
         erased = as_operator(

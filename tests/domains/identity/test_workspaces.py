@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
+from chalicelib.core import clock
 from chalicelib.domains.identity.store import accounts, workspaces
 from tests.conftest import Api, Owner, Time, as_operator
 
@@ -39,7 +40,7 @@ class TestListWorkspaces:
     def test_joined_at_is_in_utc_with_milliseconds(self, api: Api) -> None:
         joined = api.get(LIST)["workspaces"][0]["joinedAt"]
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", joined)
-        assert datetime.fromisoformat(joined) <= datetime.now(UTC)
+        assert datetime.fromisoformat(joined) <= clock.now()
 
     def test_list_has_all_workspaces_of_the_owner_and_the_active_one(
         self, time: Time, new_owner: Callable[..., Owner]

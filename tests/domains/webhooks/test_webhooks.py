@@ -17,6 +17,7 @@ def listed(owner: Owner) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.usefixtures("on_real_time")  # with which the verifying library compares
 def test_a_new_webhook_receives_signed_events(
     add_webhook: AddWebhook, receiver: Receiver, things: Things
 ) -> None:

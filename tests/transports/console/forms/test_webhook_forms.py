@@ -191,6 +191,7 @@ class TestSettings:
         for path in (path_of(world), page_of(world)):
             assert words in text(boss.get(path))
 
+    @pytest.mark.usefixtures("on_real_time")  # with which the verifying library compares
     def test_a_replaced_secret_is_shown_once(self, world: World, receiver: Receiver) -> None:
         boss, path = world.person("boss"), page_of(world)
         assert "For 24 hours" in text(boss.get(f"{path}/secret"))
