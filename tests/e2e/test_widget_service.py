@@ -159,7 +159,7 @@ def test_the_playground_asks_for_a_bot(service: str, open_url: Opened) -> None:
 
 ENDINGS = {
     "demo:length": ("This answer begins well", "Ответ неполный: достигнута наибольшая длина."),
-    "demo:filter": ("This answer begins well", "Остальная часть ответа скрыта фильтром."),
+    "demo:filter": ("This answer begins well", "Ответ или его часть скрыты фильтром."),
     "demo:cut": ("This answer begins well", "Ответ прервался."),
     "demo:empty": ("", "На это нет ответа. Спросите другими словами."),
     "demo:fail": ("", "Ответ не пришёл."),

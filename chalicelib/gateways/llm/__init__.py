@@ -235,6 +235,14 @@ def takes_tools(name: str) -> bool:
         return True
 
 
+def is_known(name: str) -> bool:
+    """Return whether the catalogue has the model of a name."""
+    try:
+        return resolve(name).known
+    except NotConfiguredError:
+        return models.find(name) is not None
+
+
 def chat_model_for(spec: ModelSpec) -> ChatModel:
     """Return the adapter of a model's provider. Pass ``spec.provider_id`` to its ``stream``."""
     return _provider(spec.provider)

@@ -154,8 +154,8 @@ class Answer:
             return ProviderUsage(sent, received, estimated=True)
         if 4 * usage.output_tokens < self._text_counter.tokens:
             log.warning("a reported usage is too low", extra={"reported": usage, "own": received})
-            usage = usage._replace(output_tokens=received)
-        return usage if usage.input_tokens else usage._replace(input_tokens=sent)
+            usage = ProviderUsage(usage.input_tokens or sent, received)
+        return usage
 
     def _named_calls(self) -> list[tuple[ToolCall, Any]]:
         """Return the calls that have a name, with their extra. Their ids are unique in the turn."""
@@ -172,8 +172,9 @@ class Answer:
         return found
 
 
-_OPENING_TAG = re.compile(r"\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
-_OPENING_TAGS = ("<think>", "<thinking>", "<thought>", "<reasoning>")
+_TAG_NAMES = ("think", "thinking", "thought", "reasoning")
+_OPENING_TAG = re.compile(rf"\s*<({'|'.join(_TAG_NAMES)})(?:\s[^<>]*)?>", re.IGNORECASE)
+_UNFINISHED_TAG = re.compile(rf"\s*(?:<(?:{'|'.join(_TAG_NAMES)})(?:\s[^<>]*)?)?", re.IGNORECASE)
 
 
 class _ReasoningTags:
@@ -211,7 +212,9 @@ class _ReasoningTags:
                 self._closing_tag = re.compile(f"</{opening[1]}>", re.IGNORECASE)
                 self._follows_reasoning = True
                 self._pending = self._pending[opening.end() :]
-            elif any(tag.startswith(self._pending.lstrip().lower()) for tag in _OPENING_TAGS):
+            elif _UNFINISHED_TAG.fullmatch(self._pending) or any(
+                f"<{name}".startswith(self._pending.strip().lower()) for name in _TAG_NAMES
+            ):
                 return
             else:
                 self._has_text = True

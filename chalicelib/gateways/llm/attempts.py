@@ -6,13 +6,13 @@ received text.
 
 import random
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from threading import Timer
 from typing import TypeVar
 
 from chalicelib.core import retry
 from chalicelib.core.deadline import Deadline
-from chalicelib.gateways.llm import Event, ModelError
+from chalicelib.gateways.llm import Event, ModelError, Reasoning
 from chalicelib.gateways.llm.answers import Answer
 from chalicelib.gateways.llm.cancellation import Cancellation
 
@@ -35,7 +35,7 @@ def stream(
     deadline: Deadline,
     callers_cancellation: Cancellation | None,
 ) -> Stream:
-    """Yield the events of an attempt. Retry an attempt that fails before its first event.
+    """Yield the events of an attempt. Retry an attempt that fails before its first text or call.
 
     Raises:
         ModelError: the error of the last attempt, or one of kind ``cancelled``.
@@ -47,7 +47,7 @@ def stream(
             _raise_if_cancelled(cancellation)
             with closing(attempt(cancellation)) as events:
                 for event in events:
-                    started = True
+                    started = started or not isinstance(event, Reasoning)
                     yield event
         except ModelError as error:
             if cancellation.cancelled:
@@ -106,6 +106,12 @@ def paced(
     Until the first event only the deadline counts, because a reasoning model may be silent for
     minutes. After the answer's end, no more than the usage is expected.
     """
-    for event in events:
-        yield event
-        cancellation.limit_reads(USAGE_SECONDS if answer.reason else read_seconds)
+    has_ended = False
+    with ExitStack() as stack:
+        for event in events:
+            yield event
+            if not answer.reason:
+                cancellation.limit_reads(read_seconds)
+            elif not has_ended:
+                has_ended = True
+                stack.enter_context(enforce_deadline(Deadline(USAGE_SECONDS), cancellation))

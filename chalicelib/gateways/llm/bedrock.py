@@ -33,6 +33,7 @@ from chalicelib.gateways.llm import (
     ModelError,
     attempts,
     converse,
+    provider_errors,
 )
 from chalicelib.gateways.llm.answers import Answer
 from chalicelib.gateways.llm.cancellation import Cancellation, watch
@@ -57,12 +58,6 @@ _KINDS: dict[str, FailureKind] = {
     "invalidsignature": "refused",
 }
 """Error code without ``Exception`` -> kind of failure. Other codes mean ``unavailable``."""
-
-_REFUSALS: dict[FailureKind, str] = {
-    "too_long": "input is too long",
-    "no_tools": "support tool use",
-}
-"""Kind of failure -> part of the message of a ``ValidationException``."""
 
 log = logging.getLogger(__name__)
 
@@ -148,9 +143,12 @@ def _failure(error: Exception, deadline: Deadline) -> ModelError:
         message = cut_bytes(str(details.get("Message")), _LOGGED_BYTES)
         log.warning("model provider failed", extra={"status": code, "provider_says": message})
         kind = _KINDS.get(code.lower().removesuffix("exception"), "unavailable")
-        if kind == "refused":  # Bedrock has no codes for what it refuses.
-            kind = next((each for each, text in _REFUSALS.items() if text in message.lower()), kind)
-        return ModelError(kind, f"The provider answered with {code}.")
+        if kind == "refused" and provider_errors.is_too_long(message):
+            kind = "too_long"  # Bedrock has no codes for what it refuses.
+        elif kind == "refused" and "support tool use" in message:
+            kind = "no_tools"
+        context = provider_errors.context_tokens_in(message)
+        return ModelError(kind, f"The provider answered with {code}.", context_tokens=context)
     if deadline.passed or isinstance(
         error, (ConnectTimeoutError, ReadTimeoutError, StreamTimeoutError, TimeoutError)
     ):

@@ -28,12 +28,22 @@ _REASONS: dict[str, StopReason] = {
     "function_call": "tools",
     "length": "length",
     "model_length": "length",
-    "content_filter": "filtered",
+    "max_tokens": "length",
+    **dict.fromkeys(
+        ["blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"],
+        "filtered",
+    ),
+    **dict.fromkeys(["sensitive", "spii"], "filtered"),
 }
-"""``finish_reason`` of a choice -> our reason. ``eos`` and ``model_length`` are not OpenAI's."""
+"""``finish_reason`` of a choice -> our reason. Some servers send the reasons of their models."""
 
 
-_FAILURES = frozenset({"abort", "cancelled", "error", "insufficient_system_resource"})
+_FAILURES = frozenset(
+    {
+        *("abort", "cancelled", "error", "failed", "insufficient_system_resource"),
+        *("network_error", "timeout"),
+    }
+)
 """``finish_reason`` of an answer that the provider could not finish."""
 
 
@@ -171,6 +181,8 @@ def _chunks(events: Iterable[ServerEvent]) -> Iterator[dict[str, Any]]:
                 yield _DONE
                 return
             _raise_error(value, event)
+            if value is None or (event.type and not isinstance(value, dict)):
+                continue  # such as a ping
             if not isinstance(value, dict):
                 raise ModelError("garbage", "The provider sent no JSON of a chat completion.")
             yield value
@@ -180,11 +192,11 @@ def _chunks(events: Iterable[ServerEvent]) -> Iterator[dict[str, Any]]:
 
 
 def _values(data: bytes) -> list[object]:
-    """Return the JSON values of an event: one, none for an empty event, or [None] if it is invalid.
+    """Return the JSON values of an event: one, none for an empty event, or its text if invalid.
 
     A server that sends no blank lines has a value in each line of what the standard calls an event.
     """
-    if not data.strip():
+    if data.strip() in {b"", b"ping"}:
         return []
     for parts in ([data], data.split(b"\n")):
         with suppress(ValueError, RecursionError):
@@ -193,15 +205,18 @@ def _values(data: bytes) -> list[object]:
                 for part in parts
                 if part.strip()
             ]
-    return [None]
+    return [data.decode(errors="replace")]
 
 
 def _raise_error(value: object, event: ServerEvent) -> None:
     """Raise ``ProviderFailedError`` if an event is an error."""
-    if event.type == "error":
-        raise ProviderFailedError(ErrorReport.of(value or event.data.decode(errors="replace")))
-    if isinstance(value, dict) and (value.get("error") or value.get("object") == "error"):
-        raise ProviderFailedError(ErrorReport.of(value.get("error") or value))
+    if event.type.lower() in {"error", "exception"}:
+        raise ProviderFailedError(ErrorReport.of(value))
+    if not isinstance(value, dict):
+        return
+    is_error = "error" in (value.get("object"), value.get("type")) or value.get("error")
+    if is_error or ("choices" not in value and value.keys() & {"detail", "message"}):
+        raise ProviderFailedError(ErrorReport.of(value))
 
 
 def _delta(chunk: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
@@ -210,22 +225,23 @@ def _delta(chunk: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
     Raises:
         ProviderFailedError: the provider could not finish the answer.
     """
-    match chunk.get("choices"):
-        case [{"message": dict(message), **choice}, *_]:
-            return message, _reason(choice) or "end"
-        case [{"delta": dict(delta), **choice}, *_]:
+    choices = [each for each in _dicts(chunk.get("choices")) if not each.get("index")]
+    match choices[:1]:
+        case [{"delta": dict(delta), **choice}]:
             return delta, _reason(choice)
-        case [{**choice}, *_]:
-            return {}, _reason(choice)
+        case [{"message": dict(message), **choice}]:
+            return message, _reason(choice) or "end"
+        case [dict(other)]:
+            return {}, _reason(other)
         case _:
             return {}, None
 
 
 def _reason(choice: Mapping[Any, Any]) -> StopReason | None:
-    finish_reason = choice.get("finish_reason")
+    finish_reason = str(choice.get("finish_reason") or "").casefold().partition(":")[0]
     if finish_reason in _FAILURES or choice.get("error"):
-        raise ProviderFailedError(ErrorReport.of(choice.get("error") or str(finish_reason)))
-    return _REASONS.get(str(finish_reason), "other") if finish_reason else None
+        raise ProviderFailedError(ErrorReport.of(choice.get("error") or finish_reason))
+    return _REASONS.get(finish_reason, "other") if finish_reason else None
 
 
 def _content(delta: dict[str, Any]) -> tuple[str, str]:
@@ -234,6 +250,7 @@ def _content(delta: dict[str, Any]) -> tuple[str, str]:
     Servers use two names for the reasoning, and some send both. Mistral sends a list of parts.
     """
     content = delta.get("content")
+    content = [content] if isinstance(content, dict) else content
     if not isinstance(content, list):
         reasoning = _text(delta, "reasoning_content") or _text(delta, "reasoning")
         return reasoning, _text(delta, "content")
@@ -242,7 +259,7 @@ def _content(delta: dict[str, Any]) -> tuple[str, str]:
         match part:
             case {"type": "thinking", "thinking": list(thoughts)}:
                 reasoning += "".join(_text(each, "text") for each in thoughts)
-            case {"type": "text", "text": str(piece)}:
+            case str(piece) | {"type": "text" | "output_text", "text": str(piece)}:
                 text += piece
     return reasoning, text
 

@@ -146,7 +146,7 @@ def read(events: Iterable[dict[str, Any]], answer: Answer) -> Iterator[Event]:
                     "metadata": {
                         "usage": {"inputTokens": int(tokens_in), "outputTokens": int(tokens_out)}
                     }
-                }:
+                } if min(tokens_in, tokens_out) >= 0:
                     answer.usage = ProviderUsage(tokens_in, tokens_out)
                 case _ if not answer.reason:
                     yield from blocks.read(event)

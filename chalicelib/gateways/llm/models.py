@@ -104,9 +104,9 @@ def resolve(
     if spec is None:
         if is_arn(name):
             raise NotConfiguredError("The bot's model is an ARN. Use the name of a model instead.")
-        spec = _served_elsewhere(name) or ModelSpec(
+        spec = _with_vendor(name, providers) or ModelSpec(
             name,
-            providers[0],
+            "openai" if "/" in name and "openai" in providers else providers[0],
             name.strip(),
             DEFAULT_INPUT_PRICE,
             DEFAULT_OUTPUT_PRICE,
@@ -115,8 +115,6 @@ def resolve(
             known=False,
             takes_tools=True,
         )
-        if spec.known and "openai" not in providers:
-            spec = spec._replace(provider=providers[0])
     spec = spec._replace(name=name)
     if tuple(providers) == ("demo",):
         return spec._replace(
@@ -148,28 +146,24 @@ def find(name: str) -> ModelSpec | None:
     return _BY_KEY.get(_key(_PROFILE.sub("", name)))
 
 
-def is_known(name: str) -> bool:
-    """Return whether a name is in the catalogue, perhaps with a vendor before it."""
-    return (find(name) or _served_elsewhere(name)) is not None
-
-
-def _served_elsewhere(name: str) -> ModelSpec | None:
+def _with_vendor(name: str, providers: Sequence[Provider]) -> ModelSpec | None:
     """Return the model of a name with its vendor, such as ``openai/gpt-4o-mini``, or None.
 
-    OpenRouter and other servers with OpenAI's API use these names. The server receives the whole
-    name. Its price and its limits are those of the catalogue. It calls tools, since only Bedrock
-    refuses tools in streams of models that have them.
+    OpenRouter and other servers with OpenAI's API use these names, with suffixes such as ``:free``.
+    They receive the whole name, and call tools, since only Bedrock refuses tools in streams of
+    models that have them. Without such a server, the model is that of its short name.
     """
     vendor, _, short_name = name.strip().rpartition("/")
-    spec = find(short_name) if vendor and not is_arn(name) else None
+    spec = find(short_name.partition(":")[0]) if vendor else None
     if spec is None or spec.provider == "demo":
         return None
-    has_tools = spec.takes_tools or spec.name not in tariffs.WITHOUT_ANY_TOOLS
+    if "openai" not in providers:
+        return spec if {spec.provider, "demo"} & {*providers} else None
     return spec._replace(
         provider="openai",
         provider_id=name.strip(),
         requires_profile=False,
-        takes_tools=has_tools,
+        takes_tools=spec.takes_tools or spec.name not in tariffs.WITHOUT_ANY_TOOLS,
     )
 
 

@@ -19,7 +19,7 @@ OPTIONAL_PARTS = (
     "stream",
 )
 """Parts of a request that a server may refuse. ``max_tokens`` then gets its newer name."""
-KEPT = timedelta(minutes=10)
+MEMORY = timedelta(minutes=10)
 MAX_ENTRIES = 1_000
 CONTEXT = "context"
 """The limit whose value is the model's context in tokens. Others are refused parts of requests."""
@@ -63,7 +63,7 @@ def _remember(model: str, limit: str, value: int) -> None:
             del _limits[key]
         if len(_limits) >= MAX_ENTRIES:
             _limits.pop(next(iter(_limits)))
-        _limits[model, limit] = now + KEPT, value
+        _limits[model, limit] = now + MEMORY, value
     log.warning(
         "a model's limit was observed", extra={"model": model, "limit": limit, "value": value}
     )

@@ -150,6 +150,8 @@ class OpenAiModel:
             try:
                 yield from read(events, answer)
             except ProviderFailedError as failure:
+                if failure.report.code == "tool_use_failed" and "tool_choice" in body:
+                    del body["tools"], body["tool_choice"]  # for the next attempt
                 raise _failure(failure.report, key, response) from None
 
     def _send(

@@ -24,43 +24,72 @@ _REFUSING_CODES = frozenset(
 _TOO_LONG_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _KINDS: dict[str, FailureKind] = {
     "content_filter": "filtered",
+    "content_policy_violation": "filtered",
+    "data_inspection_failed": "filtered",
     "tool_use_failed": "unavailable",  # The model wrote a call that the server cannot read.
 }
-_CODES = _REFUSING_CODES | _TOO_LONG_CODES | _KINDS.keys()
-"""Codes that say what is wrong. Other codes name a class of errors, or repeat the status."""
+_GENERIC_CODES = frozenset(
+    {
+        "api_error",
+        "bad request",
+        "bad_request",
+        "badrequest",
+        "badrequesterror",
+        "invalid_request",
+        "invalid_request_error",
+        "invalid_request_invalid_args",
+        "notfounderror",
+        "server_error",
+    }
+)
+"""Codes and types, in lower case, that name no problem. Numbers, which repeat the status, neither.
+"""
+_NO_CODE = "no JSON"
+"""Code of a body whose words are not searched."""
 
 _TOO_LONG = re.compile(
-    r"maximum context length|context (?:window|size)|(?:prompt|input) is too long", re.IGNORECASE
-)
-_STATED_CONTEXT = re.compile(
-    r"maximum context length (?:is|of) (\d+)|(\d+) maximum context length"
-    r"|context size \((\d+) tokens\)",
+    r"maximum (?:context|model|prompt) length|context (?:window|size|limit)|model token limit"
+    r"|(?:prompt|input) is too long|too long to fit|too many (?:input )?tokens"
+    r"|input tokens? (?:count|exceeded)|range of input length|tokens.? \+ .max_new_tokens",
     re.IGNORECASE,
 )
-_REFUSAL = re.compile(
-    r"unrecogni[sz]ed|unknown|unsupported|not supported|not permitted|not enabled|extra inputs"
-    r"|does not support|that support|requires --|instead of",
+_CONTEXT_TOKENS = re.compile(
+    r"maximum (?:context|prompt) length (?:is|of) (\d+)|(\d+) maximum context length"
+    r"|context size \((\d+) tokens\)|tokens > (\d+) maximum",
     re.IGNORECASE,
 )
+_DECIDED_BY_PARAM = frozenset({"response_format", "stream", "stream_options", "tool_choice"})
+"""Parts that a server refuses if it names them as ``param``. Others may only have a bad value."""
 _NAMES = {
-    "max_tokens": NEW_MAX_TOKENS,
+    "stream": r"stream(?!\w)",
     "tools": r"tools|tool use|(?:tool|function) calling|.auto. tool choice",
 }
 """Part -> its names in messages. Other parts have their own name."""
+_REFUSALS = (
+    r"(?:does not|doesn.t) support (?:this )?(?:{0})",
+    r"(?:{0})\W+(?:is|are) not (?:supported|permitted|enabled|allowed)",
+    r"(?:unknown|unsupported|unrecogni[sz]ed|extra) (?:request )?(?:{1})[\w ]*\W+(?:{0})",
+    r"(?:{0})(?: param)? requires --",
+    r"that support (?:the provided )?.?(?:{0})",
+    r"verified to (?:{0})",
+    r"instead of (?:{0})",
+)
+"""Regular expressions for the refusal of a part with the names ``{0}``. ``{1}`` is any field."""
+_FIELD = r"argument|field|inputs?|param"
 
 
 class ErrorReport(NamedTuple):
     """An error as a server reports it.
 
-    ``status`` is None inside a stream without a number. ``code`` is one of ``_CODES`` or empty.
-    ``stated_context`` is the context of the model in tokens.
+    ``status`` is None inside a stream without a number. ``code`` is empty if the server sends none,
+    or a generic one. ``context`` is the context of the model in tokens.
     """
 
     status: int | None
     message: str
     code: str = ""
     param: str = ""
-    stated_context: int | None = None
+    context: int | None = None
 
     @classmethod
     def of_body(cls, status: int, body: bytes) -> Self:
@@ -69,7 +98,9 @@ class ErrorReport(NamedTuple):
         value = _parsed(text)
         if isinstance(value, list) and value:  # Gemini wraps its errors in a list.
             value = value[0]
-        return cls.of(value if isinstance(value, dict) else text, status)
+        if not isinstance(value, dict):
+            return cls(status, text, _NO_CODE)
+        return cls.of(value, status)
 
     @classmethod
     def of(cls, value: object, status: int | None = None) -> Self:
@@ -82,16 +113,15 @@ class ErrorReport(NamedTuple):
             return cls.of(nested, status)
         message = value.get("message") or value
         detail = message.get("detail") if isinstance(message, dict) else value.get("detail")
-        about = detail[0] if isinstance(detail, list) and detail else None
-        about = about if isinstance(about, dict) else value
-        place = about.get("loc")
-        number, context = value.get("code"), value.get("n_ctx")
-        codes = (about.get("code"), about.get("type"))
+        source = detail[0] if isinstance(detail, list) and detail else value
+        source = source if isinstance(source, dict) else value
+        path, number, context = source.get("loc"), value.get("code"), value.get("n_ctx")
+        text = source.get("msg", message)
         return cls(
             number if status is None and isinstance(number, int) else status,
-            message if isinstance(message, str) else json.dumps(message, ensure_ascii=False),
-            next((code for code in codes if isinstance(code, str) and code in _CODES), ""),
-            ".".join(map(str, place[1:])) if isinstance(place, list) else _text(about, "param"),
+            text if isinstance(text, str) else "",
+            _code(source),
+            ".".join(map(str, path[1:])) if isinstance(path, list) else _text(source, "param"),
             context if isinstance(context, int) else None,
         )
 
@@ -114,32 +144,34 @@ class ErrorReport(NamedTuple):
 
     @property
     def context_tokens(self) -> int | None:
-        """The model's context in tokens, if the error states it."""
-        stated = _STATED_CONTEXT.search(self.message)
-        return self.stated_context or (int(stated[stated.lastindex or 0]) if stated else None)
+        """The model's context in tokens, if the error contains it."""
+        return self.context or context_tokens_in(self.message)
 
     @property
     def _is_too_long(self) -> bool:
         if self.code:
             return self.code in _TOO_LONG_CODES
         is_refusal = self.status in {400, 413, 422}
-        return is_refusal and bool(self.param == "input_tokens" or _TOO_LONG.search(self.message))
+        return is_refusal and (self.param == "input_tokens" or is_too_long(self.message))
 
     def refused_part(self, sent: Collection[str]) -> str | None:
-        """Return the part among ``OPTIONAL_PARTS`` that the server refuses, or None."""
+        """Return the part among ``OPTIONAL_PARTS`` that the server refuses, or None.
+
+        A parameter or a code decides, and otherwise the message. A parameter inside a part, such as
+        ``tools[0].function``, is a fault of its value.
+        """
         # llama.cpp answers 500 to tools if it was started without --jinja.
         is_refusal = self.status in {400, 404, 422} or "--jinja" in self.message
         if not is_refusal or self._is_too_long:
             return None
         parts = [part for part in OPTIONAL_PARTS if part in sent]
-        if self.code:
-            named = self.param.partition(".")[0].partition("[")[0]
-            return named if self.code in _REFUSING_CODES and named in parts else None
-        if not _REFUSAL.search(self.message):
+        if self.param:
+            part = "stream_options" if self.param.startswith("stream_options.") else self.param
+            is_decided = self.code in _REFUSING_CODES or part in _DECIDED_BY_PARAM
+            return part if part in parts and is_decided else None
+        if self.code and self.code not in _REFUSING_CODES:
             return None
-        names = {part: rf"(?<!\w)(?:{_NAMES.get(part, part)})\b" for part in parts}
-        matches = (part for part in parts if re.search(names[part], self.message, re.IGNORECASE))
-        return next(matches, None)
+        return next((part for part in parts if _refuses(self.message, part)), None)
 
 
 class ProviderFailedError(Exception):
@@ -148,6 +180,34 @@ class ProviderFailedError(Exception):
     def __init__(self, report: ErrorReport) -> None:
         super().__init__(report.message)
         self.report = report
+
+
+def is_too_long(message: str) -> bool:
+    """Return whether an error says that the messages exceed the model's context."""
+    return bool(_TOO_LONG.search(message))
+
+
+def context_tokens_in(message: str) -> int | None:
+    """Return the model's context that a message contains, in tokens."""
+    match = _CONTEXT_TOKENS.search(message)
+    return int(match[match.lastindex or 0]) if match else None
+
+
+def _refuses(message: str, part: str) -> bool:
+    """Return whether the words of a message refuse a part of the request."""
+    if part == "max_tokens" and NEW_MAX_TOKENS in message:
+        return True
+    names = _NAMES.get(part, part)
+    return any(re.search(each.format(names, _FIELD), message, re.IGNORECASE) for each in _REFUSALS)
+
+
+def _code(error: dict[str, Any]) -> str:
+    """Return the code or the type of an error, unless both are generic or numbers."""
+    codes = [each for each in (error.get("code"), error.get("type")) if isinstance(each, str)]
+    specific = (
+        code for code in codes if code.lower() not in _GENERIC_CODES and not code.isdecimal()
+    )
+    return next(specific, "")
 
 
 def _nested(error: dict[str, Any]) -> dict[str, Any] | None:

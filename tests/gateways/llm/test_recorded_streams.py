@@ -389,6 +389,32 @@ def test_a_refused_request_is_recognized_by_its_code_or_its_parameter(row: dict[
         assert report.context_tokens == int(found[1])
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum prompt length is 131072 but the request contains 200000 tokens.",
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "Range of input length should be [1, 30720]",
+        "Invalid request: Your request exceeded model token limit: 8192",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 198000 + 8192 > 200000",
+    ],
+)
+def test_other_words_for_a_prompt_that_is_too_long_are_recognized(message: str) -> None:
+    body = {"error": {"message": message, "type": "invalid_request_error"}}
+    assert ErrorReport.of_body(400, json.dumps(body).encode()).kind == "too_long"
+
+
+@pytest.mark.parametrize(
+    "about",
+    [{}, {"param": "stream"}, {"code": "unsupported_value"}, {"code": "x", "param": "stream"}],
+)
+def test_a_refusal_to_stream_may_lack_a_code_or_a_parameter(about: dict[str, str]) -> None:
+    body = {"error": {"message": "Your organization must be verified to stream.", **about}}
+    assert ErrorReport.of_body(400, json.dumps(body).encode()).refused_part(SENT) == "stream"
+
+
 def typed(received: list[Event]) -> list[tuple[type, Event]]:
     """Return the events with their types, since text and reasoning are equal as tuples."""
     return [(type(each), each) for each in received]

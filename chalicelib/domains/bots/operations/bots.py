@@ -196,7 +196,7 @@ class AgentAccessResult(Wire):
 
 def _check_model(ctx: Context, name: str) -> None:
     """Warn if a model name is not in the catalogue. It is passed to the provider unchanged."""
-    if not models.is_known(name):
+    if not llm.is_known(name):
         near = models.similar_names(name)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         ctx.warn(

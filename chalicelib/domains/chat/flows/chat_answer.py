@@ -264,14 +264,14 @@ class _ModelStream:
             problem = ModelError("timeout", "The model did not end in time.")
         elif isinstance(problem, ModelError) and problem.kind == "cancelled":
             problem = None
-        if problem is not None and not (text or counted or self._calls.has_ended_one):
-            return Ending("", "error", None, _failure(problem, text))
         calls, is_whole = self._calls, self._calls.is_complete and problem is None
         reason = _failure(problem, text) if problem else self._end_reason(text)
         usage: TokenUsage | None = calls.usage(counted)
         status: MessageStatus = "ok" if is_whole and reason is None else "partial"
-        if reason == "empty_answer":
-            usage, status = calls.provider_usage, "error"
+        if reason and not (is_visible(text) or calls.has_acted):
+            status = "error"
+            if not calls.has_ended_one:
+                usage = calls.provider_usage
         return Ending(text, status, usage, reason, self._first_token_ms, calls.tool_calls)
 
     def _end_reason(self, text: str) -> EndReason | None:
@@ -380,13 +380,13 @@ class _ModelStream:
 
 def _failure(problem: BaseException, text: str) -> ErrorCode:
     """Return the error code of a model that failed after this text."""
-    if is_visible(text):
-        return "cut_off"
     match problem:
-        case ModelError(kind="timeout"):
-            return "timed_out"
         case ModelError(kind="filtered"):
             return "filtered"
+        case _ if is_visible(text):
+            return "cut_off"
+        case ModelError(kind="timeout"):
+            return "timed_out"
         case _:
             return "provider_failed"
 

@@ -209,40 +209,52 @@ class ModelCalls:
 
     def _stream(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
         """Send the messages, and send them again as the provider accepts them if it refuses."""
+        model, refused_tools, refused_length = self._exchange.spec.provider_id, False, False
         while True:
             try:
                 yield from self._request(number, call)
             except ModelError as error:
                 if not (error.before_first_token and self._adapt_to(error)):
                     raise
+                refused_tools |= error.kind == "no_tools"
+                refused_length |= error.kind == "too_long"
                 used = count_input(self._messages, self._specs)
                 self._usage = self._usage._replace(input_tokens=used)
             else:
+                # A refusal counts for other bots only if a smaller request was accepted.
+                if refused_tools and not number:
+                    observed_limits.remember_refused(model, "tools")
+                if refused_length:
+                    observed_limits.remember_context(model, self._accepted_context())
                 return
 
     def _adapt_to(self, error: ModelError) -> bool:
-        """Leave out what the provider has refused. Returns whether another request may succeed."""
-        model = self._exchange.spec.provider_id
+        """Leave out what the provider has refused. Return whether another request may succeed."""
         if error.kind == "no_tools" and self._specs:
-            observed_limits.remember_refused(model, "tools")
-            self._specs = []
-            self._messages[0] = self._exchange.message_without_tools
+            self._drop_tools()
             return True
         if error.kind != "too_long":
             return False
-        half = self._context_tokens // 2
-        stated = error.context_tokens or half
-        smaller = stated if stated < self._context_tokens else half
-        if smaller < chat_history.MIN_CONTEXT:
-            return False
-        self._context_tokens = smaller
-        observed_limits.remember_context(model, smaller)
-        before, question = self._messages[:1], len(self._exchange.messages) - self._dropped - 1
-        turns = (question - 1) // 2
+        is_smaller = (error.context_tokens or self._context_tokens) < self._context_tokens
+        if is_smaller:
+            self._context_tokens = max(error.context_tokens or 0, chat_history.MIN_CONTEXT)
+        turns = (len(self._exchange.messages) - self._dropped) // 2 - 1
         dropped = 2 * (turns - turns // 2)
         self._dropped += dropped
-        self._messages = [*before, *self._messages[1 + dropped :]]
-        return True
+        del self._messages[1 : 1 + dropped]
+        return is_smaller or dropped > 0
+
+    def _accepted_context(self) -> int:
+        """Return the context to assume after a refusal: the reported one, or what was accepted."""
+        if self._context_tokens < self._exchange.spec.context_tokens:
+            return self._context_tokens
+        accepted = self._count(self._messages) + self._exchange.max_output
+        return max(accepted, chat_history.LEAST_ASSUMED_CONTEXT)
+
+    def _drop_tools(self) -> None:
+        """Send no tools, and a system message that promises none."""
+        self._specs = []
+        self._messages[0] = self._exchange.message_without_tools
 
     def _request(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
         """Send the messages, and yield text and reasoning. ``call`` receives the tool calls."""
@@ -250,6 +262,8 @@ class ModelCalls:
         room = self._context_tokens - needed
         output = self._output_with_tools(number, needed, room - RESULT_TOKENS)
         call.is_final = final = output is None
+        if final and not number and self._specs:
+            self._drop_tools()
         if output is None:
             output = min(room, self._budget.final_output(self._usage.ended, needed))
         response = llm.chat_model_for(exchange.spec).stream(
@@ -257,7 +271,7 @@ class ModelCalls:
             model=exchange.spec.provider_id,
             max_output_tokens=max(LEAST_OUTPUT, min(output, exchange.max_output)),
             seconds=max(0.0, MODEL_SECONDS - (monotonic() - self._began)),
-            tools=() if final and not number else self._specs,
+            tools=self._specs,
             final=final,
             cancellation=self._cancellation,
         )

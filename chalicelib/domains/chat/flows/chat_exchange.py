@@ -52,7 +52,7 @@ class Ending(NamedTuple):
     """Result of an answer.
 
     ``usage`` is None if no request was sent to the model, or if it failed before any output. Then
-    nothing is charged. ``reason`` says why an answer is not whole. ``tool_calls`` are those of the
+    nothing is charged. ``reason`` is why an answer is not whole. ``tool_calls`` are those of the
     model, as they are stored.
     """
 
@@ -142,12 +142,12 @@ class Exchange:
     def _final_checkpoint(self, ending: Ending) -> None:
         """Store the whole answer for the job. A failure is logged, because it prevents nothing.
 
-        An empty answer without usage replaces the usage of its checkpoints, so that the job does
-        not charge it.
+        An answer that costs nothing replaces the usage of its checkpoints, so that the job does not
+        charge it.
         """
         place = (self.hold.workspace_id, self.dialog_id, self.number)
         try:
-            if ending.usage is None and ending.reason == "empty_answer":
+            if ending.usage is None and ending.reason:
                 messages.checkpoint(*place, ending.text, _ended(ending, None))
             else:
                 self.checkpoint(ending)

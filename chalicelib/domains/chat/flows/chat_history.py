@@ -17,7 +17,9 @@ MAX_TURNS = 40
 MAX_OUTPUT = 4_096
 """Maximum number of output tokens per answer, even if the model supports more."""
 MIN_CONTEXT = 2_000
-"""Minimum context of a model, in tokens. A server that reports less is not believed."""
+"""Minimum context of a model, in tokens, whatever its server reports."""
+LEAST_ASSUMED_CONTEXT = 8_000
+"""Minimum context, in tokens, of a model whose server refuses long messages without a number."""
 MIN_OUTPUT = 64
 """Minimum number of output tokens. With less room, the message is refused."""
 _BYTES_PER_TOKEN = 2

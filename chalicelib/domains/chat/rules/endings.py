@@ -7,7 +7,7 @@ ErrorCode = Literal["empty_answer", "filtered", "provider_failed", "timed_out", 
 """Why the answer ended with an error:
 
 - ``empty_answer``: the model ended without visible text and without an action
-- ``filtered``: a filter of the provider withheld the rest of the text
+- ``filtered``: a filter of the provider withheld the answer or the rest of it
 - ``provider_failed``: the provider failed before any text
 - ``timed_out``: the time was up before any text
 - ``cut_off``: the provider failed, or the time was up, after some text
@@ -18,7 +18,7 @@ END_REASONS: frozenset[EndReason] = frozenset({"truncated", *get_args(ErrorCode)
 
 ERRORS: Mapping[ErrorCode, str] = {
     "empty_answer": "The bot had no answer. Ask in other words.",
-    "filtered": "The rest of the answer was withheld by a filter. Ask in other words.",
+    "filtered": "A filter withheld the answer or a part of it. Ask in other words.",
     "provider_failed": "The bot could not answer. Try again in a moment.",
     "timed_out": "The bot took too long to answer. Try again in a moment.",
     "cut_off": "The answer was cut off. Ask again for the rest.",

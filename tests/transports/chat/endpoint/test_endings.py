@@ -15,7 +15,15 @@ from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.domains.chat.flows import chat_calls
 from chalicelib.domains.chat.rules.endings import ERRORS
 from chalicelib.gateways import llm
-from chalicelib.gateways.llm import ChatModel, ModelError, ProviderUsage, Reasoning, Stop, attempts
+from chalicelib.gateways.llm import (
+    ChatModel,
+    ModelError,
+    ProviderUsage,
+    Reasoning,
+    Stop,
+    attempts,
+    observed_limits,
+)
 from chalicelib.gateways.llm.bedrock import BedrockModel
 from chalicelib.gateways.llm.demo import ENDINGS
 from chalicelib.gateways.llm.messages import count_tokens
@@ -179,12 +187,30 @@ class TestCutAnswers:
         ("end", "code"),
         [
             (send("content_filter"), "filtered"),
+            (send("SAFETY"), "filtered"),
+            (send("content_filter: RECITATION"), "filtered"),
+            (event({"error": {"code": "content_filter", "message": "hush"}}), "filtered"),
+            (send("network_error"), "cut_off"),
+            (event({"type": "error", "message": "hush"}), "cut_off"),
+            (event({"code": 500, "message": "hush"}), "cut_off"),
             (send("error"), "cut_off"),
             (event({"object": "error", "message": "hush"}), "cut_off"),
             (b'event: error\ndata: {"message": "hush"}\n\n', "cut_off"),
             (b"", "cut_off"),
         ],
-        ids=["filter", "finish reason error", "error object", "error event", "end"],
+        ids=[
+            "filter",
+            "Gemini's filter",
+            "filter with a detail",
+            "filter as an error",
+            "network error",
+            "type error",
+            "message alone",
+            "finish reason error",
+            "error object",
+            "error event",
+            "end",
+        ],
     )
     def test_a_failure_after_some_text_is_an_error_after_the_text(
         self, end: bytes, code: str, server: OpenAiApi, bot: Bot, api: Api
@@ -285,6 +311,14 @@ ODD_STREAMS: dict[str, bytes] = {
     "think": send("stop", "<think>The prompt says…</thi", "nk>", VISIBLE),
     "thought": send("stop", "\n<thought>Hm</thought>\n\n", VISIBLE),
     "reasoning": send("stop", "<reasoning>Hm", "</reasoning>" + VISIBLE),
+    "tag with an attribute": send("stop", '<think type="x', '">Hm</think>' + VISIBLE),
+    "pings": b"event: ping\ndata: ping\n\ndata: null\n\n" + send("stop", VISIBLE),
+    "message beside the delta": event(
+        {"choices": [{"delta": {"content": VISIBLE}, "message": {"content": VISIBLE}}]}
+    )
+    + send("STOP"),
+    "a second choice": event({"choices": [{"index": 1, "delta": {"content": "Bun."}}]})
+    + send("stop", VISIBLE),
 }
 
 
@@ -369,15 +403,69 @@ class TestRefusals:
         assert len(before) == 10
         assert after == [before[0], *before[5:]]
 
-    def test_the_smaller_context_is_remembered_for_ten_minutes(
-        self, bot: Bot, script: Script, time: Time
+    def test_the_context_that_a_server_reports_is_remembered_for_ten_minutes(
+        self, server: OpenAiApi, bot: Bot, time: Time
     ) -> None:
         spec = llm.resolve("x")
-        script(ModelError("too_long", "hush", context_tokens=9_000), VISIBLE, ProviderUsage(1, 1))
-        assert ask(bot, "Rye?").events[-1]["code"] == "provider_failed"
-        assert llm.observed_limits.context_tokens(spec.provider_id) is not None
+        refused = refusal("This model's maximum context length is 9000 tokens.")
+        server.answers = [refused, openai_api.saying(VISIBLE)]
+        assert ask(bot, "Rye?").text == VISIBLE
+        assert observed_limits.context_tokens(spec.provider_id) == 9_000
         time.pass_by(minutes=10, seconds=1)
-        assert llm.observed_limits.context_tokens(spec.provider_id) is None
+        assert observed_limits.context_tokens(spec.provider_id) is None
+
+    @pytest.mark.parametrize("number", ["", "maximum context length is 900000 tokens"])
+    def test_a_message_that_is_too_long_alone_changes_nothing_for_other_bots(
+        self, number: str, server: OpenAiApi, bot: Bot
+    ) -> None:
+        server.answers = [refusal(number, code="context_length_exceeded")]
+        assert ask(bot, "Rye?").events[-1]["code"] == "provider_failed"
+        assert len(server.asked) == 1
+        assert observed_limits.context_tokens(llm.resolve("x").provider_id) is None
+
+    @pytest.mark.parametrize(
+        ("message", "about"),
+        [
+            ("Unknown tool 'book_table'. Available tools: find_products", {}),
+            ("Invalid schema", {"code": "invalid_function_parameters", "param": "tools[0].x"}),
+            ("Unsupported value", {"code": "unknown_parameter", "param": "tools[0].strict"}),
+        ],
+    )
+    def test_a_fault_of_one_tool_or_call_takes_the_tools_from_no_bot(
+        self,
+        message: str,
+        about: dict[str, str],
+        model_takes_tools: None,
+        server: OpenAiApi,
+        bot: Bot,
+    ) -> None:
+        server.answers = [refusal(message, **about), openai_api.saying(VISIBLE)]
+        assert ask(bot, "Rye?").events[-1]["code"] == "provider_failed"
+        assert ask(bot, "Rye?").text == VISIBLE
+        assert all("tools" in asked.body for asked in server.asked)
+
+    def test_an_error_after_reasoning_is_tried_again_and_costs_nothing(
+        self, server: OpenAiApi, bot: Bot
+    ) -> None:
+        failing = openai_api.chunked(recorded("groq-error"))
+        server.answers = [failing, openai_api.saying(VISIBLE, tokens=(11, 7))]
+        assert ask(bot, "Rye?").text == VISIBLE
+        assert charged(bot) == cost(PRICES, TokenUsage(11, 7))
+        server.answers = [failing]
+        failed = ask(bot, "Rye?").events[-1]
+        assert (failed["code"], bot.kinds[-1]) == ("provider_failed", "release")
+
+    def test_a_final_request_whose_stream_fails_by_a_call_is_sent_without_tools(
+        self, model_takes_tools: None, server: OpenAiApi, bot: Bot
+    ) -> None:
+        call = {"index": 0, "id": "c", "function": {"name": "opening_hours", "arguments": "{}"}}
+        calls = [{"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}]
+        calling = openai_api.chunked(*map(event, [*calls, usage(5, 1), DONE]))
+        failing = openai_api.chunked(recorded("groq-error"))
+        server.answers = [calling, calling, calling, failing, openai_api.saying(VISIBLE)]
+        assert ask(bot, "Open?").text == VISIBLE
+        assert "tools" in server.asked[3].body
+        assert "tools" not in server.asked[4].body
 
 
 SERVER_EVENTS = [
