@@ -47,6 +47,7 @@ from chalicelib.core.wire.schema import Wire
 from chalicelib.engine import audit, idempotency, limits
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.idempotency import MAX_INLINE_BYTES
+from tests.conftest import Time
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -197,7 +198,8 @@ class TestCounting:
     LIMIT = Limit("test", "tests a minute", 3, timedelta(minutes=1))
 
     @pytest.fixture(autouse=True)
-    def _scale(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _scale(self, monkeypatch: pytest.MonkeyPatch, time: Time) -> None:
+        """Limits are not scaled, and the minute of a limit does not end in a test."""
         exact = replace(limits.settings(), rate_limit_scale=1)
         monkeypatch.setattr(limits, "settings", lambda: exact)
 
