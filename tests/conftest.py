@@ -87,7 +87,7 @@ from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixture
 from tests.fakes.open_facts import open_facts  # noqa: F401  a fixture
 from tests.fakes.openverse import openverse  # noqa: F401  a fixture
 from tests.fakes.telegram import telegram  # noqa: F401  a fixture
-from tests.support import aws_calls, effort, run_clock
+from tests.support import aws_calls, effort, run_clock  # noqa: F401  effort loads the profile
 from tests.support.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
 from tests.support.patience import PATIENCE
@@ -126,7 +126,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dynamodb-local", action="store_true", help="use DynamoDB Local instead of moto"
     )
     parser.addoption("--update-snapshots", action="store_true", help="write the golden snapshots")
-    parser.addoption("--one-in", type=effort.at_least_one, default=1, help=effort.ONE_IN)
     parser.addoption(
         "--clock",
         type=run_clock.clock_name,
@@ -139,12 +138,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Do not import the browser tests if the run leaves them out."""
     left_out = "not e2e" in config.option.markexpr and collection_path == E2E
     return True if left_out else None
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept, left_out = effort.sample(items, config)
-    items[:] = kept
-    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_sessionstart() -> None:

@@ -5,8 +5,6 @@ HYPOTHESIS_PROFILE or --hypothesis-profile selects the number of hypothesis exam
 """
 
 import os
-import random
-from argparse import ArgumentTypeError
 from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 from typing import Any
@@ -32,39 +30,6 @@ settings.register_profile("dev", max_examples=DEV, derandomize=True, **COMMON)
 settings.register_profile("ci", max_examples=CI, print_blob=True, **COMMON)
 """Different examples each time. For a failing one, the line that reproduces it is printed."""
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
-
-
-ONE_IN = "run a random sample, one in this many of the chosen tests (--randomly-seed repeats it)"
-"""Help of the option ``--one-in``."""
-
-
-def at_least_one(text: str) -> int:
-    """Return the value of ``--one-in``.
-
-    Raises:
-        ArgumentTypeError: it is not a whole number from 1.
-    """
-    if not text.isdecimal() or int(text) < 1:
-        msg = f"expected a whole number from 1, such as 3 for a third, received {text!r}"
-        raise ArgumentTypeError(msg)
-    return int(text)
-
-
-def sample(
-    items: Sequence[pytest.Item], config: pytest.Config
-) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Return the tests to run and those to leave out, by ``--one-in`` and the seed of the run.
-
-    The choice depends on names only, so that all processes of a run make the same one. Tests marked
-    ``unsampled`` always run.
-    """
-    one_in, seed = config.getoption("--one-in"), config.getoption("randomly_seed", 0)
-    chosen: tuple[list[pytest.Item], list[pytest.Item]] = ([], [])
-    for item in items:
-        dice = random.Random(f"{seed} {item.nodeid}")
-        is_left_out = dice.random() >= 1 / one_in and not item.get_closest_marker("unsampled")
-        chosen[is_left_out].append(item)
-    return chosen
 
 
 def examples(in_ci: int, in_dev: int | None = None, **more: int) -> settings:

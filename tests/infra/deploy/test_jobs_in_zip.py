@@ -79,7 +79,6 @@ from tests.support.patience import wait_for
 
 pytestmark = [
     pytest.mark.package,
-    pytest.mark.unsampled,
     pytest.mark.timeout(1800),
     pytest.mark.usefixtures("database"),
 ]
