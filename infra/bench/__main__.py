@@ -10,21 +10,7 @@ from pathlib import Path
 
 import click
 
-from infra.bench import (
-    bookings,
-    bots,
-    chat,
-    cold_start,
-    costs,
-    events,
-    jobs,
-    leads,
-    lists,
-    rest,
-    round_trips,
-    slots,
-    tool_server,
-)
+from infra.bench import cold_start, lists, rest, round_trips, tool_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SECTIONS = {
@@ -33,14 +19,6 @@ SECTIONS = {
     "cold-start": cold_start.section,
     "round-trips": round_trips.section,
     "lists": lists.section,
-    "leads": leads.section,
-    "slots": slots.section,
-    "bookings": bookings.section,
-    "chat": chat.section,
-    "bots": bots.section,
-    "jobs": jobs.section,
-    "events": events.section,
-    "costs": costs.section,
 }
 INTRODUCTION = """\
 # Benchmarks

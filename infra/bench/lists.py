@@ -7,34 +7,27 @@ Both methods must find the same records.
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any
 
 from chalicelib.core.text import search_fold
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.listing import parallel_scan
-from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.queries import CONSISTENT_ROWS
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Cost, Partition
 from infra.bench.dynamodb import database
 from infra.bench.dynamodb.usage import DatabaseUsage, metering
-from infra.bench.synthetic_nouns import APPOINTMENTS, CONTACTS, TAGS
-from infra.local.seed import FIRST_MADE_AT, SMALL_CATEGORY, category_id
+from infra.local.seed import SMALL_CATEGORY, category_id
 
 COUNTS = (1_000, 10_000, 100_000)
-APPOINTMENT_COUNT = 20_000
 LATENCY_MS = 5
 """Delay of each request, as in the same region of AWS. Assumed, not measured."""
 
 
 def section() -> str:
     """Measure and return this section of the page."""
-    wanted = {"products": COUNTS, "appointments": [APPOINTMENT_COUNT], "contacts": [10_000]}
-    with database.seeded(wanted, in_memory=True):
+    with database.seeded("products", COUNTS):
         tables = [_table(count) for count in COUNTS]
         ranges = list(_ranges(COUNTS[-1]))
-        others = [_appointments(APPOINTMENT_COUNT), _contacts(10_000)]
     return "\n".join(
         [
             "## Lists, on DynamoDB Local",
@@ -58,61 +51,11 @@ def section() -> str:
             "|---|---|---|---|---|---|---|---|",
             *ranges,
             "",
-            "### Other shapes",
-            "",
-            "Synthetic nouns with other index features: a range along an index, fields with many",
-            "values, and search texts that have their own rows because they are too long for an",
-            "index entry.",
-            "",
-            "| list | plan | matches | units | round trips |",
-            "|---|---|---|---|---|",
-            *(line for some in others for line in some),
-            "",
         ]
     )
 
 
-def _appointments(count: int) -> list[str]:
-    """Return the table rows about one month of appointments, which take many months."""
-    begin = FIRST_MADE_AT + timedelta(days=120)
-    month = Query(
-        page=1,
-        size=20,
-        sort="startAt",
-        descending=True,
-        ranges={"starts_at": (begin, begin + timedelta(days=30))},
-    )
-    queries = {
-        f"a month of {count:,} appointments, page 1": month,
-        "the same month, page 5": replace(month, page=5),
-        "the same month of one resource": replace(month, filters={"resource_id": "resource-3"}),
-    }
-    return [_line(APPOINTMENTS, count, label, query) for label, query in queries.items()]
-
-
-def _contacts(count: int) -> list[str]:
-    """Return the table rows about tags and long texts."""
-    newest = Query(page=1, size=20, sort="createdAt", descending=True)
-    queries = {
-        f"one tag of {count:,} contacts": replace(newest, filters={"tags": TAGS[3]}),
-        f"search in {count:,} texts of 2 KB, one match": replace(newest, search="no. 04242"),
-        "the same search, no match": replace(newest, search="no such text"),
-    }
-    whole = Cost()
-    everything = Partition(CONTACTS.partition(database.workspace(count)), whole)
-    list(everything.items(consistent_read=count <= CONSISTENT_ROWS))
-    naive = f"| reading all {count:,} contacts | naive | {count:,} | {whole.units:,.0f} | |"
-    return [*(_line(CONTACTS, count, label, query) for label, query in queries.items()), naive]
-
-
-def _line(listing: Listing[Any], count: int, label: str, query: Query) -> str:
-    page = listing.page(database.workspace(count), query)
-    cost = page.cost
-    return f"| {label} | {page.plan} | {page.total:,} | {cost.units:,.0f} | {cost.round_trips} |"
-
-
 def _queries(count: int) -> dict[str, Query]:
-
     first = Query(page=1, size=20, sort="sortOrder")
     deep = min(500, count // 20)
     ten = [category_id(number) for number in range(10)]
