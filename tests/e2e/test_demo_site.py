@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, bot, school
+from infra.local.demo import bakery, school
 from infra.local.demo.seed import seed
 from tests.conftest import Api
 from tests.e2e.conftest import markup_errors, save_screenshot
@@ -108,7 +108,7 @@ def test_a_visitor_books_and_orders_in_the_chat_of_the_demo_site(
         card(page).get_by_label("Как получить").select_option("Доставка")
         card(page).get_by_label("Адрес").fill("Невский пр., 1")
         card(page).get_by_role("button", name="Заказать").click()
-        expect(card(page)).to_contain_text(bot.ORDER_FORM["successMessage"])
+        expect(card(page)).to_contain_text(bakery.ORDER_FORM["successMessage"])
     booked = api.get("/api/bookings/list?size=100")["bookings"]
     (booking,) = [each for each in booked if each["client"]["name"] == "Ирина"]
     assert (booking["source"], booking["serviceName"]) == ("chat", school.SERVICES[2].name)

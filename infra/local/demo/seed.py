@@ -152,16 +152,15 @@ def make_pages(do: Caller) -> None:
     there = {page["slug"]: page for page in do("list_pages", projectId=site["id"])["pages"]}
     photos = _product_pictures(do).files.items()
     urls = {name.removesuffix(".jpg"): file["url"] for name, file in photos}
-    wanted = pages.pages(urls, tools)
-    for page in wanted:
+    for page in pages.PAGES:
         if page.slug not in there:
             there[page.slug] = _ensure_page(do, site["id"], page)
-    for page in wanted:
+    for page in pages.PAGES:
         made = there[page.slug]
         if made["htmlBytes"] in {0, len(DRAFT)}:
             do("update_page", id=made["id"], description=page.description)
             do("save_page_html", id=made["id"], html=DRAFT, returnHtml=False)
-            do("save_page_html", id=made["id"], html=page.html(wanted, tools), returnHtml=False)
+            do("save_page_html", id=made["id"], html=page.html(urls, tools), returnHtml=False)
 
 
 def _tools(do: Caller, site_id: str) -> pages.Tools:

@@ -19,7 +19,7 @@ from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.gateways.object_store import object_store
 from chalicelib.lib import barcodes
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, bot, caller, pages, posts, school
+from infra.local.demo import bakery, caller, pages, posts, school
 from infra.local.demo import seed as demo
 from infra.local.demo.seed import EMAIL, seed
 from tests.conftest import Api, as_operator
@@ -63,10 +63,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the bakery smaller, with some records of each type."""
     ordered = {sku for lead in bakery.LEADS for sku in lead.items}
     products = [product for product in bakery.PRODUCTS if product.sku in ordered]
-    for module in (bakery, pages):
-        monkeypatch.setattr(module, "PRODUCTS", products)
-    first_pages = pages.pages
-    monkeypatch.setattr(pages, "pages", lambda urls, tools: first_pages(urls, tools)[::3])
+    monkeypatch.setattr(bakery, "PRODUCTS", products)
+    monkeypatch.setattr(pages, "PAGES", pages.PAGES[::3])
 
 
 @pytest.fixture
@@ -175,7 +173,7 @@ def test_the_demo_is_a_bakery_with_images_of_products_and_on_pages(data: DataDir
 
 def test_the_site_has_a_form_and_leads_of_several_people(api: Api) -> None:
     shown = everything_shown(api)
-    assert shown["forms"] == [bot.ORDER_FORM["title"], bakery.FORM["title"]]
+    assert shown["forms"] == [bakery.ORDER_FORM["title"], bakery.FORM["title"]]
     assert len(shown["leads"]) == len(bakery.LEADS)
     assert ("Анна Смирнова", 2) in shown["clients"]
     stats = api.get("/api/crm/stats")
@@ -263,7 +261,7 @@ def test_the_demo_bot_can_do_everything_that_bots_can_do(api: Api) -> None:
     shown = api.get(f"/api/agents/{agent['id']}")["agent"]
     assert shown["capabilities"] == list(CAPABILITIES)
     titles = {each["id"]: each["title"] for each in api.get("/api/forms/list")["forms"]}
-    assert titles[shown["orderFormId"]] == bot.ORDER_FORM["title"]
+    assert titles[shown["orderFormId"]] == bakery.ORDER_FORM["title"]
     (source,) = api.get(f"/api/agents/{agent['id']}/knowledge")["sources"]
     assert source["status"] == "ready"
 
