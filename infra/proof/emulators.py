@@ -1,62 +1,67 @@
 """The part about emulators of DynamoDB: a table of differences, and the tests behind it."""
 
-import subprocess
-import sys
 import time
+import tomllib
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from xml.etree import ElementTree as ET
 
 from infra.local.dynamodb_jar import DynamoDBLocalMissingError, find_jar, find_java
-from infra.proof.emulator_rows import GROUPS, ROWS
-from infra.proof.parts import ROOT, Figures, Part
+from infra.proof.parts import Figures, Part, count_tests
 
 TESTS = "tests/proof/emulators"
 ON_LOCAL = ("-m", "store", "--dynamodb-local")
+NAMES = ("moto", "DynamoDB Local")
+UNVERIFIED = "unverified"
 
 
-class WrongRowError(Exception):
-    """An emulator behaves differently from its row."""
+@dataclass(frozen=True)
+class Row:
+    """A behaviour: where the service relies on it, what AWS documents, and both emulators.
+
+    ``emulators.toml`` has the rows, and says what the fields mean.
+    """
+
+    topic: str
+    relied_on: str
+    aws: str
+    probe: str = ""
+    moto: str = UNVERIFIED
+    local: str = UNVERIFIED
+    agrees: str = ""
+    instead: str = ""
+
+
+GROUPS = {
+    group: [Row(**each) for each in rows]
+    for group, rows in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()
+}
+ROWS = [row for rows in GROUPS.values() for row in rows]
+PROMISE = """\
+Tests run on moto and on DynamoDB Local, but the service relies on what AWS documents. Each
+behaviour that matters here is a row. It was tried by a test that fails when an emulator changes, or
+it is unverified. No row was tried on AWS.
+"""
+HEAD = (
+    "| behaviour | relied on in | AWS documents | moto | DynamoDB Local | instead, or note |",
+    "|---|---|---|---|---|---|",
+)
 
 
 def run(minutes: float) -> Figures:
     """Try each row on moto and, if Java is there, on DynamoDB Local.
 
     Raises:
-        WrongRowError: a test failed.
+        BrokenPromiseError: an emulator behaves differently from its row.
     """
     end = time.monotonic() + minutes * 60
-    on_moto = _tried((), end)
+    words = [TESTS, "-k", "row_says"]
+    on_moto = count_tests(words, end)
     try:
         find_java()
         find_jar()
-        on_local = _tried(ON_LOCAL, end)
     except DynamoDBLocalMissingError as error:
         return {"moto": on_moto, "local": 0, "missing": str(error)}
-    return {"moto": on_moto, "local": on_local}
-
-
-def _tried(options: tuple[str, ...], end: float) -> int:
-    """Return the number of rows that were tried, or 0 if the time was up."""
-    with TemporaryDirectory() as folder:
-        report = Path(folder, "report.xml")
-        words = ["-m", "pytest", "-q", TESTS, "-k", "row_says", *options, f"--junitxml={report}"]
-        left = max(1.0, end - time.monotonic())
-        try:
-            done = subprocess.run(
-                [sys.executable, *words],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                timeout=left,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return 0
-        if done.returncode:
-            raise WrongRowError(done.stdout + done.stderr)
-        suite = ET.parse(report).getroot()[0]  # noqa: S314  pytest has written it
-    return int(suite.get("tests", 0))
+    return {"moto": on_moto, "local": count_tests([*words, *ON_LOCAL], end)}
 
 
 def section(figures: Figures) -> str:
@@ -83,16 +88,6 @@ Rows: {len(ROWS)}. Tried on moto: {figures["moto"]}; on DynamoDB Local: {local}.
     return "\n".join([*lines, "\n```", *commands, "```"])
 
 
-PROMISE = """\
-Tests run on moto and on DynamoDB Local, but the service relies on what AWS documents. Each
-behaviour that matters here is a row. It was tried by a test that fails when an emulator changes, or
-it is unverified. No row was tried on AWS.
-"""
-NAMES = ("moto", "DynamoDB Local")
-HEAD = (
-    "| behaviour | relied on in | AWS documents | moto | DynamoDB Local | instead, or note |",
-    "|---|---|---|---|---|---|",
-)
 PART = Part(
     name="emulators",
     title="What the emulators do not show",

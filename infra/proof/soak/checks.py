@@ -14,8 +14,8 @@ from chalicelib.domains.contacts.store.clients import CLIENTS
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.listing import Listing
+from infra.proof.parts import BrokenPromiseError
 from infra.proof.soak.acknowledged import Acknowledged, Chat
-from infra.proof.soak.watch import BrokenPromiseError
 from infra.proof.soak.world import World
 
 EVERYTHING = 10**6

@@ -43,11 +43,10 @@ class Answer(NamedTuple):
 
 
 class Tally:
-    """Counts answers by minute of the run, for all clients."""
+    """Counts answers, for all clients."""
 
     def __init__(self) -> None:
-        self.started = time.monotonic()
-        self.minutes: Counter[tuple[int, str]] = Counter()
+        self.kinds: Counter[str] = Counter()
         self.codes: Counter[str] = Counter()
         self.faces: Counter[str] = Counter()
         self._lock = Lock()
@@ -55,7 +54,7 @@ class Tally:
     def count(self, kind: str) -> None:
         """Count ``request``, ``error`` (a 5xx or none), ``refusal`` (a 4xx) or ``left``."""
         with self._lock:
-            self.minutes[int((time.monotonic() - self.started) // 60), kind] += 1
+            self.kinds[kind] += 1
 
     def answered(self, status: int, code: str) -> None:
         """Count an answer."""
@@ -77,15 +76,6 @@ class Tally:
         """Count a piece of work, by the face of the service that it uses."""
         with self._lock:
             self.faces[name] += 1
-
-    def total(self, kind: str) -> int:
-        """Return the count of a kind."""
-        return sum(number for (_, each), number in self.minutes.items() if each == kind)
-
-    def by_minute(self, kind: str) -> list[int]:
-        """Return the counts of whole minutes."""
-        last = max((minute for minute, _ in self.minutes), default=0)
-        return [self.minutes[minute, kind] for minute in range(max(last, 1))]
 
 
 class Client:

@@ -1,7 +1,7 @@
 """The section of the soak."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from infra.proof.parts import Figures
@@ -34,7 +34,6 @@ def section(figures: Figures) -> str:
             _flat(figures),
             _kept(figures),
             FOUND,
-            *_picture(figures),
         ]
     )
 
@@ -106,12 +105,6 @@ def _kept(figures: Figures) -> str:
         " answers that a visitor read to the end are charged once, by their tokens.\n"
         f"- {checked['events']:,} events of these leads and bookings were sent to the webhook."
     )
-
-
-def _picture(figures: Figures) -> Iterable[str]:
-    if figures["picture"]:
-        yield "![Memory, handles, threads, requests and errors over time](images/soak.svg)"
-        yield "The shaded time is the warm-up."
 
 
 def _outage(figures: Figures) -> str:

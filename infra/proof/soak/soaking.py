@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from threading import Event, Thread, Timer
 from typing import Any
 
-from infra.proof.parts import IMAGES, KEPT, Figures
-from infra.proof.soak import checks, load, picture, stage, watch, world
+from infra.proof.parts import KEPT, Figures
+from infra.proof.soak import checks, load, stage, watch, world
 from infra.proof.soak.acknowledged import Acknowledged
 from infra.proof.soak.checks import require
 from infra.proof.soak.client import Tally
@@ -26,8 +26,6 @@ FAULTS = 0.02
 WORLDS = 2
 OVERHEAD_MINUTES = 1.5
 """Part of the time for the start, the jobs and the checks. A run of a minute takes half of it."""
-SHOWN_MINUTES = 30
-"""Shortest run whose picture replaces that of the documents, if no promise is broken."""
 TOP_UP_SECONDS, TOP_UP = 20.0, 12_345
 OUTAGE_SECONDS, OUTAGE_AT = 14.0, 0.6
 """Length of the time without a database, and when it begins, as a share of the load. Answers that
@@ -85,10 +83,8 @@ class _Soak:
             **self._figures_of_load(samples),
             "jobs": jobs,
             "jobsDone": self._jobs_done(),
-            "picture": seconds / 60 >= SHOWN_MINUTES,
             "loggedErrors": self._logged_errors(),
         }
-        drawn = self._draw(samples, seconds / 60)
         print(json.dumps(figures), file=sys.stderr)
         crashes = [each for each in figures["loggedErrors"] if any(c in each for c in CRASHES)]
         require(not crashes, f"there were internal errors: {', '.join(crashes)}")
@@ -98,9 +94,6 @@ class _Soak:
             "flat": watch.require_flat(samples, room),
             "room": room._asdict(),
         }
-        if figures["picture"]:
-            IMAGES.mkdir(parents=True, exist_ok=True)
-            (IMAGES / "soak.svg").write_text(drawn)
         return figures
 
     def _figures_of_load(self, samples: list[Sample]) -> Figures:
@@ -108,9 +101,9 @@ class _Soak:
         return {
             "clients": load.CLIENTS,
             "work": dict(sorted(self._tally.faces.items())),
-            "requests": self._tally.total("request"),
-            "left": self._tally.total("left"),
-            "errors": self._tally.total("error"),
+            "requests": self._tally.kinds["request"],
+            "left": self._tally.kinds["left"],
+            "errors": self._tally.kinds["error"],
             "refusals": dict(sorted(self._tally.codes.items())),
             "databaseRequests": state["requests"],
             "databaseFaults": state["faults"],
@@ -213,25 +206,3 @@ class _Soak:
         missing = [event for event in leads + bookings if event not in self._others.events]
         require(not missing, f"{len(missing)} events were never sent, such as {missing[:3]}")
         return len(leads) + len(bookings)
-
-    def _draw(self, samples: list[Sample], minutes: float) -> str:
-        """Draw the picture beside the figures, even if a promise is broken, and return it."""
-        panels = [
-            picture.Panel(title, unit, [(s.at / 60, getattr(s, name) / one) for s in samples])
-            for name, title, unit, one in (
-                ("memory", "Resident memory", "MB", 1),
-                ("blocks", "Memory blocks of living objects", "thousand", 1000),
-                ("files", "Open file descriptors", "count", 1),
-                ("threads", "Threads", "count", 1),
-                ("temporary", "Files in the temporary folder", "count", 1),
-            )
-        ]
-        for kind, title in (("request", "Requests per minute"), ("error", "Errors per minute")):
-            counts = self._tally.by_minute(kind)
-            points = [(minute + 0.5, float(count)) for minute, count in enumerate(counts)]
-            panels.append(picture.Panel(title, "count", points))
-        about = f"The process of the service during {minutes:.0f} minutes of load with faults"
-        drawn = picture.svg(panels, minutes, minutes * watch.WARM_UP, about)
-        KEPT.mkdir(parents=True, exist_ok=True)
-        (KEPT / "soak.svg").write_text(drawn)
-        return drawn

@@ -10,16 +10,14 @@ from statistics import median
 from threading import Event, Thread
 from typing import NamedTuple
 
+from infra.proof.parts import BrokenPromiseError
+
 SECONDS = 3.0
 """Seconds between two samples."""
 WARM_UP = 0.2
 """Share of the samples that are left out, while caches and pools fill."""
 MEGABYTE = 1_048_576
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-
-
-class BrokenPromiseError(Exception):
-    """A promise of the service that the soak has found broken."""
 
 
 class Sample(NamedTuple):

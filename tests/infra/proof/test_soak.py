@@ -2,16 +2,15 @@
 
 from collections import Counter
 from dataclasses import replace
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from chalicelib.domains.billing.rules.pricing import Prices
+from infra.proof.parts import BrokenPromiseError
 from infra.proof.soak import checks
 from infra.proof.soak.acknowledged import Acknowledged, Chat
 from infra.proof.soak.checks import Busy, Entry, Records
-from infra.proof.soak.picture import Panel, svg
-from infra.proof.soak.watch import BrokenPromiseError, Room, Sample, require_flat
+from infra.proof.soak.watch import Room, Sample, require_flat
 
 ROOM = Room(memory=10, files=8, threads=4, temporary=0, blocks=1000)
 PRICES = Prices(1_000_000, 2_000_000)
@@ -164,11 +163,3 @@ class TestRecords:
     def test_a_write_that_was_never_answered_may_be_there_or_not(self) -> None:
         acknowledged = Acknowledged("w", products={"kept": 6}, unsure={"kept"}, contests=[0, 1])
         assert checks.check_writes(acknowledged, Records({"kept": 5}, {}, {}, [])) == 1
-
-
-def test_the_picture_is_xml_with_a_line_for_each_panel() -> None:
-    points = [(0.0, 97.0), (30.0, 104.0), (60.0, 104.0)]
-    drawn = svg([Panel("Memory <MB>", "MB", points), Panel("Errors", "count", [])], 60, 12, "Soak")
-    root = ET.fromstring(drawn)  # noqa: S314  our own
-    lines = root.findall("{http://www.w3.org/2000/svg}polyline")
-    assert [line.get("points", "").count(",") for line in lines] == [3, 0]

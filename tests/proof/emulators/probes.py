@@ -1,6 +1,6 @@
 """Small experiments on a database, each of which returns what was observed in a few words.
 
-``infra/proof/emulator_rows.py`` has what moto and DynamoDB Local are known to do.
+``infra/proof/emulators.toml`` has what moto and DynamoDB Local are known to do.
 """
 
 from collections.abc import Callable, Sequence

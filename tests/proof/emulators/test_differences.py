@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.engine.connection import connection
-from infra.proof.emulator_rows import ROWS, UNVERIFIED, Row
+from infra.proof.emulators import ROWS, UNVERIFIED, Row
 from tests.proof.emulators.probes import PROBES, TABLE, Table
 
 TRIED = [row for row in ROWS if row.probe]
