@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.core import clock
 from chalicelib.gateways.llm import models
-from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
+from chalicelib.gateways.llm.messages import Message, ToolSpec, count_input, count_tokens
 from chalicelib.transports import schedules
 from tests.conftest import Api, Owner, Time
 from tests.factories.chat import RICH, new_bot, read_events, transcript
@@ -81,7 +81,9 @@ def test_twenty_words_shown_before_a_kill_are_stored_and_charged(
     assert (answer["content"], answer["status"]) == (shown, "partial")
     spec = models.resolve("our-own-model", ["openai"])
     (request,) = provider.asked
-    sent = count_input(Message(**each) for each in request.body["messages"])
+    functions = [each["function"] for each in request.body["tools"]]
+    specs = [ToolSpec(each["name"], each["description"], each["parameters"]) for each in functions]
+    sent = count_input([Message(**each) for each in request.body["messages"]], specs)
     used = sent * spec.input_price + count_tokens(shown) * spec.output_price
     assert bot.money == (RICH - -(-used // 10**6), 0)
     assert bot.kinds == ["topup", "reserve", "settle"]
