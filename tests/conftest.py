@@ -87,7 +87,12 @@ from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixture
 from tests.fakes.open_facts import open_facts  # noqa: F401  a fixture
 from tests.fakes.openverse import openverse  # noqa: F401  a fixture
 from tests.fakes.telegram import telegram  # noqa: F401  a fixture
-from tests.support import aws_calls, effort, run_clock  # noqa: F401  effort loads the profile
+from tests.support import (
+    aws_calls,
+    effort,  # noqa: F401  it loads the profile of Hypothesis
+    run_clock,
+    service_descriptions,
+)
 from tests.support.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
 from tests.support.patience import PATIENCE
@@ -110,6 +115,7 @@ collect_ignore = ["clients"]
 """These suites need an environment of their own; run ``make test-clients``."""
 
 aws_calls.install()
+service_descriptions.share()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -167,6 +173,7 @@ def on_dynamodb_local(request: pytest.FixtureRequest) -> bool:
 def _quick_moto() -> None:
     quick_moto.make_quick()
     quick_moto.skip_http()
+    quick_moto.skip_ec2()
 
 
 @pytest.fixture(scope="session", autouse=True)
