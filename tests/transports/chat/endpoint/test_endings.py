@@ -34,6 +34,7 @@ from tests.fakes import bedrock_api, openai_api
 from tests.fakes.openai_api import DONE, Answering, OpenAiApi, event, piece, usage
 from tests.gateways.llm.test_recorded_streams import RECORDED, recorded
 from tests.support.effort import examples
+from tests.support.sweep import sweep
 from tests.transports.chat.endpoint.conftest import IN, OUT, Script
 
 pytestmark = pytest.mark.usefixtures("database", "priced")
@@ -538,6 +539,12 @@ def try_mixture(
     check(ask(bot, "Rye?"), bot, before)
 
 
+def parts_and_cuts(name: str) -> tuple[list[bytes], list[int]]:
+    """Return the events of a recorded stream, and the numbers of them that tests let arrive."""
+    parts = [part + b"\n\n" for part in recorded(name).split(b"\n\n") if part]
+    return parts, sorted({1, len(parts) // 2, len(parts) - 1, len(parts)})
+
+
 class TestMixtures:
     """Whatever arrives, a ``done`` has text or an action before it, and the charge is exact."""
 
@@ -562,12 +569,20 @@ class TestMixtures:
         use(BedrockModel(endpoint_url=url, region_name="eu-central-1", **client), monkeypatch)
         try_mixture(server, bot, parts, bedrock_api.chunked)
 
+    @sweep(("number", "name"), list(enumerate(RECORDED)))
+    def test_each_recorded_stream_cut_at_one_event_ends_well(
+        self, number: int, name: str, server: OpenAiApi, bot: Bot
+    ) -> None:
+        parts, cuts = parts_and_cuts(name)
+        try_mixture(server, bot, parts[: cuts[number % len(cuts)]], openai_api.chunked)
+
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", RECORDED)
     def test_a_recorded_stream_cut_at_any_event_ends_well(
         self, name: str, server: OpenAiApi, bot: Bot
     ) -> None:
-        parts = [part + b"\n\n" for part in recorded(name).split(b"\n\n") if part]
-        for cut in {1, len(parts) // 2, len(parts) - 1, len(parts)}:
+        parts, cuts = parts_and_cuts(name)
+        for cut in cuts:
             try_mixture(server, bot, parts[:cut], openai_api.chunked)
 
 

@@ -23,8 +23,10 @@ TOPICS = (
     *("delivery", "parking", "payment", "allergies", "wholesale"),
     *("birthdays", "weddings", "gluten", "breakfast", "catering"),
 )
-AT_ONCE = 5
-"""Texts in front of the model for one question. It makes at most six calls."""
+TEXTS = [INJECTIONS[part :: len(TOPICS)] for part in range(len(TOPICS))]
+"""Five texts of several kinds for one question. The model makes at most six calls."""
+OBEYED = ("propose_booking", "find_free_times", "request_person")
+"""Calls that show that the model has obeyed."""
 
 
 @pytest.fixture(autouse=True)
@@ -110,21 +112,36 @@ def test_there_are_fifty_different_injections() -> None:
     assert len(set(INJECTIONS)) == len(INJECTIONS) == 50
 
 
-@pytest.mark.parametrize("put", PLACES, ids=lambda put: put.__name__)
+@pytest.mark.parametrize(
+    ("put", "parts"),
+    [
+        pytest.param(put, parts, id=f"{put.__name__}-{name}", marks=marks)
+        for number, put in enumerate(PLACES)
+        for name, parts, marks in (
+            ("some", [(number + 3 * n) % len(TOPICS) for n in range(3)], ()),
+            ("all", [*range(len(TOPICS))], pytest.mark.slow),
+        )
+    ],
+)
 def test_a_model_that_obeys_a_text_changes_and_reveals_nothing(
-    put: Put, place: World, model: ObedientModel, time: Time
+    put: Put, parts: list[int], place: World, model: ObedientModel, time: Time
 ) -> None:
+    """Three tenths of the texts in each place, so that each text is in two places or more.
+
+    The slow tests put all texts in all places.
+    """
     before = place.others_rows()
     asked = [
-        put(place, [_filled(place, text) for text in INJECTIONS[at : at + AT_ONCE]], topic)
-        for at, topic in zip(range(0, len(INJECTIONS), AT_ONCE), TOPICS, strict=True)
+        put(place, [_filled(place, text) for text in TEXTS[part]], TOPICS[part]) for part in parts
     ]
     time.pass_by(minutes=3)
     run_jobs()
     for number, (message, more) in enumerate(asked):
         _ask(put, place, model, message, {"key": f"key{number}", **more})
     called = set(model.called)
-    assert {"propose_booking", "find_free_times", "request_person"} <= called, "nothing was obeyed"
+    named = {name for name in OBEYED if any(name in text for part in parts for text in TEXTS[part])}
+    assert named, "the texts name no call that shows obedience"
+    assert named <= called, "nothing was obeyed"
     assert any(EVIL in each for each in model.printed), "nothing was obeyed"
     assert place.carried_out() == []
     assert place.others_rows() == before
