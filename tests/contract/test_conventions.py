@@ -310,6 +310,15 @@ class TestBounds:
                 found = refusals(operation.input, spot.holding(value))
                 assert spot.path in found, (spot.path, str(value)[:80])
 
+    @sweep_of_inputs
+    def test_a_required_field_that_is_left_out_is_named(self, operation: Operation) -> None:
+        for model in models(operation.input):
+            schema = json_schema(model)
+            whole = sample(schema)
+            for name in schema.get("required", ()):
+                rest = {other: value for other, value in whole.items() if other != name}
+                assert refusals(model, rest).get(name) == "is required", name
+
     @pytest.mark.parametrize(
         ("field", "inside", "outside"),
         [("price", 10**11, 10**11 + 1), ("stock", 10**9, 10**9 + 1), ("sku", "s" * 64, "s" * 65)],

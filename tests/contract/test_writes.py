@@ -1,0 +1,72 @@
+"""Writes of every operation: what a repetition, a trial run and the audit log promise."""
+
+import json
+from typing import Any
+
+import pytest
+
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.principals import Audience
+from chalicelib.engine import audit
+from tests.conftest import all_rows
+from tests.contract.conftest import World
+from tests.contract.test_access import send, without_key_usage
+from tests.factories.examples import example
+
+WRITES = [o for o in REGISTRY.of(Audience.KEY) if not o.read_only]
+WITHOUT_CHANGES = {"ai_fill_product", "ai_fill_service", "reorder_products"}
+"""Drafts change no record. The example of an order is the order that the products have."""
+CONFIRMED = {"confirm": True, "force": True}
+
+
+def each(operations: list[Operation]) -> Any:
+    return pytest.mark.parametrize("operation", operations, ids=lambda o: o.name)
+
+
+def confirmed(operation: Operation) -> dict[str, Any]:
+    """Return the fields that let a call do what it describes."""
+    return {
+        name: value for name, value in CONFIRMED.items() if name in operation.input.model_fields
+    }
+
+
+@each([o for o in WRITES if o.accepts_idempotency_key])
+def test_a_call_repeated_with_its_idempotency_key_changes_nothing(
+    operation: Operation, world: World
+) -> None:
+    arguments = json.dumps(example(operation, world.things)).encode()
+    path = operation.path
+    for name in operation.path_parameters:
+        path = path.replace(f"{{{name}}}", example(operation, world.things)[name])
+    key = {"Idempotency-Key": "k", "Content-Type": "application/json"}
+    first = world.api.call(operation.method, path, arguments, key)
+    assert first.status == 200, first.body
+    before = without_key_usage(all_rows())
+    again = world.api.call(operation.method, path, arguments, key)
+    assert (again.status, again.body) == (200, first.body)
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert without_key_usage(all_rows()) == before
+
+
+@each([o for o in WRITES if "dry_run" in o.input.model_fields])
+def test_a_dry_run_changes_nothing(operation: Operation, world: World) -> None:
+    before = without_key_usage(all_rows())
+    arguments = example(operation, world.things) | confirmed(operation) | {"dryRun": True}
+    answer = send(world.api, operation, arguments)
+    assert answer.status == 200, answer.body
+    assert answer.data.get("deleted", False) is False
+    assert without_key_usage(all_rows()) == before
+
+
+@each([o for o in WRITES if o.name not in WITHOUT_CHANGES])
+def test_a_write_leaves_one_audit_record_with_the_names_of_its_fields(
+    operation: Operation, world: World
+) -> None:
+    known = {row.sk for row in audit.latest(world.workspace_id)}
+    arguments = example(operation, world.things)
+    assert send(world.api, operation, arguments).status == 200
+    added = [row for row in audit.latest(world.workspace_id) if row.sk not in known and row.key_id]
+    assert [row.operation for row in added] == [operation.name]
+    assert set(added[0].fields) == arguments.keys() - {"id"}
+    texts = [value for value in arguments.values() if isinstance(value, str) and " " in value]
+    assert not [text for text in texts if text in repr(added[0].attribute_values)]
