@@ -1,22 +1,18 @@
 """Sites: listed, created, counted and suspended."""
 
-import json
 import re
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
 from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
 from tests.conftest import Api, Owner, Time, all_rows, as_operator
 from tests.factories.sites import (
     CREATE,
-    DELETE,
     LIST,
-    UPDATE,
     create,
     delete,
     listed,
@@ -57,19 +53,6 @@ class TestListSites:
         site = create(api, description="Bread", slug="bread")
         assert listed(api) == [site]
 
-    def test_pages_have_no_gaps_or_repeats(self, api: Api) -> None:
-        made = {create(api, f"Site {number}")["id"] for number in range(7)}
-        for size in (1, 3, 7, 8, 100):
-            pages = -(-7 // size)
-            found = [
-                [site["id"] for site in listed(api, size=size, page=page)]
-                for page in range(1, pages + 1)
-            ]
-            assert [len(page) for page in found[:-1]] == [size] * (pages - 1)
-            flat = [site for page in found for site in page]
-            assert len(flat) == 7
-            assert set(flat) == made
-
     def test_a_page_beyond_the_end_is_empty_with_the_right_total(self, api: Api) -> None:
         create(api, "One")
         create(api, "Two")
@@ -100,17 +83,6 @@ class TestListSites:
     def test_an_empty_filter_or_sort_counts_as_omitted(self, api: Api) -> None:
         site = create(api)
         assert api.get(f"{LIST}?status=&sortBy=&sortDir=&search=&size=5.0")["projects"] == [site]
-
-    def test_page_sizes_from_1_to_100_are_accepted(self, api: Api) -> None:
-        for size in (1, 100):
-            pagination = api.get(f"{LIST}?size={size}")["pagination"]
-            assert pagination == {"total": 0, "page": 1, "limit": size}
-
-    def test_unknown_parameters_are_ignored_with_a_warning(self, api: Api) -> None:
-        site = create(api)
-        data = api.get(f"{LIST}?workspaceId=other&utm=x")
-        assert data["projects"] == [site]
-        assert ["workspaceId" in data["warnings"][0], "utm" in data["warnings"][1]] == [True, True]
 
     def test_doubled_spaces_do_not_matter_in_a_search(self, api: Api) -> None:
         doubled = create(api, "Rye   bread  and buns", slug="a")
@@ -152,11 +124,6 @@ class TestListSites:
         for search in ("пекарня bakery", "%", "*", "_", ".*", "active", "Хлеб", "x" * 200):
             assert listed(api, search=search) == [], search
             assert total(api, search=search) == 0
-
-    def test_the_search_folds_case_as_unicode_does(self, api: Api) -> None:
-        create(api, "Café Hauptstraße")
-        for search in ("straße", "STRASSE", "CAFÉ", "cafe\u0301"):
-            assert total(api, search=search) == 1, search
 
     def test_a_blank_search_counts_as_omitted(self, api: Api) -> None:
         create(api)
@@ -215,17 +182,6 @@ class TestListSites:
             time.pass_by(seconds=1)
         assert titles(api, sortBy="title", sortDir="asc") == expected
 
-    def test_ties_are_broken_by_id_so_that_pages_do_not_overlap(self, time: Time, api: Api) -> None:
-        ids = sorted(create(api, "Same")["id"] for _ in range(6))
-        for sort in ("updatedAt", "title", "createdAt"):
-            for direction in ("asc", "desc"):
-                found = [
-                    site["id"]
-                    for page in (1, 2, 3)
-                    for site in listed(api, sortBy=sort, sortDir=direction, size=2, page=page)
-                ]
-                assert found == (ids if direction == "asc" else ids[::-1])
-
     def test_the_next_list_includes_every_change(self, api: Api) -> None:
         site = create(api, "Before", slug="x-1")
         assert titles(api) == ["Before"]
@@ -234,11 +190,6 @@ class TestListSites:
         assert titles(api, search="before") == []
         delete(api, site)
         assert titles(api) == []
-
-    def test_the_list_needs_the_read_scope(self, owner: Owner) -> None:
-        answer = owner.api("projects:write").refused("GET", LIST)
-        assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
-        assert "projects:read" in answer.data["message"]
 
 
 class TestCreateSite:
@@ -258,18 +209,9 @@ class TestCreateSite:
             "updatedAt": moment,
         }
 
-    def test_times_are_utc_with_milliseconds_and_z(self, api: Api) -> None:
-        site = create(api)
-        assert TIME.fullmatch(site["createdAt"])
-        assert TIME.fullmatch(site["updatedAt"])
-
     def test_answers_are_utf_8_without_escapes(self, api: Api) -> None:
         answer = api.call("POST", CREATE, {"title": "Ёж 🦔"})
         assert "Ёж 🦔".encode() in answer.body
-
-    def test_the_description_is_null_by_default(self, api: Api) -> None:
-        assert create(api)["description"] is None
-        assert create(api, description=None)["description"] is None
 
     def test_the_slug_is_made_from_the_title(self, api: Api) -> None:
         for title, slug in (
@@ -284,22 +226,11 @@ class TestCreateSite:
         ):
             assert create(api, title)["slug"] == slug
 
-    def test_a_title_in_any_script_gives_a_valid_slug(self, api: Api) -> None:
-        for title in ("مخبز", "เบเกอรี่", "ベーカリー", "W" * 200, "щ" * 200, "a " * 99, "…", "🫨"):
-            slug = create(api, title)["slug"]
-            assert SLUG.fullmatch(slug), title
-            refused = api.refused("POST", CREATE, {"title": "x", "slug": slug})
-            assert refused.data["code"] == "slug_taken"
-
     def test_generated_slugs_of_equal_titles_differ(self, api: Api) -> None:
         slugs = [create(api, "Пекарня")["slug"] for _ in range(8)]
         assert slugs[:3] == ["pekarnya", "pekarnya-2", "pekarnya-3"]
         assert len(set(slugs)) == 8
         assert all(SLUG.fullmatch(slug) for slug in slugs)
-
-    def test_generated_slugs_of_equal_long_titles_differ(self, api: Api) -> None:
-        slugs = [create(api, "w" * 200)["slug"] for _ in range(3)]
-        assert slugs == ["w" * 63, "w" * 61 + "-2", "w" * 61 + "-3"]
 
     def test_a_reserved_slug_is_refused(self, api: Api) -> None:
         for slug in ("api", "blog", "admin", "www"):
@@ -314,22 +245,6 @@ class TestCreateSite:
             expected = title.lower().rstrip("!")
             assert made["project"]["slug"] == f"{expected}-2"
             assert f'"{expected}" is reserved' in made["warnings"][0]
-
-    def test_a_slug_as_long_as_a_host_name_label_is_accepted(self, api: Api) -> None:
-        for slug in ("a", "7", "a-b", "a--b", "x" * 63, "0-0"):
-            assert create(api, slug=slug)["slug"] == slug
-
-    def test_a_malformed_slug_is_refused(self, api: Api) -> None:
-        for slug in (
-            *("-a", "a-", "A", "Bakery", "a_b", "a b", " a", "a.b", "a/b"),
-            *("ёж", "x" * 64, "a\n", "\na", "-", "é"),
-        ):
-            error = refused_field(api, CREATE, {"title": "x", "slug": slug})
-            assert error["field"] == "slug"
-        assert total(api) == 0
-
-    def test_an_empty_slug_counts_as_omitted(self, api: Api) -> None:
-        assert create(api, title="Bakery", slug="")["slug"] == "bakery"
 
     def test_a_slug_taken_in_the_same_workspace_is_refused(self, api: Api) -> None:
         create(api, slug="bakery")
@@ -348,10 +263,6 @@ class TestCreateSite:
     def test_the_title_is_trimmed(self, api: Api) -> None:
         assert create(api, " \t Пекарня\u00a0 \n")["title"] == "Пекарня"
 
-    def test_a_title_of_200_characters_is_accepted(self, api: Api) -> None:
-        for title in ("x" * 200, "ё" * 200, "🍞" * 200, f"  {'x' * 200}  "):
-            assert create(api, title)["title"] == title.strip()
-
     def test_an_invalid_title_is_refused(self, api: Api) -> None:
         for title, says in (
             ("", "1 character"),
@@ -369,16 +280,6 @@ class TestCreateSite:
             assert says in error["message"]
         assert total(api) == 0
 
-    def test_create_needs_a_title(self, api: Api) -> None:
-        error = refused_field(api, CREATE, {"description": "x"})
-        assert error == {"field": "title", "message": "is required"}
-
-    def test_a_description_of_up_to_1000_characters_is_accepted(self, api: Api) -> None:
-        assert create(api, description="ё" * 1000)["description"] == "ё" * 1000
-        error = refused_field(api, CREATE, {"title": "x", "description": "ё" * 1001})
-        assert error["field"] == "description"
-        assert "1000" in error["message"]
-
     def test_all_wrong_fields_are_named_at_once(self, api: Api) -> None:
         answer = api.refused("POST", CREATE, {"title": "", "slug": "A B", "description": 1})
         assert {error["field"] for error in answer.data["errors"]} == {
@@ -386,38 +287,6 @@ class TestCreateSite:
             "slug",
             "description",
         }
-
-    def test_unknown_fields_are_ignored_with_the_nearest_known_name(self, api: Api) -> None:
-        data = api.post(CREATE, {"title": "x", "descripton": "typo", "workspaceId": "other"})
-        assert data["project"]["description"] is None
-        typo, other = data["warnings"]
-        assert '"descripton"' in typo
-        assert '"description"' in typo
-        assert '"workspaceId"' in other
-
-    def test_a_python_name_is_an_unknown_field(self, api: Api) -> None:
-        create(api)
-        site = listed(api)[0]
-        data = api.post(DELETE, {"id": site["id"], "dry_run": True})
-        assert '"dryRun"' in data["warnings"][0]
-        assert data["deleted"] is True
-
-    def test_create_updates_the_counters_and_leaves_one_audit_record(
-        self, owner: Owner, api: Api
-    ) -> None:
-        site = create(api, slug="bakery")
-        assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
-        records = audit.latest(owner.workspace.id)
-        (record,) = [r for r in records if r.actor != "operator"]
-        assert (record.operation, record.resources[0]) == ("create_site", f"site:{site['id']}")
-        assert record.fields == ["title", "slug"]
-
-    def test_a_write_only_key_gets_the_record_back(self, owner: Owner) -> None:
-        assert create(owner.api("projects:write"), "Пекарня")["title"] == "Пекарня"
-
-    def test_create_needs_the_write_scope(self, owner: Owner) -> None:
-        answer = owner.api("projects:read").refused("POST", CREATE, {"title": "x"})
-        assert (answer.status, answer.data["code"]) == (403, "insufficient_scope")
 
 
 class TestCountersOfSites:
@@ -466,26 +335,3 @@ class TestSuspension:
         record = audit.latest(owner.workspace.id, limit=1)[0]
         assert (record.operation, record.actor) == ("suspend_site", "operator")
         assert record.resources[0] == f"site:{site['id']}"
-
-
-class TestAnotherWorkspacesSites:
-    def test_another_workspaces_sites_are_not_listed(self, api: Api, new_owner: Any) -> None:
-        create(new_owner().api(), "Theirs", slug="theirs")
-        assert listed(api) == []
-        assert total(api, search="theirs") == 0
-
-    @pytest.mark.parametrize(
-        ("path", "more"), [(UPDATE, {"title": "Mine"}), (DELETE, {}), (DELETE, {"dryRun": True})]
-    )
-    def test_the_answer_is_byte_for_byte_that_of_an_unknown_id(
-        self, path: str, more: dict[str, Any], api: Api, new_owner: Any
-    ) -> None:
-        theirs = new_owner().api()
-        site = create(theirs)
-        foreign, never = (
-            api.refused("POST", path, {"id": value, **more}) for value in (site["id"], new_id())
-        )
-        assert foreign.status == never.status == 404
-        assert without_request_id(foreign.body) == without_request_id(never.body)
-        assert json.loads(foreign.body)["data"]["requestId"]
-        assert listed(theirs) == [site]
