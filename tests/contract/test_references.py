@@ -14,11 +14,22 @@ from tests.contract.test_access import send, without_key_usage
 from tests.factories.examples import example
 
 KINDS = {
-    **{"projectId": "site", "siteId": "site", "pageId": "page", "formId": "form"},
-    **{"leadId": "lead", "clientId": "client", "agentId": "agent", "fileId": "file"},
-    **{"orderFormId": "form", "folderId": "folder", "categoryId": "category"},
-    **{"serviceId": "service", "serviceIds": "service", "bookingId": "booking"},
-    **{"resourceId": "resource", "resourceIds": "resource"},
+    "projectId": "site",
+    "siteId": "site",
+    "pageId": "page",
+    "formId": "form",
+    "leadId": "lead",
+    "clientId": "client",
+    "agentId": "agent",
+    "fileId": "file",
+    "orderFormId": "form",
+    "folderId": "folder",
+    "categoryId": "category",
+    "serviceId": "service",
+    "serviceIds": "service",
+    "bookingId": "booking",
+    "resourceId": "resource",
+    "resourceIds": "resource",
 }
 """The type of the record that a field names."""
 INSTEAD_OF = {"pageId": "projectId", "fileId": "text", "clientId": "client"}

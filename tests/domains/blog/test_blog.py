@@ -12,7 +12,7 @@ from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
 from chalicelib.domains.blog.operations import reading
 from chalicelib.domains.files.store.files import FILES
-from chalicelib.engine import audit, file_uses, jobs
+from chalicelib.engine import file_uses, jobs
 from chalicelib.transports.schedules import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows, run_concurrently
 from tests.factories.files import photo
@@ -157,20 +157,6 @@ class TestWriting:
             "posts": [],
             "total": 2,
         }
-
-    def test_a_repeated_creation_makes_one_post(self, api: Api) -> None:
-        first = api.post(CREATE, {"title": "Once"}, key="k")["post"]
-        assert api.post(CREATE, {"title": "Once"}, key="k")["post"] == first
-        assert api.get(LIST)["total"] == 1
-
-    def test_changes_are_in_the_audit_log_of_the_keys_workspace(
-        self, api: Api, owner: Owner, write: Any
-    ) -> None:
-        post = write("Logged")
-        (record,) = audit.latest(owner.workspace.id, 1)
-        assert record.operation == "create_blog_post"
-        assert record.resources == [f"post:{post['id']}"]
-        assert {each.actor for each in audit.latest(PLATFORM)} <= {"operator"}
 
 
 class TestSlugs:

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.ids import new_id
 from chalicelib.domains.bookings.operations import availability
 from chalicelib.domains.bookings.store import resources
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from tests.conftest import Api, Owner, Time, run_concurrently
-from tests.factories.services import make_resource, make_service, store_booking
+from tests.factories.services import make_resource, store_booking
 
 GET, SET = "/api/resources/availability", "/api/resources/set-availability"
 NINE_TO_SIX = {"start": "09:00", "end": "18:00"}
@@ -163,12 +162,6 @@ class TestSet:
         assert [error["field"] for error in answer.data["errors"]] == [field]
         assert read(api, resource)["rules"] == []
 
-    def test_an_unknown_resource_is_404(self, api: Api, new_owner: Any) -> None:
-        for strange in (new_id(), make_resource(new_owner().api())["id"]):
-            answer = api.refused("POST", SET, {"resourceId": strange, "rules": []})
-            assert answer.status == 404
-            assert api.refused("GET", f"{GET}?resourceId={strange}").status == 404
-
 
 class TestZone:
     def test_the_zone_of_a_resource_may_change_with_its_hours(
@@ -270,19 +263,3 @@ def test_concurrent_changes_of_hours_store_one_of_them_and_each_raise_the_versio
     assert before is not None
     assert after is not None
     assert after.version == before.version + 5
-
-
-def test_the_way_from_a_service_to_slots_works_by_tools(api: Api) -> None:
-    """Create a service and a resource, bind them, set the hours, and list the slots."""
-    service = make_service(api)["id"]
-    failed, made = api.tool("svc_create_resource", name="Anna", serviceIds=[service])
-    assert not failed
-    resource = made["data"]["resource"]["id"]
-    failed, made = api.tool(
-        "svc_set_availability",
-        resourceId=resource,
-        rules=[{"weekdays": ["mon", "fri"], **NINE_TO_SIX}],
-    )
-    assert not failed
-    failed, seen = api.tool("svc_list_availability", resourceId=resource)
-    assert (failed, seen["data"]["rules"]) == (False, made["data"]["rules"])

@@ -1,6 +1,5 @@
 """New bookings, the orders of people, and time zones."""
 
-from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -11,7 +10,7 @@ from chalicelib.domains.sites.store import site_visits
 from chalicelib.engine import metrics
 from tests.conftest import Api, Owner, Time
 from tests.factories.examples import FORM, submit
-from tests.factories.salon import CREATE, LIST, STATUS, Salon, check_calendars, invalid, refusal
+from tests.factories.salon import CREATE, LIST, Salon, check_calendars, invalid, refusal
 
 
 class TestCreate:
@@ -197,15 +196,6 @@ class TestCreate:
         api.post("/api/services/delete", {"id": salon.service})
         assert salon.try_to_book("2027-01-19T03:30", **options).status == 404
 
-    def test_the_same_idempotency_key_books_once(self, api: Api, salon: Salon) -> None:
-        body = salon.order("2027-01-18T10:00")
-        first, again = (api.post(CREATE, body, key="k") for _ in range(2))
-        assert first == again
-        assert api.get(LIST)["pagination"]["total"] == 1
-        other = body | {"startAt": "2027-01-18T11:00"}
-        answer = api.refused("POST", CREATE, other, **{"Idempotency-Key": "k"})
-        assert answer.data["code"] == "idempotency_mismatch"
-
     def test_a_booking_counts_for_its_site(self, api: Api, owner: Owner, time: Time) -> None:
         site = api.post("/api/projects/create", {"title": "Salon"})["project"]["id"]
         salon = Salon.opened(api, siteId=site)
@@ -334,15 +324,3 @@ class TestPurchases:
                 "price": 150_000,
             }
         ]
-
-
-def test_another_workspaces_bookings_are_not_found(
-    salon: Salon, new_owner: Callable[..., Owner]
-) -> None:
-    made = salon.book("2027-01-18T10:00")["id"]
-    other = new_owner().api()
-    assert other.get(LIST)["pagination"]["total"] == 0
-    assert other.refused("GET", f"/api/bookings/{made}").status == 404
-    body = {"id": made, "status": "cancelled"}
-    assert other.refused("POST", STATUS, body).status == 404
-    assert other.refused("POST", CREATE, salon.order("2027-01-18T12:00")).status == 404

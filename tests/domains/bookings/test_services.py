@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 import pytest
 from PIL import Image
 
-from chalicelib.core.ids import new_id
 from chalicelib.domains.bookings.store import services
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.engine.unit import UnitOfWork
@@ -120,50 +119,16 @@ class TestCreate:
             make_service(api, name)
         assert listed(api) == ["B", "A", "C"]
 
-    @pytest.mark.parametrize(
-        ("field", "value"),
-        [
-            ("name", " "),
-            ("durationMin", 4),
-            ("durationMin", 1441),
-            ("price", 10.5),
-            ("slotStepMin", 4),
-            ("bufferBeforeMin", 481),
-            ("bufferAfterMin", -1),
-            ("minNoticeMin", 43_201),
-            ("horizonDays", 0),
-            ("horizonDays", 366),
-            ("unverifiedPerHour", 0),
-            ("unverifiedPerHour", 1001),
-            ("reminders", [9]),
-            ("reminders", [43_201]),
-            ("reminders", [10, 20, 30, 40, 50, 60]),
-            ("status", "all"),
-            ("tags", ["x"] * 21),
-            ("resourceIds", [f"r{n}" for n in range(51)]),
-            ("images", [{"url": f"{IMAGE_SERVER}/{n}"} for n in range(11)]),
-        ],
-    )
-    def test_values_out_of_bounds_are_refused(self, field: str, value: Any, api: Api) -> None:
-        answer = api.refused("POST", CREATE, {"name": "x", "durationMin": 60, field: value})
-        assert answer.data["code"] == "validation_error"
-        assert answer.data["errors"][0]["field"].startswith(field)
-
     def test_referenced_records_must_belong_to_the_workspace(
         self, api: Api, new_owner: Any, images: list[str], net: Internet
     ) -> None:
         theirs = new_owner().api()
-        strange = {
-            "categoryId": [category(theirs), category(api, kind="product"), new_id()],
-            "siteId": [site(theirs), new_id()],
-            "agentId": [bot(theirs), new_id()],
-            "resourceIds": [[make_resource(theirs)["id"]], [make_resource(api)["id"], new_id()]],
-        }
-        for field, values in strange.items():
-            for value in values:
-                body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}]}
-                answer = api.refused("POST", CREATE, body | {field: value})
-                assert answer.status == 404, field
+        for strange in (
+            {"categoryId": category(api, kind="product")},
+            {"resourceIds": [make_resource(api)["id"], make_resource(theirs)["id"]]},
+        ):
+            body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}], **strange}
+            assert api.refused("POST", CREATE, body).status == 404, strange
         assert listed(api) == []
         assert net.connections == []  # A refused call fetches nothing.
 
@@ -190,12 +155,6 @@ class TestCreate:
         fields = {"categoryId": category(api), "siteId": site(api), "agentId": bot(api)}
         service = make_service(api, resourceIds=resources, images=sent, **fields)
         assert (len(service["resourceIds"]), len(service["images"])) == (50, 10)
-
-    def test_a_repeated_call_creates_one_record(self, api: Api, images: list[str]) -> None:
-        body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}]}
-        first, again = (api.post(CREATE, body, key="k") for _ in range(2))
-        assert first == again
-        assert listed(api) == ["x"]
 
     def test_resources_of_several_types_are_a_warning(self, api: Api) -> None:
         ids = [make_resource(api, type=kind)["id"] for kind in ("master", "room")]
@@ -227,18 +186,6 @@ class TestUpdate:
         assert update(api, service, resourceIds=[boris, anna])["resourceIds"] == [boris, anna]
         assert update(api, service, resourceIds=[])["resourceIds"] == []
         assert update(api, service, name="Cut")["resourceIds"] == []
-
-    def test_an_unknown_service_or_resource_is_404(self, api: Api, new_owner: Any) -> None:
-        service = make_service(api)
-        theirs = new_owner().api()
-        foreign = make_service(theirs)
-        for body in (
-            {"id": foreign["id"], "name": "Mine"},
-            {"id": service["id"], "resourceIds": [new_id()]},
-            {"id": service["id"], "agentId": new_id()},
-            {"id": service["id"], "agentId": bot(theirs)},
-        ):
-            assert api.refused("POST", UPDATE, body).status == 404
 
     def test_images_that_cannot_be_imported_leave_the_old_ones(
         self, api: Api, images: list[str]
@@ -420,12 +367,6 @@ class TestList:
         refused = api.refused("POST", "/api/services/update", body)
         assert (refused.status, refused.data["errors"][0]["field"]) == (400, "description")
         assert api.get(f"{LIST}?id={service['id']}") == whole
-
-    def test_another_workspaces_services_are_not_listed(self, api: Api, new_owner: Any) -> None:
-        theirs = make_service(new_owner().api())
-        assert listed(api) == []
-        assert listed(api, id=theirs["id"]) == []
-        assert api.refused("GET", f"/api/services/{theirs['id']}").status == 404
 
 
 class TestAiFill:

@@ -105,18 +105,6 @@ class TestCreate:
         assert [error["field"] for error in answer.data["errors"]] == ["endAt"]
         assert listed(api) == []
 
-    def test_an_unknown_resource_is_404(self, api: Api, new_owner: Any) -> None:
-        for strange in (new_id(), make_resource(new_owner().api())["id"]):
-            body = {"startAt": "2027-05-01", "endAt": "2027-05-01", "resourceId": strange}
-            assert api.refused("POST", CREATE, body).status == 404
-        assert listed(api) == []
-
-    def test_a_repeated_call_creates_one_record(self, api: Api, resource: str) -> None:
-        body = {"startAt": "2027-05-01", "endAt": "2027-05-01", "resourceId": resource}
-        first, again = (api.post(CREATE, body, key="k") for _ in range(2))
-        assert first == again
-        assert len(listed(api)) == 1
-
     def test_repeating_a_call_that_died_before_its_answer_creates_one(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -208,10 +196,6 @@ class TestDelete:
             assert api.post(DELETE, {"id": made["id"]})["deleted"] is True
             assert listed(api) == []
             assert api.refused("POST", DELETE, {"id": made["id"]}).status == 404
-
-    def test_time_off_of_another_workspace_is_404(self, api: Api, new_owner: Any) -> None:
-        made = create(new_owner().api(), "2027-05-01", "2027-05-01")["timeOff"]
-        assert api.refused("POST", DELETE, {"id": made["id"]}).status == 404
 
 
 class TestList:

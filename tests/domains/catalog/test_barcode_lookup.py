@@ -107,12 +107,6 @@ class TestOpenDatabases:
             },
         }
 
-    def test_the_tool_returns_the_same_as_rest(self, open_facts: Servers, api: Api) -> None:
-        open_facts[0].products[NUTELLA] = nutella()
-        failed, reply = api.tool("svc_lookup_barcode", barcode=NUTELLA)
-        assert not failed
-        assert reply["data"] == look_up(api)
-
     def test_an_article_unknown_to_all_databases_is_not_found(
         self, open_facts: Servers, api: Api
     ) -> None:
@@ -138,14 +132,6 @@ class TestOpenDatabases:
         assert "for in-store use" in data["warnings"][0]
         assert request_count(open_facts) == 0
         assert not [key for key in all_rows() if "CACHE#" in key]
-
-    def test_a_lookup_needs_the_scope_to_read_products(
-        self, open_facts: Servers, owner: Owner
-    ) -> None:
-        path = f"{PATH}?barcode={NUTELLA}"
-        assert owner.api("products:read").get(path)["found"] is False
-        answer = owner.api("products:write").refused("GET", path)
-        assert answer.data["code"] == "insufficient_scope"
 
 
 class TestCache:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains.catalog.operations import categories as domain
 from chalicelib.domains.catalog.store import categories
@@ -108,12 +107,10 @@ class TestCreateCategory:
         assert answer.data["errors"][0]["field"] == "parentId"
         assert "5 levels" in answer.data["message"]
 
-    def test_a_parent_that_is_unknown_foreign_or_of_the_other_kind_is_404(
-        self, api: Api, new_owner: Any
-    ) -> None:
-        strange = [new_id(), create(new_owner().api())["id"], create(api, kind="service")["id"]]
-        for unknown in strange:
-            assert refusal(api, CREATE, {"name": "x", "parentId": unknown}) == (404, "not_found")
+    def test_a_parent_of_the_other_kind_is_404(self, api: Api) -> None:
+        bread, cuts = create(api)["id"], {"parentId": create(api, kind="service")["id"]}
+        assert refusal(api, CREATE, {"name": "x", **cuts}) == (404, "not_found")
+        assert refusal(api, UPDATE, {"id": bread, **cuts}) == (404, "not_found")
 
     def test_the_number_of_categories_is_limited(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
@@ -124,12 +121,6 @@ class TestCreateCategory:
         assert (answer.status, answer.data["code"]) == (409, "conflict")
         assert "at most 2 product categories" in answer.data["message"]
         create(api, kind="service")
-
-    @pytest.mark.parametrize(
-        "fields", [{"name": ""}, {"name": "a" * 201}, {"kind": "page"}, {"slug": "A b"}]
-    )
-    def test_values_out_of_bounds_are_refused(self, fields: Any, api: Api) -> None:
-        assert api.refused("POST", CREATE, {"name": "x", **fields}).status == 400
 
 
 class TestListCategories:
@@ -149,13 +140,6 @@ class TestListCategories:
         ids = chain(api, 3)
         assert [c["id"] for c in listed(api, f"parentId={ids[0]}")] == [ids[1]]
         assert listed(api, f"parentId={ids[2]}") == []
-
-    def test_the_list_below_an_unknown_or_foreign_category_is_empty(
-        self, api: Api, new_owner: Any
-    ) -> None:
-        create(api)
-        foreign = chain(new_owner().api(), 2)
-        assert listed(api, f"parentId={foreign[0]}") == listed(api, f"parentId={new_id()}") == []
 
 
 class TestUpdateCategory:
@@ -192,15 +176,6 @@ class TestUpdateCategory:
         answer = api.refused("POST", UPDATE, {"id": ids[0], "parentId": deep[2]})
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         update(api, ids[0], parentId=deep[1])
-
-    def test_an_unknown_category_or_parent_is_404(self, api: Api, new_owner: Any) -> None:
-        bread, foreign = create(api)["id"], create(new_owner().api())["id"]
-        assert refusal(api, UPDATE, {"id": foreign, "name": "x"}) == (404, "not_found")
-        for unknown in (foreign, new_id(), create(api, kind="service")["id"]):
-            assert refusal(api, UPDATE, {"id": bread, "parentId": unknown}) == (404, "not_found")
-
-    def test_an_empty_update_is_400(self, api: Api) -> None:
-        assert api.refused("POST", UPDATE, {"id": create(api)["id"]}).status == 400
 
 
 class TestDeleteCategory:
@@ -241,12 +216,11 @@ class TestDeleteCategory:
         assert (answer["deleted"], answer["movedItems"]) == (False, 1)
         assert all_rows() == before
 
-    def test_a_target_that_cannot_take_the_items_is_refused(self, api: Api, new_owner: Any) -> None:
+    def test_a_target_that_cannot_take_the_items_is_refused(self, api: Api) -> None:
         bread = create(api)["id"]
         assert refusal(api, DELETE, {"id": bread, "moveTo": bread}) == (400, "validation_error")
-        strange = [new_id(), create(new_owner().api())["id"], create(api, kind="service")["id"]]
-        for unknown in strange:
-            assert refusal(api, DELETE, {"id": bread, "moveTo": unknown}) == (404, "not_found")
+        cuts = create(api, kind="service")["id"]
+        assert refusal(api, DELETE, {"id": bread, "moveTo": cuts}) == (404, "not_found")
         assert bread in parents(api)
 
     def test_delete_may_move_the_items_to_a_child(self, api: Api) -> None:

@@ -27,7 +27,6 @@ from tests.factories.products import (
     list_products,
     names,
     read,
-    refused_field,
     update,
 )
 from tests.fakes.internet import Internet, Server, http_response
@@ -204,13 +203,6 @@ class TestUpsertProducts:
         assert answer["results"][1]["sku"] == sku
         assert answer["results"][1]["message"].startswith(message)
 
-    def test_a_dry_run_reports_an_invalid_item(self, api: Api) -> None:
-        answer = upsert(api, item("A"), item("B", stock=-2), dryRun=True)
-        assert outcomes(answer) == [
-            (200, "would create"),
-            (400, "stock: expected at least 0, received number -2"),
-        ]
-
     def test_a_valid_item_with_the_sku_of_an_invalid_one_is_refused(self, api: Api) -> None:
         answer = upsert(api, item("A", stock=-2), item("a"))
         assert [result["status"] for result in answer["results"]] == [400, 400]
@@ -228,15 +220,6 @@ class TestUpsertProducts:
             {"Idempotency-Key": "k"},
         )
         assert (other.status, other.data["code"]) == (409, "idempotency_mismatch")
-
-    @pytest.mark.parametrize("count", [0, 101])
-    def test_one_to_a_hundred_items_are_accepted(self, count: int, api: Api) -> None:
-        body = {"items": [item(f"S{number}") for number in range(count)]}
-        assert refused_field(api, UPSERT, body)["field"] == "items"
-
-    @pytest.mark.parametrize("items", [None, {}, "x", {"sku": "A", "name": "A", "price": 1}])
-    def test_items_that_are_not_a_list_fail_as_a_whole(self, items: Any, api: Api) -> None:
-        assert refused_field(api, UPSERT, {"items": items})["field"] == "items"
 
     def test_new_products_come_last_in_the_order_of_the_items(self, api: Api) -> None:
         create(api, "Z", sku="z")

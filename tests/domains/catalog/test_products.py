@@ -1,16 +1,14 @@
 """Products: created, updated, deleted and duplicated."""
 
-import json
 from typing import Any
 
 import pytest
 
-from chalicelib.core.ids import new_id
 from chalicelib.domains.catalog.store import products
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.engine.listing import counters
 from chalicelib.lib import barcodes
-from tests.conftest import Api, Owner, Time, all_rows
+from tests.conftest import Api, Owner, Time
 from tests.factories.products import (
     CREATE,
     DELETE,
@@ -78,28 +76,18 @@ class TestCreateProduct:
     @pytest.mark.parametrize(
         ("field", "value"),
         [
-            ("name", ""),
             ("name", "  "),
-            ("name", "a" * 256),
             ("name", "a\x00"),
             ("price", -1),
-            ("price", 10**11 + 1),
             ("price", 9.5),
             ("price", "100"),
             ("price", True),
-            ("description", "a" * 20_001),
-            ("sku", "a" * 65),
             ("sku", " "),
-            ("stock", -1),
-            ("stock", 1.5),
-            ("status", "all"),
-            ("images", [{"url": f"https://a.example/{n}"} for n in range(11)]),
-            ("images", ["https://a.example/1.png"]),
             ("images", [{}]),
             ("images", [{"url": "https://a.example/1.png", "fileId": "a"}]),
         ],
     )
-    def test_values_out_of_bounds_are_refused(self, field: str, value: Any, api: Api) -> None:
+    def test_invalid_values_are_refused(self, field: str, value: Any, api: Api) -> None:
         body = {"name": "x", "price": 1, field: value}
         assert refused_field(api, CREATE, body)["field"].split(".")[0] == field
         assert list_products(api) == []
@@ -164,23 +152,11 @@ class TestCreateProduct:
         assert "null" in changed["message"]
         assert "POST /api/products/update" not in changed["message"]
 
-    def test_an_unknown_foreign_or_service_category_is_404(self, api: Api, new_owner: Any) -> None:
-        strange = [
-            new_id(),
-            create_category(new_owner().api()),
-            create_category(api, kind="service"),
-        ]
-        for unknown in strange:
-            body = {"name": "x", "price": 1, "categoryId": unknown}
-            answer = api.refused("POST", CREATE, body)
-            assert (answer.status, answer.data["code"]) == (404, "not_found")
-            assert "GET /api/categories/list" in answer.data["message"]
-        assert list_products(api) == []
-
-    def test_the_same_idempotency_key_creates_one_product(self, api: Api) -> None:
-        body = {"name": "x", "price": 1, "sku": "S"}
-        assert api.post(CREATE, body, key="k") == api.post(CREATE, body, key="k")
-        assert len(list_products(api)) == 1
+    def test_a_category_of_services_is_404(self, api: Api) -> None:
+        product, category = create(api), {"categoryId": create_category(api, kind="service")}
+        for path, body in ((CREATE, {"name": "x", "price": 1}), (UPDATE, {"id": product["id"]})):
+            assert refusal(api, path, body | category) == (404, "not_found")
+        assert list_products(api) == [product]
 
     def test_a_product_is_found_by_its_barcode_in_any_form(self, api: Api, owner: Owner) -> None:
         workspace = owner.workspace.id
@@ -214,18 +190,6 @@ class TestUpdateProduct:
         create(api, sku="S")
         assert products.with_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
 
-    @pytest.mark.parametrize("field", ["name", "price", "status", "sortOrder", "stockDelta"])
-    def test_null_does_not_clear_required_fields(self, field: str, api: Api) -> None:
-        product = create(api, stock=1)
-        after = update(api, product, **{field: None}, description="Kept")
-        assert (after.get(field), after["stock"]) == (product.get(field), 1)
-
-    def test_an_empty_update_is_400(self, api: Api) -> None:
-        answer = api.refused("POST", UPDATE, {"id": create(api)["id"], "color": "red"})
-        assert answer.status == 400
-        assert answer.data["message"].startswith("Nothing to change")
-        assert '"color"' in answer.data["warnings"][0]
-
     def test_a_new_sku_frees_the_old_one(self, api: Api) -> None:
         first, second = create(api, sku="A"), create(api, sku="B")
         assert refusal(api, UPDATE, {"id": second["id"], "sku": "a"}) == (409, "sku_taken")
@@ -241,16 +205,6 @@ class TestUpdateProduct:
         workspace = owner.workspace.id
         assert products.with_barcode(workspace, "00012345678905") is None
         assert products.with_barcode(workspace, barcodes.gtin14(EAN)) is not None
-
-    def test_an_unknown_category_is_404(self, api: Api, new_owner: Any) -> None:
-        product = create(api)
-        for unknown in (
-            new_id(),
-            create_category(new_owner().api()),
-            create_category(api, kind="service"),
-        ):
-            body = {"id": product["id"], "categoryId": unknown}
-            assert refusal(api, UPDATE, body) == (404, "not_found")
 
     def test_a_moved_product_counts_in_its_new_category(self, api: Api, owner: Owner) -> None:
         bread, cakes = create_category(api), create_category(api, "Cakes")
@@ -284,18 +238,6 @@ class TestDeleteProduct:
         kept = PRODUCTS.row.find(PRODUCTS.trash(owner.workspace.id), product["id"])
         assert kept is not None
         assert (kept.expires - time.now).days == 30
-
-    def test_a_second_deletion_is_404(self, api: Api) -> None:
-        product = create(api)
-        api.post(DELETE, {"id": product["id"]})
-        assert refusal(api, DELETE, {"id": product["id"]}) == (404, "not_found")
-
-    def test_a_dry_run_changes_nothing(self, api: Api) -> None:
-        product = create(api, sku="S")
-        before = all_rows()
-        answer = api.post(DELETE, {"id": product["id"], "dryRun": True})
-        assert answer["deleted"] is False
-        assert all_rows() == before
 
 
 class TestDuplicateProduct:
@@ -346,29 +288,3 @@ class TestDuplicateProduct:
         copy = api.post(DUPLICATE, {"id": source["id"]})["product"]
         assert copy["name"] == "x" * 247 + " (копия)"
         assert api.post(DUPLICATE, {"id": source["id"], "name": " Y "})["product"]["name"] == "Y"
-
-    def test_duplicating_an_unknown_product_is_404(self, api: Api) -> None:
-        assert refusal(api, DUPLICATE, {"id": new_id()}) == (404, "not_found")
-
-
-class TestTools:
-    def test_a_product_is_created_updated_and_deleted_by_tools(self, api: Api) -> None:
-        def call(tool: str, **arguments: Any) -> Any:
-            params = {"name": f"svc_{tool}", "arguments": arguments}
-            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-            result = json.loads(api.call("POST", "/api/mcp", message).body)["result"]
-            return json.loads(result["content"][0]["text"])["data"]
-
-        bread = call("create_category", name="Bread")["category"]["id"]
-        loaf = call("create_product", name="Loaf", price=100, stock=3, categoryId=bread)["product"]
-        assert call("update_product", id=loaf["id"], stockDelta=-1)["product"]["stock"] == 2
-        assert call("update_product", id=loaf["id"], stockDelta=-3)["code"] == "insufficient_stock"
-        copy = call("duplicate_product", id=loaf["id"])["product"]["id"]
-        call("reorder_products", ids=[copy])
-        assert [p["id"] for p in call("list_products")["products"]] == [copy, loaf["id"]]
-        assert call("bulk_products", ids=[copy], action="activate")["summary"]["ok"] == 1
-        assert call("list_categories")["categories"][0]["itemsCount"] == 2
-        assert call("delete_product", id=loaf["id"])["deleted"] is True
-        assert call("get_product", id=loaf["id"])["code"] == "not_found"
-        assert call("delete_category", id=bread)["movedItems"] == 1
-        assert call("get_product", id=copy)["product"]["categoryId"] is None

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.ids import new_id
 from chalicelib.domains.files.operations import folder_deletion, folders
 from chalicelib.engine import jobs
 from chalicelib.transports.schedules import run_jobs
@@ -63,9 +62,6 @@ class TestFolders:
         folder(api, "1")
         folder(api, "2")
         assert api.refused("POST", FOLDERS, {"name": "3"}).status == 409
-
-    def test_an_unknown_parent_is_404(self, api: Api) -> None:
-        assert api.refused("POST", FOLDERS, {"name": "x", "parentId": new_id()}).status == 404
 
 
 class TestUpdateFolder:

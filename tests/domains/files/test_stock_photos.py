@@ -61,14 +61,6 @@ class TestSearchCardImages:
         shown = [photo["id"] for page in pages for photo in page["images"]]
         assert shown == [one["id"] for one in openverse.images]
 
-    def test_the_tool_returns_the_same_as_rest(self, openverse: FakeOpenverse, api: Api) -> None:
-        failed, reply = api.tool("svc_search_card_images", query="bread", page=2)
-        assert not failed
-        assert reply["data"] == search(api, page=2)
-
-    def test_a_search_needs_no_scope(self, openverse: FakeOpenverse, owner: Owner) -> None:
-        assert search(owner.api("agents:read"))["total"] == 45
-
     def test_a_search_can_ask_for_an_orientation(self, openverse: FakeOpenverse, api: Api) -> None:
         search(api, orientation="portrait")
         assert openverse.requests[0].query["aspect_ratio"] == "tall"
@@ -77,34 +69,6 @@ class TestSearchCardImages:
         openverse.images = []
         data = search(api)
         assert (data["images"], data["total"], data["hasMore"]) == ([], 0, False)
-
-    @pytest.mark.parametrize(
-        ("query", "field"),
-        [
-            ("", "query"),
-            ("query=", "query"),
-            ("query=%20", "query"),
-            ("query=" + "a" * 201, "query"),
-            ("query=a%00b", "query"),
-            ("query=a&page=0", "page"),
-            ("query=a&page=21", "page"),
-            ("query=a&size=0", "size"),
-            ("query=a&size=21", "size"),
-            ("query=a&page=x", "page"),
-            ("query=a&orientation=wide", "orientation"),
-        ],
-    )
-    def test_invalid_input_is_named_and_nothing_is_requested(
-        self, query: str, field: str, openverse: FakeOpenverse, api: Api
-    ) -> None:
-        answer = api.refused("GET", f"{PATH}?{query}")
-        assert (answer.status, answer.data["code"]) == (400, "validation_error")
-        assert [error["field"] for error in answer.data["errors"]] == [field]
-        assert openverse.requests == []
-
-    def test_values_on_the_bounds_are_accepted(self, openverse: FakeOpenverse, api: Api) -> None:
-        assert search(api, "a" * 200, page=20, size=20)["page"] == 20
-        assert search(api, "a", page=1, size=1)["size"] == 1
 
 
 class TestCache:

@@ -155,14 +155,6 @@ def test_concurrent_texts_do_not_exceed_the_quota(
     assert len(bot.stored) == 3, "refused calls leave no text"
 
 
-def test_a_repeated_call_with_its_key_adds_one_source(bot: Bot) -> None:
-    body = {"title": "T", "text": "Bread."}
-    first = bot.api.post(bot.path, body, key="once")
-    assert bot.api.post(bot.path, body, key="once") == first
-    assert len(bot.sources) == 1
-    assert len(bot.stored) == 1
-
-
 def test_a_text_whose_record_was_not_written_is_removed(bot: Bot) -> None:
     with faulty(TRANSACTION, closed, "before"):
         bot.api.refused("POST", bot.path, {"title": "T", "text": "Bread."})

@@ -1,11 +1,10 @@
 """Forms are changed in the console: fields keep their names, and leads keep their values."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from chalicelib.core.errors import NotFoundError, ValidationError, VersionConflictError
+from chalicelib.core.errors import ValidationError, VersionConflictError
 from chalicelib.domains.leads.rules import form_templates
 from chalicelib.domains.leads.rules.form_fields import name_for
 from tests.conftest import Api, Owner, in_console
@@ -74,14 +73,6 @@ class TestUpdateForm:
     ) -> None:
         with pytest.raises(ValidationError):
             update(owner, form, fields=fields)
-
-    def test_a_form_of_another_workspace_is_not_found(
-        self, owner: Owner, new_owner: Callable[..., Owner], form: str
-    ) -> None:
-        for call in (read, lambda *args: update(*args, title="Mine")):
-            with pytest.raises(NotFoundError):
-                call(new_owner(), form)
-        assert read(owner, form)["title"] == FORM["title"]
 
 
 def test_a_preview_has_neither_script_nor_url(owner: Owner, form: str) -> None:

@@ -120,10 +120,6 @@ class TestCreateForm:
         assert answer.status == 400
         assert message in answer.data["message"]
 
-    def test_an_unknown_site_is_refused(self, api: Api) -> None:
-        answer = api.refused("POST", "/api/forms/create", FORM | {"projectId": new_id()})
-        assert answer.status == 404
-
 
 class TestListForms:
     def test_forms_are_listed_newest_first_with_counts_and_filtered_by_site(

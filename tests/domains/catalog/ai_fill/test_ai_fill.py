@@ -60,13 +60,6 @@ class TestEmbeddedModel:
         assert draft["categoryId"] in {bread, bakery}
         assert draft["categoryName"] in {"Хлеб", "Выпечка / хлеб"}
 
-    def test_the_tool_returns_the_same_draft_as_rest(
-        self, openverse: FakeOpenverse, api: Api
-    ) -> None:
-        failed, reply = api.tool("svc_ai_fill_product", name="Bread", language="en")
-        assert not failed
-        assert reply["data"] == fill(api, name="Bread", language="en")
-
     def test_a_draft_stores_nothing(self, openverse: FakeOpenverse, owner: Owner) -> None:
         api = owner.api()
         fill(api)

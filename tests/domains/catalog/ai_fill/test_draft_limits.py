@@ -69,10 +69,6 @@ class TestInput:
     def test_values_on_the_bounds_are_accepted(self, model: OpenAiApi, api: Api) -> None:
         fill(api, name="a" * 255, prompt="b" * 2000, language="zh-Hant-TW")
 
-    def test_drafts_need_the_scope_to_write_products(self, model: OpenAiApi, owner: Owner) -> None:
-        assert fill(owner.api("products:write"))["draft"]["name"] == "Bread"
-        assert refused(owner.api("products:read")).data["code"] == "insufficient_scope"
-
 
 class TestCap:
     def test_the_daily_cap_counts_all_keys_of_a_workspace(
