@@ -59,6 +59,24 @@ class TestStatus:
         assert salon.set_status(made, back).data["booking"]["status"] == back
         check_calendars(owner.workspace.id, salon.resources)
 
+    def test_a_restored_booking_needs_its_own_buffers_before_and_after(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
+        """The booking from 12:00 to 13:00 needs the time from 11:00 to 13:15."""
+        salon = Salon.opened(api, slotStepMin=15, bufferBeforeMin=60, bufferAfterMin=15)
+        made = salon.book("2027-01-18T12:00")["id"]
+        salon.set_status(made, "cancelled")
+        no_buffers = {"bufferBeforeMin": 0, "bufferAfterMin": 0}
+        api.post("/api/services/update", {"id": salon.service, **no_buffers})
+        for start in ("10:15", "13:00"):
+            other = salon.book(f"2027-01-18T{start}", "Bob")["id"]
+            refusal(salon.set_status(made, "confirmed"))
+            salon.set_status(other, "cancelled")
+        for start in ("10:00", "13:15"):
+            salon.book(f"2027-01-18T{start}", "Bob")
+        assert salon.set_status(made, "confirmed").status == 200
+        check_calendars(owner.workspace.id, salon.resources)
+
     def test_restoring_ignores_hours_notice_and_time_off_but_not_a_deleted_resource(
         self, api: Api, salon: Salon, time: Time
     ) -> None:
@@ -192,6 +210,21 @@ class TestMove:
         assert moved["statusHistory"][-1]["reason"] == "Asked to"
         assert salon.book("2027-01-18T10:00", "Bob")
         refusal(salon.try_to_book("2027-01-19T11:00", "Bob"))
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_a_moved_booking_needs_its_own_buffers_before_and_after(
+        self, api: Api, owner: Owner, time: Time
+    ) -> None:
+        """At 12:00 it needs the time from 11:00 to 13:15."""
+        salon = Salon.opened(api, slotStepMin=15, bufferBeforeMin=60, bufferAfterMin=15)
+        made = salon.book("2027-01-18T16:00")["id"]
+        no_buffers = {"bufferBeforeMin": 0, "bufferAfterMin": 0}
+        api.post("/api/services/update", {"id": salon.service, **no_buffers})
+        for start in ("10:00", "13:15"):
+            salon.book(f"2027-01-18T{start}", "Bob")
+        for start in ("11:45", "12:15"):
+            refusal(salon.set_status(made, "confirmed", startAt=f"2027-01-18T{start}"))
+        assert salon.set_status(made, "confirmed", startAt="2027-01-18T12:00").status == 200
         check_calendars(owner.workspace.id, salon.resources)
 
     def test_a_booking_does_not_block_its_own_move(
