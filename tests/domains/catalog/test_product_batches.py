@@ -75,6 +75,19 @@ class TestReorderProducts:
         assert names(api, categoryId=bread) == "F D B"
         assert [n for n in names(api).split() if n in "ACE"] == ["A", "C", "E"]
 
+    @pytest.mark.parametrize("price", [1, 10**11])
+    def test_the_products_come_first_in_their_category_each_time_whatever_their_price(
+        self, price: int, api: Api
+    ) -> None:
+        create(api, "outside", price)
+        bread = create_category(api)
+        ids = {name: create(api, name, price, categoryId=bread)["id"] for name in "ABC"}
+        orders = []
+        for first in ("C", "B", "A", "BC"):
+            api.post(REORDER, {"ids": [ids[name] for name in first], "categoryId": bread})
+            orders.append(names(api, categoryId=bread))
+        assert orders == ["C A B", "B C A", "A B C", "B C A"]
+
     def test_an_unknown_id_is_named_and_nothing_moves(self, api: Api, new_owner: Any) -> None:
         ids = [create(api, name)["id"] for name in "ABC"]
         foreign, unknown = create(new_owner().api())["id"], new_id()
