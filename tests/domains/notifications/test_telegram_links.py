@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ForbiddenError, NotConfiguredError, UpstreamFailedError
-from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.core.jobs import JOB_HANDLERS, MEMBERSHIP_ENDED
 from chalicelib.domains.notifications.flows import telegram_chats
 from chalicelib.engine import jobs
 from chalicelib.gateways import telegram as gateway
@@ -218,6 +218,18 @@ class TestEndOfAMembership:
         as_operator("disable_account", email="leaver@example.com")
         assert chats(owner) == []
 
+    def test_a_link_dated_after_the_removal_ends_if_the_member_has_not_returned(
+        self, owner: Owner
+    ) -> None:
+        """The clocks of two machines may differ."""
+        account_id = new_member(owner, "leaver@example.com")
+        link(owner, 8, account_id)
+        begun = clock.now()
+        with clock.using(lambda: begun - timedelta(seconds=5)):
+            self.leave(owner)
+        jobs.run(JOB_HANDLERS)
+        assert "TELEGRAM_CHAT" not in str(all_rows())
+
     def test_a_member_who_returns_at_once_keeps_the_new_link(self, owner: Owner) -> None:
         account_id = new_member(owner, "leaver@example.com")
         link(owner, 8, account_id)
@@ -229,6 +241,20 @@ class TestEndOfAMembership:
             link(owner, 9, account_id)
             jobs.run(JOB_HANDLERS)
         assert chats(owner) == [9]
+
+    def test_a_member_who_returns_before_the_job_of_the_removal_loses_the_former_link(
+        self, owner: Owner
+    ) -> None:
+        account_id = new_member(owner, "leaver@example.com")
+        link(owner, 8, account_id)
+        begun = clock.now()
+        with clock.using(lambda: begun + timedelta(seconds=1)):
+            self.leave(owner)
+        with clock.using(lambda: begun + timedelta(seconds=2)):
+            as_operator("add_member", workspaceId=owner.workspace.id, email="leaver@example.com")
+            assert jobs.run(JOB_HANDLERS)[MEMBERSHIP_ENDED] == 1
+        assert not is_linked(owner, account_id)
+        assert chats(owner) == []
 
     @pytest.mark.parametrize("operation", ["remove_member", "disable_account"])
     def test_a_code_of_a_former_member_is_wrong(self, owner: Owner, operation: str) -> None:
