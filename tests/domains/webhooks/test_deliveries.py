@@ -57,6 +57,16 @@ class TestEvents:
         assert event["data"]["id"] == shown["id"]
         assert event["data"]["revision"] >= 1
 
+    def test_two_events_of_one_change_have_different_ids_and_are_both_received(
+        self, webhook: dict[str, Any], receiver: Receiver, things: Things
+    ) -> None:
+        item = {"productId": things.product, "quantity": 1}
+        lead = submit(things.form, name="Ada", email="ada@example.com", items=[item])
+        run_until_idle()
+        assert sorted(receiver.types) == ["lead.created", "order.created"]
+        assert [event["data"]["id"] for event in receiver.events] == [lead, lead]
+        assert len({request.event_id for request in receiver.requests}) == 2
+
     def test_a_chat_is_an_event_with_its_dialog(
         self, webhook: dict[str, Any], receiver: Receiver, things: Things, owner: Owner
     ) -> None:

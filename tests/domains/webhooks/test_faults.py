@@ -51,6 +51,16 @@ def test_one_run_sends_the_events_that_it_finds(
     assert receiver.types == ["lead.created"]
 
 
+def test_a_job_of_events_that_runs_twice_sends_each_event_once(
+    webhook: dict[str, Any], receiver: Receiver, things: Things, owner: Owner
+) -> None:
+    submit(things.form, name="Ada", email="ada@example.com")
+    (job,) = (each for each in jobs.of_workspace(owner.workspace.id) if each.kind == WEBHOOK_EVENTS)
+    fan_out.make_deliveries(job)
+    run_until_idle()
+    assert receiver.types == ["lead.created"]
+
+
 def test_a_record_that_cannot_be_read_does_not_hold_back_other_events(
     webhook: dict[str, Any],
     receiver: Receiver,
