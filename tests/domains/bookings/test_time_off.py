@@ -8,12 +8,13 @@ from urllib.parse import urlencode
 
 import pytest
 
+from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.domains.bookings.operations import time_off as calls
 from chalicelib.domains.bookings.store import time_off
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow, ScheduleRow
 from chalicelib.engine.reading import Key, Rows
-from chalicelib.lib.zoned_times import span_of_days
+from chalicelib.lib.zoned_times import local_time, span_of_days
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.support.effort import slow_but_for
@@ -114,6 +115,26 @@ class TestCreate:
             assert api.refused("POST", CREATE, body, **{"Idempotency-Key": "k"}).status == 500
         again = api.post(CREATE, body, key="k")
         assert api.get(LIST)["timeOff"] == [again["timeOff"]]
+
+
+@pytest.mark.parametrize(
+    ("zone", "first", "last", "hours"),
+    [
+        ("Europe/Berlin", "2027-03-27", "2027-03-29", 71),
+        ("Europe/Berlin", "2027-10-30", "2027-11-01", 73),
+        ("Europe/Moscow", "2027-03-27", "2027-03-29", 72),
+    ],
+)
+def test_days_off_over_a_clock_change_end_at_local_midnight(
+    zone: str, first: str, last: str, hours: int
+) -> None:
+    days = [date.fromisoformat(each) for each in (first, last)]
+    start, end = time_off.TimeOff("t", None, None, *days).span(zone)
+    assert [local_time(clock.moment_at(each), zone).text[:19] for each in (start, end)] == [
+        f"{first}T00:00:00",
+        f"{days[1] + timedelta(days=1)}T00:00:00",
+    ]
+    assert end - start == hours * 3_600_000
 
 
 class TestAffectedBookings:

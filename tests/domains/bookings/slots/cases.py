@@ -326,6 +326,14 @@ CASES = {
         "02-05T07:00",
         now="2027-02-05T06:00:00.001Z",
     ),
+    "the last day of a horizon in which clocks go forward": Case(
+        "Europe/Berlin",
+        [hours("00:00-01:00")],
+        ("2027-03-29", "2027-03-30"),
+        "03-28T22:00",
+        {"horizon_days": 2},
+        now="2027-03-27T12:00Z",
+    ),
     "the last day of the horizon, in the zone of the resource": Case(
         "Asia/Tokyo",
         [hours("00:00-01:00", "23:00-24:00")],
