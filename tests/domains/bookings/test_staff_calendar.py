@@ -42,6 +42,13 @@ class TestDay:
         assert [each["id"] for each in staff["bookings"]] == [made["id"]]
         assert (day["total"], found["total"], found["shown"]) == (1, 1, 1)
 
+    def test_staff_are_listed_by_their_sort_order(self, api: Api, owner: Owner, time: Time) -> None:
+        salon = Salon.opened(api, [{}, {}])
+        api.post("/api/resources/update", {"id": salon.resources[1], "sortOrder": -1})
+        found = calendar(owner, date=DAY)
+        listed = [each["resourceName"] for each in found["days"][0]["staff"]]
+        assert listed == ["Stylist 1", "Stylist 0"]
+
     def test_cancelled_bookings_and_no_shows_leave_free_time(
         self, owner: Owner, salon: Salon
     ) -> None:
