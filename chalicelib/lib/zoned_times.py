@@ -6,7 +6,7 @@ chooses a moment instead.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
 
@@ -116,6 +116,18 @@ def span_of_days(first: date, last: date, timezone: str) -> Span:
         clock.epoch_ms(clock.moment_of(first, timezone)),
         clock.epoch_ms(clock.moment_of(last, timezone, end=True)) + 1,
     )
+
+
+def moment_days_later(when: date, days: int, timezone: str) -> datetime:
+    """Return the moment some days later, at the same local time even if the clocks change.
+
+    ``when`` is a date, which begins at midnight, or a time with or without an offset.
+    """
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  only some requests need it
+
+    if isinstance(when, datetime) and when.tzinfo:
+        when = when.astimezone(ZoneInfo(timezone)).replace(tzinfo=None)
+    return clock.moment_of(when + timedelta(days=days), timezone)
 
 
 def count_of_days(first: datetime, last: datetime, timezone: str) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.core.ids import new_id
 from tests.conftest import Api, Owner, Time
-from tests.factories.salon import Salon, invalid
+from tests.factories.salon import ALL_DAYS, Salon, invalid
 
 
 class TestSlots:
@@ -40,6 +40,22 @@ class TestSlots:
     def test_slots_of_the_next_seven_days_are_the_default(self, salon: Salon) -> None:
         starts = salon.starts()
         assert (starts[0], starts[-1]) == ("2027-01-15T15:00", "2027-01-22T14:00")
+
+    @pytest.mark.parametrize(
+        ("first", "last"),
+        [
+            ("2027-03-25", "2027-03-31T23:00"),
+            ("2027-03-25T12:00", "2027-04-01T11:00"),
+            ("2027-10-28", "2027-11-03T23:00"),
+            ("2027-10-28T12:00+02:00", "2027-11-04T11:00"),
+        ],
+    )
+    def test_the_default_seven_days_end_at_the_same_local_time_after_a_clock_change(
+        self, first: str, last: str, api: Api, time: Time
+    ) -> None:
+        rules = [{"weekdays": ALL_DAYS, "start": "00:00", "end": "24:00"}]
+        salon = Salon.opened(api, [{"timezone": "Europe/Berlin"}], rules, horizonDays=365)
+        assert salon.starts(first=first)[-1] == last
 
     def test_both_ends_of_a_range_are_included(self, salon: Salon) -> None:
         assert salon.starts(first="2027-01-18T10:00", to="2027-01-18T12:00") == [

@@ -291,14 +291,15 @@ def zones(
     return Zones(requested, of_resource, all_zones, workspace)
 
 
-def range_of(first: date | None, last: date | None, zone: str, length: timedelta) -> Span:
+def range_of(first: date | None, last: date | None, zone: str, days: int) -> Span:
     """Return the range from one time or date to another, both inclusive, in a zone.
 
-    Without ``first``, the range begins now. Without ``last``, it has this ``length``.
+    Without ``first``, the range begins now. Without ``last``, it ends at the same local time this
+    many ``days`` later, even if the clocks change.
     """
     begin = clock.now() if first is None else clock.moment_of(first, zone)
     end = (
-        begin + length - timedelta(milliseconds=1)
+        zoned_times.moment_days_later(first or begin, days, zone) - timedelta(milliseconds=1)
         if last is None
         else clock.moment_of(last, zone, end=True)
     )

@@ -1,7 +1,6 @@
 """List the free slots of a service."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from itertools import takewhile
 from typing import Annotated
 
@@ -27,7 +26,7 @@ from chalicelib.domains.identity.flows.zones import Timezone
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
-DEFAULT_LENGTH = timedelta(days=7)
+DEFAULT_DAYS = 7
 MAX_DAYS = 31
 """Maximum number of local dates that a search may include."""
 
@@ -150,7 +149,7 @@ def _span(args: SlotsRange, zone: str) -> Span:
     Raises:
         ValidationError: it ends before it begins, or it is too long.
     """
-    span = calendars.range_of(args.from_, args.to, zone, DEFAULT_LENGTH)
+    span = calendars.range_of(args.from_, args.to, zone, DEFAULT_DAYS)
     if span.end < span.start:
         raise ValidationError.of("to", "expected a time that is not before from")
     first, last = map(clock.moment_at, span)
