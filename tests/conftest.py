@@ -90,6 +90,7 @@ from tests.fakes.telegram import telegram  # noqa: F401  a fixture
 from tests.support import (
     aws_calls,
     effort,  # noqa: F401  it loads the profile of Hypothesis
+    memory,
     run_clock,
     service_descriptions,
 )
@@ -116,6 +117,7 @@ collect_ignore = ["clients"]
 
 aws_calls.install()
 service_descriptions.share()
+memory.return_large_blocks()
 
 
 def pytest_configure(config: pytest.Config) -> None:
