@@ -91,11 +91,6 @@ def test_a_replay_works_even_if_the_call_itself_would_now_fail(api: Api, time: T
     assert api.refused("POST", "/api/pages/create", body, **{"Idempotency-Key": "k"}).status == 404
 
 
-def test_a_warning_says_that_a_list_is_not_filtered(api: Api) -> None:
-    (warning,) = api.get("/api/projects/list?colour=red")["warnings"]
-    assert '"colour" is not an argument of GET /api/projects/list' in warning
-
-
 def test_a_key_is_free_again_after_24_hours(api: Api, time: Time) -> None:
     api.post(CREATE, {"title": "A"}, key="k")
     time.pass_by(hours=23.9)

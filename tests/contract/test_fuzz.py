@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.operations import Operation
 from tests.conftest import Api
 from tests.contract.conftest import WHOLE, World
 from tests.contract.test_access import send
@@ -155,17 +154,6 @@ def test_names_that_render_like_another_name_are_refused(
 @pytest.mark.parametrize("title", ["👩‍🚀❤️ 🏴󠁧󠁢󠁥󠁮󠁧󠁿 1️⃣", "پی‌دی‌اف", "שלום עולם", "مخبز", "न्‍"])
 def test_titles_keep_characters_that_emoji_and_scripts_need(title: str, api: Api) -> None:
     assert api.post("/api/projects/create", {"title": title})["project"]["title"] == title
-
-
-@pytest.mark.parametrize(
-    "operation", [o for o in REGISTRY.of(Audience.KEY) if not o.reads_query], ids=lambda o: o.name
-)
-def test_a_malformed_body_is_400_for_every_operation(operation: Operation, api: Api) -> None:
-    """Other kinds of malformed bodies are sent to one operation, in test_malformed_http."""
-    for body in (b'{"title": "half an obj', b"[1]"):
-        answer = api.refused(operation.method, operation.path, body)
-        assert answer.status == 400
-        assert len(answer.body) < 2_000
 
 
 def test_a_body_over_five_megabytes_is_413_before_the_key_is_checked() -> None:

@@ -58,6 +58,17 @@ def test_a_dry_run_changes_nothing(operation: Operation, world: World) -> None:
     assert without_key_usage(all_rows()) == before
 
 
+@each([o for o in WRITES if o.name.startswith("delete_")])
+def test_a_second_deletion_is_not_found(operation: Operation, world: World) -> None:
+    arguments = example(operation, world.things) | confirmed(operation)
+    assert send(world.api, operation, arguments).status == 200
+    before = without_key_usage(all_rows())
+    for more in ({}, {"dryRun": True} if "dry_run" in operation.input.model_fields else {}):
+        again = send(world.api, operation, arguments | more)
+        assert (again.status, again.data["code"]) == (404, "not_found")
+    assert without_key_usage(all_rows()) == before
+
+
 @each([o for o in WRITES if o.name not in WITHOUT_CHANGES])
 def test_a_write_leaves_one_audit_record_with_the_names_of_its_fields(
     operation: Operation, world: World

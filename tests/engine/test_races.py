@@ -8,7 +8,6 @@ import pytest
 
 from chalicelib.core import plans
 from chalicelib.core.errors import ConflictError
-from chalicelib.domains.files.operations import folders
 from chalicelib.domains.files.store import files
 from chalicelib.domains.identity.operations import keys
 from chalicelib.domains.identity.store import api_keys, workspaces
@@ -89,15 +88,6 @@ def test_keys_created_concurrently_do_not_exceed_the_limit(
 
     assert Counter(run_concurrently(8, make)) == {"made": 3 - there, "refused": 5 + there}
     assert len(api_keys.live(owner.workspace.id)) == 3
-
-
-def test_folders_created_concurrently_do_not_exceed_the_limit(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(folders, "MAX_FOLDERS", 3)
-    answers = run_concurrently(8, lambda n: api.call("POST", "/api/file-folders", {"name": f"{n}"}))
-    assert outcomes(answers) == {(200, None): 3, (409, "conflict"): 5}
-    assert len(api.get("/api/file-folders")["folders"]) == 3
 
 
 @pytest.mark.parametrize("there", [0, 2])
@@ -200,16 +190,6 @@ def test_pages_created_while_their_site_is_deleted_are_deleted_too(
         if answer.status == 200:
             assert api.call("GET", f"/api/pages/{answer.data['page']['id']}").status == 404
     assert counters.read(owner.workspace.id, "PAGE") == {}
-
-
-def test_a_site_deleted_concurrently_is_deleted_once(
-    owner: Owner, api: Api, things: Things
-) -> None:
-    answers = run_concurrently(
-        8, lambda _: api.call("POST", "/api/projects/delete", {"id": things.site})
-    )
-    assert outcomes(answers) == {(200, None): 1, (404, "not_found"): 7}
-    assert counters.read(owner.workspace.id, "SITE") == {}
 
 
 def test_counters_match_the_records_after_concurrent_writes(owner: Owner, api: Api) -> None:

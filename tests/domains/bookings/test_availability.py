@@ -129,28 +129,11 @@ class TestSet:
         ("rule", "field"),
         [
             ({"weekday": "moonday", **NINE_TO_SIX}, "rules.1.weekday"),
-            ({"weekday": 8, **NINE_TO_SIX}, "rules.1.weekday"),
             ({"weekday": True, **NINE_TO_SIX}, "rules.1.weekday"),
             ({"weekday": 1.5, **NINE_TO_SIX}, "rules.1.weekday"),
-            ({"weekdays": ["mon", "?"], **NINE_TO_SIX}, "rules.1.weekdays.1"),
-            ({"weekdays": [], **NINE_TO_SIX}, "rules.1.weekdays"),
             ({"weekday": 1, "date": "2027-01-01", **NINE_TO_SIX}, "rules.1.weekday"),
-            (NINE_TO_SIX, "rules.1.weekday"),
-            ({"weekday": 1}, "rules.1.intervals"),
-            ({"weekday": 1, "start": "09:00"}, "rules.1.end"),
-            ({"weekday": 1, "start": "09:00", "end": "09:00"}, "rules.1.end"),
             ({"date": "2027-02-30", "intervals": []}, "rules.1.date"),
-            ({"date": "2027-01-01", "intervals": []}, "rules.1.date"),
-            (
-                {"weekday": 1, "intervals": [NINE_TO_SIX, {"start": "25:00", "end": "26:00"}]},
-                "rules.1.intervals.1.start",
-            ),
             ({"weekday": 1, "intervals": [{"start": "09:00"}]}, "rules.1.intervals.0.end"),
-            (
-                {"weekday": 1, "intervals": [{"start": "09:00", "end": "24:30"}]},
-                "rules.1.intervals.0.end",
-            ),
-            ({"weekday": 1, "intervals": [NINE_TO_SIX] * 25}, "rules.1.intervals"),
         ],
     )
     def test_a_rule_that_is_not_valid_is_named(

@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 import pytest
 from PIL import Image
 
-from chalicelib.domains.bookings.store import services
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Api, Owner, Time, as_operator, run_concurrently
@@ -396,13 +395,6 @@ class TestAiFill:
 
 @pytest.mark.store
 class TestRaces:
-    def test_ten_services_created_concurrently_are_all_stored(self, api: Api, owner: Owner) -> None:
-        resource = make_resource(api)["id"]
-        run_concurrently(10, lambda n: make_service(api, str(n), resourceIds=[resource]))
-        assert api.get(LIST)["pagination"]["total"] == 10
-        bound = services.bound_to(owner.workspace.id, resource)
-        assert len(bound) == 10
-
     def test_no_service_stays_bound_to_a_resource_deleted_meanwhile(
         self, api: Api, owner: Owner
     ) -> None:

@@ -215,8 +215,3 @@ class TestSlots:
             "GET", f"/api/bookings/slots?serviceId={other.service}&bookingId={made['id']}"
         )
         invalid(answer, "bookingId")
-
-    def test_slots_of_an_unknown_service_or_booking_are_404(self, salon: Salon) -> None:
-        for query in ("serviceId=none", f"serviceId={salon.service}&bookingId=none"):
-            answer = salon.api.refused("GET", f"/api/bookings/slots?{query}")
-            assert answer.status == 404

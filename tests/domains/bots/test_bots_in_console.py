@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.errors import ForbiddenError, NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Terms
@@ -48,14 +47,6 @@ class TestBots:
         listed = console.call("list_agents")
         for path, answer in ((f"/api/agents/{agent}", shown), ("/api/agents/list", listed)):
             assert api.get(path) == {"status": True, **answer}
-
-    def test_members_see_only_the_names_of_bots(self, owner: Owner, agent: str) -> None:
-        home = owner.workspace.id
-        (listed,) = in_console(home, "list_agents", membership="member")["agents"]
-        assert listed["id"] == agent
-        for name in ("get_agent", "update_agent"):
-            with pytest.raises(ForbiddenError, match="expected the role manager"):
-                in_console(home, name, membership="member", id=agent)
 
 
 class TestListBotKeys:
@@ -213,16 +204,6 @@ class TestListHeldBackBots:
     ) -> None:
         console.call("set_bot_limits", agentId=agent, daily=0)
         assert in_console(new_owner().workspace.id, "list_held_back_bots") == {"bots": []}
-
-
-@pytest.mark.parametrize("operation", ["list_bot_keys", "get_bot_limits", "get_agent"])
-def test_a_bot_of_another_workspace_is_not_found(
-    operation: str, agent: str, new_owner: Callable[..., Owner]
-) -> None:
-    argument = "id" if operation == "get_agent" else "agentId"
-    for agent_id in (agent, new_id()):
-        with pytest.raises(NotFoundError, match="No bot has this id in the workspace"):
-            in_console(new_owner().workspace.id, operation, **{argument: agent_id})
 
 
 def test_the_operator_reads_the_same_limits(console: Console, agent: str) -> None:

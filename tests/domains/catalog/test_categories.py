@@ -459,11 +459,6 @@ class TestConcurrency:
         assert products_of(api, bread) == 0
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
 
-    def test_ten_categories_created_concurrently_are_all_stored(self, api: Api) -> None:
-        answers = run_concurrently(10, lambda _: api.call("POST", CREATE, {"name": "Хлеб"}))
-        assert outcomes(answers) == {(200, None): 10}
-        assert len({category["slug"] for category in listed(api)}) == 10
-
 
 def test_every_kind_of_category_counts_its_items() -> None:
     for listing in map(categories.listing_of_items, categories.KINDS):

@@ -102,7 +102,6 @@ class TestCreateProduct:
         [
             ("4006381333932", 'expected the check digit 1 at the end of "4006381333932"'),
             ("123", "expected 8, 12, 13 or 14 digits"),
-            ("400638133393x", "expected 8, 12, 13 or 14 digits"),
         ],
     )
     def test_a_wrong_barcode_is_refused_with_the_expected_check_digit(
@@ -157,16 +156,6 @@ class TestCreateProduct:
         for path, body in ((CREATE, {"name": "x", "price": 1}), (UPDATE, {"id": product["id"]})):
             assert refusal(api, path, body | category) == (404, "not_found")
         assert list_products(api) == [product]
-
-    def test_a_product_is_found_by_its_barcode_in_any_form(self, api: Api, owner: Owner) -> None:
-        workspace = owner.workspace.id
-        product = create(api, barcode="012345678905")
-        create(api, barcode="12345670")
-        for form in ("012345678905", "0012345678905", "00012345678905"):
-            found = products.with_barcode(workspace, barcodes.parse(form).gtin14)
-            assert found is not None
-            assert found.id == product["id"]
-        assert products.with_barcode(workspace, barcodes.gtin14(EAN)) is None
 
 
 class TestUpdateProduct:

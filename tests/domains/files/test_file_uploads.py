@@ -74,10 +74,7 @@ class TestUpload:
         ("name", "kept"),
         [
             ("../../etc/passwd", "passwd"),
-            ("a/../../b", "b"),
             ("C:\\Users\\Anna\\Меню на март.txt", "Меню на март.txt"),
-            ("\\\\server\\share\\a.txt", "a.txt"),
-            ("/home/anna/ a.txt ", "a.txt"),
             ("...", "..."),
             (".htaccess", ".htaccess"),
             ("%2e%2e%2fx", "%2e%2e%2fx"),

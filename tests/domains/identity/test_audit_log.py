@@ -209,14 +209,6 @@ class TestFilters:
 
 
 class TestAccess:
-    def test_log_shows_only_its_own_workspace(self, quiet: Owner, owner: Owner) -> None:
-        owner.api().post("/api/projects/create", {"title": "Bakery"})
-        assert "create_site" in entries(owner)
-        for arguments in ({}, {"workspaceId": owner.workspace.id}):
-            assert entries(quiet, **arguments) == ["create_workspace"]
-        before = audit.latest(owner.workspace.id)[0].sk
-        assert entries(quiet, before=before) in ([], ["create_workspace"])
-
     def test_a_foreign_key_or_account_in_a_row_is_not_resolved(
         self, quiet: Owner, owner: Owner
     ) -> None:

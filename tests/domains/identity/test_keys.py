@@ -171,15 +171,6 @@ class TestCreateKey:
         owners = [key["account"]["id"] for key in listed(theirs)["keys"]]
         assert owners == [theirs.workspace.owner_id, manager.id]
 
-    def test_creating_a_key_ignores_a_foreign_workspace_id(
-        self, theirs: Owner, owner: Owner
-    ) -> None:
-        before = listed(owner)
-        who = {"account_id": theirs.workspace.owner_id, "workspaceId": owner.workspace.id}
-        in_console(theirs.workspace.id, "create_key", **who, **KEY)
-        assert listed(owner) == before
-        assert len(listed(theirs)["keys"]) == 1
-
     def test_form_sent_twice_creates_one_key_and_names_it(self, theirs: Owner) -> None:
         who = {"account_id": theirs.workspace.owner_id}
         made = in_console(theirs.workspace.id, "create_key", **who, key="form-1", **KEY)

@@ -11,7 +11,6 @@ from tests.conftest import Api
 from tests.domains.knowledge.conftest import Bot
 from tests.factories.pdf import pdf
 
-TOO_LONG = "The PDF has 201 pages. At most 200 can be read: divide it."
 SCRIPT = b"<!doctype html><script>render()</script><style>p{}</style>"
 
 

@@ -36,7 +36,6 @@ ALL_TYPES = (
     FieldSpec("promo", "Промо", "hidden"),
     FieldSpec("agree", "Согласие", "consent", required=True),
 )
-VOID = {"input", "meta", "br"}
 
 
 class Parsed(HTMLParser):

@@ -70,13 +70,6 @@ class TestDeletePage:
         assert run_jobs()["page-purge"] == 1
         assert objects(owner) == [b"kept"]
 
-    def test_a_second_deletion_is_not_found(self, api: Api, site: str) -> None:
-        page = create(api, site)
-        delete(api, page)
-        for more in ({"confirm": True}, {}, {"dryRun": True}):
-            answer = api.refused("POST", DELETE, {"id": page["id"], **more})
-            assert (answer.status, answer.data["code"]) == (404, "not_found")
-
     def test_delete_frees_the_slug(self, api: Api, site: str) -> None:
         create(api, site)
         page = create(api, site, slug="about")

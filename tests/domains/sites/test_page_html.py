@@ -80,20 +80,6 @@ class TestSavePageHtml:
         changed = {"html": "x", "htmlBytes": 1, "version": 2, "updatedAt": moment}
         assert save(api, page, "x") == page | changed
 
-    def test_a_save_with_a_version_replaces_only_that_version(
-        self, owner: Owner, api: Api, site: str
-    ) -> None:
-        page = create(api, site)
-        assert save(api, page, "two", ifVersion=1)["version"] == 2
-        for version in (1, 3, 2**40):
-            body = {"id": page["id"], "html": "other", "ifVersion": version}
-            answer = api.refused("POST", SAVE, body)
-            assert (answer.status, answer.data["code"]) == (409, "version_conflict")
-            assert answer.data["version"] == 2
-        assert objects(owner) == [b"two"]
-        assert read(api, page)["page"]["html"] == "two"
-        assert save(api, page, "three", ifVersion=2)["version"] == 3
-
     def test_a_change_of_metadata_increments_the_version(self, api: Api, site: str) -> None:
         page = create(api, site)
         version = update(api, page, title="New")["version"]
@@ -343,15 +329,6 @@ class TestEdits:
             assert refused_field(api, SAVE, {"id": page["id"], **more})["field"] == field
         assert edit(api, page, *[good] * 50, html=None)["html"] == "a"
 
-    def test_edits_with_a_version_change_only_that_version(self, api: Api, site: str) -> None:
-        page = create(api, site)
-        save(api, page, "a")
-        change = {"find": "a", "replace": "aa"}
-        assert edit(api, page, change, ifVersion=2)["html"] == "aa"
-        body = {"id": page["id"], "edits": [change], "ifVersion": 2}
-        assert api.refused("POST", SAVE, body).data["code"] == "version_conflict"
-        assert read(api, page)["page"]["html"] == "aa"
-
     def test_edits_may_exceed_the_size_limit_in_between_but_not_at_the_end(
         self, api: Api, site: str
     ) -> None:
@@ -391,13 +368,6 @@ class TestEdits:
         monkeypatch.setattr(object_store.FolderStore, "get", get)
         after = edit(api, page, {"find": "one", "replace": "eins"})
         assert (after["html"], after["version"]) == ("eins zwei", 4)
-
-    def test_edits_repeated_under_their_key_apply_once(self, api: Api, site: str) -> None:
-        page = create(api, site)
-        save(api, page, "a")
-        body = {"id": page["id"], "edits": [{"find": "a", "replace": "aa"}]}
-        assert api.post(SAVE, body, key="k") == api.post(SAVE, body, key="k")
-        assert read(api, page)["page"]["html"] == "aa"
 
     def test_edits_are_named_in_the_audit_log_without_their_text(
         self, owner: Owner, api: Api, site: str

@@ -301,17 +301,6 @@ class TestUpdatePage:
         assert after == first | {"isHome": False, "url": f"{first['url']}/a"}
         assert save(api, first, "x", ifVersion=1)["version"] == 2
 
-    def test_an_update_with_a_version_changes_only_that_version(self, api: Api, site: str) -> None:
-        page = create(api, site)
-        assert update(api, page, title="two", ifVersion=1)["version"] == 2
-        for version in (1, 3, 2**40):
-            body = {"id": page["id"], "title": "other", "ifVersion": version}
-            answer = api.refused("POST", UPDATE, body)
-            assert (answer.status, answer.data["code"]) == (409, "version_conflict")
-            assert answer.data["version"] == 2
-        assert read(api, page)["page"]["title"] == "two"
-        assert update(api, page, title="three", ifVersion=2)["version"] == 3
-
     def test_a_change_between_read_and_commit_is_a_conflict(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:

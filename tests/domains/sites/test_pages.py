@@ -38,7 +38,6 @@ from tests.factories.pages import (
 from tests.support.effort import examples
 
 SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 def without_request_id(body: bytes) -> bytes:

@@ -169,13 +169,6 @@ class TestDeleteSite:
         assert dry["cascade"] == {"pages": 2, "forms": 0, "domain": None}
         assert delete(api, site)["cascade"] == dry["cascade"]
 
-    @pytest.mark.parametrize("dry_run", [False, True])
-    def test_a_second_deletion_is_not_found(self, dry_run: bool, api: Api) -> None:
-        site = create(api)
-        delete(api, site)
-        answer = api.refused("POST", DELETE, {"id": site["id"], "dryRun": dry_run})
-        assert (answer.status, answer.data["code"]) == (404, "not_found")
-
     def test_a_deleted_site_cannot_be_used(self, api: Api) -> None:
         site = create(api)
         page = add_page(api, site)

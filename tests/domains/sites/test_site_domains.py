@@ -350,8 +350,3 @@ class TestToggleStats:
             True,
             False,
         ]
-
-    def test_a_toggle_with_an_idempotency_key_happens_once(self, api: Api, site: str) -> None:
-        first, again = (api.post(self.PATH, {"id": site}, key="k") for _ in range(2))
-        assert first == again
-        assert project(api, site)["statsEnabled"] is False

@@ -249,16 +249,6 @@ class TestAttempts:
                 "resend_webhook_delivery", webhookId=webhook["webhookId"], eventId="evt_none"
             )
 
-    def test_the_deliveries_of_another_workspace_are_not_found(
-        self, webhook: dict[str, Any], new_owner: Any
-    ) -> None:
-        with pytest.raises(NotFoundError):
-            in_console(
-                new_owner().workspace.id,
-                "list_webhook_deliveries",
-                webhookId=webhook["webhookId"],
-            )
-
 
 class TestSwitchingOff:
     def test_a_receiver_that_is_gone_is_switched_off_at_once(

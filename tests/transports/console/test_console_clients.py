@@ -4,16 +4,13 @@ import re
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
-from chalicelib.core.errors import AppError
-from chalicelib.core.ids import new_id
 from chalicelib.domains.clients.operations import erasure
 from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
 from chalicelib.transports.console import clients
-from tests.conftest import Api, Owner, in_console
+from tests.conftest import Api, Owner
 from tests.factories.console import Person, person
 from tests.factories.examples import FORM, submit
 from tests.transports.console.forms.helpers import error_beside, text, value_of
@@ -305,24 +302,3 @@ class TestErase:
         assert f'href="{path}/{ada["id"]}"' in text(page)
         assert "Perhaps the same person" in text(boss.post(f"{path}/{eve}/erase"))
         assert stored(owner, ada["id"]).name == "Ada"
-
-    def test_only_managers_may_erase(self, ada: Any, owner: Owner) -> None:
-        for role, status in (("member", False), ("manager", True)):
-            assert (outcome(owner, role, clientId=ada["id"], dryRun=True) is not None) is status
-
-    def test_a_session_erases_only_in_its_own_workspace(self, ada: Any, new_owner: Any) -> None:
-        other = new_owner()
-        found = outcome(other, "owner", clientId=ada["id"], workspaceId=ada["id"])
-        assert found is None
-
-    def test_an_unknown_client_is_not_found(self, boss: Person, path: str) -> None:
-        for page in (f"{path}/{new_id()}", f"{path}/{new_id()}/erase", f"{path}/{quote('я')}"):
-            assert boss.get(page).status == 404
-
-
-def outcome(owner: Owner, role: str, **arguments: Any) -> Any:
-    """Erase a client in a session of a role. Return None if that is refused."""
-    try:
-        return in_console(owner.workspace.id, "erase_client", membership=role, **arguments)
-    except AppError:
-        return None

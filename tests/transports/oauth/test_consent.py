@@ -14,7 +14,6 @@ from tests.factories.oauth import REDIRECT_URI
 from tests.factories.oauth_http import (
     AUTHORIZE,
     BASE,
-    CLIENT,
     REQUEST,
     allow,
     content,
@@ -381,7 +380,3 @@ class TestFaultyRequests:
 def document() -> Answer:
     metadata = {"client_id": DOCUMENT, "client_name": "Chat", "redirect_uris": [REDIRECT_URI]}
     return http_response(json.dumps(metadata).encode())
-
-
-def test_the_client_of_these_tests_is_registered() -> None:
-    assert registration.read(CLIENT).redirect_uris == (REDIRECT_URI,)

@@ -14,7 +14,7 @@ from chalicelib.core import clock
 from chalicelib.lib import tokens
 from tests.conftest import Answer, Api, Owner, Time
 from tests.factories.console import FORM
-from tests.factories.oauth import CHALLENGE, REDIRECT_URI, VERIFIER, forged, grant, works
+from tests.factories.oauth import REDIRECT_URI, forged, grant, works
 from tests.factories.oauth_http import (
     BASE,
     CLIENT,
@@ -311,7 +311,3 @@ class TestPages:
 
     def test_other_methods_are_refused(self, path: str) -> None:
         assert Api(None).call("GET", f"/oauth/{path}").status == 405
-
-
-def test_the_verifier_of_these_tests_has_their_challenge() -> None:
-    assert tokens.short_digest(VERIFIER) == CHALLENGE

@@ -159,10 +159,6 @@ class TestTranscript:
         assert found == [["0", "1"], ["2", "3"], ["4"], []]
         assert "?page=2" in pages[0]
 
-    def test_a_dialog_of_another_workspace_is_not_found(self, world: World) -> None:
-        boss = world.person("boss")
-        assert boss.get(f"{world.here.path}/dialogs/{world.there.dialog}").status == 404
-
     def test_a_dialog_without_its_bot_and_messages_is_shown(self, world: World) -> None:
         dialog = new_dialog(world, agent_id="A" * 26, words=None)
         page = world.person("boss").get(f"{world.here.path}/dialogs/{dialog}")

@@ -1,7 +1,6 @@
 """Visitors of a booking page: they open steps, fill in the form and send it."""
 
 import html
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -101,8 +100,3 @@ def manage_path(answer: Answer) -> str:
     found = re.search(r"/booking/[\w=-]{64}", answer.body.decode())
     assert found, answer.body.decode()
     return found[0]
-
-
-def data_of(answer: Answer) -> Any:
-    """Return the data of a JSON answer."""
-    return json.loads(answer.body)["data"]

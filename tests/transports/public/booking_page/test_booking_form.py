@@ -7,7 +7,7 @@ import pytest
 from icalendar import Calendar
 
 from tests.conftest import Api, Owner, Time, run_concurrently
-from tests.factories.salon import Salon, check_calendars
+from tests.factories.salon import Salon
 from tests.transports.public.booking_page.helpers import (
     FORM,
     NOON,
@@ -19,8 +19,6 @@ from tests.transports.public.booking_page.helpers import (
     value_of,
     visitor,
 )
-
-ONE = "2027-03-03T13:00:00Z"
 
 
 def test_a_visitor_without_cookie_or_origin_books_and_sees_the_booking(page: BookingPage) -> None:
@@ -153,21 +151,6 @@ class TestTakenTimes:
         assert "Anna" in text(page.send(staff="any"))
         taken = page.send(staff="any")
         assert taken.status == 409
-
-    @pytest.mark.store
-    def test_of_fifty_visitors_one_gets_the_time_and_the_others_are_offered_the_nearest(
-        self, page: BookingPage
-    ) -> None:
-        answers = run_concurrently(
-            50, lambda n: page.send(name=f"V {n}", email=f"v{n}@example.com", once=f"key-{n}")
-        )
-        statuses = sorted(each.status for each in answers)
-        assert statuses == [200] + [409] * 49
-        for answer in answers:
-            if answer.status == 409:
-                assert text(answer).count('type="radio"') == 5
-        assert len(page.bookings) == 1
-        check_calendars(page.owner.workspace.id, page.salon.resources)
 
 
 class TestRobots:

@@ -135,10 +135,6 @@ class TestCalendarFile:
         visitor.post(CANCEL, {"token": made["cancelToken"]})
         assert (event(made)["STATUS"], event(made)["SEQUENCE"]) == ("CANCELLED", 2)
 
-    def test_an_unpaid_hold_is_tentative(self, api: Api, salon: Salon) -> None:
-        api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
-        assert event(book(salon))["STATUS"] == "TENTATIVE"
-
     def test_an_unchanged_calendar_file_is_304(self, salon: Salon) -> None:
         made = book(salon)
         tag = calendar(made).headers["ETag"]

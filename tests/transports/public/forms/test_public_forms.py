@@ -17,7 +17,6 @@ from tests.transports.public.conftest import is_readable_from_any_origin
 from tests.transports.public.forms.helpers import ANNA, FIELDS, path, post, visitor
 
 HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-FORM = {"Content-Type": URLENCODED}
 
 
 def post_fields(form: Any, values: dict[str, str], **headers: str) -> Answer:
