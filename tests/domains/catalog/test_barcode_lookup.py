@@ -8,7 +8,6 @@ import pytest
 
 from chalicelib.gateways import barcodes as gateway
 from chalicelib.lib.barcodes import check_digit
-from infra.bench.dynamodb.usage import metering
 from tests import fakes
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella
@@ -54,12 +53,6 @@ class TestOwnCatalogue:
         product = create(api, barcode=upc)
         for form in (upc, f"0{upc}", f"00{upc}"):
             assert look_up(api, form)["product"]["id"] == product["id"]
-
-    def test_the_own_catalogue_is_searched_in_three_round_trips(self, api: Api) -> None:
-        create(api, barcode=NUTELLA)
-        with metering() as usage:
-            look_up(api)
-        assert usage.round_trips <= 3, usage.calls
 
     def test_products_of_another_workspace_are_not_found(
         self, open_facts: Servers, new_owner: Callable[..., Owner]

@@ -458,11 +458,3 @@ class TestRaces:
         won = next(number for number, token in enumerate(made) if token)
         assert live(made[won])
         assert live(begun(EMAIL, f"password {won}"))
-
-    def test_concurrent_attempts_are_all_counted(
-        self, account: str, limited: None, time: Time
-    ) -> None:
-        told = run_concurrently(14, lambda _: type(refusal(password="wrong")))
-        assert sorted(kind.__name__ for kind in told) == (
-            ["RateLimitedError"] * 4 + ["UnauthorizedError"] * 10
-        )

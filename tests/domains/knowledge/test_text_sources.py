@@ -105,11 +105,8 @@ def test_an_index_is_not_built_again_if_nothing_has_changed(bot: Bot) -> None:
     [
         ({"title": "T"}, 400),
         ({"title": "T", "text": "a", "url": "https://example.com/"}, 400),
-        ({"title": "T", "text": ""}, 400),
         ({"title": "T", "text": " \n\0"}, 400),
         ({"title": " ", "text": "a"}, 400),
-        ({"text": "a"}, 400),
-        ({"title": "T", "text": "a" * 204_801}, 400),
         ({"title": "T", "text": "я" * 102_401}, 413),
         ({"title": "T", "url": "ftp://example.com/"}, 400),
         ({"title": "T", "url": "https://127.0.0.1/"}, 400),

@@ -204,9 +204,6 @@ class TestUpdateLead:
         [
             {},
             {"status": "new"},
-            {"notes": "x" * 5001},
-            {"tags": ["x" * 51]},
-            {"tags": ["x"] * 21},
             {"email": "nobody"},
             {"name": ""},
             {"data": {"items": []}},
