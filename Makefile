@@ -22,14 +22,12 @@ help: ## Show this list
 ifneq ($(PYTHON),$(shell cat $(VENV)/.installed 2>/dev/null))
 .PHONY: $(VENV)/.installed
 endif
-$(VENV)/.installed: requirements.txt requirements-dev.txt constraints.txt
+$(VENV)/.installed: requirements.txt requirements-dev.txt constraints.txt | $(UV)
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; this is " + sys.version.split()[0] + ". Run make PYTHON=/path/to/python3") if sys.version_info < (3, 11) else None'
 	@test ! -L $(VENV) || { echo '$(VENV) is a link: run make where it leads to, or call $(BIN)/… here.'; exit 1; }
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip<26.3'
-	@echo 'Installing the packages of requirements-dev.txt into $(VENV), which takes a minute or two:'
-	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check -r requirements-dev.txt \
-		| awk '/^Collecting/ {printf "."; fflush()} /^Installing/ {print " unpacking"; fflush()}'
+	@echo 'Installing the packages of requirements-dev.txt into $(VENV):'
+	$(UV) venv --quiet --clear --python $(PYTHON) $(VENV)
+	$(UV) pip install --quiet --python $(BIN)/python 'pip<26.3' -r requirements-dev.txt
 	@echo '$(PYTHON)' > $@
 
 .PHONY: dev
@@ -69,9 +67,9 @@ e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if 
 	@if [ -n "$$(infra/local/find-chromium)" ]; then $(BIN)/python -m pytest -n auto -m e2e tests/e2e $(ARGS); \
 	else echo "No Chromium was found, nor could apt install it: the browser tests do not run."; fi
 
-build/clients/.installed: requirements-clients.txt constraints-clients.txt
-	$(PYTHON) -m venv --clear build/clients
-	build/clients/bin/python -m pip install --quiet -r requirements-clients.txt
+build/clients/.installed: requirements-clients.txt constraints-clients.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/clients
+	$(UV) pip install --quiet --python build/clients/bin/python -r requirements-clients.txt
 	@touch $@
 
 .PHONY: test-clients
@@ -107,9 +105,9 @@ smoke: $(VENV)/.installed ## Look at a running service (ARGS='--url https://…'
 doctor: $(VENV)/.installed ## Say what this machine or AWS account lacks for a deployment
 	@$(BIN)/python -m infra doctor --stage $(STAGE) $(ARGS)
 
-build/bench/.installed: requirements-bench.txt
-	$(PYTHON) -m venv build/bench
-	build/bench/bin/python -m pip install --quiet -r requirements-bench.txt
+build/bench/.installed: requirements-bench.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/bench
+	$(UV) pip install --quiet --python build/bench/bin/python -r requirements-bench.txt
 	@touch $@
 
 .PHONY: bench
@@ -143,29 +141,26 @@ check: $(VENV)/.installed ## Format check, lint, types, import rules, CloudForma
 	$(BIN)/lint-imports
 	$(if $(TEMPLATES),$(BIN)/cfn-lint $(TEMPLATES))
 
-build/scan/.installed: Makefile
-	$(PYTHON) -m venv build/scan/sam
-	build/scan/sam/bin/python -m pip install --quiet aws-sam-cli==1.170.0
-	$(PYTHON) -m venv build/scan/checkov
-	build/scan/checkov/bin/python -m pip install --quiet checkov==3.3.30
+build/checkov/.installed: Makefile | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/checkov
+	$(UV) pip install --quiet --python build/checkov/bin/python checkov==3.3.30
 	@touch $@
 
 .PHONY: scan
-scan: build/scan/.installed package ## Lint and scan all generated templates (cfn-lint, sam validate, checkov)
+scan: build/checkov/.installed package ## Lint and scan all generated templates (cfn-lint, checkov)
 	rm -rf build/templates
 	@$(BIN)/python -m infra templates --out build/templates
 	cp build/package/$(STAGE)/sam.json build/templates/
 	$(BIN)/cfn-lint build/templates/*
-	SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 build/scan/sam/bin/sam validate --lint --template build/templates/sam.json
-	build/scan/checkov/bin/checkov --config-file .checkov.yaml --directory build/templates
+	build/checkov/bin/checkov --config-file .checkov.yaml --directory build/templates
 
 .PHONY: audit
 audit: $(VENV)/.installed ## Ask for known vulnerabilities of everything that constraints.txt pins
 	@$(BIN)/python -m infra.deploy.audit
 
 $(UV):
-	$(PYTHON) -m venv build/uv
-	build/uv/bin/python -m pip install --quiet uv==0.13.9
+	$(PYTHON) -m venv --clear build/uv
+	build/uv/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
 
 .PHONY: lock
 lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgrade: the newest of it)
