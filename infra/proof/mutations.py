@@ -1,32 +1,37 @@
 """Mutations: small changes of the code in which a mistake costs most, each to be found by a test.
 
-Every suite of ``SUITES`` names modules and the tests for them. A pytest process runs a seeded
-sample of their mutants (``infra.proof.mutation_session``). A mutant that no test finds needs a
-test, or a reason in equivalent_mutants.toml why it changes nothing that can be observed. The page
-lists both. The short form for CI fails if there is one without a reason.
+Every suite of ``SUITES`` names modules and the tests for them. mutmut makes the changes of
+``infra.proof.mutators``, runs for each the tests that execute the changed function, and keeps the
+results in build/proof. A mutant that no test finds needs a test, or a reason in
+equivalent_mutants.toml why it changes nothing that can be observed. The page lists both. The short
+form for CI fails if there is one without a reason.
 """
 
+import difflib
+import hashlib
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from infra.proof.mutants import mutants_of
-from infra.proof.mutation_session import EQUIVALENT, ORDER, Outcome
 from infra.proof.parts import KEPT, ROOT, Figures, Part
 
-SEED = 20270115
-COLUMNS = (
-    *("made", "tried", "killed", "timed out"),
-    *("equivalent", "survived", "not reached", "skipped"),
-)
+COLUMNS = ("made", "tried", "killed", "timed out", "equivalent", "survived", "not reached")
 REASONS = Path(__file__).with_name("equivalent_mutants.toml")
+SURVIVED, EQUIVALENT, NOT_TRIED = "survived", "equivalent", "not tried"
+FATES = {None: NOT_TRIED, 0: SURVIVED, 1: "killed", 3: "killed", 5: "not reached"}
+FATES |= {33: "not reached", 2: NOT_TRIED}
+"""Fates by the exit code of the tests. All others are signals of a time limit."""
+Outcome = dict[str, Any]
+"""A mutant and its fate, as JSON."""
 DOMAINS = "chalicelib/domains"
 _RULES_OF_BOOKINGS = ("booking_tokens", "calendar_files", "free_time", "schedule", "slots_by_model")
 
@@ -106,83 +111,134 @@ IN_CI = {
 """A suite of rules whose tests need no database."""
 SHORT = 5.0
 """Minutes below which only this suite runs."""
+LOOK_SECONDS = 0.5
+NOT_COPIED = frozenset({"chalicelib", "pyproject.toml", "build"})
+"""Names in the project's folder that mutmut makes itself, or must not see."""
+PYTEST = ["-p", "no:randomly", "-o", "timeout=0", "--assert=plain", "-W", "ignore"]
 
 
 def run(minutes: float) -> Figures:
-    """Run a sample of the mutants. In the short form, fail if a test misses one without a reason.
+    """Run the mutants. In the short form, fail if a test misses one without a reason.
 
-    Time is divided by the number of mutants. A suite that has not begun when it is over is left
-    out. The first run of a suite takes some minutes to record which test executes what.
+    Time is divided by the size of the modules. A suite that has not begun when it is over is left
+    out. The next run continues, unless the code or the tests have changed. The first run of a suite
+    takes some minutes to record which test executes what.
     """
     until = time.time() + minutes * 60
     chosen = IN_CI if minutes < SHORT else SUITES
-    folder = KEPT / "mutations"
-    folder.mkdir(parents=True, exist_ok=True)
-    sizes = {name: sum(_made(suite).values()) for name, suite in chosen.items()}
+    sizes = {
+        name: sum((ROOT / path).stat().st_size for path in _paths(suite.modules))
+        for name, suite in chosen.items()
+    }
     outcomes: list[Outcome] = []
     for name, suite in chosen.items():
         if time.time() > until:
             break
         share = (until - time.time()) * sizes[name] / sum(sizes.values())
-        outcomes += _outcomes(folder, name, suite, time.time() + share)
+        outcomes += _outcomes(name, suite, time.time() + share)
         del sizes[name]
-    figures = _figures(chosen.values(), outcomes)
-    if chosen is IN_CI and figures["survived"]:
-        raise AssertionError("No test finds these changes:\n" + _list(_by(figures["survived"])))
+    figures = _figures(outcomes)
+    if chosen is IN_CI and figures[SURVIVED]:
+        raise AssertionError("No test finds these changes:\n" + _list(_by(figures[SURVIVED])))
     return figures
 
 
-def _made(suite: Suite) -> dict[str, int]:
-    """Return the number of mutants of each module."""
-    return {path: len(mutants_of(ROOT, path)) for path in _paths(suite)}
+def _outcomes(name: str, suite: Suite, until: float) -> list[Outcome]:
+    """Let mutmut run until a time, and return what became of each mutant.
 
+    It is not interrupted while it records which test executes what.
 
-def _outcomes(folder: Path, name: str, suite: Suite, until: float) -> list[Outcome]:
-    """Run mutants of a suite until a time, and return what became of each."""
-    results, order = folder / f"{name}.jsonl", folder / f"{name}.json"
-    last = _read(results)
-    results.unlink(missing_ok=True)
-    named = {
-        "first": [_key(each) for each in last if each["outcome"] == "survived"],
-        "equivalent": list(equivalents()),
-        "until": until,
-        "seed": SEED,
-        "paths": _paths(suite),
-        "map": str(folder / f"{name}-map.json"),
-        "results": str(results),
-    }
-    order.write_text(json.dumps(named))
-    plugins = ["-p", "infra.proof.mutation_session", "-p", "no:randomly", "-o", "timeout=0"]
-    brief = ["-q", "-s", "--assert=plain", "--tb=native"]  # nobody reads how a test failed
-    with (folder / f"{name}.log").open("w") as log:
-        subprocess.run(
-            [sys.executable, "-m", "pytest", *plugins, *brief, *_files(suite.tests)],
-            env={**os.environ, ORDER: str(order)},
-            cwd=ROOT,
+    Raises:
+        RuntimeError: mutmut ended otherwise than by the time.
+    """
+    folder = _prepare(KEPT / "mutations" / name, suite)
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "infra.proof.mutators", "run"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "HYPOTHESIS_PROFILE": "mutations"},
             stdout=log,
-            stderr=subprocess.STDOUT,
-            check=True,
+            stderr=log,
         )
-    return _read(results)
+        while process.poll() is None:
+            time.sleep(LOOK_SECONDS)
+            if time.time() > until and (folder / "mutants" / "mutmut-stats.json").exists():
+                process.send_signal(signal.SIGINT)  # mutmut has kept each result
+                process.wait()
+                break
+        else:
+            if process.returncode:
+                raise RuntimeError((folder / "log").read_text()[-4000:])
+    return [each for path in _paths(suite.modules) for each in _read(folder / "mutants", path)]
 
 
-def _read(results: Path) -> list[Outcome]:
-    lines = results.read_text().splitlines() if results.exists() else []
-    return [json.loads(line) for line in lines]
+def _prepare(folder: Path, suite: Suite) -> Path:
+    """Return the folder of a suite: its configuration, and links to the files of this one."""
+    code = [*ROOT.glob("chalicelib/**/*.py"), *ROOT.glob("tests/**/*.py"), Path(__file__)]
+    code.append(Path(__file__).with_name("mutators.py"))
+    state = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(code))).hexdigest()
+    if (folder / "state").exists() and (folder / "state").read_text() == state:
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "mutants").mkdir(parents=True)
+    (folder / "chalicelib").symlink_to(ROOT / "chalicelib")
+    for path in ROOT.iterdir():
+        if path.name not in NOT_COPIED:
+            (folder / "mutants" / path.name).symlink_to(path)
+    options = {
+        "source_paths": ["chalicelib"],
+        "only_mutate": _paths(suite.modules),
+        "pytest_add_cli_args": PYTEST,
+        "pytest_add_cli_args_test_selection": _paths(suite.tests),
+        "timeout_multiplier": 5.0,  # the limit is twice this number of the usual time
+        "track_dependencies": False,
+        "use_git_change_detection": False,
+    }
+    lines = [f"{name} = {json.dumps(value)}" for name, value in options.items()]
+    project = (ROOT / "pyproject.toml").read_text()
+    (folder / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
+    (folder / "state").write_text(state)
+    return folder
 
 
-def _key(outcome: Outcome) -> tuple[str, str, str]:
-    return outcome["module"], outcome["function"], outcome["change"]
+def _read(mutants: Path, path: str) -> Iterator[Outcome]:
+    """Yield the mutants of a module from mutmut's files.
+
+    A change is named by the lines of the function before and after it. Equal changes in one
+    function are numbered, so that each has a name of its own.
+    """
+    file = mutants / path
+    if not Path(f"{file}.meta").exists():
+        return
+    lines = file.read_text().splitlines()
+    spans = json.loads(Path(f"{file}.spans").read_text())["spans"]
+    known, seen = equivalents(), Counter[tuple[str, str]]()
+    codes = json.loads(Path(f"{file}.meta").read_text())["exit_code_by_key"]
+    for key, code in codes.items():
+        name = key.rpartition(".")[2]
+        original = name.rpartition("__mutmut_")[0] + "__mutmut_orig"
+        function = original.removesuffix("__mutmut_orig")[2:].replace("ǁ", ".")
+        before, after = (
+            [line.strip().replace(f"def {each}(", "def (") for line in lines[start - 1 : end]]
+            for each in (original, name)
+            for start, end in [spans[each]]
+        )
+        diff = [*difflib.ndiff(before, after)]
+        sides = (" ".join(each[2:] for each in diff if each[0] == sign) for sign in "-+")
+        change = " → ".join(sides)
+        seen[function, change] += 1
+        if seen[function, change] > 1:
+            change += f" (no. {seen[function, change]})"
+        outcome = {"module": path, "function": function, "change": change}
+        outcome["outcome"] = FATES.get(code, "timed out")
+        if outcome["outcome"] == SURVIVED and (reason := known.get((path, function, change))):
+            outcome |= {"outcome": EQUIVALENT, "reason": reason}
+        yield outcome
 
 
-def _paths(suite: Suite) -> list[str]:
-    found = (path for pattern in suite.modules for path in sorted(ROOT.glob(pattern)))
+def _paths(patterns: Iterable[str]) -> list[str]:
+    found = (path for pattern in patterns for path in sorted(ROOT.glob(pattern)))
     return [str(path.relative_to(ROOT)) for path in found if path.name != "__init__.py"]
-
-
-def _files(patterns: Iterable[str]) -> list[str]:
-    """Return the paths of tests, since pytest accepts no patterns."""
-    return [str(path.relative_to(ROOT)) for each in patterns for path in sorted(ROOT.glob(each))]
 
 
 def equivalents() -> dict[tuple[str, str, str], str]:
@@ -195,27 +251,15 @@ def equivalents() -> dict[tuple[str, str, str], str]:
     }
 
 
-def _figures(suites: Iterable[Suite], outcomes: list[Outcome]) -> Figures:
-    known = equivalents()
+def _figures(outcomes: Iterable[Outcome]) -> Figures:
     modules: dict[str, Counter[str]] = defaultdict(Counter)
     lists: dict[str, list[Outcome]] = defaultdict(list)
     for each in outcomes:
-        outcome = each["outcome"]
-        if outcome == EQUIVALENT:
-            each["reason"] = known[_key(each)]
-        modules[each["module"]][outcome] += 1
+        counts, outcome = modules[each["module"]], each["outcome"]
+        counts.update({"made": 1, "tried": outcome != NOT_TRIED, outcome: 1})
         lists[outcome].append(each)
-    made = {path: count for suite in suites for path, count in _made(suite).items()}
-    tried = Counter(each["module"] for each in outcomes)
-    return {
-        "seed": SEED,
-        "tests": sum(each["runs"] for each in outcomes),
-        "modules": {
-            path: {"made": count, "tried": tried[path], **modules[path]}
-            for path, count in made.items()
-        },
-        **{name: lists[name] for name in ("survived", "timed out", "equivalent", "not reached")},
-    }
+    kept = (SURVIVED, EQUIVALENT, "timed out", "not reached")
+    return {"modules": modules, **{name: lists[name] for name in kept}}
 
 
 def section(figures: Figures) -> str:
@@ -231,27 +275,27 @@ def section(figures: Figures) -> str:
 Promise: a mistake in the code that decides on money, time and access fails a test.
 
 A mutant changes one comparison, condition, operator, constant, argument, returned value or
-statement of a function. The tests that execute the changed statement run until one fails. Of
-{total["made"]:,} mutants a sample of {total["tried"]:,} was tried (seed {figures["seed"]}), with
-{figures["tests"]:,} runs of tests. {total["killed"] + total["timed out"]:,} were found. Not
-changed: constants of modules, defaults, decorators, annotations, texts of errors and log messages.
+statement of a function. [mutmut](https://github.com/boxed/mutmut) runs the tests that execute the
+changed function, the fastest first, until one fails. Of {total["made"]:,} mutants
+{total["tried"]:,} were tried, those with fast tests first. {total["killed"] + total["timed out"]:,}
+were found. Not changed: constants of modules, defaults, annotations, texts of errors, log messages,
+and functions under decorators, such as properties.
 
 | module | {" | ".join(COLUMNS)} |
 |---|{"---|" * len(COLUMNS)}
 {chr(10).join(rows)}
 
-A mutant is timed out if a test takes ten times as long as without it, or never ends. It is skipped
-if the compiler makes the same code of it, or if Python cannot replace the function.
+A mutant is timed out if its tests take ten times as long as without it, or never end.
 
 Mutants that survived, each of which needs a test or a reason:
 
-{_list(_by(figures["survived"]))}
+{_list(_by(figures[SURVIVED]))}
 
 Mutants that change nothing that can be observed:
 
-{_list(_by(figures["equivalent"]))}
+{_list(_by(figures[EQUIVALENT]))}
 
-Functions with statements that no test of these suites executes:
+Functions that no test of these suites executes:
 
 {_list(sorted(unreached))}
 """

@@ -1,159 +1,180 @@
-"""Replacements of a node of a syntax tree, each of which is a mutant."""
+"""The changes that ``make proof`` asks of mutmut, and mutmut with them.
 
-import ast
-import copy
+``python -m infra.proof.mutators`` is mutmut's command. Its own changes are replaced, because they
+remove no check: here a statement, an error, a condition or an argument goes. Left as they are: what
+runs at import, annotations, texts of errors, log messages, and the check of ``zip``.
+"""
+
+import signal
 from collections.abc import Callable, Iterable, Iterator
+from types import MappingProxyType
 from typing import Any
 
-_OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.FloorDiv: ast.Mult,
-    ast.Div: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-    ast.BitOr: ast.BitAnd,
-    ast.BitAnd: ast.BitOr,
-}
-_BOUNDS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+import libcst as cst
+import libcst.matchers as m
+from mutmut.__main__ import cli
+from mutmut.mutation import file_mutation, mutators
+from mutmut.runners.harness import PytestRunner
+from mutmut.workers import isolation
+
+_TRUE, _FALSE, _NONE = cst.Name("True"), cst.Name("False"), cst.Name("None")
+_PAIRS = (
+    *((cst.LessThan, cst.LessThanEqual), (cst.LessThanEqual, cst.LessThan)),
+    *((cst.GreaterThan, cst.GreaterThanEqual), (cst.GreaterThanEqual, cst.GreaterThan)),
+    *((cst.Equal, cst.NotEqual), (cst.NotEqual, cst.Equal), (cst.In, cst.NotIn)),
+    *((cst.NotIn, cst.In), (cst.Is, cst.IsNot), (cst.IsNot, cst.Is)),
+    *((cst.Add, cst.Subtract), (cst.Subtract, cst.Add), (cst.Multiply, cst.FloorDivide)),
+    *((cst.FloorDivide, cst.Multiply), (cst.Divide, cst.Multiply), (cst.Modulo, cst.FloorDivide)),
+    *((cst.BitOr, cst.BitAnd), (cst.BitAnd, cst.BitOr)),
+    *((cst.AddAssign, cst.SubtractAssign), (cst.SubtractAssign, cst.AddAssign)),
+)
+_OPERATORS = dict(_PAIRS)
+_NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "True": "False", "False": "True"}
 _OPTIONAL_LAST = frozenset({"get", "getattr", "next", "pop", "round", "split"})
 """Functions whose last argument has a default. Others would only fail without it."""
-_CHECKS = (None, "strict")
-"""Keywords that stay: ``**`` and the check of ``zip``, which finds mistakes itself."""
-_TRUE, _FALSE = ast.Constant(value=True), ast.Constant(value=False)
+_CHECK = m.Arg(keyword=m.Name("strict"))
+_TEXT = m.SimpleString() | m.ConcatenatedString()
+_KEPT = (
+    m.Param()
+    | _CHECK
+    | m.Expr(_TEXT)
+    | m.Assign([m.AssignTarget(m.Name("msg") | m.Name("message"))])
+    | m.Expr(m.Call(m.Attribute(m.Name("log") | m.Name("logger"))))
+)
+"""Nodes in which nothing is changed."""
 
 
-def replacements(node: ast.AST, parent: ast.AST) -> Iterable[ast.AST]:
-    """Return the replacements of a node, always in the same order."""
-    find = _BY_TYPE.get(type(node))
-    return find(node, parent) if find else ()
+def _operator(node: Any) -> Iterator[cst.CSTNode]:  # noqa: ANN401  any node with an operator
+    if other := _OPERATORS.get(type(node.operator)):
+        yield node.with_changes(operator=other())
 
 
-def _comparison(node: ast.Compare, parent: ast.AST) -> Iterator[ast.AST]:
-    """Yield other operators. A condition as a whole is replaced by its statement already."""
-    whole = isinstance(parent, ast.If | ast.IfExp | ast.Return)
-    for number, op in enumerate(node.ops):
-        if isinstance(op, _BOUNDS) or not whole:
-            ops = [*node.ops]
-            ops[number] = _OPERATORS[type(op)]()  # type: ignore[call-overload]
-            yield _with(node, ops=ops)
-
-
-def _boolean(node: ast.BoolOp, _: ast.AST) -> Iterator[ast.AST]:
-    for rest in _without_each(node.values):
-        yield ast.BoolOp(node.op, rest) if len(rest) > 1 else rest[0]
-
-
-def _unary(node: ast.UnaryOp, _: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(node.op, ast.Not | ast.USub):
-        yield node.operand
-
-
-def _arithmetic(node: ast.BinOp | ast.AugAssign, _: ast.AST) -> Iterator[ast.AST]:
-    if type(node.op) in _OPERATORS:
-        yield _with(node, op=_OPERATORS[type(node.op)]())
-
-
-def _constant(node: ast.Constant, parent: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(parent, ast.keyword) and parent.arg in _CHECKS:
+def _operand(node: Any) -> Iterator[cst.CSTNode]:  # noqa: ANN401  of and, or, not, minus
+    """Yield each operand, in the parentheses of the whole."""
+    unary = isinstance(node, cst.UnaryOperation)
+    if unary and not isinstance(node.operator, cst.Not | cst.Minus):
         return
-    match node.value:
-        case bool():
-            yield ast.Constant(not node.value)
-        case int() | float():
-            yield ast.Constant(node.value + 1)
-        case str() if not isinstance(parent, ast.JoinedStr | ast.FormattedValue):
-            yield ast.Constant("" if node.value else "mutant")
-        case bytes():
-            yield ast.Constant(b"" if node.value else b"mutant")
+    for rest in [node.expression] if unary else [node.left, node.right]:
+        lpar, rpar = (*node.lpar, *rest.lpar), (*rest.rpar, *node.rpar)
+        yield rest.with_changes(lpar=lpar, rpar=rpar)
 
 
-def _name(node: ast.Name, _: ast.AST) -> Iterator[ast.AST]:
-    if node.id in _NAMES:
-        yield ast.Name(_NAMES[node.id], node.ctx)
+def _string(node: cst.SimpleString | cst.ConcatenatedString) -> Iterator[cst.CSTNode]:
+    value = node.evaluated_value
+    if isinstance(value, bytes):
+        yield cst.SimpleString('b""' if value else 'b"mutant"')
+    elif value is not None:
+        yield cst.SimpleString('""' if value else '"mutant"')
 
 
-def _condition(node: ast.If | ast.IfExp, _: ast.AST) -> Iterator[ast.AST]:
-    yield _with(node, test=_TRUE)
-    yield _with(node, test=_FALSE)
+def _name(node: cst.Name) -> Iterator[cst.CSTNode]:
+    if node.value in _NAMES:
+        yield node.with_changes(value=_NAMES[node.value])
 
 
-def _loop(node: ast.While, _: ast.AST) -> Iterator[ast.AST]:
-    yield _with(node, test=_FALSE)
+def _test(node: cst.If | cst.IfExp | cst.While) -> Iterator[cst.CSTNode]:
+    yield node.with_changes(test=_FALSE)
+    if not isinstance(node, cst.While):
+        yield node.with_changes(test=_TRUE)
 
 
-def _comprehension(node: ast.comprehension, _: ast.AST) -> Iterator[ast.AST]:
-    for rest in _without_each(node.ifs):
-        yield _with(node, ifs=rest)
+def _conditions(node: cst.CompFor) -> Iterator[cst.CSTNode]:
+    for number in range(len(node.ifs)):
+        yield node.with_changes(ifs=[*node.ifs[:number], *node.ifs[number + 1 :]])
 
 
-def _return(node: ast.Return, _: ast.AST) -> Iterator[ast.AST]:
-    if node.value is not None and not isinstance(node.value, ast.Constant):
-        yield ast.Return(ast.Constant(None))
-        if isinstance(node.value, ast.Compare | ast.BoolOp | ast.UnaryOp):
-            yield ast.Return(_TRUE)
+def _return(node: cst.Return) -> Iterator[cst.CSTNode]:
+    constant = m.SimpleString() | m.BaseNumber() | m.Name("None") | m.Name("True") | m.Name("False")
+    if node.value is not None and not m.matches(node.value, constant):
+        yield node.with_changes(value=_NONE)
+        if isinstance(node.value, cst.Comparison | cst.BooleanOperation | cst.UnaryOperation):
+            yield node.with_changes(value=_TRUE)
 
 
-def _call(node: ast.Call, _: ast.AST) -> Iterator[ast.AST]:
+def _call(node: cst.Call) -> Iterator[cst.CSTNode]:
     """Yield the call without each keyword, and without an argument that has a default."""
-    for keyword, rest in zip(node.keywords, _without_each(node.keywords), strict=True):
-        if keyword.arg not in _CHECKS:
-            yield _with(node, keywords=rest)
-    if len(node.args) > 1 and ast.unparse(node.func).rpartition(".")[2] in _OPTIONAL_LAST:
-        yield _with(node, args=node.args[:-1])
+    args = node.args
+    for number, arg in enumerate(args):
+        if arg.keyword and not m.matches(arg, _CHECK):
+            yield node.with_changes(args=[*args[:number], *args[number + 1 :]])
+    name = getattr(node.func, "attr", node.func)
+    if len(args) > 1 and not args[-1].keyword and getattr(name, "value", "") in _OPTIONAL_LAST:
+        yield node.with_changes(args=args[:-1])
 
 
-def _statement(node: ast.Expr, _: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(node.value, ast.Call | ast.YieldFrom):
-        yield ast.Pass()
+def _statement(node: cst.Expr) -> Iterator[cst.CSTNode]:
+    if m.matches(node.value, m.Call() | m.Yield(m.From())):
+        yield cst.Pass()
 
 
-def _raise(_: ast.Raise, parent: ast.AST) -> Iterator[ast.AST]:
-    """Yield nothing instead of an error, unless a condition of its own is replaced already."""
-    if not isinstance(parent, ast.If) or len(parent.body) > 1:
-        yield ast.Pass()
+CHANGES: list[tuple[type[cst.CSTNode], Callable[[Any], Iterable[cst.CSTNode]]]] = [
+    *((each, _operator) for each in (cst.ComparisonTarget, cst.BinaryOperation, cst.AugAssign)),
+    *((each, _operand) for each in (cst.BooleanOperation, cst.UnaryOperation)),
+    *((each, _string) for each in (cst.SimpleString, cst.ConcatenatedString)),
+    *((each, _test) for each in (cst.If, cst.IfExp, cst.While)),
+    *((each, lambda _: [cst.Pass()]) for each in (cst.Raise, cst.Del)),
+    (cst.BaseNumber, mutators.operator_number),
+    (cst.Name, _name),
+    (cst.CompFor, _conditions),
+    (cst.Return, _return),
+    (cst.Call, _call),
+    (cst.Expr, _statement),
+    (cst.Break, lambda _: [cst.Continue()]),
+    (cst.Continue, lambda _: [cst.Break()]),
+]
 
 
-def _with(node: ast.AST, **fields: object) -> ast.AST:
-    changed = copy.copy(node)
-    for name, value in fields.items():
-        setattr(changed, name, value)
-    return changed
+class Visitor(file_mutation.MutationVisitor):  # type: ignore[misc]
+    """mutmut's visitor, which leaves out more nodes."""
+
+    def _skip_node_and_children(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Raise):
+            self._texts = {*m.findall(node, _TEXT)}
+        return (
+            m.matches(node, _KEPT)
+            or node in getattr(self, "_texts", ())
+            or super()._skip_node_and_children(node)
+        )
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Change a node, but not the parts of a text, which are no texts of their own."""
+        return super().on_visit(node) and not isinstance(node, cst.ConcatenatedString)
 
 
-def _without_each(values: list[Any]) -> Iterator[list[Any]]:
-    for left_out in range(len(values)):
-        yield [*values[:left_out], *values[left_out + 1 :]]
+class Runner(isolation.ForkRunner):  # type: ignore[misc]
+    """mutmut's runner of forks, whose own process collects tests, but runs none.
+
+    Tests leave threads, after which no fork is safe. So the run that records which test executes
+    what is in a child. It shows that the tests pass, so they do not run once more.
+    """
+
+    test_runner_class, test_runner_args = PytestRunner, MappingProxyType[str, object]({})
+    _run_in_child = isolation.ForkServerRunner._run_in_child  # noqa: SLF001
+    collect_stats = isolation.ForkServerRunner.collect_stats
+
+    def run_clean_tests(self, **_: object) -> int:
+        """Return that the tests pass."""
+        return 0
+
+    def run_forced_fail(self) -> int:
+        """Return that a test can fail."""
+        return 1
+
+    def startup(self) -> None:
+        """Import the tests, so that the forks need not."""
+        self.test_runner.warm_up()
+        super().startup()
 
 
-_BY_TYPE: dict[type[ast.AST], Callable[[Any, ast.AST], Iterator[ast.AST]]] = {
-    ast.Compare: _comparison,
-    ast.BoolOp: _boolean,
-    ast.UnaryOp: _unary,
-    ast.BinOp: _arithmetic,
-    ast.AugAssign: _arithmetic,
-    ast.Constant: _constant,
-    ast.Name: _name,
-    ast.If: _condition,
-    ast.IfExp: _condition,
-    ast.While: _loop,
-    ast.comprehension: _comprehension,
-    ast.Return: _return,
-    ast.Call: _call,
-    ast.Expr: _statement,
-    ast.Delete: lambda _node, _parent: iter([ast.Pass()]),
-    ast.Raise: _raise,
-    ast.Break: lambda _node, _parent: iter([ast.Continue()]),
-    ast.Continue: lambda _node, _parent: iter([ast.Break()]),
-}
+def install() -> None:
+    """Let mutmut make our changes, with our runner."""
+    mutators.mutation_operators[:] = CHANGES
+    file_mutation.NEVER_MUTATE_FUNCTION_CALLS.clear()
+    file_mutation.MutationVisitor = Visitor
+    isolation.ForkRunner = Runner
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have switched off
+    install()
+    cli(prog_name="python -m infra.proof.mutators")

@@ -10,11 +10,11 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 DEV, CI = 20, 200
 
-COMMON = {
+COMMON: dict[str, Any] = {
     "deadline": None,
     "database": None,
     "suppress_health_check": [
@@ -29,6 +29,13 @@ settings.register_profile("dev", max_examples=DEV, derandomize=True, **COMMON)
 """The same examples each time, so that a new failure comes from the change under test."""
 settings.register_profile("ci", max_examples=CI, print_blob=True, **COMMON)
 """Different examples each time. For a failing one, the line that reproduces it is printed."""
+settings.register_profile(
+    "mutations",
+    settings.get_profile("dev"),
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[*COMMON["suppress_health_check"], HealthCheck.differing_executors],
+)
+"""Runs of all tests before those of a mutant, in one process. Nobody reads a failing example."""
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 

@@ -1,65 +1,150 @@
-"""Runs of mutants: their outcomes, and their section of the page."""
+"""Runs of mutants: which changes are made, their outcomes, and their section of the page."""
 
 import json
 import time
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
+from mutmut.mutation import file_mutation
+from mutmut.mutation import mutators as mutators_of_mutmut
 
-from infra.proof import mutations
+from infra.proof import mutations, mutators
 from infra.proof.mutations import Suite
 from infra.proof.parts import ROOT
 
 BARCODES = Suite(("chalicelib/lib/barcodes.py",), ("tests/lib/test_barcodes.py",))
-SCOPES = Suite(("chalicelib/core/scopes.py",), ("tests/core/test_areas.py",))
+MODULE = "module.py"
+
+
+@pytest.fixture(autouse=True)
+def ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """mutmut with our changes, until the end of the test."""
+    monkeypatch.setattr(
+        mutators_of_mutmut, "mutation_operators", mutators_of_mutmut.mutation_operators
+    )
+    monkeypatch.setattr(file_mutation, "mutation_operators", list(mutators.CHANGES))
+    monkeypatch.setattr(file_mutation, "NEVER_MUTATE_FUNCTION_CALLS", set())
+    monkeypatch.setattr(file_mutation, "MutationVisitor", mutators.Visitor)
+
+
+def write_mutants(folder: Path, path: str, source: str) -> list[str]:
+    """Write what mutmut makes of a module, and return the changes that the proof reads there."""
+    made = file_mutation.mutate_file_contents(path, source)
+    spans = made.line_span_by_function_name.items()
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(made.code)
+    codes = {f"module.{name}": None for name in made.mutant_names}
+    Path(f"{file}.meta").write_text(json.dumps({"exit_code_by_key": codes}))
+    lines = {name: [span.start, span.end] for name, span in spans}
+    Path(f"{file}.spans").write_text(json.dumps({"spans": lines}))
+    return [each["change"] for each in mutations._read(folder, path)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("return a < b", {"return None", "return True", "return a <= b"}),
+        ("if a: x()", {"if False: x()", "if True: x()", "if a: pass"}),
+        ("x = a == b", {"x = a != b"}),
+        ("x = a and b", {"x = b", "x = a"}),
+        ("x = (a or b) and y", {"x = (a or b)", "x = y", "x = (a) and y", "x = (b) and y"}),
+        ("x = not a", {"x = a"}),
+        ("x = a + b", {"x = a - b"}),
+        ("x += b", {"x -= b"}),
+        ("x = 7", {"x = 8"}),
+        ("x = True", {"x = False"}),
+        ("x = 'text'", {'x = ""'}),
+        ("x = 'a text ' 'in parts'", {'x = ""'}),
+        ("x = min(a, b)", {"x = max(a, b)"}),
+        ("x = f(a=a, b=b)", {"x = f(b=b)", "x = f(a=a, )"}),
+        ("x = a.get(b, y)", {"x = a.get(b, )"}),
+        ("f()", {"pass"}),
+        ("raise a", {"pass"}),
+        ("x = [y for y in a if y]", {"x = [y for y in a]"}),
+        ("x = y if b else a", {"x = y if True else a", "x = y if False else a"}),
+        ("x = zip(a, b, strict=True)", set()),
+    ],
+)
+def test_a_statement_is_changed_in_each_way(
+    tmp_path: Path, statement: str, expected: set[str]
+) -> None:
+    found = write_mutants(tmp_path, MODULE, f"def f(a, b, x, y):\n    {statement}\n")
+    assert {each.partition(" → ")[2] for each in found} == expected
+
+
+def test_what_runs_at_import_and_what_is_only_read_is_not_changed(tmp_path: Path) -> None:
+    source = '''
+        LIMIT = 1
+
+        class Row:
+            size: int = 2
+
+            @cached(size=3)
+            def decorated(self):
+                return 4
+
+            def read(self, count: int = 4) -> "Row":
+                """Return 5."""
+                log.info("read", extra={"count": 6})
+                msg = f"at most {count + 7}"
+                raise ValueError("too many")
+        '''
+    found = write_mutants(tmp_path, MODULE, dedent(source))
+    assert found == ['raise ValueError("too many") → pass']
+
+
+def test_equal_changes_in_a_function_have_different_names(tmp_path: Path) -> None:
+    found = write_mutants(tmp_path, MODULE, "def f(x):\n    x(1)\n    x(1)\n")
+    assert found == ["x(1) → pass", "x(1) → x(2)", "x(1) → pass (no. 2)", "x(1) → x(2) (no. 2)"]
+
+
+@pytest.mark.slow
+def test_each_mutant_that_is_named_as_equivalent_exists(tmp_path: Path) -> None:
+    named = mutations.equivalents()
+    found = set()
+    for path in {path for path, _, _ in named}:
+        write_mutants(tmp_path, path, (ROOT / path).read_text())
+        found |= {
+            (path, each["function"], each["change"]) for each in mutations._read(tmp_path, path)
+        }
+    assert not set(named) - found
+
+
+def test_every_suite_names_modules_and_tests_that_exist() -> None:
+    for suite in [*mutations.SUITES.values(), *mutations.IN_CI.values()]:
+        assert all([*ROOT.glob(pattern)] for pattern in (*suite.modules, *suite.tests))
 
 
 @pytest.mark.slow
 def test_tests_find_the_mutants_of_what_they_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    explained = mutations.mutants_of(ROOT, *BARCODES.modules)[0].name
-    monkeypatch.setattr(mutations, "equivalents", lambda: {explained: "A reason."})
-    outcomes = mutations._outcomes(tmp_path, "barcodes", BARCODES, time.time() + 60)
-    fates = {each["outcome"] for each in outcomes}
-    assert "killed" in fates
-    assert fates <= {"killed", "timed out", "equivalent", "survived", "not reached", "skipped"}
-    (alone,) = [each for each in outcomes if each["outcome"] == "equivalent"]
-    assert (mutations._key(alone), alone["runs"]) == (explained, 0)
-    killed = next(each for each in outcomes if each["outcome"] == "killed")
-    assert killed["killer"].startswith("tests/lib/test_barcodes.py::")
-    recorded = json.loads((tmp_path / "barcodes-map.json").read_text())["tests"]
-    assert killed["killer"] in recorded
-    assert recorded[killed["killer"]]["statements"]
-
-
-def outcome(change: str, fate: str) -> dict[str, Any]:
-    (module,) = SCOPES.modules
-    return {"module": module, "function": "f", "change": change, "outcome": fate, "runs": 2}
+    monkeypatch.setattr(mutations, "KEPT", tmp_path)
+    outcomes = mutations._outcomes("barcodes", BARCODES, time.time() + 120)
+    fates = [each["outcome"] for each in outcomes]
+    assert fates.count("killed") > len(fates) * 0.8
+    assert set(fates) <= {"killed", "timed out", "survived", "not reached"}
+    again = mutations._outcomes("barcodes", BARCODES, time.time() + 120)
+    assert again == outcomes
 
 
 def test_the_page_lists_survivors_and_gives_the_reason_of_equivalent_mutants(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (module,) = SCOPES.modules
-    monkeypatch.setattr(
-        mutations, "equivalents", lambda: {(module, "f", "same"): "It is the same."}
-    )
-    fates = {"killed": "killed", "same": "equivalent", "lost": "survived", "dead": "not reached"}
-    figures = mutations._figures([SCOPES], [outcome(*each) for each in fates.items()])
-    counts = figures["modules"][module]
-    made = len(mutations.mutants_of(ROOT, module))
-    assert counts == {
-        "made": made,
-        "tried": 4,
-        "killed": 1,
-        "equivalent": 1,
-        "survived": 1,
-        "not reached": 1,
-    }
+    source = "def f(a):\n    a(1)\n\n\ndef g(a):\n    a(2)\n"
+    write_mutants(tmp_path, MODULE, source)
+    file = tmp_path / f"{MODULE}.meta"
+    keys = json.loads(file.read_text())["exit_code_by_key"]
+    codes = dict(zip(keys, (1, 0, 0, 33), strict=True))
+    file.write_text(json.dumps({"exit_code_by_key": codes}))
+    known: dict[Any, str] = {(MODULE, "f", "a(1) → a(2)"): "It is the same."}
+    monkeypatch.setattr(mutations, "equivalents", lambda: known)
+    figures = mutations._figures(mutations._read(tmp_path, MODULE))
     page = mutations.section(json.loads(json.dumps(figures)))
-    assert f"| {module} | {made} | 4 | 1 | 0 | 1 | 1 | 1 | 0 |" in page
-    assert f"- `{module}` f: `same`. It is the same.\n" in page
-    assert f"- `{module}` f: `lost`.\n" in page
-    assert f"- `{module}` f\n" in page
+    assert f"| {MODULE} | 4 | 4 | 1 | 0 | 1 | 1 | 1 |" in page
+    assert f"- `{MODULE}` f: `a(1) → a(2)`. It is the same.\n" in page
+    assert f"- `{MODULE}` g: `a(2) → pass`.\n" in page
+    assert f"- `{MODULE}` g\n" in page
