@@ -107,6 +107,12 @@ class Internet:
             raise ConnectionRefusedError
         return socket.create_connection(("127.0.0.1", self._servers[place].port), timeout)
 
+    def forget(self) -> None:
+        """Make the internet empty again, for the next case of a sweep."""
+        self.close()
+        for kept in (self.names, self.lookups, self.connections, self._servers):
+            kept.clear()
+
     def close(self) -> None:
         for server in self._servers.values():
             server.close()

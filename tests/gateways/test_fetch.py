@@ -28,6 +28,7 @@ from tests.fakes.internet import (
     to,
 )
 from tests.support.patience import PATIENCE
+from tests.support.sweep import sweep
 
 REDIRECTS = [url for url in HOSTILE if re.fullmatch(r"https://[^/?#][!-~]*", url)]
 
@@ -37,10 +38,11 @@ class TestHostileUrls:
         assert len(set(HOSTILE)) == len(HOSTILE) >= 180
         assert len(REDIRECTS) >= 120
 
-    @pytest.mark.parametrize("url", HOSTILE)
+    @sweep("url", HOSTILE)
     def test_a_hostile_url_is_refused_clearly_before_any_connection(
         self, url: str, net: Internet
     ) -> None:
+        net.forget()
         net.names = {"files.example.com": [PUBLIC]} | INSIDE
         with pytest.raises(RefusedUrlError) as refusal:
             fetch.fetch(url)
@@ -51,15 +53,17 @@ class TestHostileUrls:
         for host in net.lookups:
             assert not any(address in reason.replace(host, "") for address in net.names[host])
 
-    @pytest.mark.parametrize("url", [url for url in HOSTILE if url.startswith("https://")])
+    @sweep("url", [url for url in HOSTILE if url.startswith("https://")])
     def test_a_hostile_url_is_refused_where_http_is_allowed(self, url: str, net: Internet) -> None:
+        net.forget()
         net.names = {"files.example.com": [PUBLIC]} | INSIDE
         with pytest.raises(RefusedUrlError):
             fetch.fetch(url.replace("https", "http", 1), allow_http=True)
         assert net.connections == []
 
-    @pytest.mark.parametrize("location", REDIRECTS)
+    @sweep("location", REDIRECTS)
     def test_a_redirect_to_a_hostile_url_is_refused(self, location: str, net: Internet) -> None:
+        net.forget()
         server = net.serve(HTTP, to(location))
         net.names |= INSIDE
         with pytest.raises(RefusedUrlError, match=r"^files.example.com redirects to|^expected "):

@@ -32,6 +32,7 @@ from tests.fakes.internet import (
     to,
 )
 from tests.support.patience import PATIENCE, stretched
+from tests.support.sweep import sweep
 
 HOOK = f"{HTTPS}/hook?of=shop"
 JSON = {"Content-Type": "application/json"}
@@ -60,8 +61,9 @@ class TestRequest:
         ]
         assert body == "Ёлка"
 
-    @pytest.mark.parametrize("url", HOSTILE)
+    @sweep("url", HOSTILE)
     def test_a_hostile_url_is_refused_before_any_connection(self, url: str, net: Internet) -> None:
+        net.forget()
         net.names = {"files.example.com": [PUBLIC]} | INSIDE
         with pytest.raises(RefusedUrlError, match=r"^expected "):
             send(url)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.sweep import sweep
 from tests.transports.conftest import LocalServer, Records
 
 SECRET = b"Zq7SECRETzQ"
@@ -360,10 +361,14 @@ def _quiet(logged: Records, capfd: pytest.CaptureFixture[str]) -> Iterator[None]
     assert SECRET.decode() not in written
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+BY_NAME = {case.name: case for case in CASES}
+
+
+@sweep("name", [case.name for case in CASES])
 def test_every_request_is_answered_in_the_envelope(
-    case: Case, local_server: LocalServer, request: pytest.FixtureRequest
+    name: str, local_server: LocalServer, request: pytest.FixtureRequest
 ) -> None:
+    case = BY_NAME[name]
     sent = case.request
     if TOKEN in sent:
         sent = sent.replace(TOKEN, str(request.getfixturevalue("api").token).encode())
