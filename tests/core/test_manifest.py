@@ -19,6 +19,7 @@ from chalicelib.engine.listing.registry import NOUNS
 from chalicelib.transports import tools
 from chalicelib.transports.api_docs import openapi
 from tests.support.effort import slow_but_for
+from tests.support.sweep import sweep
 
 ROOT = Path(__file__).parents[2]
 LAMBDA = {"AWS_LAMBDA_FUNCTION_NAME": "workspace-api-dev"}
@@ -299,9 +300,7 @@ def test_a_manifest_is_ignored_once_a_module_has_changed(packaged: Path, tmp_pat
     assert int(run(changed, script)) == 0
 
 
-@pytest.mark.parametrize(
-    "package", sorted((ROOT / "chalicelib" / "domains").rglob("__init__.py")), ids=str
-)
+@sweep("package", sorted((ROOT / "chalicelib" / "domains").rglob("__init__.py")))
 def test_domains_are_imported_one_module_at_a_time(package: Path) -> None:
     _docstring, *rest = ast.parse(package.read_text()).body
     assert not rest, "load_all finds the modules; what is imported here, every request would import"

@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
+from tests.support.sweep import sweep
 
 ROOT = Path(__file__).parents[2]
 TRACKED = [
@@ -28,7 +28,7 @@ def anchors(document: Path) -> set[str]:
     return made | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@sweep("document", DOCUMENTS)
 def test_links_of_a_document_lead_somewhere(document: Path) -> None:
     for link in LINK.findall(CODE.sub("", document.read_text())):
         if link.startswith(("http:", "https:", "mailto:", "/", "{")):

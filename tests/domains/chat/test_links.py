@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from chalicelib.domains.chat.rules import links
 from chalicelib.domains.chat.rules.links import LinkFilter
 from tests.support.linkable import linked_hosts
+from tests.support.sweep import sweep
 
 ALLOWED = {"good.com", "xn--80aswg.xn--p1ai", "127.0.0.1", "[::1]"}
 GONE = "[link removed]"
@@ -53,7 +54,7 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize("text", KEPT)
+@sweep("text", KEPT)
 def test_text_and_links_to_allowed_hosts_are_not_changed(text: str) -> None:
     assert shown(text) == text
 
@@ -111,12 +112,12 @@ REMOVED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), REMOVED)
+@sweep(("text", "expected"), REMOVED)
 def test_links_to_other_hosts_lose_their_addresses(text: str, expected: str) -> None:
     assert shown(text) == expected
 
 
-@pytest.mark.parametrize("text", [*KEPT, *(text for text, _ in REMOVED)])
+@sweep("text", [*KEPT, *(text for text, _ in REMOVED)])
 def test_a_text_split_at_any_character_is_shown_the_same(text: str) -> None:
     whole = shown(text)
     assert in_pieces(text) == whole

@@ -5,6 +5,7 @@ import struct
 import time
 import tracemalloc
 import zlib
+from itertools import product
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from tests.factories.images import (
     saved,
 )
 from tests.support.effort import examples, slow_but_for
+from tests.support.sweep import sweep
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 """As in production, a warning from Pillow does not stop the conversion."""
@@ -73,8 +75,7 @@ class TestRefusedImages:
         for kind in ("TIFF", "PPM", "ICO", "PCX", "TGA", "JPEG2000", "EPS", "ICNS"):
             reason(saved(drawn(), kind))
 
-    @pytest.mark.parametrize("kind", FORMATS)
-    @pytest.mark.parametrize("tenth", range(1, 10))
+    @sweep(("kind", "tenth"), product(FORMATS, range(1, 10)))
     def test_a_truncated_file_is_refused(self, kind: str, tenth: int) -> None:
         whole = sample(kind)
         assert "expected a" in reason(whole[: len(whole) * tenth // 10])

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.gateways.llm import models
 from chalicelib.gateways.llm.models import CATALOGUE, ModelSpec, find, resolve, similar_names
+from tests.support.sweep import sweep
 
 SONNET = CATALOGUE["claude-sonnet-4.5"]
 
 
-@pytest.mark.parametrize("spec", CATALOGUE.values(), ids=CATALOGUE)
+@sweep("spec", CATALOGUE.values())
 def test_the_catalogue_is_consistent(spec: ModelSpec) -> None:
     assert spec.known
     assert 0 < spec.input_price <= spec.output_price

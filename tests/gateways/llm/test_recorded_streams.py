@@ -7,6 +7,7 @@ follow the examples in the documentation of OpenAI, Gemini and Amazon Bedrock.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from tests.fakes.bedrock_api import (
     tool_start,
 )
 from tests.fakes.openai_api import DONE, OpenAiApi, event
+from tests.support.sweep import sweep
 
 FOLDER = Path(__file__).parent / "recorded"
 TOOLS = [ToolSpec("find_products", "Find products.", {"type": "object"})]
@@ -314,7 +316,7 @@ def test_every_recorded_stream_has_an_expectation() -> None:
     assert {path.stem for path in FOLDER.glob("*.sse")} == RECORDED.keys()
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@sweep("name", RECORDED)
 def test_a_recorded_stream_of_a_server_is_read_whole(name: str) -> None:
     text, calls, reason, usage = RECORDED[name]
     received: list[Event] = []
@@ -341,24 +343,22 @@ def read_to_end(blocks: Iterable[bytes]) -> list[tuple[type, Event]] | str:
     return typed([TextDelta(text), *(e for e in received if not isinstance(e, TextDelta))])
 
 
-@pytest.mark.parametrize("name", RECORDED)
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda stream: b"\xef\xbb\xbf" + stream,
-        lambda stream: stream.replace(b"\n", b"\r\n"),
-        lambda stream: stream.replace(b"\n", b"\r"),
-        lambda stream: stream.replace(b"data: {", b"data:\n\nid: 1\nretry: 5\ndata:{"),
-        lambda stream: stream.replace(b'"choices":', b'\ndata: "choices":'),
-        lambda stream: stream.replace(b"\n\n", b"\n"),
-    ],
-    ids=["byte order mark", "CRLF", "CR", "empty data", "two data lines", "no blank lines"],
-)
+WRITTEN: dict[str, Callable[[bytes], bytes]] = {
+    "byte order mark": lambda stream: b"\xef\xbb\xbf" + stream,
+    "CRLF": lambda stream: stream.replace(b"\n", b"\r\n"),
+    "CR": lambda stream: stream.replace(b"\n", b"\r"),
+    "empty data": lambda stream: stream.replace(b"data: {", b"data:\n\nid: 1\nretry: 5\ndata:{"),
+    "two data lines": lambda stream: stream.replace(b'"choices":', b'\ndata: "choices":'),
+    "no blank lines": lambda stream: stream.replace(b"\n\n", b"\n"),
+}
+
+
+@sweep(("name", "change"), product(RECORDED, WRITTEN))
 def test_an_event_stream_may_be_written_in_any_way_the_standard_allows(
-    name: str, change: Callable[[bytes], bytes]
+    name: str, change: str
 ) -> None:
     whole = read_to_end([recorded(name)])
-    changed = change(recorded(name))
+    changed = WRITTEN[change](recorded(name))
     assert read_to_end([changed]) == whole
     assert read_to_end(changed[at : at + 7] for at in range(0, len(changed), 7)) == whole
 

@@ -3,6 +3,7 @@
 import pytest
 
 from chalicelib.gateways.llm.stated_facts import factual_sentences
+from tests.support.sweep import sweep
 
 INSTRUCTIONS = """\
 You are Bun, a helpful assistant of the bakery.
@@ -101,13 +102,13 @@ The bakery was founded in 2010.
 Минимальный заказ 500 ₽""".splitlines()
 
 
-@pytest.mark.parametrize("sentence", INSTRUCTIONS)
+@sweep("sentence", INSTRUCTIONS)
 def test_an_instruction_is_not_quoted(sentence: str) -> None:
     assert factual_sentences(sentence) == []
     assert factual_sentences(f"- {sentence}\n- We bake bread.") == ["We bake bread."]
 
 
-@pytest.mark.parametrize("sentence", FACTS)
+@sweep("sentence", FACTS)
 def test_a_fact_is_kept_verbatim(sentence: str) -> None:
     assert factual_sentences(sentence) == [sentence]
 
