@@ -7,12 +7,14 @@ from tests.factories.pages import new_site
 from tests.factories.products import serve_images
 from tests.factories.salon import Salon
 from tests.fakes.internet import Internet, Server
+from tests.support.restoring import Snapshots
 
 
 @pytest.fixture
-def site(api: Api) -> str:
+def site(api: Api, snapshots: Snapshots) -> str:
     """The id of an empty site."""
-    return new_site(api)
+    made: str = snapshots.once_upon_equal_rows("site", lambda: new_site(api))
+    return made
 
 
 @pytest.fixture
@@ -22,9 +24,10 @@ def away(net: Internet) -> Server:
 
 
 @pytest.fixture
-def salon(api: Api, time: Time) -> Salon:
+def salon(api: Api, time: Time, snapshots: Snapshots) -> Salon:
     """A salon open from 9 to 18 Moscow time every day.
 
     It is Friday, 15 January 2027, 15:00 there.
     """
-    return Salon.opened(api)
+    made: Salon = snapshots.once_upon_equal_rows("salon", lambda: Salon.opened(api))
+    return made

@@ -13,6 +13,7 @@ from typing import Any
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.models import dynamodb_backends
 
+from chalicelib.core import clock
 from chalicelib.engine import tables
 from chalicelib.engine.connection import connection
 
@@ -45,9 +46,13 @@ def delete_all_rows() -> None:
 
 @dataclass
 class _Snapshot:
-    """The created value, with the rows and files that were added or changed with it."""
+    """The created value, with the rows and files that were added or changed with it.
+
+    ``before`` has the former items of changed rows.
+    """
 
     made: Any
+    before: Rows
     rows: Rows
     files: dict[Path, bytes]
     since: float
@@ -82,7 +87,8 @@ class Snapshots:
                 place: item for place, item in _rows().items() if rows.get(place) is not item
             }
             added = {path: data for path, data in self._files().items() if path not in files}
-            self._kept[name] = _Snapshot(made, changed, added, monotonic())
+            before = {place: rows[place] for place in changed if place in rows}
+            self._kept[name] = _Snapshot(made, before, changed, added, monotonic())
             return made
         tables = moto_tables()
         for (table, pk, sk), item in kept.rows.items():
@@ -91,6 +97,22 @@ class Snapshots:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         return kept.made
+
+    def once_upon_equal_rows(self, name: str, make: Callable[[], Any]) -> Any:
+        """Do the same as ``once``, unless a row that would be replaced differs from what it was.
+
+        A test may have changed such a row already, with another fixture. Then call ``make``. What
+        is made in one minute of the service's clock is not used in another.
+        """
+        name = f"{name} at {clock.now():%Y-%m-%d %H:%M}"
+        kept = self._kept.get(name)
+        if kept is not None:
+            tables = moto_tables()
+            for place in kept.rows:
+                table, pk, sk = place
+                if tables[table].items.get(pk, {}).get(sk) is not kept.before.get(place):
+                    return make()
+        return self.once(name, make)
 
     def _files(self) -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in self._folder.rglob("*") if path.is_file()}

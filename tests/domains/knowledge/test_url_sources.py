@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 
 from chalicelib.core.settings import settings
 from chalicelib.domains.knowledge.flows import fetching
+from chalicelib.domains.knowledge.rules import parsing
 from chalicelib.engine import audit, limits
+from chalicelib.gateways import isolation
 from tests.domains.knowledge.conftest import Bot
 from tests.factories.pdf import pdf
 from tests.fakes.dynamodb_faults import TRANSACTION, closed, faulty
@@ -16,6 +19,21 @@ from tests.fakes.internet import Internet, http_response, to
 URL = "https://bakery.example.com/delivery"
 HTML = "<!doctype html><h1>Доставка</h1><p>Везём по субботам.</p>".encode()
 """A page."""
+
+
+@pytest.fixture(autouse=True)
+def _parse_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no process for each page. Those of ``test_file_sources`` are parsed in one."""
+
+    def call(function: str, body: bytes, *arguments: str | None) -> str:
+        module, _, name = function.partition(":")
+        parse: Callable[..., str] = getattr(import_module(module), name)
+        try:
+            return parse(arguments[0], body, *arguments[1:])
+        except parsing.UnreadableError as error:
+            raise isolation.RaisedError(str(error)) from None
+
+    monkeypatch.setattr(isolation, "call", call)
 
 
 def test_a_page_is_read_and_found_with_its_url(bot: Bot, net: Internet) -> None:
