@@ -196,6 +196,16 @@ def test_the_job_of_a_closed_hold_recovers_nothing(
     assert money() == (960, 0)
 
 
+def test_the_job_of_a_hold_that_was_never_written_recovers_nothing(
+    usages: dict[str, TokenUsage], time: Time
+) -> None:
+    payload = {"account_id": "acc", "request_id": "unknown"}
+    job = jobs.row(ledger.SETTLE_HOLD, "ws", payload)
+    assert charging.find_open_hold(job) is None
+    chat_exchange.settle_hold(job)
+    assert not noted("unknown")
+
+
 def test_a_hold_is_left_to_its_request_for_ten_minutes(
     usages: dict[str, TokenUsage], time: Time
 ) -> None:
