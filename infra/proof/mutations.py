@@ -186,7 +186,6 @@ def _prepare(folder: Path, suite: Suite) -> Path:
         if path.name not in NOT_COPIED:
             (folder / "mutants" / path.name).symlink_to(path)
     options = {
-        "source_paths": ["chalicelib"],
         "only_mutate": _paths(suite.modules),
         "pytest_add_cli_args": PYTEST,
         "pytest_add_cli_args_test_selection": _paths(suite.tests),
@@ -195,8 +194,8 @@ def _prepare(folder: Path, suite: Suite) -> Path:
         "use_git_change_detection": False,
     }
     lines = [f"{name} = {json.dumps(value)}" for name, value in options.items()]
-    project = (ROOT / "pyproject.toml").read_text()
-    (folder / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
+    before, section, after = (ROOT / "pyproject.toml").read_text().partition("[tool.mutmut]\n")
+    (folder / "pyproject.toml").write_text("\n".join([before + section.strip(), *lines, after]))
     (folder / "state").write_text(state)
     return folder
 

@@ -29,6 +29,7 @@ def test_some_pages_have_examples() -> None:
     }
 
 
+@pytest.mark.usefixtures("on_real_time")  # which the examples use
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run(
     page: Path,
