@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, TypeVar
 
 import httpx2
@@ -14,6 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INTERNAL_ERROR, CallToolResult
 
 from chalicelib import VERSION
+from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from tests.conftest import Owner, as_operator
@@ -38,8 +39,8 @@ every_mode = pytest.mark.parametrize("mode", MODES)
 
 
 def next_weekday(number: int) -> date:
-    """Return a weekday of next week, Monday as 0. The server's clock cannot be set."""
-    today = datetime.now(UTC).date()
+    """Return a weekday of next week, Monday as 0."""
+    today = clock.now().date()
     return today + timedelta(days=7 - today.weekday() + number)
 
 
