@@ -29,11 +29,8 @@ _REASONS: dict[str, StopReason] = {
     "length": "length",
     "model_length": "length",
     "max_tokens": "length",
-    **dict.fromkeys(
-        ["blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"],
-        "filtered",
-    ),
-    **dict.fromkeys(["sensitive", "spii"], "filtered"),
+    **dict.fromkeys(["blocklist", "content_filter", "prohibited_content"], "filtered"),
+    **dict.fromkeys(["recitation", "refusal", "safety", "sensitive", "spii"], "filtered"),
 }
 """``finish_reason`` of a choice -> our reason. Some servers send the reasons of their models."""
 

@@ -235,9 +235,9 @@ class ModelCalls:
             return True
         if error.kind != "too_long":
             return False
-        is_smaller = (error.context_tokens or self._context_tokens) < self._context_tokens
-        if is_smaller:
-            self._context_tokens = max(error.context_tokens or 0, chat_history.MIN_CONTEXT)
+        reported = max(error.context_tokens or self._context_tokens, chat_history.MIN_CONTEXT)
+        is_smaller = reported < self._context_tokens
+        self._context_tokens = min(reported, self._context_tokens)
         turns = (len(self._exchange.messages) - self._dropped) // 2 - 1
         dropped = 2 * (turns - turns // 2)
         self._dropped += dropped

@@ -415,6 +415,13 @@ class TestRefusals:
         time.pass_by(minutes=10, seconds=1)
         assert observed_limits.context_tokens(spec.provider_id) is None
 
+    def test_a_context_that_no_request_fits_ends_the_requests(
+        self, server: OpenAiApi, bot: Bot
+    ) -> None:
+        server.answers = [refusal("maximum context length is 1000 tokens")]
+        assert ask(bot, "Rye?").events[-1]["code"] == "provider_failed"
+        assert len(server.asked) == 2
+
     @pytest.mark.parametrize("number", ["", "maximum context length is 900000 tokens"])
     def test_a_message_that_is_too_long_alone_changes_nothing_for_other_bots(
         self, number: str, server: OpenAiApi, bot: Bot
