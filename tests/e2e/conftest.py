@@ -141,6 +141,7 @@ def open_url(browser: Browser) -> Callable[..., "contextmanager[Page]"]:
 def save_screenshot(page: Page, name: str) -> None:
     """Save a screenshot of a page, for manual review."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.wait_for_load_state()
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
@@ -159,6 +160,7 @@ def markup_errors(page: Page) -> list[str]:
 
     A browser repairs wrong nesting of some elements, so the source is checked.
     """
+    page.wait_for_load_state()
     source = page.request.get(page.url).text()
     syntax = [f"line {each.line}: {each.code}" for each in parse(source).errors]
     found: list[str] = syntax + page.evaluate(_INVALID) + page.evaluate(_LEVELS)
@@ -262,6 +264,7 @@ def workspace(service: str) -> Place:
 
 def findings(page: Page, *rules: str) -> list[str]:
     """Return the findings of axe-core, with all its rules or only these."""
+    page.wait_for_load_state()  # After a click, the next document may still be empty.
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = {"type": "rule", "values": list(rules)}
