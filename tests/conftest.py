@@ -491,8 +491,13 @@ def api(_owner_with_a_key: tuple[str, str]) -> Api:
 @pytest.fixture
 def things(api: Api, _owner_with_a_key: tuple[str, str], snapshots: Snapshots) -> Things:
     """One record of every type in the workspace of ``api``. The key has been used before."""
-    name = f"things of {_owner_with_a_key[0]}"
-    made: Things = snapshots.once(name, lambda: Things.made_with(api))
+
+    def make() -> Things:
+        # The records are as old as the run, whatever clock the test that comes first has set.
+        with clock.using(run_clock.now):
+            return Things.made_with(api)
+
+    made: Things = snapshots.once(f"things of {_owner_with_a_key[0]}", make)
     return made
 
 
