@@ -42,6 +42,12 @@ test: $(VENV)/.installed ## Run the quick tests, on moto, without an outside net
 test-slow: $(VENV)/.installed ## Run the tests marked slow, with many random examples
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'slow and not package and not dynamodb and not e2e' $(ARGS)
 
+.PHONY: coverage
+coverage: $(VENV)/.installed ## Show the lines and branches that the quick tests miss (ARGS="-m 'not e2e'")
+	@rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/coverage run -m pytest -n auto $(ARGS) $(TESTS)
+	@$(BIN)/coverage combine --quiet && $(BIN)/coverage json -q -o build/coverage/data.json && $(BIN)/coverage report
+
 .PHONY: test-all
 test-all: $(VENV)/.installed ## Run all tests: quick and slow with many random examples, and every other suite
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'not package and not dynamodb and not e2e' $(ARGS)
