@@ -160,11 +160,9 @@ def markup_errors(page: Page) -> list[str]:
 
     A browser repairs wrong nesting of some elements, so the source is checked.
     """
-    page.wait_for_load_state()
     source = page.request.get(page.url).text()
     syntax = [f"line {each.line}: {each.code}" for each in parse(source).errors]
-    found: list[str] = syntax + page.evaluate(_INVALID) + page.evaluate(_LEVELS)
-    return found
+    return syntax + elements(page, _INVALID) + elements(page, _LEVELS)
 
 
 @pytest.fixture
@@ -260,6 +258,13 @@ def workspace(service: str) -> Place:
     )["token"]
     Things.made_with(Api(token))
     return made
+
+
+def elements(page: Page, script: str) -> list[str]:
+    """Return the elements of a loaded page that a script lists."""
+    page.wait_for_load_state()  # After a click, the next document may still be empty.
+    listed: list[str] = page.evaluate(script)
+    return listed
 
 
 def findings(page: Page, *rules: str) -> list[str]:

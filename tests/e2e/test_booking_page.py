@@ -12,7 +12,15 @@ from playwright.sync_api import Frame, Page, expect
 from tests.conftest import Api, Owner, Time, in_console
 from tests.domains.notifications.clients import book, mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
-from tests.e2e.conftest import SCREENS, STILL, Site, findings, markup_errors, save_screenshot
+from tests.e2e.conftest import (
+    SCREENS,
+    STILL,
+    Site,
+    elements,
+    findings,
+    markup_errors,
+    save_screenshot,
+)
 from tests.e2e.test_console import OVERFLOW
 from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
@@ -43,7 +51,7 @@ def home(service: str, salon: Salon, owner: Owner) -> str:
 def check(page: Page, name: str) -> None:
     """Check that a page is accessible, valid and not too wide, and save a picture of it."""
     assert findings(page) == []
-    assert page.evaluate(OVERFLOW) == []
+    assert elements(page, OVERFLOW) == []
     if "/booking/" in page.url or not page.locator(".result").count():
         assert markup_errors(page) == []
     save_screenshot(page, name)

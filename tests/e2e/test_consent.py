@@ -18,6 +18,7 @@ from tests.e2e.conftest import (
     SCREENS,
     ConsoleTab,
     OpenConsole,
+    elements,
     findings,
     markup_errors,
     save_screenshot,
@@ -92,7 +93,7 @@ def test_pages_on_the_way_pass_the_checks_on_any_screen(
         size = sum(len(response.body()) for response in answers)
         if len(answers) > MOST_REQUESTS or size > MOST_BYTES:
             problems.append(f"{name}: {len(answers)} requests, {size} bytes")
-        problems.extend(f"{name}: wider: {each}" for each in page.evaluate(OVERFLOW))
+        problems.extend(f"{name}: wider: {each}" for each in elements(page, OVERFLOW))
         problems.extend(f"{name}: {each}" for each in markup_errors(page))
         if page.locator("h1").count() != 1 or not page.title():
             problems.append(f"{name}: it has not one h1 and a title")

@@ -18,6 +18,7 @@ from tests.e2e.conftest import (
     SCREENS,
     ConsoleTab,
     OpenConsole,
+    elements,
     findings,
     markup_errors,
     save_screenshot,
@@ -80,7 +81,7 @@ def check_page(tab: ConsoleTab, screen: str, route: str, problems: dict[str, lis
     if len(tab.responses) > MOST_REQUESTS or size > MOST_BYTES:
         bad.append(f"{len(tab.responses)} requests, {size} bytes")
     name = re.sub(r"\W+", "-", route.removeprefix("/console")).strip("-") or "home"
-    bad += [f"wider than the screen: {each}" for each in page.evaluate(OVERFLOW)]
+    bad += [f"wider than the screen: {each}" for each in elements(page, OVERFLOW)]
     if page.locator("h1").count() != 1 or not page.title():
         bad.append("it has not one h1 and a title")
     bad += markup_errors(page)
@@ -255,7 +256,7 @@ def test_errors_stand_beside_their_fields_and_get_the_focus(
         expect(page.locator("#problem")).to_be_focused()
         expect(page.locator("#name-error")).to_be_visible()
         page.locator('#problem a[href="#name"]').click()
-        assert page.evaluate(OVERFLOW) == []
+        assert elements(page, OVERFLOW) == []
         assert findings(page) == []
         save_screenshot(page, "console-key-error-phone-light")
         tab.errors = [
@@ -405,7 +406,7 @@ def test_long_names_and_empty_lists_fit_the_page(
         tab.start_session()
         for route in [route for route, page in ROUTES.items() if page.get]:
             tab.open(long.path_of(route))
-            if found := tab.page.evaluate(OVERFLOW) + tab.page.evaluate(UNCUT):
+            if found := elements(tab.page, OVERFLOW) + elements(tab.page, UNCUT):
                 problems[route] = found
             if route.endswith(("/keys", "/limits", "/account", "{workspace}")):
                 name = re.sub(r"\W+", "-", route).strip("-")
@@ -414,7 +415,7 @@ def test_long_names_and_empty_lists_fit_the_page(
         tab.start_session(email)
         for part in [link.path for links in navigation.GROUPS.values() for link in links]:
             tab.open(f"/console/w/{empty}{part}")
-            found = tab.page.evaluate(OVERFLOW) + findings(tab.page)
+            found = elements(tab.page, OVERFLOW) + findings(tab.page)
             if found:
                 problems[f"empty {part}"] = found
             save_screenshot(tab.page, f"console-empty{part.replace('/', '-')}-{screen}-light")

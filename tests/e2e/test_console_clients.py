@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from chalicelib.domains.contacts.store.clients import CLIENTS
 from tests.conftest import in_console
-from tests.e2e.conftest import SCREENS, OpenConsole, findings, save_screenshot
+from tests.e2e.conftest import SCREENS, OpenConsole, elements, findings, save_screenshot
 from tests.e2e.test_console import OVERFLOW, UNCUT
 from tests.factories.console import Place
 
@@ -80,7 +80,7 @@ def test_a_long_name_stays_within_the_screen(
             "/balance",
         ):
             tab.open(workspace.path + path)
-            assert tab.page.evaluate(OVERFLOW) == [], path
-            assert tab.page.evaluate(UNCUT) == [], path
+            assert elements(tab.page, OVERFLOW) == [], path
+            assert elements(tab.page, UNCUT) == [], path
             shown = path.replace(workspace.client, "client").strip("/").replace("/", "-")
             save_screenshot(tab.page, f"console-{direction}-{shown}-{screen}")

@@ -13,6 +13,7 @@ from tests.e2e.conftest import (
     SCREENS,
     ConsoleTab,
     OpenConsole,
+    elements,
     findings,
     save_screenshot,
 )
@@ -49,7 +50,7 @@ def open_section(page: Page, name: str) -> None:
 
 def check(page: Page) -> None:
     """Check the open page: its width, and the rules of accessibility."""
-    assert page.evaluate(OVERFLOW) == []
+    assert elements(page, OVERFLOW) == []
     assert findings(page) == []
 
 
@@ -208,5 +209,5 @@ def width_problems(tab: ConsoleTab, path: str) -> list[str]:
     """Return what does not fit the page."""
     response = tab.open(path)
     assert response.status == 200
-    found: list[str] = tab.page.evaluate(OVERFLOW) + tab.page.evaluate(UNCUT)
+    found: list[str] = elements(tab.page, OVERFLOW) + elements(tab.page, UNCUT)
     return found

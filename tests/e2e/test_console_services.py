@@ -13,6 +13,7 @@ from tests.e2e.conftest import (
     SCREENS,
     ConsoleTab,
     OpenConsole,
+    elements,
     findings,
     markup_errors,
     save_screenshot,
@@ -53,8 +54,8 @@ TEXTS = {
 def check(tab: ConsoleTab, name: str) -> None:
     """Check the open page as it is: its accessibility, its width and its markup."""
     save_screenshot(tab.page, f"console-{name}")
-    assert tab.page.evaluate(OVERFLOW) == []
-    assert tab.page.evaluate(UNCUT) == []
+    assert elements(tab.page, OVERFLOW) == []
+    assert elements(tab.page, UNCUT) == []
     assert findings(tab.page) == []
 
 

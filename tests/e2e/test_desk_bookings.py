@@ -15,6 +15,7 @@ from tests.e2e.conftest import (
     SCREENS,
     ConsoleTab,
     OpenConsole,
+    elements,
     findings,
     markup_errors,
     save_screenshot,
@@ -109,7 +110,7 @@ def check(tab: ConsoleTab, name: str, screen: str) -> None:
     """Check the open page, and save a picture of it."""
     assert findings(tab.page) == []
     assert markup_errors(tab.page) == []
-    assert tab.page.evaluate(OVERFLOW) == []
+    assert elements(tab.page, OVERFLOW) == []
     save_screenshot(tab.page, f"desk-{name}-{screen}")
 
 
@@ -211,7 +212,7 @@ def test_a_busy_week_with_long_names_fits_the_page(
         for query in ("", "?view=week", "?view=list", f"/{booking}", f"/{booking}?do=move", "/new"):
             tab.open(desk.path + query)
             check(tab, f"long{re.sub(r'[^a-z]+', '-', query.replace(booking, 'one'))}", screen)
-            assert tab.page.evaluate(UNCUT) == [], query
+            assert elements(tab.page, UNCUT) == [], query
             assert sum(len(each.body()) for each in tab.responses) <= MOST_BYTES, query
 
 

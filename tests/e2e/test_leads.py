@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.unit import run_unit
-from tests.e2e.conftest import SCREENS, ConsoleTab, OpenConsole, findings, save_screenshot
+from tests.e2e.conftest import SCREENS, ConsoleTab, OpenConsole, elements, findings, save_screenshot
 from tests.e2e.test_console import LONG, OVERFLOW, UNCUT
 from tests.factories.console import Place, _dialog, _lead
 
@@ -154,5 +154,5 @@ def test_long_names_fit_on_every_page(
 def check(tab: ConsoleTab) -> list[str]:
     """Return what is wrong with the open page: its width, cut names, and findings of axe."""
     page = tab.page
-    found: list[str] = page.evaluate(OVERFLOW) + page.evaluate(UNCUT) + findings(page)
+    found: list[str] = elements(page, OVERFLOW) + elements(page, UNCUT) + findings(page)
     return found

@@ -10,6 +10,7 @@ from tests.conftest import PASSWORD, as_operator
 from tests.e2e.conftest import (
     SCREENS,
     OpenConsole,
+    elements,
     findings,
     markup_errors,
     save_screenshot,
@@ -23,8 +24,8 @@ INVITED = "new.colleague@example.com"
 
 def check(page: Page) -> None:
     """Check the width, the headings and the accessibility of the open page."""
-    assert page.evaluate(OVERFLOW) == []
-    assert page.evaluate(UNCUT) == []
+    assert elements(page, OVERFLOW) == []
+    assert elements(page, UNCUT) == []
     assert page.locator("h1").count() == 1
     assert markup_errors(page) == []
     assert findings(page) == []
