@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import click
 
@@ -47,6 +47,8 @@ PyYAML.
 """
 MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 """Lambda's names of the architectures, with the names that wheels use."""
+DATED = (1980, 1, 1, 0, 0, 0)
+"""The date of every file in the zip, so that the same code is the same zip."""
 UNKNOWN = stage_config.StageFacts()
 """Facts of a stage that is packaged without a deployment."""
 NO_ANSWER = re.compile(
@@ -300,12 +302,16 @@ def _substitute(template: Path) -> None:
 
 
 def _drop_unused(package: Path) -> None:
-    """Remove libraries' data for AWS services and languages that the project does not use."""
+    """Remove libraries' data for AWS services and languages that the project does not use.
+
+    Every file gets the same date.
+    """
     whole = package.with_suffix(".whole.zip")
     package.rename(whole)
     with ZipFile(whole) as source, ZipFile(package, "w", ZIP_DEFLATED) as kept:
         for entry in source.infolist():
             if is_used(entry.filename):
+                entry.date_time = DATED
                 kept.writestr(entry, trimmed(entry.filename, source.read(entry)))
     whole.unlink()
 
@@ -322,7 +328,9 @@ def _add_bytecode(python: Python, package: Path) -> None:
         options = ("-q", "--invalidation-mode", "unchecked-hash", "-s", folder, "-p", "/var/task")
         _run(python, "-m", "compileall", *options, folder)
         for compiled in sorted(Path(folder).rglob("*.pyc")):
-            archive.write(compiled, compiled.relative_to(folder))
+            entry = ZipInfo.from_file(compiled, compiled.relative_to(folder))
+            entry.date_time = DATED
+            archive.writestr(entry, compiled.read_bytes(), ZIP_DEFLATED)
 
 
 def _pip(python: Python, *arguments: str) -> str:

@@ -308,7 +308,9 @@ def test_plain_chalice_packages_the_checked_zip_with_the_stages_settings(
     ).read_bytes()
 
 
-def test_two_stages_can_be_packaged_at_once() -> None:
+def test_two_stages_can_be_packaged_at_once_and_the_same_code_is_the_same_zip(
+    built: package.Package,
+) -> None:
     command = [sys.executable, "-m", "infra", "package", "--stage"]
     running = {
         stage: subprocess.Popen(
@@ -323,6 +325,7 @@ def test_two_stages_can_be_packaged_at_once() -> None:
             "APIHandler"
         ]
         assert function["Properties"]["Environment"]["Variables"]["STAGE"] == stage
+        assert (package.output_of(stage) / "deployment.zip").read_bytes() == built.zip.read_bytes()
 
 
 def test_deleted_application_can_be_redeployed_to_its_data(
