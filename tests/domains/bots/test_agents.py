@@ -67,6 +67,10 @@ class TestCreateAgent:
         refused = api.refused("PUT", f"/api/agents/{agent['id']}", {"capabilities": ["pay"]})
         assert refused.status == 400
 
+    def test_a_name_has_a_visible_character(self, api: Api) -> None:
+        refused = refused_fields(api, name="\u200b \u2060")
+        assert refused["name"].startswith("expected at least one visible character")
+
     def test_origins_are_stored_as_browsers_send_them(self, api: Api) -> None:
         origins = [
             "HTTPS://Bakery.Example:443/",

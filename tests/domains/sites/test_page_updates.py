@@ -289,6 +289,8 @@ class TestUpdatePage:
             assert update(api, pages[number], isHome=True)["isHome"] is True
             assert homes(api, site) == [f"Page {number}"]
             assert titles(api, site)[0] == f"Page {number}"
+        refused = api.refused("POST", UPDATE, {"id": pages[0]["id"], "isHome": False})
+        assert "isHome: expected true" in refused.data["message"]
 
     def test_moving_the_home_or_changing_the_order_rewrites_no_other_page(
         self, time: Time, api: Api, site: str

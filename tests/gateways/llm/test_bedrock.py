@@ -187,6 +187,22 @@ class TestFailure:
         assert "SECRET" not in str(error)
         assert vars(caplog.records[0])["provider_says"] == SECRET
 
+    @pytest.mark.parametrize(
+        ("message", "kind"),
+        [
+            ("Input is too long for requested model.", "too_long"),
+            ("This model doesn't support tool use.", "no_tools"),
+            ("This model doesn't support tool use in streaming mode.", "no_tools"),
+        ],
+    )
+    def test_a_refusal_without_a_code_of_its_own_is_known_by_its_words(
+        self, message: str, kind: str, api: OpenAiApi
+    ) -> None:
+        api.answers = [bedrock_api.refusing(400, "ValidationException", message)]
+        _, error = read_answer(model(api))
+        assert error
+        assert error.kind == kind
+
     def test_throttling_before_the_first_token_is_retried(
         self, api: OpenAiApi, pauses: list[float]
     ) -> None:
