@@ -181,7 +181,8 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 pr: ## What CI runs: every check and every test
 	@$(MAKE) --no-print-directory -j2 check audit scan test-clients fuzz
 	@$(MAKE) --no-print-directory -j2 test-package e2e short-proof
-	@$(MAKE) --no-print-directory test-dynamodb test-slow test-oldest test
+	@$(MAKE) --no-print-directory test-dynamodb test-slow test-oldest
+	@$(MAKE) --no-print-directory test ARGS='--clock drawn'
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything built
