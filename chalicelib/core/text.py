@@ -77,6 +77,64 @@ def line_fold(text: str) -> str:
     return collapse_spaces(fold(_ZERO_WIDTH.sub("", text)))
 
 
+_BETWEEN_WORDS = re.compile(
+    # Dashes and minus signs.
+    "[-\u058a\u05be\u1400\u1806\u2010-\u2015\u2043\u2212\u2e00-\u2e5d\u301c\u3030\u30a0\U00010ead"
+    # Quotes.
+    '"\u00ab\u00bb\u2018-\u201f\u2039\u203a\u300c-\u300f\u301d-\u301f'
+    # Apostrophes and primes, among them letters and accents that people type for them.
+    "'`\u02b9-\u02bf\u02c8\u02ca\u02cb\u02ee\u055a\u05f3\u05f4\u2032-\u2037\ua78b\ua78c"
+    # Commas and brackets, in the form that folding leaves.
+    r",;:!?()\[\]{}/\s]"
+    # The accent of an acute that was typed as an apostrophe: folding makes it a space and a mark.
+    "|(?<!\\w)[\u0300-\u0303]"
+)
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+"""Characters of scripts that put no space between words: Thai, Lao, Burmese, Khmer, Chinese and
+Japanese."""
+
+
+def matches_search(texts: Iterable[str], search: str) -> bool:
+    """Whether texts of one record match a search. An empty search matches."""
+    return is_found(map(search_fold, texts), search_words(search))
+
+
+def search_words(text: str) -> str:
+    """Return a text as searches compare it: folded, its words divided by single spaces.
+
+    Dashes, quotes, apostrophes, commas and brackets count as spaces.
+    """
+    return _divide(search_fold(text))
+
+
+def _divide(folded: str) -> str:
+    return collapse_spaces(_BETWEEN_WORDS.sub(" ", folded))
+
+
+def is_found(lines: Iterable[str], wanted: str) -> bool:
+    """Whether folded lines of one record match a search, which ``search_words`` returned.
+
+    They match if one of them contains the search as it stands, such as a part of a number. They
+    also match if each word of the search begins a word of any line.
+    """
+    divided = [_divide(line) for line in lines]
+    return any(wanted in line for line in divided) or all(
+        any(_begins_word(word, line) for line in divided) for word in wanted.split()
+    )
+
+
+def _begins_word(word: str, line: str) -> bool:
+    if _UNSPACED.match(word):
+        return word in line
+    place = line.find(word)
+    while place > 0 and line[place - 1].isalnum() and word[0].isalnum():
+        place = line.find(word, place + 1)
+    return place >= 0
+
+
 def collapse_spaces(text: str) -> str:
     """Return the text with white space as single spaces, and none at either end."""
     return " ".join(text.split())

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from chalicelib.core.text import search_fold
+from chalicelib.core.text import matches_search, search_fold
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.listing import parallel_scan
 from chalicelib.engine.listing.queries import CONSISTENT_ROWS
@@ -151,12 +151,7 @@ def _select(products: list[ProductRow], query: Query) -> tuple[list[str], int]:
     for name, (least, most) in query.ranges.items():
         products = [p for p in products if (least or 0) <= getattr(p, name) <= (most or 10**12)]
     if query.search:
-        wanted = search_fold(query.search)
-        products = [
-            p
-            for p in products
-            if wanted in search_fold(p.name) or wanted in search_fold(p.sku or "")
-        ]
+        products = [p for p in products if matches_search((p.name, p.sku or ""), query.search)]
     keys: dict[str, Callable[[ProductRow], object]] = {
         "sortOrder": lambda p: p.sort_order,
         "createdAt": lambda p: p.id,

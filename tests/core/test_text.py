@@ -1,11 +1,14 @@
 """Text normalisation: how texts compare, and which can be displayed."""
 
+import sys
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from chalicelib.core.text import fold, line_fold, one_line, search_fold
+from chalicelib.core.text import fold, line_fold, one_line, search_fold, search_words
 from chalicelib.core.wire.schema import MAX_TITLE, Title
 
 titles = TypeAdapter(Title)
@@ -70,3 +73,12 @@ def test_folding_never_makes_a_text_longer(text: str) -> None:
 )
 def test_lines_compare_without_regard_to_surrounding_and_doubled_white_space(sku: str) -> None:
     assert line_fold(sku) == "r 1"
+
+
+def test_every_dash_and_quote_of_unicode_divides_the_words_of_a_search() -> None:
+    dividing = [
+        character
+        for character in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(character) in {"Pd", "Pi", "Pf"}
+    ]
+    assert [each for each in dividing if search_words(f"a{each}b") != "a b"] == []

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from pynamodb.attributes import Attribute, UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 
-from chalicelib.core.text import collapse_spaces, cut_bytes, fold, search_fold
+from chalicelib.core.text import cut_bytes, fold, is_found
 from chalicelib.engine.reading import Partition
 from chalicelib.engine.tables import ContentRow, Record
 
@@ -95,8 +95,8 @@ class IndexEntry(NamedTuple):
         return self.text.split("\n")
 
     def matches(self, wanted: str) -> bool:
-        """Whether one of the entry's texts contains a searched text."""
-        return contains(self.text, wanted)
+        """Whether the entry's texts match a search."""
+        return is_found(self.texts, wanted)
 
     def sort_key(self, sort: SortKey) -> str:
         """Return the sort key of the record as text. Records with equal keys sort by id."""
@@ -110,24 +110,12 @@ class IndexEntry(NamedTuple):
         return f"{part}{SEPARATOR}{self.id}"
 
 
-def fold_search(search: str | None) -> str:
-    """Return the folded text of a search, with white space as single spaces."""
-    return collapse_spaces(search_fold(search or ""))
-
-
-def contains(text: str, wanted: str) -> bool:
-    """Whether one of the folded texts, one per line, contains a searched text.
-
-    Stored texts keep repeated spaces, so the spaces of both sides are reduced.
-    """
-    spaced = " " in wanted
-    return any(
-        wanted in part or (spaced and wanted in collapse_spaces(part)) for part in text.split("\n")
-    )
-
-
 def may_contain(attribute: Attribute[str], wanted: str) -> Condition:
-    """Return the condition that stored texts contain the longest words. ``contains`` is exact."""
+    """Return the condition that stored texts contain the longest words of a search.
+
+    They do if they match it: whatever divides words divides them in stored texts, too. ``is_found``
+    is exact.
+    """
     words = sorted(set(wanted.split()), key=len)[-MOST_WORDS:]
     conditions: list[Condition] = [attribute.contains(word) for word in words]
     return reduce(and_, conditions)

@@ -26,6 +26,7 @@ from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from chalicelib.core import deadline
+from chalicelib.core.text import search_words
 from chalicelib.engine.listing import lookups, text_search
 from chalicelib.engine.listing.counters import NounCounts, ReadCounts
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, Declaration, SortIndex
@@ -35,7 +36,6 @@ from chalicelib.engine.listing.index_entries import (
     SEPARATOR,
     IndexEntry,
     entry_options,
-    fold_search,
     group,
     partition_of,
     read_entries,
@@ -370,7 +370,7 @@ class _PageReader(Generic[R]):
 
     def _scan_options(self, *, consistent: bool) -> dict[str, Any]:
         """Return the options of a Query for the entries that pass DynamoDB's filter."""
-        where = self.filters.where(fold_search(self.query.search))
+        where = self.filters.where(search_words(self.query.search or ""))
         return entry_options(
             self.filters.scanned(self.query).condition, where, consistent=consistent
         )
@@ -390,7 +390,7 @@ class _PageReader(Generic[R]):
         return found[query.offset : query.offset + query.size]
 
     def _search(self, rows: Iterable[IndexEntry], *, consistent: bool) -> list[IndexEntry]:
-        wanted = fold_search(self.query.search)
+        wanted = search_words(self.query.search or "")
         if not wanted:
             return list(rows)
         place = Partition(texts_partition(self.workspace_id, self.listing.noun), self.cost)

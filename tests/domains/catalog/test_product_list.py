@@ -4,6 +4,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.conftest import Api, Owner
 from tests.factories.products import (
@@ -19,6 +21,39 @@ from tests.factories.products import (
     refused_field,
     update,
 )
+from tests.support.effort import examples
+
+SEPARATORS = (
+    *(
+        " ",
+        "\u00a0",
+        "-",
+        "\u2010",
+        "\u2011",
+        " \u2013 ",
+        "\u2014",
+        "\u2212",
+        "\ufe63",
+        "\uff0d",
+        "\u05be",
+    ),
+    *('"', "\u00ab", "\u00bb", "\u201c", "\u201d", "\u201e", "\u2033", "\uff02", "\u300c"),
+    *(
+        "'",
+        "`",
+        "\u00b4",
+        "\u2018",
+        "\u2019",
+        "\u201b",
+        "\u02bc",
+        "\u02b9",
+        "\u2032",
+        "\uff07",
+        "\u055a",
+    ),
+    *(", ", "/", "(", ") ", "; "),
+)
+"""Spaces, dashes, quotes, apostrophes and other characters between words."""
 
 
 class TestListProducts:
@@ -38,6 +73,61 @@ class TestListProducts:
         assert names(api, q="b-1") == "Ёлка"
         assert names(api, q="-1") == "Ёлка Oak"
         assert names(api, q="nothing") == ""
+
+    @pytest.mark.parametrize(
+        ("name", "search"),
+        [
+            ("Кофе в зёрнах Oro", "кофе oro"),
+            ("Кофе в зёрнах Oro", "ORO зерн, кофе"),
+            ("iPhone 15 Max Pro", "15 pro"),
+            ("USB\u2011C cable", "usb-c"),
+            ("USB-C cable", "cable c\u2212usb"),
+            ("O'Reilly, Learning Go", "o\u2019reilly"),
+            ("O\u02bcReilly", "reilly o`"),
+            ("O\u00b4Reilly", "o'reilly"),
+            ("O'Reilly", "o\u00b4reilly"),
+            ("Чай «Дарджилинг» (чёрный)", "черный дарджилинг"),
+            ("М\u2019ята", "м'ята"),
+            ("Rock\u2013n\u2014roll", "roll rock n"),
+            ("Bread 18\u2033", '18" bread'),
+            ("有机咖啡豆", "咖啡 有机"),
+            ("Chanel №5", "chanel №5"),
+            ("C++ primer", "primer c++"),
+            ("Loaf", "00123 loaf"),
+            ("A " + "long " * 49 + "end", "end long a"),
+        ],
+    )
+    def test_the_search_finds_all_words_by_their_beginnings_in_any_order(
+        self, name: str, search: str, api: Api
+    ) -> None:
+        create(api, name, sku="AB-00123")
+        create(api, "Other")
+        assert names(api, q=search) == name
+
+    def test_a_search_without_a_word_of_the_product_finds_nothing(self, api: Api) -> None:
+        create(api, "Кофе в зёрнах Oro", sku="AB-17")
+        for search in ("кофе arabica", "oro ofe", "oro рнах", "17 b", "кофе c"):
+            assert names(api, q=search) == "", search
+
+    @examples(40)
+    @given(
+        words=st.lists(
+            st.text(st.sampled_from("aбcé15й"), min_size=1, max_size=5), min_size=1, max_size=6
+        ),
+        between=st.lists(st.sampled_from(SEPARATORS), min_size=11, max_size=11),
+        draw=st.data(),
+    )
+    def test_a_product_is_found_by_the_beginnings_of_its_words_whatever_divides_them(
+        self, words: list[str], between: list[str], draw: st.DataObject, new_owner: Any
+    ) -> None:
+        api = new_owner().api()
+        name = "".join(word + gap for word, gap in zip(words, between, strict=False))
+        product, _ = create(api, f"{name}x"), create(api, "ЪЪ")
+        chosen = draw.draw(st.lists(st.sampled_from(words), min_size=1, unique=True))
+        parts = [word[: draw.draw(st.integers(1, len(word)))] for word in chosen]
+        search = "".join(part + gap for part, gap in zip(parts, between[6:], strict=False))
+        found = api.get(f"{LIST}?{urlencode({'q': search})}")["products"]
+        assert [each["id"] for each in found] == [product["id"]], (name, search)
 
     def test_the_sort_can_be_descending(self, api: Api) -> None:
         for name, price in (("A", 300), ("C", 100), ("B", 200)):

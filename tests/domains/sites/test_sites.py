@@ -83,12 +83,12 @@ class TestListSites:
         doubled = create(api, "Rye   bread  and buns", slug="a")
         single = create(api, "Rye bread and buns", slug="b")
         long = create(api, "饼" * 170 + "  rye \u00a0 bread", slug="c")
-        create(api, "Bread and rye", slug="d")
+        create(api, "Bread and barley", slug="d")
         for search in ("rye bread", "RYE  bread", "e   b", " rye\tbread "):
             assert {s["id"] for s in listed(api, search=search)} == {
                 site["id"] for site in (doubled, single, long)
             }
-        assert listed(api, search="bread  and rye")[0]["slug"] == "d"
+        assert listed(api, search="bread  and barley")[0]["slug"] == "d"
 
     def test_the_list_filters_by_status(self, api: Api) -> None:
         active, inactive, suspended = (create(api, title) for title in ("A", "I", "S"))
@@ -116,7 +116,7 @@ class TestListSites:
 
     def test_the_search_finds_nothing_if_no_title_or_slug_matches(self, api: Api) -> None:
         create(api, "Пекарня", slug="bakery", description="Хлеб")
-        for search in ("пекарня bakery", "%", "*", "_", ".*", "active", "Хлеб", "x" * 200):
+        for search in ("пекарня хлеб", "%", "*", "_", ".*", "active", "Хлеб", "x" * 200):
             assert listed(api, search=search) == [], search
             assert total(api, search=search) == 0
 
@@ -124,9 +124,12 @@ class TestListSites:
         create(api)
         assert total(api, search="  ") == 1
 
-    def test_a_search_text_does_not_match_across_title_and_slug(self, api: Api) -> None:
+    def test_words_of_a_search_may_be_in_title_and_slug_but_a_part_is_in_one(
+        self, api: Api
+    ) -> None:
         create(api, "Bread", slug="cheese")
-        assert total(api, search="bread\ncheese") == 0
+        assert total(api, search="cheese bread") == 1
+        assert total(api, search="ead\nche") == 0
 
     def test_the_search_finds_text_beyond_the_512_bytes_in_the_index(self, api: Api) -> None:
         site = create(api, "饼" * 199 + "尾", slug="far-end")

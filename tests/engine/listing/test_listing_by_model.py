@@ -76,6 +76,16 @@ def model_key(sort: str, product: dict[str, Any]) -> tuple[Any, ...]:
     return (sort_values.get(sort, name), product["id"])
 
 
+def model_matches(product: dict[str, Any], search: str) -> bool:
+    wanted, *texts = (
+        fold(text).replace("-", " ").split()
+        for text in (search, product["name"], product["sku"] or "")
+    )
+    return any(" ".join(wanted) in " ".join(words) for words in texts) or all(
+        any(word.startswith(part) for word in itertools.chain(*texts)) for part in wanted
+    )
+
+
 def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
     """Return the ids of all matching products in order. All pages together must list these ids."""
     found = [p for p in products if query.ids is None or p["id"] in query.ids]
@@ -95,9 +105,7 @@ def model_list(products: list[dict[str, Any]], query: Query) -> list[str]:
         found = [p for p in found if lowest is None or p[name] >= lowest]
         found = [p for p in found if highest is None or p[name] <= highest]
     if query.search:
-        wanted = fold(query.search)
-        texts = {p["id"]: [fold(p["name"]), fold(p["sku"] or "")] for p in found}
-        found = [p for p in found if any(wanted in text for text in texts[p["id"]])]
+        found = [p for p in found if model_matches(p, query.search)]
     found = sorted(found, key=lambda p: model_key(query.sort, p), reverse=query.descending)
     return [p["id"] for p in found]
 
@@ -128,7 +136,7 @@ ANY_QUERY = st.builds(
             "created_at": st.tuples(CREATION_BOUNDS, CREATION_BOUNDS),
         },
     ),
-    search=st.sampled_from([None, "", "ЕЛ", "ss", "a", "B-", "zz", "1", "y", "a\tb"]),
+    search=st.sampled_from([None, "", "ЕЛ", "ss", "a", "B-", "zz", "1", "y", "a\tb", "1 ё", "b a"]),
 )
 INDEXED_QUERY = (
     st.builds(partial(Query, page=1), **PAGE_PARAMETERS)

@@ -11,7 +11,7 @@ from chalicelib.core import deadline
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.text import search_fold
+from chalicelib.core.text import matches_search
 from chalicelib.core.wire.schema import (
     Id,
     PageNumber,
@@ -132,11 +132,7 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
     inside = [
         folder
         for folder in folders
-        if (
-            search_fold(args.q) in search_fold(folder.name)
-            if args.q
-            else folder.parent_id == args.folder_id
-        )
+        if (matches_search([folder.name], args.q) if args.q else folder.parent_id == args.folder_id)
     ]
     return FileList(
         folders=[FolderOut.of(folder, counts) for folder in inside],

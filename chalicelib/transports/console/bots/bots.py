@@ -12,7 +12,7 @@ from chalicelib.core.errors import (
     ValidationError,
 )
 from chalicelib.core.settings import settings
-from chalicelib.core.text import search_fold
+from chalicelib.core.text import matches_search
 from chalicelib.domains.billing.rules.spending import WINDOWS
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
@@ -38,7 +38,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
     """List the bots."""
     listed = request.call("list_agents")["agents"]
     query = request.query_value("q").strip()
-    bots = [bot for bot in listed if search_fold(query) in search_fold(bot["name"])]
+    bots = [bot for bot in listed if matches_search([bot["name"]], query)]
     return request.page(
         "bots",
         bots=_with_states(request, bots),

@@ -16,7 +16,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.core.text import search_fold
+from chalicelib.core.text import matches_search
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -28,11 +28,11 @@ MAX_INACTIVE_SHOWN = 20
 def index(request: ConsoleRequest) -> HttpResponse:
     """List the keys. Active keys come first."""
     listed = request.call("list_keys")
-    query = search_fold(request.query_value("q").strip())
+    query = request.query_value("q")
     keys = [
         {**key, "rights": rights(key["scopes"])}
         for key in listed["keys"]
-        if not query or query in search_fold(f"{key['name']} {key['masked']}")
+        if matches_search((key["name"], key["masked"]), query)
     ]
     live = [key for key in keys if key["state"] == "live"]
     inactive = [key for key in keys if key["state"] != "live"]
@@ -43,7 +43,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
         inactive_count=len(inactive),
         listed=listed,
         searchable=len(listed["keys"]) > SEARCH_THRESHOLD,
-        query=request.query_value("q"),
+        query=query,
         plan_lacks_api=plan_lacks_api(request),
         base_url=settings().public_url,
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from chalicelib.core.errors import AlreadyCreatedError, AppError, ConflictError, NotFoundError
 from chalicelib.core.principals import Role
-from chalicelib.core.text import search_fold
+from chalicelib.core.text import matches_search
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -71,12 +71,8 @@ def change(request: ConsoleRequest) -> HttpResponse:
 
 def _list(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
     everyone = request.call("list_members")["members"]
-    query = search_fold(request.query_value("q").strip())
-    found = [
-        each
-        for each in everyone
-        if not query or query in search_fold(f"{each['name']} {each['email']}")
-    ]
+    query = request.query_value("q")
+    found = [each for each in everyone if matches_search((each["name"], each["email"]), query)]
     membership, page = request.current_membership, request.page_number
     may_invite = membership.may("invite_member")
     roles = ["member", "manager"] if membership.role is Role.OWNER else ["member"]
