@@ -79,8 +79,9 @@ build/clients/.installed: requirements-clients.txt constraints-clients.txt | $(U
 	@touch $@
 
 .PHONY: test-clients
-test-clients: $(VENV)/.installed build/clients/.installed ## Use the tools through AI frameworks; write docs/clients.md
+test-clients: $(VENV)/.installed build/clients/.installed ## Use the tools through AI frameworks, and tables through LibreOffice; write docs/clients.md
 	@$(BIN)/python -m tests.support.with_server --within 300 build/clients/bin/python -m pytest tests/clients
+	@SOFFICE="$$(infra/local/find-soffice)" $(BIN)/python -m pytest -k libreoffice tests/infra/operator/test_product_spreadsheets.py
 
 .PHONY: fuzz
 fuzz: $(VENV)/.installed build/clients/.installed ## Compare every operation's answers with the OpenAPI document

@@ -141,7 +141,7 @@ def import_products(  # noqa: PLR0913  one for each option
         msg = "The report would overwrite the table. Choose another file with --report."
         raise click.ClickException(msg)
     run = partial(call, workspace=workspace)
-    printing.show(product_import.import_products(run, path, options), as_json=as_json)
+    printing.show(product_import.import_products(run, workspace, path, options), as_json=as_json)
 
 
 @admin.command("export-products")

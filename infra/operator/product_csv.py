@@ -7,15 +7,24 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Literal
 
 from chalicelib.core.text import fold, line_fold
 from chalicelib.core.wire import money
-from chalicelib.lib.markup.csv_text import is_formula
 from infra.operator import shopify_csv
+from infra.operator.spreadsheet_cells import (
+    CODES,
+    ESCAPE,
+    CellError,
+    as_typed,
+    decode,
+    is_value,
+    refuse_scientific,
+)
 
 Unit = Literal["rubles", "kopecks"]
 
@@ -44,29 +53,30 @@ REPORT_COLUMNS = ("row", "sku", "reason")
 An import accepts them, so a corrected report can be imported like the original table.
 """
 DELIMITERS = ";,\t"
-EXPORT_COLUMNS = (
-    *("id", "sku", "name", "price (kopecks)", "description", "stock", "barcode"),
-    *("category", "category id", "images", "status", "sort order", "created at", "updated at"),
-)
+EXPORT_FIELDS: Mapping[str, str] = {
+    **{name: name for name in ("id", "sku", "name")},
+    "price (kopecks)": "price",
+    **{name: name for name in ("description", "stock", "barcode", "category")},
+    "category id": "categoryId",
+    **{name: name for name in ("images", "status")},
+    "sort order": "sortOrder",
+    "created at": "",
+    "updated at": "",
+}
+"""The field of each column of an exported table. The last two columns are for readers only."""
+EXPORT_COLUMNS = tuple(EXPORT_FIELDS)
 """The header of an exported table.
 
-A table with exactly this header is read unchanged: cells keep their spaces, prices are in kopecks,
-and products without an SKU are identified by their ids.
+In a table with ids of products, only these columns count. Its cells keep their spaces, and an id
+names a product of the workspace, whatever happened to the SKU.
 """
-ESCAPE = "\\"
-"""First character of an exported cell that holds an empty text, or what could be a formula.
-
-An empty cell means no text at all. A spreadsheet runs a formula, and callers choose the names of
-products. Texts that begin with this character are escaped with it, too.
-"""
+KOPECKS = "The header says that prices are in kopecks. Use --prices kopecks."
+HEADER_ROWS = 20
+"""Rows that may be the header. Those above it are a title."""
 
 
 class TableError(ValueError):
     """The whole table cannot be read; the message has the reason."""
-
-
-class CellError(ValueError):
-    """A cell cannot be read; the message has the expected format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +105,14 @@ class Row:
 class Table:
     """A table of products; ``ignored`` are the unknown headers.
 
-    ``exported`` is true if ``export-products`` has written the table.
+    ``codes`` are the columns whose numbers are names, which a spreadsheet must not rewrite.
     """
 
     header: Sequence[str]
     rows: Sequence[Row]
     delimiter: str
     ignored: Sequence[str]
-    exported: bool = False
+    codes: frozenset[int] = frozenset()
 
 
 def read(raw: bytes, unit: Unit | None) -> Table:
@@ -113,71 +123,47 @@ def read(raw: bytes, unit: Unit | None) -> Table:
             or contradicts the header.
     """
     text = decode(raw)
-    delimiter = max(DELIMITERS, key=lambda each: _recognized(_header_of(text, each)))
-    records = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    declared = _DECLARED.match(text)
+    text = text[declared.end() :] if declared else text
+    delimiters = declared[1] if declared else DELIMITERS
+    delimiter = max(delimiters, key=lambda each: _recognized(_header_of(_lines(text, each))[1]))
     try:
-        found = [(number, cells) for number, cells in enumerate(records, 1) if any(cells)]
+        found = [(number, cells) for number, cells in enumerate(_lines(text, delimiter), 1)]
     except csv.Error as error:
         msg = f"This is no CSV: {error}."
         raise TableError(msg) from None
-    header = found[0][1] if found else []
+    start, header = _header_of(cells for _, cells in found)
+    # LibreOffice saves a file's byte order mark as a part of the first cell, before its quotes.
+    header = [name.strip().strip('\ufeff"') for name in header]
     skipped = len(REPORT_COLUMNS) if tuple(header[:3]) == REPORT_COLUMNS else 0
     names: Sequence[str] = header[skipped:]
+    lines: Sequence[tuple[int, Sequence[str]]] = [
+        (number, cells[skipped:]) for number, cells in found[start + 1 :] if any(cells)
+    ]
+    if _is_exported(names, lines):
+        fields = [EXPORT_FIELDS.get(name.strip(), "") for name in names]
+        ignored = [name for name in names if name.strip() and name.strip() not in EXPORT_FIELDS]
+        if "price" in fields and unit == "rubles":
+            raise TableError(KOPECKS)
+        rows = [_exported_row(*line, fields) for line in lines]
+        return Table(names, refuse_repeated(rows), delimiter, ignored)
     columns = {} if shopify_csv.is_export(names) else _columns(names)
     if "price" in columns and "kopeck" in fold(names[columns["price"]]) and unit == "rubles":
-        raise TableError("The header says that prices are in kopecks. Use --prices kopecks.")
-    if tuple(names) == EXPORT_COLUMNS:
-        rows = [_exported_row(number, cells[skipped:]) for number, cells in found[1:]]
-        return Table(names, _refuse_repeated(rows), delimiter, (), exported=True)
+        raise TableError(KOPECKS)
     if unit is None:
         raise TableError("Say what the prices are in: --prices rubles, or --prices kopecks.")
     ignored = [name for name in names if name.strip() and _header(name) not in HEADERS]
-    lines: Sequence[tuple[int, Sequence[str]]] = [(n, cells[skipped:]) for n, cells in found[1:]]
+    codes = frozenset(columns[name] for name in columns.keys() & CODES)
     if shopify_csv.is_export(names):
         ignored = shopify_csv.ignored(names)
         lines, names = shopify_csv.plain(names, lines), shopify_csv.HEADER
         columns = _columns(names)
     rows = [_row(number, cells, names, columns, unit) for number, cells in lines]
-    return Table(names, _refuse_repeated(rows), delimiter, ignored)
+    return Table(names, refuse_repeated(rows), delimiter, ignored, codes)
 
 
-def exported(product: Mapping[str, Any], category: Sequence[str]) -> list[str]:
-    """Return the cells of a product in the order of the columns.
-
-    ``category`` has the names of its category and of the categories above, from the top.
-    """
-    values = [
-        product["id"],
-        _escaped(product["sku"]),
-        _escaped(product["name"]),
-        product["price"],
-        _escaped(product["description"]),
-        product["stock"],
-        product["barcode"],
-        ESCAPE * is_formula(above := path_text(category)) + above,
-        product["categoryId"],
-        "|".join(image["url"] for image in product["images"]),
-        *(product[name] for name in ("status", "sortOrder", "createdAt", "updatedAt")),
-    ]
-    return ["" if value is None else str(value) for value in values]
-
-
-def path_text(names: Iterable[str]) -> str:
-    """Return the path of a category: its names, separated by slashes and escaped."""
-    return " / ".join(re.sub(r"[\\/]", r"\\\g<0>", name) for name in names)
-
-
-def path_names(text: str) -> tuple[str, ...]:
-    """Return the names of a category's path."""
-    parts = re.findall(r"(?:\\.|[^\\/])+", text, re.DOTALL)
-    return tuple(re.sub(r"\\(.)", r"\1", part.strip()) for part in parts)
-
-
-def _escaped(text: str | None) -> str | None:
-    """Escape an empty text, one that begins with the escape, and one that could be a formula."""
-    if text is None or (text and not text.startswith(ESCAPE) and not is_formula(text)):
-        return text
-    return ESCAPE + text
+_DECLARED = re.compile(r'"?sep=([;,\t|])"?[;,\t|]*(?:\r\n?|\n)', re.IGNORECASE)
+"""A first line from which Excel reads the delimiter. Excel shows no such row."""
 
 
 def report(table: Table, refused: Sequence[tuple[Row, str]]) -> bytes:
@@ -186,18 +172,12 @@ def report(table: Table, refused: Sequence[tuple[Row, str]]) -> bytes:
     writer = csv.writer(out, delimiter=table.delimiter, lineterminator="\r\n")
     writer.writerow([*REPORT_COLUMNS, *table.header])
     for row, reason in refused:
-        writer.writerow([row.number, row.sku, reason, *row.cells])
+        cells = [
+            f'="{cell}"' if index in table.codes and is_value(cell) else cell
+            for index, cell in enumerate(row.cells)
+        ]
+        writer.writerow([row.number, row.sku, reason, *cells])
     return out.getvalue().encode("utf-8-sig")
-
-
-def decode(raw: bytes) -> str:
-    """Decode a file: UTF-8, UTF-16 with a byte order mark, or else Windows-1251."""
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16", errors="replace")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return raw.decode("cp1251", errors="replace")
 
 
 _CURRENCY = re.compile(
@@ -233,15 +213,36 @@ def number(text: str) -> Decimal:
     return found
 
 
-def _header_of(text: str, delimiter: str) -> list[str]:
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    return next(filter(any, lines), [])
+def _lines(text: str, delimiter: str) -> Iterator[list[str]]:
+    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+
+
+def _header_of(lines: Iterable[list[str]]) -> tuple[int, list[str]]:
+    """Return the header and the number of the lines above it, such as a title."""
+    try:
+        first = [each for each in islice(enumerate(lines), 10 * HEADER_ROWS) if any(each[1])]
+    except csv.Error:
+        first = []
+    return max(first[:HEADER_ROWS], key=lambda each: _recognized(each[1]), default=(-1, []))
 
 
 def _header(name: str) -> str:
     """Normalise a header: "Цена, ₽" and "ЦЕНА (руб.)" become "цена"."""
     bare = re.split(r"[,(\[]", fold(name), maxsplit=1)[0]
     return " ".join(re.sub(r"[-_\u2010-\u2015]", " ", bare).split())
+
+
+_ID = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
+
+
+def _is_exported(names: Sequence[str], lines: Sequence[tuple[int, Sequence[str]]]) -> bool:
+    """Whether a table has ids of products, possibly after columns were moved or removed."""
+    if tuple(names) == EXPORT_COLUMNS:
+        return True
+    bare = [name.strip() for name in names]
+    column = bare.index("id") if "id" in bare else len(bare)
+    ids = [cells[column] for _, cells in lines if column < len(cells)]
+    return any(map(_ID.fullmatch, ids))
 
 
 def _recognized(names: Sequence[str]) -> int:
@@ -270,41 +271,63 @@ def _row(
 ) -> Row:
     """Read a row. Empty cells are omitted, so that products keep their values."""
     given = {name: cells[i].strip() for name, i in columns.items() if i < len(cells)}
-    item: dict[str, Any] = {name: text for name, text in given.items() if text}
+    item: dict[str, Any] = {
+        name: text for name, cell in given.items() if (text := _typed_text(name, cell))
+    }
     if any(cell.strip() for cell in cells[len(names) :]):
-        fault: str | None = f"expected at most {len(names)} cells, received {len(cells)}"
-        return Row(number, cells, item, fault)
+        extra = f"expected at most {len(names)} cells, received {len(cells)}"
+        return Row(number, cells, item, extra)
     if "sku" not in item:
         return Row(number, cells, item, "sku: is required")
-    for name, convert in _CONVERTED.items():
-        if name in item:
-            try:
-                item[name] = convert(item[name], unit)
-            except CellError as error:
-                return Row(number, cells, item, f"{name}: {error}")
+    fault = _convert(item, given, unit)
+    if fault is not None:
+        return Row(number, cells, item, fault)
     if item.get("stock", 0) < 0:
         note = f"stock: {item['stock']} is read as 0"
         return Row(number, cells, item | {"stock": 0}, note=note)
     return Row(number, cells, item)
 
 
-def _exported_row(number: int, cells: Sequence[str]) -> Row:
+def _exported_row(number: int, cells: Sequence[str], fields: Sequence[str]) -> Row:
     """Read a row of an exported table. Empty cells are omitted, as in any table."""
-    if len(cells) > len(EXPORT_COLUMNS):
-        fault = f"expected at most {len(EXPORT_COLUMNS)} cells, received {len(cells)}"
+    if any(cell.strip() for cell in cells[len(fields) :]):
+        fault = f"expected at most {len(fields)} cells, received {len(cells)}"
         return Row(number, cells, {}, fault)
-    given = zip(_EXPORT_FIELDS, cells, strict=False)
-    item: dict[str, Any] = {name: text for name, text in given if text and name}
-    for name in item.keys() & {"sku", "name", "description"}:
-        item[name] = item[name].removeprefix(ESCAPE)
-    for name, convert in {**_CONVERTED, "sortOrder": _stock}.items():
+    given = {name: cell for name, cell in zip(fields, cells, strict=False) if cell and name}
+    item: dict[str, Any] = {
+        name: cell.removeprefix(ESCAPE) if cell.startswith(ESCAPE) else _typed_text(name, cell)
+        for name, cell in given.items()
+        if name != "category"
+    }
+    if "category" in given:
+        item["category"] = given["category"]
+    if "id" in item and not _ID.fullmatch(item["id"]):
+        return Row(number, cells, item, "id: expected the id of a product, as it was exported")
+    if "sku" not in item and "id" not in item:
+        return Row(number, cells, item, "sku: is required")
+    return Row(number, cells, item, _convert(item, given, "kopecks"))
+
+
+def _typed_text(name: str, cell: str) -> str:
+    """Return the text that a person entered in a cell. A name has no line breaks."""
+    text = as_typed(cell)
+    return re.sub(r"\s*[\r\n]\s*", " ", text).strip() if name in {*CODES, "name"} else text
+
+
+def _convert(item: dict[str, Any], given: Mapping[str, str], unit: Unit) -> str | None:
+    """Convert the texts of an item. Returns the reason to refuse it, if there is one."""
+    for name, convert in _CONVERTED.items():
         if name in item:
             try:
-                item[name] = convert(item[name], "kopecks")
+                item[name] = convert(item[name], unit)
             except CellError as error:
-                return Row(number, cells, item, f"{name}: {error}")
-    missing = "sku" not in item and "id" not in item
-    return Row(number, cells, item, "sku: is required" if missing else None)
+                return f"{name}: {error}"
+    try:
+        for name in CODES & given.keys():
+            refuse_scientific(name, given[name])
+    except CellError as error:
+        return str(error)
+    return None
 
 
 def _stock(text: str, _: Unit) -> int:
@@ -326,30 +349,43 @@ def _images(text: str, _: Unit) -> list[dict[str, str]]:
     return [{"url": url} for each in re.split(r"[|\r\n]+", text) if (url := each.strip())]
 
 
-_EXPORT_FIELDS = (
-    *("id", "sku", "name", "price", "description", "stock", "barcode"),
-    *("category", "categoryId", "images", "status", "sortOrder", "", ""),
-)
-"""Upsert fields of the columns in an exported table; the last two are for readers only."""
-_CONVERTED = {"price": kopecks, "stock": _stock, "status": _status, "images": _images}
+_CONVERTED = {
+    "price": kopecks,
+    "stock": _stock,
+    "sortOrder": _stock,
+    "status": _status,
+    "images": _images,
+}
 
 
-def _refuse_repeated(rows: Sequence[Row]) -> list[Row]:
-    """Refuse all rows that share an SKU, because the right one is unknown."""
-    numbers: dict[str, list[int]] = {}
+def refuse_repeated(rows: Sequence[Row], live: Collection[str] | None = None) -> list[Row]:
+    """Refuse all rows that name one product, because the right one is unknown.
+
+    The id of a row names its product if it is in ``live``, otherwise the SKU does. Default: any id.
+    """
+    keys = {row.number: _key(row, live) for row in rows}
+    numbers: dict[tuple[str, str], list[int]] = {}
     for row in rows:
-        numbers.setdefault(line_fold(row.sku), []).append(row.number)
+        numbers.setdefault(keys[row.number], []).append(row.number)
     return [
-        Row(
-            row.number,
-            row.cells,
-            row.item,
-            f"sku: expected once in the table, also in rows {_others(same, row.number)}",
+        replace(
+            row,
+            fault=f"{name}: expected once in the table, also in rows {_others(same, row.number)}",
         )
-        if row.sku and len(same := numbers[line_fold(row.sku)]) > 1 and row.fault is None
+        if (name := keys[row.number][0])
+        and row.fault is None
+        and len(same := numbers[keys[row.number]]) > 1
         else row
         for row in rows
     ]
+
+
+def _key(row: Row, live: Collection[str] | None) -> tuple[str, str]:
+    """Return the field that names the product of a row, and its value in normal form."""
+    record_id = row.item.get("id")
+    if record_id and (live is None or record_id in live or not row.sku):
+        return "id", str(record_id)
+    return ("sku", line_fold(row.sku)) if row.sku else ("", str(row.number))
 
 
 def _others(numbers: Sequence[int], number: int) -> str:

@@ -3,7 +3,7 @@
 import csv
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import audit
 from chalicelib.engine.connection import reaching
 from chalicelib.engine.unit import in_batches
-from infra.operator import product_csv
-from infra.operator.product_import import Call, category_paths
+from chalicelib.lib.markup.csv_text import is_formula
+from infra.operator.product_csv import EXPORT_COLUMNS
+from infra.operator.product_import import Call, category_paths, path_text
+from infra.operator.spreadsheet_cells import ESCAPE, escaped, is_value
 
 AT_ONCE = 100
 
@@ -36,11 +38,11 @@ def export_products(call: Call, workspace_id: str, path: Path) -> dict[str, Any]
     part, count = path.with_name(f"{path.name}.part"), 0
     try:
         with part.open("w", encoding="utf-8-sig", newline="") as file:
-            file.write(_line(product_csv.EXPORT_COLUMNS))
+            file.write(_line(EXPORT_COLUMNS))
             for product in _products(workspace_id):
                 names = paths.get(str(product.category_id), ())
                 shown = ProductOut.of(product).model_dump(mode="json", by_alias=True)
-                file.write(_line(product_csv.exported(shown, names)))
+                file.write(_line(_cells(shown, names)))
                 count += 1
         os.replace(part, path)  # noqa: PTH105  replaces an existing file on every system
     except OSError as error:
@@ -55,6 +57,28 @@ def export_products(call: Call, workspace_id: str, path: Path) -> dict[str, Any]
         "file": str(path),
         "bytes": path.stat().st_size,
     }
+
+
+def _cells(product: Mapping[str, Any], category: Sequence[str]) -> list[str]:
+    """Return the cells of a product in the order of the columns.
+
+    ``category`` has the names of its category and of the categories above, from the top.
+    """
+    above = path_text(category)
+    values = [
+        product["id"],
+        escaped(product["sku"]),
+        escaped(product["name"]),
+        product["price"],
+        escaped(product["description"]),
+        product["stock"],
+        escaped(product["barcode"]),
+        ESCAPE * (is_formula(above) or is_value(above)) + above,
+        product["categoryId"],
+        "|".join(image["url"] for image in product["images"]),
+        *(product[name] for name in ("status", "sortOrder", "createdAt", "updatedAt")),
+    ]
+    return ["" if value is None else str(value) for value in values]
 
 
 def _products(workspace_id: str) -> Iterator[ProductRow]:

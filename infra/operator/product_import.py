@@ -1,9 +1,10 @@
 """``infra admin import-products``: upserts a table of products, 100 in a call."""
 
+import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from chalicelib.core.text import fold
 from chalicelib.core.wire import parsing
 from chalicelib.domains.catalog.operations.batches import MAX_BATCH_PRODUCTS, OK
 from chalicelib.domains.catalog.operations.upsert_items import ItemById, UpsertItem
-from infra.operator import product_csv
-from infra.operator.product_csv import CellError, Row, TableError, Unit
+from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from infra.operator import product_csv, spreadsheet_cells
+from infra.operator.product_csv import Row, TableError, Unit
+from infra.operator.spreadsheet_cells import CellError
 
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Runs an operation in the workspace and returns ``data`` of its envelope."""
@@ -41,7 +44,7 @@ class Options:
     create_categories: bool = False
 
 
-def import_products(call: Call, path: Path, options: Options) -> dict[str, Any]:
+def import_products(call: Call, workspace_id: str, path: Path, options: Options) -> dict[str, Any]:
     """Import a table and return the counts of outcomes. Safe to repeat.
 
     Raises:
@@ -54,8 +57,10 @@ def import_products(call: Call, path: Path, options: Options) -> dict[str, Any]:
         raise click.ClickException(str(error)) from None
     if table.ignored:
         click.echo(f"Columns that mean nothing here: {', '.join(table.ignored)}.", err=True)
-    run = _Run(call, _Categories(call, options), options.dry_run)
-    rows, stopped = table.rows, None
+    run = _Run(call, workspace_id, _Categories(call, options), options.dry_run)
+    has_ids = any("id" in row.item for row in table.rows)
+    live = {entry.id for entry in PRODUCTS.entries(workspace_id)} if has_ids else set()
+    rows, stopped = product_csv.refuse_repeated(table.rows, live), None
     with click.progressbar(length=len(rows), label=path.name, file=sys.stderr) as bar:
         for start in range(0, len(rows), MAX_BATCH_PRODUCTS):
             batch = rows[start : start + MAX_BATCH_PRODUCTS]
@@ -88,6 +93,7 @@ class _Run:
     """State of an import."""
 
     call: Call
+    workspace_id: str
     categories: "_Categories"
     dry_run: bool
     counts: Counter[str] = field(default_factory=Counter)
@@ -99,13 +105,15 @@ class _Run:
         """Upsert the valid rows of a batch; refuse the others."""
         refused: dict[int, tuple[Row, str]] = {}
         sent: list[tuple[Row, dict[str, Any]]] = []
+        ids = [row.item["id"] for row in batch if "id" in row.item]
+        stored = {each.id: each for each in PRODUCTS.fetch(self.workspace_id, ids)}
         for row in batch:
             try:
-                sent.append((row, self._item(row)))
+                sent.append((row, self._item(row, stored)))
             except (AppError, CellError) as error:
                 refused[row.number] = row, str(error)
-        by_sku = [(row, item) for row, item in sent if "sku" in item]
-        by_id = [(row, item) for row, item in sent if "sku" not in item]
+        by_sku = [(row, item) for row, item in sent if "id" not in item]
+        by_id = [(row, item) for row, item in sent if "id" in item]
         refused |= self._upsert("upsert_products", by_sku)
         refused |= self._upsert("upsert_products_by_id", by_id)
         self.refused += [refused[number] for number in sorted(refused)]
@@ -131,8 +139,11 @@ class _Run:
             ]
         return refused
 
-    def _item(self, row: Row) -> dict[str, Any]:
+    def _item(self, row: Row, stored: Mapping[str, ProductRow]) -> dict[str, Any]:
         """Return the upsert's input for a row.
+
+        The id of a row names a product of the workspace. If there is none, as in another workspace,
+        the SKU does, and the id is for a product without an SKU.
 
         Raises:
             CellError: the row or its category is invalid.
@@ -141,10 +152,13 @@ class _Run:
         if row.fault:
             raise CellError(row.fault)
         item = dict(row.item)
-        if "sku" in item:
+        if product := stored.get(item.get("id", "")):
+            texts = {name: getattr(product, name) for name in ("sku", "barcode", "description")}
+            item = spreadsheet_cells.restore(item, texts)
+        elif "sku" in item:
             item.pop("id", None)
         category, exported_id = item.pop("category", None), item.pop("categoryId", None)
-        parsing.parse(UpsertItem if "sku" in item else ItemById, item)
+        parsing.parse(ItemById if "id" in item else UpsertItem, item)
         if exported_id is not None:
             category_id = self.categories.find_exported(exported_id, category or "")
         elif category is not None:
@@ -167,6 +181,17 @@ def category_paths(call: Call) -> list[tuple[tuple[str, ...], str]]:
             way.insert(0, above)
         found.append((tuple(each["name"] for each in way), row["id"]))
     return found
+
+
+def path_text(names: Iterable[str]) -> str:
+    """Return the path of a category: its names, separated by slashes and escaped."""
+    return " / ".join(re.sub(r"[\\/]", r"\\\g<0>", name) for name in names)
+
+
+def path_names(text: str) -> tuple[str, ...]:
+    """Return the names of a category's path."""
+    parts = re.findall(r"(?:\\.|[^\\/])+", text, re.DOTALL)
+    return tuple(re.sub(r"\\(.)", r"\1", part.strip()) for part in parts)
 
 
 class _Categories:
@@ -212,7 +237,7 @@ class _Categories:
         """
         if category_id in self._ids:
             return category_id
-        way = list(product_csv.path_names(path))
+        way = list(path_names(path))
         if (found := self._exact.get(tuple(way))) is not None:
             return found
         if not way or not self._options.create_categories:

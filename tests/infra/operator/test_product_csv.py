@@ -11,7 +11,6 @@ from chalicelib.core.wire.schema import wire_name
 from chalicelib.domains.catalog.operations.products import ProductOut
 from infra.operator.product_csv import (
     EXPORT_COLUMNS,
-    CellError,
     Row,
     TableError,
     kopecks,
@@ -19,6 +18,7 @@ from infra.operator.product_csv import (
     read,
     report,
 )
+from infra.operator.spreadsheet_cells import CellError
 
 NBSP, THIN_SPACE, NARROW_NBSP = "\u00a0", "\u2009", "\u202f"
 
@@ -123,6 +123,64 @@ def test_empty_cells_are_omitted_and_empty_rows_skipped() -> None:
         (4, {"sku": "A"}),
         (7, {"sku": "B", "name": "b", "price": 1}),
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'sku;name\n="00145";a\n',
+        'sku;name\n"=""00145""";a\n',
+        "sku;name\n'00145;a\n",
+        'sku,name\n"=""00145""",a\n',
+        'sku;name\n="00145";="a"\n',
+        "sep=;\nsku;name\n00145;a\n",
+        "SEP=,\r\nsku,name\r\n00145,a\r\n",
+        "sep=\t\nsku\tname\n00145\ta\n",
+        "sep=|\nsku|name\n00145|a\n",
+        '"sep=;"\n"sku";"name"\n"00145";"a"\n',
+        "sep=;;\nsku;name\n00145;a\n",
+        "Price list of 1 May\nsku;name\n00145;a\n",
+        "Goods, all; new\n;\n;Prices in rubles\nsku;name\n00145;a\n",
+        '"Two\nlines";\n;\n\nsku;name\n00145;a\n',
+        '"sku";"Product\nname"\n00145;a\n'.replace("Product\nname", "name\n"),
+    ],
+)
+def test_ways_in_which_spreadsheets_write_a_table_are_understood(text: str) -> None:
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        rows = read(text.encode(encoding), "rubles").rows
+        assert [dict(row.item) for row in rows] == [{"sku": "00145", "name": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("cell", "name"),
+    [
+        ('"Black tea\nCeylon"', "Black tea Ceylon"),
+        ('"Black tea \r\n Ceylon\r"', "Black tea Ceylon"),
+        ("'-50% today", "-50% today"),
+        ("'90s radio", "'90s radio"),
+        ("'quoted'", "'quoted'"),
+        ('"=""1-2"""', "1-2"),
+        ("=1+1", "=1+1"),
+    ],
+)
+def test_a_name_is_read_as_it_was_entered(cell: str, name: str) -> None:
+    assert items(f"sku;name\nA;{cell}\n") == [{"sku": "A", "name": name}]
+
+
+@pytest.mark.parametrize("code", ["4,00638E+12", "4.00638E+12", "1E+05", " 4,00638e+12 ", "1E-07"])
+def test_a_code_that_lost_digits_is_refused(code: str) -> None:
+    for field in ("sku", "barcode"):
+        table = f"name;{'sku;barcode' if field == 'barcode' else 'barcode;sku'}\na;B;{code}\n"
+        (fault,) = faults(table)
+        assert (fault or "").startswith(f"{field}: expected all digits, received")
+    assert items("sku;name\n1E5;4,00638E+12\n") == [{"sku": "1E5", "name": "4,00638E+12"}]
+
+
+def test_a_report_keeps_the_zeros_of_codes_in_a_spreadsheet() -> None:
+    table = read(b"sku;barcode;price\n007;00123457;dear\n", "rubles")
+    raw = report(table, [(table.rows[0], "price: no number")])
+    assert raw.decode("utf-8-sig").splitlines()[1].endswith(';"=""007""";"=""00123457""";dear')
+    assert items(raw.decode("utf-8-sig").replace("dear", "1"))[0]["sku"] == "007"
 
 
 def test_images_may_be_on_separate_lines() -> None:

@@ -112,7 +112,7 @@ def test_export_writes_every_field_completely(
         "9900",
         "ж" * 6007,
         "3",
-        EAN,
+        f"\\{EAN}",
         "Bread / Rye \\/ wheat",
         bread,
         "|".join(image["url"] for image in product["images"]),

@@ -35,6 +35,7 @@ from chalicelib.domains.catalog.operations.upsert_items import (
     ItemById,
     UpsertItem,
     key_of,
+    new_sku,
     sku_of,
 )
 from chalicelib.domains.catalog.store import categories, products
@@ -274,9 +275,10 @@ def _dry_run_outcomes(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome
 
 @dataclass
 class _Rows:
-    """Rows that the items refer to: products by ``key_of``, and ids of existing categories."""
+    """Products of the items by ``key_of``, holders of their SKUs, and existing categories."""
 
     products: dict[str, ProductRow]
+    holders: dict[str, str]
     categories: set[str]
     required_categories: set[str] = field(default_factory=set)
     next_sort_order: int | None = None
@@ -285,7 +287,7 @@ class _Rows:
     def of(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
         """Read the rows of the items, in two round trips."""
         skus = {key_of(item): item.sku for item in items if isinstance(item, UpsertItem)}
-        by_sku = PRODUCTS.find_unique(workspace_id, "sku", skus.values())
+        by_sku = PRODUCTS.find_unique(workspace_id, "sku", filter(None, map(sku_of, items)))
         ids_by_key = {key: by_sku[sku] for key, sku in skus.items() if sku in by_sku}
         ids_by_key |= {item.id: item.id for item in items if isinstance(item, ItemById)}
         category_ids = {item.category_id for item in items if item.category_id is not None}
@@ -294,6 +296,7 @@ class _Rows:
         found = {row.id: row for row in rows if isinstance(row, ProductRow)}
         return cls(
             {key: found[each] for key, each in ids_by_key.items() if each in found},
+            by_sku,
             {row.id for row in rows if isinstance(row, CategoryRow) and row.kind == "product"},
         )
 
@@ -332,6 +335,7 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
             "Not all images could be imported in time, so the product keeps its images. "
             "Send the item again."
         )
+    values_sent |= new_sku(item, rows.holders)
     values = to_attributes(ctx, values_sent, product.images if product else ())
     if "category_id" in item.model_fields_set:
         values["category_id"] = category_id

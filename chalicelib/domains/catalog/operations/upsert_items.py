@@ -1,5 +1,6 @@
 """Items of an upsert: the values of a product, with its SKU or its id."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -25,6 +26,7 @@ from chalicelib.domains.catalog.operations.products import (
     Status,
     Stock,
 )
+from chalicelib.domains.catalog.store.products import SkuTakenError
 from chalicelib.domains.files.flows.images import Images
 
 
@@ -55,6 +57,7 @@ class ItemById(ProductItem):
     id: Annotated[str, Pattern("[0-9A-HJKMNP-TV-Z]{26}", "the id of a product")] = Field(
         description="Id of the product; a new one gets it."
     )
+    sku: Sku = optional("SKU that the product gets.")
 
 
 Item = UpsertItem | ItemById
@@ -68,9 +71,25 @@ def key_of(item: Item | InvalidItem) -> str:
 def sku_of(item: Item | InvalidItem) -> str:
     """Return the SKU of an item as it was sent, or an empty string."""
     match item:
-        case UpsertItem():
-            return item.sku
+        case UpsertItem() | ItemById():
+            return item.sku or ""
         case InvalidItem():
             return item.text(MAX_SKU, "sku")
         case _:
             return ""
+
+
+def new_sku(item: Item, holders: Mapping[str, str]) -> dict[str, str]:
+    """Return the SKU that an item gives to the product with its id, or nothing.
+
+    ``holders`` has the ids of products by SKU.
+
+    Raises:
+        SkuTakenError: another product has it.
+    """
+    if not isinstance(item, ItemById) or item.sku is None:
+        return {}
+    if (holder := holders.get(item.sku, item.id)) != item.id:
+        msg = "Another product has this SKU, ignoring case. Send another SKU."
+        raise SkuTakenError(msg, product_id=holder)
+    return {"sku": item.sku}

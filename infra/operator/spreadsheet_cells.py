@@ -1,0 +1,109 @@
+"""What spreadsheets do to the texts of a table, and how the texts are found again.
+
+A spreadsheet rewrites what looks like a number or a date: ``00123`` becomes 123, ``1-2`` the second
+of January, and a long number loses digits.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from chalicelib.lib.markup.csv_text import is_formula
+
+
+class CellError(ValueError):
+    """A cell cannot be read; the message has the expected format."""
+
+
+ESCAPE = "\\"
+"""First character of an exported cell whose text would not come back from a spreadsheet.
+
+That is an empty text (an empty cell means no text at all), a text that could be a formula or a
+value such as a number or a date, and a text that begins with this character. A spreadsheet runs
+formulas and rewrites values: ``00123`` becomes 123, and ``1-2`` the second of January.
+"""
+_MONTHS = (
+    "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|"
+    "янв|фев|мар|апр|ма[йя]|ию[нл]|авг|сен|окт|ноя|дек"
+)
+_VALUE = re.compile(
+    rf"(?=.*\d)(?:\d|(?:{_MONTHS})[a-zа-я]*+|(?<=[\d ])[ap]m?\b|e(?=[-+\d])|t(?=\d)|z$|руб|р\b|"
+    r"[\s.,:;/'’()%+\u2212\u2010-\u2015$€£¥₽-])+|true|false|истина|ложь",
+    re.IGNORECASE | re.DOTALL,
+)
+_AS_TEXT = re.compile(r'=\s*"((?:[^"]|"")*)"', re.DOTALL)
+_SCIENTIFIC = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?e[-+][0-9]+", re.IGNORECASE)
+"""A long number as a spreadsheet shows it. The digits that are left out are lost."""
+CODES = frozenset({"sku", "barcode"})
+"""Fields whose numbers are names, so that each digit counts."""
+
+
+def decode(raw: bytes) -> str:
+    """Decode a file: UTF-8, UTF-16 with a byte order mark, or else Windows-1251."""
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw.decode("utf-16", errors="replace")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("cp1251", errors="replace")
+
+
+def is_value(text: str) -> bool:
+    """Whether a spreadsheet could take a text for a number, a date, a time or a truth value."""
+    return _VALUE.fullmatch(text.strip()) is not None
+
+
+def escaped(text: str | None) -> str | None:
+    """Escape a text that would not come back from a spreadsheet as it is."""
+    changes = not text or text.startswith(ESCAPE) or is_formula(text) or is_value(text)
+    return ESCAPE + text if text is not None and (changes or as_typed(text) != text) else text
+
+
+def as_typed(cell: str) -> str:
+    """Return the text of a cell that was marked as text: ``="00145"`` or ``'00145``."""
+    if marked := _AS_TEXT.fullmatch(cell.strip()):
+        return marked[1].replace('""', '"')
+    bare = cell.lstrip()
+    is_marked = bare.startswith("'") and (is_value(bare[1:]) or is_formula(bare[1:]))
+    return bare[1:] if is_marked else cell
+
+
+def restore(item: Mapping[str, Any], stored: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return an item without what a spreadsheet rewrote and no person changed.
+
+    ``stored`` has texts of the product that the item names. A spreadsheet drops leading zeros of
+    codes and writes line breaks in its own way.
+
+    Raises:
+        CellError: a code lost digits.
+    """
+    kept = dict(item)
+    for name, text in stored.items():
+        given = item.get(name)
+        if given is None or text is None or given == text:
+            continue
+        if name in CODES:
+            refuse_scientific(name, given)
+            is_same = given.isdecimal() and given.lstrip("0") == text.lstrip("0")
+        else:
+            is_same = _LINE_END.sub("\n", given) == _LINE_END.sub("\n", text)
+        if is_same:
+            del kept[name]
+    return kept
+
+
+_LINE_END = re.compile(r"\r\n?")
+
+
+def refuse_scientific(name: str, cell: str) -> None:
+    """Refuse a code that a spreadsheet has shortened.
+
+    Raises:
+        CellError: it is such a code.
+    """
+    if _SCIENTIFIC.fullmatch(cell.strip()):
+        msg = (
+            f'{name}: expected all digits, received "{cell.strip()}", as a spreadsheet shortens a '
+            "long number. Format the column as text and enter it again."
+        )
+        raise CellError(msg)
