@@ -13,6 +13,7 @@ import pytest
 
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.operations import lead_export
+from chalicelib.domains.leads.rules.form_fields import CART
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
 from chalicelib.engine import audit
@@ -313,6 +314,19 @@ class TestExport:
         answer = manager.post(f"{world.here.path}/leads", accept_language=RUSSIAN)
         (row,) = table(answer, ";")
         assert row["Статус"] == "новая"
+
+    @pytest.mark.parametrize(("language", "point"), [("ru", ","), ("en", ".")])
+    def test_numbers_are_written_as_the_reader_writes_them(
+        self, language: str, point: str, world: World
+    ) -> None:
+        cart = [{"name": "Loaf", "sku": None, "price": 9_750, "quantity": 2}]
+        odd = {"n": -12.5, "big": 1e16, "small": 1e-7, "count": 3, "text": "1.5", "yes": True}
+        new_leads(world, data={CART: cart, **odd})
+        answer = world.person("boss").post(f"{world.here.path}/leads", accept_language=language)
+        row, *_ = table(answer, leads.DELIMITERS[language])
+        assert row["Сумма заказа" if language == "ru" else "Order total"] == f"195{point}0"
+        assert (row["n"], row["small"]) == (f"-12{point}5", f"0{point}0000001")
+        assert (row["big"].rstrip("0,."), row["count"], row["text"]) == ("1", "3", "1.5")
 
     def test_fields_that_repeat_the_contacts_have_no_column_and_heads_are_unique(
         self, world: World
