@@ -23,10 +23,11 @@ _CSS = re.compile(
     r"/\*.*?(?:\*/|\Z)"
     rf"|(?P<rule>@import\s++)?+(?<![\w-])url\(\s*+(?P<url>{_STRING}|(?:[^\s\"'()\\]|\\.)*+)\s*+\)"
     rf"|(?P<at>@import\s++)(?P<sheet>{_STRING})"
-    rf"|{_OPEN_STRING}[\"']?",
+    rf"|(?<![\w-])(?P<set>(?:-webkit-)?image-set\()|[(){{}}]"
+    rf"|(?P<string>{_STRING})|{_OPEN_STRING}",
     re.IGNORECASE | re.DOTALL,
 )
-"""Comments, strings, and the URLs outside of them.
+"""Comments, strings, brackets, and the URLs outside of them.
 
 Comments and strings are matched so that a URL in them is not. An unclosed one matches to the end of
 the text: it is scanned once, not once for each quote in it.
@@ -101,15 +102,19 @@ def is_web(url: str) -> bool:
         return False
 
 
+_SET = re.compile(r"(?:(?!\|\s|(?<=\s)\|).)++", re.DOTALL)
+"""One of the sets of a ``data-bgset`` (lazysizes). A bar beside white space divides them."""
+
+
 def rewrite_srcset(text: str, change: UrlRewriter) -> str:
-    """Rewrite the URLs in the ``srcset`` of an image."""
+    """Rewrite the URLs in the ``srcset`` of an image, or in several sets of a background."""
 
     def rewrite(match: re.Match[str]) -> str:
         url, descriptor = match.groups()
         bare = url.rstrip(",")
         return change(bare) + url[len(bare) :] + descriptor
 
-    return _CANDIDATE.sub(rewrite, text)
+    return _SET.sub(lambda each: _CANDIDATE.sub(rewrite, each[0]), text)
 
 
 def rewrite_refresh(text: str, change: UrlRewriter) -> str:
@@ -128,12 +133,17 @@ def rewrite_refresh(text: str, change: UrlRewriter) -> str:
 def rewrite_css(text: str, link: UrlRewriter, image: UrlRewriter) -> str:
     """Rewrite the URLs in CSS.
 
-    URLs of style sheets (``@import``) are passed to ``link``, all others in ``url()`` to ``image``.
+    URLs of style sheets (``@import``) are passed to ``link``, all others in ``url()`` to ``image``,
+    and so are the strings of ``image-set()`` (CSS Images 4, 2.4).
     """
+    in_set: list[bool] = []  # of each open bracket: whether it is that of an image-set
 
     def rewrite(match: re.Match[str]) -> str:
         rule, written = match["rule"] or match["at"], match["url"] or match["sheet"]
+        if match["string"] and in_set and in_set[-1]:
+            written = match["string"]
         if not written:
+            _count_brackets(match, in_set)
             return match[0]
         bare = written[1:-1] if written[0] in "\"'" else written
         url = _CSS_ESCAPE.sub(_css_character, bare)
@@ -141,6 +151,16 @@ def rewrite_css(text: str, link: UrlRewriter, image: UrlRewriter) -> str:
         return match[0] if new == url else f'{rule or ""}url("{_css_escaped(new)}")'
 
     return _CSS.sub(rewrite, text)
+
+
+def _count_brackets(match: re.Match[str], in_set: list[bool]) -> None:
+    match match[0][-1:]:
+        case "(":
+            in_set.append(match["set"] is not None)
+        case ")" if in_set:
+            in_set.pop()
+        case "{" | "}":
+            in_set.clear()
 
 
 def _css_character(match: re.Match[str]) -> str:

@@ -34,10 +34,28 @@ if TYPE_CHECKING:
 
 _LINKS = {"href", "src", "action", "formaction", "data", "cite", "poster", "background", "longdesc"}
 _LINKS |= {"xlink:href"}
-_LAZY = {"data-src", "data-lazy-src", "data-original", "data-bg", "data-background"}
-_LAZY |= {"data-content-cover-bg"}
-"""Attributes in which lazy-loading scripts store URLs."""
-_SRCSETS = frozenset({"srcset", "imagesrcset", "data-srcset"})
+_LAZY = re.compile(
+    "data-(?:(?:lazy-|img-|image-|bg-|cf|ez|opt-|hi-res-|flickity-lazyload-|original-)?src|lazy|"
+    "original|(?:lazy-)?(?:bg|background)(?:-image|-multi)?(?:-hidpi)?|image|poster|thumb|"
+    "zoom-image|large_image|(?:orig|medium|large)-file|(?:splide|flickity)-lazy(?:load)?|"
+    "content-cover-bg)"
+)
+"""Attributes in which lazy-loading scripts store a URL, or a background in CSS."""
+_SRCSETS = re.compile(
+    "(?:image)?srcset|data-(?:(?:lazy-?|opt-|ez|cf|splide-lazy-|flickity-lazyload-)?srcset|"
+    "bgset|original-set|background-image-set)"
+)
+_CSS_IMAGE = re.compile(r"\b(?:url|image-set)\(", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\$\{")
+"""A part that a script or a server replaces."""
+_URL_LIKE = re.compile(
+    r"(?:https?:)?//|\.{0,2}/(?!\s|$)"  # absolute, or with a path from here or from the root
+    r"|[^\"'()<>\[\]]*\.(?:avif|bmp|gif|ico|jfif|jpe?g|png|svgz?|tiff?|webp)(?:[?#]|$)"
+    r"|[\w%~-]++\.(?:aspx?|ashx|cgi|jsp|php)(?:[?#/]|$)"
+    r"|(?=[^/]*/)(?=[\d\W_]*[^\W\d_])[\w.~:/?#@!$&'*+,;=%-]++$",
+    re.IGNORECASE,
+)
+"""A text in an attribute of a script that is a URL. Numbers, colours and JSON are none."""
 _IMAGE_ATTRIBUTES = {
     ("img", "src"),
     ("video", "poster"),
@@ -119,6 +137,8 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
 
     @cache
     def absolute(url: str) -> str:
+        if _PLACEHOLDER.search(url):
+            return url
         new = resolve(url, base, encoding)
         if not base and new == url and is_relative(url):
             relative.add(url)
@@ -133,7 +153,8 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
     def image(url: str) -> str:
         new = absolute(url)
         full = new.partition("#")[0]
-        if is_web(full) and not urlsplit(full).path.lower().endswith(_NOT_IMAGES):
+        is_file = not urlsplit(full).path.lower().endswith(_NOT_IMAGES) if is_web(full) else False
+        if is_file and not _PLACEHOLDER.search(url):
             images[full] = None
         return url if is_web(url) else new
 
@@ -274,17 +295,25 @@ class _UrlRewriting:
         value = attributes[name]
         if name == "style":
             return self._css(value)
-        if name in _SRCSETS:
-            return rewrite_srcset(value, self._image)
+        if _SRCSETS.fullmatch(name):
+            is_data = name.startswith("data-") and _is_data(value)
+            return value if is_data else rewrite_srcset(value, self._image)
         if name == "srcdoc":
             return self._inner_page(value)
         if tag == "meta":
             return self._meta(name, attributes)
-        if name in _LAZY and ("/" in value or "." in value):
-            return self._image(value)
+        if _LAZY.fullmatch(name):
+            return self._lazy(value)
         if name in _LINKS and tag != "base":
             return self._image(value) if _is_image(tag, name, attributes) else self._link(value)
         return value
+
+    def _lazy(self, value: str) -> str:
+        """Change the URLs in an attribute of a script. What is no URL stays as it is."""
+        if _CSS_IMAGE.search(value):
+            return self._css(value)
+        is_url = not _is_data(value) and _URL_LIKE.match(value.strip())
+        return self._image(value) if is_url else value
 
     def _meta(self, name: str, attributes: dict[str, str]) -> str:
         value = attributes[name]
@@ -301,6 +330,11 @@ class _UrlRewriting:
         if attributes.get("name", "").lower() == "description" and not self._nested:
             self.description = self.description or value.strip()
         return self._image(value) if about & _IMAGE_METAS else value
+
+
+def _is_data(value: str) -> bool:
+    """Whether the value of a script's attribute is JSON or has parts that a script replaces."""
+    return "{" in value or value.lstrip().startswith(("[", '"'))
 
 
 def _is_image(tag: str, name: str, attributes: dict[str, str]) -> bool:

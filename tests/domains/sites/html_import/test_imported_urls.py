@@ -91,6 +91,14 @@ class TestUrls:
             "<iframe srcdoc='<img src=@>'></iframe>",
             "<noscript><img src=@></noscript><noscript><img src=@></noscript>",
             "<template><img src=@></template>",
+            "<div data-bg='url(@)'>",
+            "<div data-bg=\"url('@'), linear-gradient(rgba(0,0,0,.5), #000)\">",
+            "<div data-bg-multi='url(@),url(@)' data-bg-hidpi=@ data-background-image=@>",
+            "<img data-lazy-srcset='@ 300w, @ 2x' data-lazy-src=@>",
+            "<div data-bgset='@ [--small] | @ [(max-width: 40em) and (a,b)] | @ 2x, @ 3x'>",
+            "<style>a{background:image-set('@' 1x, \"@\" type('image/png') 2x)}</style>",
+            "<div style='background:-webkit-image-set(url(@) 1x, \"@\" 2x), url(@)'>",
+            "<style>a:not(.b){b:c} d{background:image-set(url('@') 1x)} e{content:'f.png'}</style>",
             "<p><b><a href=@",
         ],
     )
@@ -114,6 +122,15 @@ class TestUrls:
             "<svg viewBox='0 0 1 1'><clipPath/></svg><math><mi>x</mi></math>",
             "<META Charset=UTF-8><meta name=keywords content=a.png>",
             "<img data-src=lazy><base target=_top>",
+            "<div data-original=12.5 data-src=0.5s data-bg='rgba(0,0,0,.5)' data-poster=16/9>",
+            "<div data-background='rgb(0 0 0 / 50%)' data-lazy='1.5, 2.5' data-thumb=01/02/2027>",
+            "<div data-src='{&quot;a&quot;:&quot;b/c.png&quot;}' data-bg='[&quot;a/b.png&quot;]'>",
+            "<img data-src='{{ x }}/a.png' data-srcset='{{ a.png }} 2x' src='{{ x.png }}'>",
+            "<a href='<%= a/b %>'><img src='${a/b}.png' data-src='a_{width}x.jpg'>",
+            "<div data-bg='linear-gradient(#fff 1.5%, #000)' data-image='Photo by A. Smith.'>",
+            "<div data-bg='var(--hero.jpg)' data-bgset='{&quot;a.png&quot;: 1}' data-bg='url()'>",
+            "<style>a{content:'image-set(' 'a.png'} b{c:image-set(} d{content:'a.png'}</style>",
+            "<style>a{b:image-set(type('image/png'))} c{d:e(image-set('')) 'f.png'}</style>",
             "<?php echo 1 ?><![CDATA[ x ]]></ x><a<b c",
             "<table><div><tr><td>x</table>",
             "<iframe srcdoc='<iframe srcdoc=&quot;<img src=a.png>&quot;>'></iframe>",
@@ -154,6 +171,13 @@ class TestUrls:
             "d.png",
             "e",
         ]
+
+    def test_sets_of_a_background_are_divided_by_bars(self) -> None:
+        made = page("<p data-bgset='a|b.png [--small] | c.png [(a,b)]| d.png 2x'>")
+        assert made.html == (
+            '<p data-bgset="https://example.com/shop/a|b.png [--small] | '
+            'https://example.com/shop/c.png [(a,b)]| https://example.com/shop/d.png 2x">'
+        )
 
     def test_urls_are_resolved_against_the_pages_base_which_is_removed(self) -> None:
         source = (

@@ -1,6 +1,7 @@
 """Images of imported pages: they become files of the workspace."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,28 @@ from tests.fakes.internet import Internet, Server, http_response, reset, silence
 
 def reasons(answer: Any) -> dict[str, str]:
     return {one["url"]: one["reason"] for one in answer["imported"]["failed"]}
+
+
+def test_images_of_lazy_backgrounds_and_image_sets_become_files_and_other_values_stay(
+    away: Server, api: Api, site: str
+) -> None:
+    away.pages = {f"/{n}.png": http_response(png(n)) for n in range(6)}
+    values = "data-original='12.5' data-bg='rgba(0,0,0,.5)' data-image='{{ x }}'"
+    html = html_of(
+        api,
+        answer := take(
+            api,
+            site,
+            baseUrl=f"{IMAGE_SERVER}/",
+            html=f"<style>a{{b:image-set('0.png' 1x, url(1.png) 2x)}}</style><p {values}>"
+            f"<p data-bg='url({IMAGE_SERVER}/2.png)'><img data-lazy-srcset='3.png 2x, /4.png 3x'>"
+            "<p data-bgset='5.png [--small] | 0.png'>",
+        ),
+    )
+    assert answer["imported"] == {"images": 6, "failed": []}
+    assert len(re.findall("/files/[^'\" ),]+", html)) == 7
+    assert IMAGE_SERVER not in html
+    assert values in html
 
 
 class TestDeadHosts:
