@@ -14,7 +14,6 @@ from chalicelib.core import clock, deadline
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import FieldError
 from chalicelib.core.limits import Limit
-from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.contacts.flows import contacts
 from chalicelib.domains.contacts.flows.contacts import Contact
@@ -28,7 +27,6 @@ from chalicelib.domains.leads.rules.form_texts import text
 from chalicelib.domains.leads.store import crm_metrics, leads
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
-from chalicelib.domains.sites.rules import site_urls
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
 from chalicelib.engine import limits
@@ -273,9 +271,7 @@ def _without_cart(data: dict[str, Any]) -> dict[str, Any]:
 
 def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
     """Return the page of the form's own site at the URL that the browser reported."""
-    slug = site_urls.page_slug(
-        url, settings().public_url, site.slug, site.active_host, settings().sites_domain
-    )
+    slug = site.page_slug(url)
     return None if slug is None else pages.find_id(ctx.workspace_id, site, slug)
 
 

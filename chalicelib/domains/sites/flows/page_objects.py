@@ -3,6 +3,7 @@
 An object is stored before a record refers to it, and is removed when no record refers to it.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
@@ -16,6 +17,7 @@ from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.store import files
 from chalicelib.domains.sites.flows.undoing import end_deletion
+from chalicelib.domains.sites.rules import page_html
 from chalicelib.domains.sites.store import page_versions, pages
 from chalicelib.domains.sites.store.page_versions import VersionRow
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
@@ -23,12 +25,16 @@ from chalicelib.engine import jobs
 from chalicelib.engine.transactions import MAX_ITEMS
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 from chalicelib.gateways.object_store import object_store
+from chalicelib.lib.markup.markup_urls import is_web, resolve
+from chalicelib.lib.public_urls import MAX_LENGTH
 
 MAX_HTML_BYTES = 2**20
 """Size limit of a page's HTML, in bytes of UTF-8."""
 HTML_TYPE = "text/html; charset=utf-8"
 PURGE = "page-purge"
 UNUSED = "page-html-unused"
+_ORDER = re.compile("canonical|robots|googlebot|bingbot|yandex", re.IGNORECASE)
+"""What HTML with an order to search engines contains. Other HTML need not be parsed."""
 UNUSED_AFTER = timedelta(hours=1)
 """Age at which stored objects are checked for use. An operation takes a minute at most."""
 
@@ -109,6 +115,7 @@ def stage_html(
     body, old = html.encode(), page.html_key
     size = len(body) - int(page.html_bytes) + files_size
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=files_size > 0)
+    page.noindex, page.canonical = _orders_to_search_engines(html)
     digest = sha256(body).hexdigest()
     if old is not None and page.html_hash == digest:
         return None
@@ -121,6 +128,15 @@ def stage_html(
     page.saved_by, page.saved_at = ctx.principal.rate_limit_key, clock.now()
     page.file_ids = files.find_file_ids(ctx.unit, html, page.file_ids)
     return version_id
+
+
+def _orders_to_search_engines(html: str) -> tuple[bool | None, str | None]:
+    """Return the attributes ``noindex`` and ``canonical`` of the page with this HTML."""
+    if not _ORDER.search(html):
+        return None, None
+    found = page_html.find_metadata(html)
+    url = resolve(found.canonical or "", "")
+    return found.noindex or None, url if is_web(url) and len(url) <= MAX_LENGTH else None
 
 
 def _replace_old(ctx: Context, page: PageRow, new_key: str, *, ends_edit: bool) -> str | None:

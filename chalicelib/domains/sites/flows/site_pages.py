@@ -43,7 +43,13 @@ def listed_pages(name: str) -> tuple[RenderedPage, list[PageRow]]:
     if not isinstance(found, FoundSite):
         return found, []
     _, rows = pages.read_site_and_pages(found.workspace_id, found.row.id)
-    listed = [page for page in rows if page.html_key and page.slug != NOT_FOUND_SLUG]
+    listed = [
+        page
+        for page in rows
+        if page.html_key
+        and page.slug != NOT_FOUND_SLUG
+        and not (page.noindex or page.canonical_elsewhere)
+    ]
     return RenderedPage("shown", site=found.row), listed
 
 

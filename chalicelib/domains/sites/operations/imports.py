@@ -192,8 +192,23 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
             html, imported, files_size = _rehost_images(ctx, page, source, deadline.left())
             check_size("html", html, size_label)
     version_id = stage_html(ctx, page, html, files_size=files_size)
+    _warn_of_orders_to_search_engines(ctx, page)
     undo = how_to_undo_save(page, version_id)
     return PageImported(page=PageRecord.of(page), imported=imported, undo=undo)
+
+
+def _warn_of_orders_to_search_engines(ctx: Context, page: PageRow) -> None:
+    if page.noindex:
+        ctx.warn(
+            'The HTML has <meta name="robots"> with noindex, so search engines do not list the '
+            "page and the sitemap leaves it out. Remove the tag if the page should be found."
+        )
+    if page.canonical_elsewhere:
+        ctx.warn(
+            f'The HTML has <link rel="canonical"> to {page.canonical_elsewhere}, so search engines '
+            "list that URL instead and the sitemap leaves the page out. Remove the tag if this "
+            "page replaces it."
+        )
 
 
 def _read_source(args: PageImport) -> ImportedHtml:

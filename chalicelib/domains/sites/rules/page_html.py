@@ -21,33 +21,42 @@ _MAX_TOKENS = 2_000
 """Limit of tokens in the search for the end of the head, for a page without a body tag."""
 _BODY_END = re.compile(r"</body\s*>", re.IGNORECASE)
 
+_ROBOTS = frozenset({"robots", "googlebot", "yandex", "bingbot"})
+"""Names of ``<meta>`` that search engines obey."""
+
 
 class Metadata(NamedTuple):
-    """Whether a page's head has a title, a description and a canonical link."""
+    """What a page's head has: a title, a description, and orders to search engines.
+
+    ``canonical`` is the URL that they list instead of the page, or "". ``noindex`` forbids them to
+    list the page.
+    """
 
     title: bool
     description: bool
-    canonical: bool
+    canonical: str | None
+    noindex: bool
 
 
 def complete(
     html: str, *, title: str, description: str | None, canonical: str | None = None
 ) -> str:
     """Return a page with the title, description and canonical link where its HTML has none."""
-    has = _find_metadata(html)
+    has = find_metadata(html)
     elements = "" if has.title else f"<title>{escape(title)}</title>"
     if description and not has.description:
         elements += f'<meta name="description" content="{escape(description)}">'
-    if canonical and not has.canonical:
+    if canonical and has.canonical is None:
         elements += f'<link rel="canonical" href="{escape(canonical)}">'
     return _PROLOGUE.sub(lambda start: start[0] + elements, html, count=1)
 
 
-def _find_metadata(html: str) -> Metadata:
+def find_metadata(html: str) -> Metadata:
+    """Return what a page's head has."""
     from turbohtml import TokenType, tokenize  # noqa: PLC0415  as in ``domains.sites.rules.html_import``
 
-    title = description = canonical = False
-    open_svgs = 0
+    title = description = noindex = False
+    canonical, open_svgs = None, 0
     for token in islice(tokenize(html), _MAX_TOKENS):
         if token.type is TokenType.START_TAG:
             if token.tag == "body":
@@ -55,14 +64,18 @@ def _find_metadata(html: str) -> Metadata:
             open_svgs += token.tag == "svg" and not token.self_closing
             title |= token.tag == "title" and not open_svgs
             if token.tag == "meta":
-                description |= (token.attr("name") or "").lower() == "description"
-            elif token.tag == "link":
-                canonical |= "canonical" in (token.attr("rel") or "").lower().split()
+                name = (token.attr("name") or "").strip().lower()
+                description |= name == "description"
+                rules = re.split(r"[\s,;]+", (token.attr("content") or "").lower())
+                noindex |= name in _ROBOTS and not {"noindex", "none"}.isdisjoint(rules)
+            relations = (token.attr("rel") or "").lower().split() if token.tag == "link" else ()
+            if "canonical" in relations and canonical is None:
+                canonical = (token.attr("href") or "").strip()
         elif token.tag == "head":
             break
         else:
             open_svgs -= token.tag == "svg" and open_svgs > 0
-    return Metadata(title, description, canonical)
+    return Metadata(title, description, canonical, noindex)
 
 
 def with_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:

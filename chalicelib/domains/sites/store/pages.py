@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic_core import to_json
 from pynamodb.attributes import (
+    BooleanAttribute,
     ListAttribute,
     NumberAttribute,
     UnicodeAttribute,
@@ -53,6 +54,11 @@ class PageRow(Record):
     html_bytes = NumberAttribute(default=0)
     html_hash = UnicodeAttribute(null=True)
     """SHA-256 of the HTML. Rows of earlier releases have none."""
+    noindex = BooleanAttribute(null=True)
+    """Whether the HTML forbids search engines to list the page."""
+    canonical = UnicodeAttribute(null=True)
+    """The URL that the HTML names as the canonical one, if it is no relative one. Rows of earlier
+    releases have neither until their HTML is saved again."""
     saved_by = UnicodeAttribute(null=True)
     saved_at = UTCDateTimeAttribute(null=True)
     """The caller that saved the HTML, and the time."""
@@ -92,6 +98,11 @@ class PageRow(Record):
     def canonical_url(self) -> str:
         """URL at which the page answers without a redirect."""
         return f"{self.url}/" if self.is_home else self.url
+
+    @property
+    def canonical_elsewhere(self) -> str | None:
+        """The URL outside of the site that search engines list instead of the page, if any."""
+        return self.canonical if self.site.page_slug(self.canonical) is None else None
 
     @property
     def order_key(self) -> tuple[bool, float, str]:

@@ -132,6 +132,13 @@ class SiteRow(Record):
             return site_urls.own_url(host, chosen.public_url, local=chosen.site_hosts == "local")
         return site_urls.site_url(self.slug, chosen.public_url, chosen.sites_domain)
 
+    def page_slug(self, url: str | None) -> str | None:
+        """Return the slug of the site's page with a URL: "" for the home page, None for others."""
+        chosen = settings()
+        return site_urls.page_slug(
+            url, chosen.public_url, self.slug, self.active_host, chosen.sites_domain
+        )
+
 
 SITES = register_listing(
     Listing(

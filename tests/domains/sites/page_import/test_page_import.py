@@ -1,5 +1,6 @@
 """Imported pages: their HTML, title, slug and URLs."""
 
+import re
 from typing import Any
 
 import pytest
@@ -273,6 +274,65 @@ class TestPage:
         away.pages = {"/": to("http://169.254.169.254/latest/")}
         assert api.refused("POST", IMPORT, {"projectId": site, "url": IMAGE_SERVER}).status == 400
         assert len(net.connections) == 1
+
+
+def sitemap(site_url: str) -> list[str]:
+    """Return the URLs of a site's sitemap."""
+    path = site_url.removeprefix("http://127.0.0.1:8000")
+    answer = Api(None).call("GET", f"{path}/sitemap.xml")
+    return re.findall("<loc>(.*?)</loc>", answer.body.decode())
+
+
+class TestSearchEngines:
+    @pytest.mark.parametrize(
+        ("head", "warned"),
+        [
+            ("<meta name=robots content=noindex>", "noindex"),
+            ("<META NAME=Robots CONTENT='NOINDEX, nofollow'>", "noindex"),
+            ("<meta name=robots content=index><meta name=robots content='follow none'>", "noindex"),
+            ("<meta name=' googlebot' content='max-snippet:0,noindex'>", "noindex"),
+            ("<meta name=yandex content=none>", "noindex"),
+            ("<link rel=canonical href=https://old.example/a>", "https://old.example/a"),
+            ("<link rel='x CANONICAL' href=' //old.example '>", "https://old.example/"),
+            ("<link rel=canonical href=http://127.0.0.1:8000/s/other>", "/s/other"),
+        ],
+    )
+    def test_a_page_that_search_engines_must_not_list_is_in_no_sitemap(
+        self, head: str, warned: str, api: Api, site: str
+    ) -> None:
+        home = api.get("/api/projects/list")["projects"][0]["url"]
+        first = take(api, site, html="<p>Home")
+        made = take(api, site, html=f"<title>T</title>{head}<p>x", slug="hidden")
+        assert any(warned in warning and "sitemap" in warning for warning in made["warnings"])
+        assert sitemap(home) == [f"{home}/"]
+        page = {"id": made["page"]["id"], "html": "<p>Listed"}
+        api.post("/api/pages/save-html", page)
+        assert sitemap(home) == [f"{home}/", f"{home}/hidden"]
+        api.post("/api/pages/save-html", {"id": first["page"]["id"], "html": f"<head>{head}"})
+        assert sitemap(home) == [f"{home}/hidden"]
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            "<meta name=robots content='index, follow'><meta name=description content=noindex>",
+            "<link rel=canonical href='{home}/hidden'><link rel=next href=https://old.example>",
+            "<link rel=canonical href=/a><link rel=canonical>",
+            "</head><body><p>&lt;meta name=robots content=noindex&gt; canonical",
+            "<meta name=robots><meta content=noindex><script>robots('noindex')</script>",
+        ],
+    )
+    def test_other_pages_are_listed(self, head: str, api: Api, site: str) -> None:
+        home = api.get("/api/projects/list")["projects"][0]["url"]
+        made = take(api, site, html=head.replace("{home}", home), slug="hidden")
+        assert not any("sitemap" in warning for warning in made.get("warnings", ()))
+        assert sitemap(home) == [f"{home}/"]
+
+    def test_the_canonical_url_of_a_fetched_page_is_that_of_its_host(
+        self, away: Server, api: Api, site: str
+    ) -> None:
+        away.pages = {"/": page('<link rel="canonical" href="/start">')}
+        (warning,) = take(api, site, url=IMAGE_SERVER)["warnings"]
+        assert f"{IMAGE_SERVER}/start" in warning
 
 
 class TestRelativeUrls:
