@@ -1,9 +1,9 @@
 """Mails to clients about their bookings."""
 
+from email.utils import parseaddr
 from typing import Any
 
 import pytest
-from icalendar import Calendar
 
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import jobs
@@ -13,6 +13,7 @@ from tests.domains.notifications.clients import ADA, book, mails_to, subjects_to
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
+from tests.support import calendar_files
 
 NOON, THREE = "2027-03-03T12:00:00Z", "2027-03-03T15:00:00Z"
 CANCEL = "/api/public/bookings/cancel"
@@ -29,8 +30,9 @@ def salon(api: Api, owner: Owner, inbox: Inbox) -> Salon:
 def calendar_event(mail: Any) -> Any:
     (attached,) = mail.iter_attachments()
     assert attached.get_content_type() == "text/calendar"
-    assert attached.get_param("method") == "PUBLISH"
-    (found,) = Calendar.from_ical(attached.get_content().encode()).walk("VEVENT")
+    method, found = calendar_files.check(attached.get_payload(decode=True))
+    assert attached.get_param("method") == method
+    assert found["ORGANIZER"] == f"mailto:{parseaddr(mail['From'])[1]}"
     return found
 
 
@@ -106,6 +108,7 @@ def test_a_move_and_a_cancellation_are_told_and_replace_the_calendar_entry(
     assert len({each["UID"] for each in events}) == 1
     assert [each["SEQUENCE"] for each in events] == [0, 1, 2]
     assert events[2]["STATUS"] == "CANCELLED"
+    assert [each.get("ATTENDEE") for each in events] == [None, None, f"mailto:{ADA}"]
 
 
 def test_a_held_booking_is_told_as_unpaid_and_then_as_cancelled(

@@ -3,6 +3,8 @@
 A link has a token with one purpose. It needs no session, so everyone who has the link can use it.
 """
 
+from urllib.parse import urlsplit
+
 from chalicelib import SERVICE
 from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.rules import booking_tokens, calendar_files
@@ -37,14 +39,16 @@ def token(workspace_id: str, booking: BookingRow, purpose: Purpose) -> str:
     return booking_tokens.token(workspace_id, booking.id, purpose, booking.token_secret or "")
 
 
-def calendar_file(
-    workspace_id: str, workspace: str, booking: BookingRow, *, with_page: bool = False
-) -> bytes:
-    """Return the calendar file of a booking. ``workspace`` is the name that it shows as place.
+def calendar_file(workspace_id: str, workspace: str, booking: BookingRow) -> bytes:
+    """Return the calendar file of a booking. ``workspace`` is the name that it shows as place."""
+    event = calendar_event(workspace_id, workspace, booking)
+    return calendar_files.calendar_file(event, producer=SERVICE)
 
-    A file for the client alone is made ``with_page``, the link that moves and cancels the booking.
-    """
-    event = CalendarEvent(
+
+def calendar_event(workspace_id: str, workspace: str, booking: BookingRow) -> CalendarEvent:
+    """Return the fields of a booking's calendar file."""
+    chosen = settings()
+    return CalendarEvent(
         uid=f"{booking.id}@{workspace_id}",
         sequence=int(booking.sequence),
         changed_at=booking.updated_at,
@@ -53,9 +57,15 @@ def calendar_file(
         status=booking.status,
         summary=f"{booking.service_name} ({booking.resource_name})",
         location=workspace,
-        url=page_url(workspace_id, booking) if with_page else None,
+        organizer=chosen.mail_from or f"noreply@{urlsplit(chosen.public_url).hostname}",
     )
-    return calendar_files.calendar_file(event, producer=SERVICE)
+
+
+def client_calendar_event(workspace_id: str, workspace: str, booking: BookingRow) -> CalendarEvent:
+    """Return the fields of the file for the client alone, who may move and cancel the booking."""
+    return calendar_event(workspace_id, workspace, booking)._replace(
+        url=page_url(workspace_id, booking), attendee=booking.client_email
+    )
 
 
 def parse(text: str) -> BookingToken:

@@ -1,7 +1,8 @@
 """Format a booking as an iCalendar file (RFC 5545) for the visitor's calendar."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+from urllib.parse import quote
 
 STATUSES = {
     "pending_payment": "TENTATIVE",
@@ -17,7 +18,9 @@ class CalendarEvent(NamedTuple):
     Contact details are left out, because visitors may share the link to the file. ``uid`` never
     changes. ``sequence`` increases when the time, place or status changes, at the moment
     ``changed_at``. Calendar programs use both to replace an earlier version. Times are in UTC.
-    ``url`` leads to the page that manages the booking, so only the client's own file may have it.
+    ``organizer`` is the e-mail address of the service, under the name of the workspace. ``url``
+    leads to the page that manages the booking. Only the client's own file may have ``url`` and
+    ``attendee``, the address of the client.
     """
 
     uid: str
@@ -27,13 +30,20 @@ class CalendarEvent(NamedTuple):
     ends_at: datetime
     status: str
     summary: str
-    location: str | None = None
+    location: str
+    organizer: str
     url: str | None = None
+    attendee: str | None = None
+
+    @property
+    def method(self) -> Literal["PUBLISH", "CANCEL"]:
+        """What the file does to the entry in a calendar (RFC 5546, 3.2.1 and 3.2.5)."""
+        return "CANCEL" if STATUSES.get(self.status) == "CANCELLED" else "PUBLISH"
 
 
 def calendar_file(event: CalendarEvent, *, producer: str) -> bytes:
     """Return a calendar file with one event. ``producer`` names the program that wrote it."""
-    from icalendar import Calendar, Event  # noqa: PLC0415  imported on use: few requests need it
+    from icalendar import Calendar, Event, vCalAddress, vText  # noqa: PLC0415  imported on use: few requests need it
 
     entry = Event()
     entry.add("uid", event.uid)
@@ -45,14 +55,23 @@ def calendar_file(event: CalendarEvent, *, producer: str) -> bytes:
     entry.add("summary", event.summary)
     entry.add("status", STATUSES.get(event.status, "CONFIRMED"))
     entry.add("transp", "OPAQUE")
-    if event.location:
-        entry.add("location", event.location)
+    entry.add("location", event.location)
+    organizer = vCalAddress(_mail_url(event.organizer))
+    organizer.params["CN"] = vText(event.location.replace('"', "'"))
+    entry.add("organizer", organizer)
     if event.url:
         entry.add("url", event.url)
+    if event.attendee and event.method == "CANCEL":  # a published entry must have no attendee
+        entry.add("attendee", vCalAddress(_mail_url(event.attendee)))
     calendar = Calendar()
     calendar.add("prodid", f"-//{producer}//EN")
     calendar.add("version", "2.0")
-    calendar.add("method", "PUBLISH")
+    calendar.add("method", event.method)
     calendar.add_component(entry)
     content: bytes = calendar.to_ical()
     return content
+
+
+def _mail_url(address: str) -> str:
+    """Return the URL of an e-mail address (RFC 6068)."""
+    return "mailto:" + quote(address, safe="@!$'*+=~")

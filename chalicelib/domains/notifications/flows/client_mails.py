@@ -11,11 +11,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from chalicelib import SERVICE
 from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.domains.bookings.flows import booking_links
+from chalicelib.domains.bookings.rules import calendar_files
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.services import REMINDERS, SERVICES
 from chalicelib.domains.identity.store import workspaces
@@ -33,7 +35,6 @@ from chalicelib.lib import localized
 from chalicelib.lib.emails import find_email
 
 MAILS_TO_ADDRESS = Limit("client-mails", "mails a day to an address", 3, timedelta(days=1))
-CALENDAR = Attachment("booking.ics", "text/calendar; method=PUBLISH; charset=utf-8", b"")
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +138,7 @@ def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str
     shown = texts.mail(
         localized.language_of_country(workspace.country), kind, facts(workspace, booking)
     )
-    file = booking_links.calendar_file(workspace.id, workspace.name, booking, with_page=True)
+    event = booking_links.client_calendar_event(workspace.id, workspace.name, booking)
     return Mail(
         id=mail_id,
         recipient=booking.client_email or "",
@@ -146,7 +147,13 @@ def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str
         html=shown.html,
         sender_name=workspace.name,
         workspace_id=workspace.id,
-        attachments=[CALENDAR._replace(content=file)],
+        attachments=[
+            Attachment(
+                "booking.ics",
+                f"text/calendar; method={event.method}; charset=utf-8",
+                calendar_files.calendar_file(event, producer=SERVICE),
+            )
+        ],
     )
 
 

@@ -4,10 +4,10 @@ import re
 from typing import Any
 
 import pytest
-from icalendar import Calendar
 
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.salon import Salon
+from tests.support import calendar_files
 from tests.transports.public.booking_page.helpers import (
     FORM,
     NOON,
@@ -46,7 +46,7 @@ def test_the_confirmation_has_a_calendar_file_and_the_link_that_manages_the_book
     answer = page.send()
     file = re.search(r'href="[^"]*(/api/public/bookings/[^"]+\.ics)"', text(answer))
     assert file
-    (event,) = Calendar.from_ical(visitor.call("GET", file[1]).body).walk("VEVENT")
+    _, event = calendar_files.check(visitor.call("GET", file[1]).body)
     assert event["SUMMARY"] == "Haircut (Stylist 0)"
     assert "URL" not in event
     assert "Your booking is confirmed" in text(visitor.call("GET", manage_path(answer)))

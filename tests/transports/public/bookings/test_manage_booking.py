@@ -6,12 +6,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from icalendar import Calendar
 
 from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.rules import booking_tokens
+from chalicelib.domains.identity.store import workspaces
 from tests.conftest import Answer, Api, Owner, Time, all_rows, as_operator, run_concurrently
 from tests.factories.salon import Salon
+from tests.support import calendar_files
 from tests.transports.public.bookings.helpers import CANCEL, book, visitor
 from tests.transports.public.conftest import is_readable_from_any_origin
 
@@ -21,8 +22,7 @@ def calendar(made: Any) -> Answer:
 
 
 def event(made: Any) -> Any:
-    (found,) = Calendar.from_ical(calendar(made).body).walk("VEVENT")
-    return found
+    return calendar_files.check(calendar(made).body)[1]
 
 
 class TestCancellation:
@@ -134,6 +134,22 @@ class TestCalendarFile:
         assert (event(made)["UID"], event(made)["SEQUENCE"]) == (uid, 1)
         visitor.post(CANCEL, {"token": made["cancelToken"]})
         assert (event(made)["STATUS"], event(made)["SEQUENCE"]) == ("CANCELLED", 2)
+
+    @pytest.mark.parametrize("name", ['Ёж "Hair"; a,b: c\\d^n', "x" * 100, "a;b=c", "é\u2028ü"])
+    def test_the_workspace_organizes_the_event_under_any_name(
+        self, name: str, owner: Owner, salon: Salon
+    ) -> None:
+        row = workspaces.get(owner.workspace.id)
+        row.name = name
+        row.save()
+        made = book(salon)
+        organizer = event(made)["ORGANIZER"]
+        assert organizer == "mailto:noreply@127.0.0.1"
+        assert organizer.params["CN"] == name.replace('"', "'")
+        visitor.post(CANCEL, {"token": made["cancelToken"]})
+        method, cancelled = calendar_files.check(calendar(made).body)
+        assert (method, cancelled["ORGANIZER"]) == ("CANCEL", organizer)
+        assert "ATTENDEE" not in cancelled
 
     def test_an_unchanged_calendar_file_is_304(self, salon: Salon) -> None:
         made = book(salon)
