@@ -86,11 +86,16 @@ def _shorten(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
 def _describe_keywords(schema: dict[str, Any]) -> dict[str, Any]:
     """Move keywords that Gemini's API does not support into the schema's description.
 
-    The API supports enumerations of texts only, and no text format but ``date-time``. One tool with
-    an unsupported keyword makes it refuse the whole request.
+    The API supports one type for each value, enumerations of texts only, and no text format but
+    ``date-time``. One tool with an unsupported keyword makes it refuse the whole request.
     """
     words = []
     kept = dict(schema)
+    if isinstance(types := schema.get("type"), list):
+        # Numbers can be sent as texts, but texts cannot be sent as numbers.
+        kept["type"] = "string" if "string" in types else types[0]
+        if "null" in types and "null" not in schema.get("description", ""):
+            words.append("null clears it.")
     enum = schema.get("enum")
     if isinstance(enum, list) and not all(isinstance(value, str) for value in enum):
         words.append(f"Only {', '.join(to_json(value).decode() for value in enum)}.")
@@ -98,7 +103,11 @@ def _describe_keywords(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.get("format") == "date":
         words.append("YYYY-MM-DD.")
         del kept["format"]
-    return {**kept, "description": " ".join([schema["description"], *words])} if words else schema
+    return (
+        {**kept, "description": " ".join([schema.get("description", ""), *words]).strip()}
+        if words
+        else kept
+    )
 
 
 def definitions() -> dict[str, bytes]:

@@ -32,8 +32,15 @@ KINDS = {
     "resourceIds": "resource",
 }
 """The type of the record that a field names."""
-INSTEAD_OF = {"pageId": "projectId", "fileId": "text", "clientId": "client"}
+INSTEAD_OF = {
+    "pageId": "projectId",
+    "fileId": "text",
+    "clientId": "client",
+    "categoryId": "value",
+}
 """The field that a reference replaces."""
+WITH = {"bulk_products": {"action": "setCategory"}}
+"""Arguments without which an operation ignores the reference."""
 
 
 def references() -> Iterator[Any]:
@@ -54,6 +61,7 @@ def test_a_reference_to_another_workspace_is_answered_like_an_unknown_one(
     theirs = restore("theirs").things
     arguments = example(operation, world.things)
     arguments.pop(INSTEAD_OF.get(field, ""), None)
+    arguments |= WITH.get(operation.name, {})
     before = without_key_usage(all_rows())
 
     def answer(record_id: str) -> tuple[int, str]:

@@ -192,7 +192,9 @@ def _weekday(index: int, field: str, value: int | str) -> int:
         name = value.strip().lower()
         if name in _NAMES:
             return _NAMES.index(name) % 7
-    elif not isinstance(value, bool) and 0 <= value <= _SUNDAY:
+        # AI clients send numbers as texts, because a tool's argument has one type.
+        value = int(name) if re.fullmatch("[0-7]", name) else -1
+    if not isinstance(value, bool) and 0 <= value <= _SUNDAY:
         return (value - 1) % 7
     raise ScheduleError(index, field, "expected mon to sun, or 0 to 7, where 0 and 7 are Sunday")
 

@@ -16,7 +16,15 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
-from chalicelib.core.wire.schema import MAX_ID, MAX_KOPECKS, NULL_IS_A_VALUE, Id, Kopecks, Wire
+from chalicelib.core.wire.schema import (
+    MAX_ID,
+    MAX_KOPECKS,
+    NULL_IS_A_VALUE,
+    OPENAPI_ONLY,
+    Id,
+    Kopecks,
+    Wire,
+)
 from chalicelib.domains.catalog.operations.batches import (
     MAX_BATCH_PRODUCTS,
     OK,
@@ -38,7 +46,11 @@ PRODUCTS_PER_TRANSACTION = 15
 """Products in one transaction. A deleted product takes five of the transaction's hundred items."""
 
 
-Value = Annotated[Any, NULL_IS_A_VALUE, WithJsonSchema({"type": ["number", "string", "null"]})]
+_VALUE_TYPES = {OPENAPI_ONLY: {"type": ["number", "string", "null"]}}
+Value = Annotated[Any, NULL_IS_A_VALUE, WithJsonSchema({"type": "number", **_VALUE_TYPES})]
+"""A number or, for ``setCategory``, also an id. Tools publish the number only, because some AI
+clients support one type for each argument.
+"""
 
 
 class BulkProducts(Wire):
@@ -61,8 +73,11 @@ class BulkProducts(Wire):
     value: Value = Field(
         default=None,
         description=(
-            "Category id or null; kopecks; percent -100 to 1000, 10 = +10 %; stock or null."
+            "Kopecks; percent -100 to 1000, 10 = +10 %; stock or null; category id or null."
         ),
+    )
+    category_id: Annotated[Id | None, NULL_IS_A_VALUE] = Field(
+        default=None, description="For setCategory; null: none."
     )
     confirm: bool = Field(default=False, description="Must be true to delete.")
     dry_run: bool = Field(default=False, description="Only report.")
@@ -239,7 +254,12 @@ def _parse_action(ctx: Context, args: BulkProducts) -> _Action:
 
 
 def _parse_value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its type is the action's
-    sent = args.provided("ids", "action", "confirm", "dry_run")
+    sent = args.provided("ids", "action", "confirm", "dry_run", "category_id")
+    if args.action != "setCategory":
+        if args.category_id is not None:
+            ctx.warn(f"categoryId has no meaning for {args.action} and was ignored.")
+    elif "category_id" in args.model_fields_set and (args.category_id or args.value is None):
+        sent = {"value": args.category_id}
     if args.action in _VALUES:
         return parsing.parse(_VALUES[args.action], sent).value  # type: ignore[attr-defined]  # each has it
     if sent:
