@@ -264,8 +264,6 @@ def boundary_values(schema: dict[str, Any]) -> tuple[list[Any], list[Any]]:
     kinds = schema.get("type", ())
     inside: list[Any] = []
     outside: list[Any] = []
-    if "const" in schema:
-        return [schema["const"]], [not schema["const"]]
     if "enum" in schema:
         return list(schema["enum"]), ["nonsense"]
     if "integer" in kinds or "number" in kinds:

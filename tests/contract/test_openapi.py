@@ -87,9 +87,7 @@ def test_a_body_is_documented_with_the_same_schema_as_the_tool(
         shown = body["properties"][name]
         solid = shown.get("anyOf", [shown])[0]
         published = {key: solid.get(key) for key in bounds}
-        if "const" in solid:
-            published["enum"] = [solid["const"]]
-        elif published.get("enum") and shown.get("x-null-omits"):
+        if published.get("enum") and shown.get("x-null-omits"):
             published["enum"] = [each for each in published["enum"] if each is not None]
         assert bounds == published
 
@@ -98,11 +96,38 @@ BOUNDS = {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"
 
 
 def test_an_upload_is_documented_as_the_form_of_the_readme(document: Any) -> None:
-    entry = document["paths"]["/api/files/upload"]["post"]
-    form = resolved(entry["requestBody"]["content"]["multipart/form-data"]["schema"], document)
+    """The form comes first and inline: openapi-generator's code would import a missing model."""
+    content = document["paths"]["/api/files/upload"]["post"]["requestBody"]["content"]
+    assert list(content) == ["multipart/form-data", "application/json"]
+    form = content["multipart/form-data"]["schema"]
     assert form["properties"]["file"]["format"] == "binary"
     assert form["required"] == ["file"]
     assert set(form["properties"]) == {"file", "name", "folderId"}
+
+
+def test_no_schema_uses_what_generators_of_clients_misread(document: Any) -> None:
+    """A constant boolean becomes a text, and openapi-generator stops at a type of null alone."""
+    places = [("", document["components"]["schemas"]), ("paths", document["paths"])]
+    found = [(path, node) for at, part in places for path, node in nodes(part, at)]
+    constants = [p for p, node in found if isinstance(node.get("const"), bool)]
+    boolean_enums = [
+        p for p, node in found if True in node.get("enum", ()) or False in node.get("enum", ())
+    ]
+    nullable = [
+        each for _, node in found for each in node.get("anyOf", ()) if "$ref" in node["anyOf"][0]
+    ]
+    nulls = [
+        p
+        for p, node in found
+        if node.get("type") in ("null", ["null"]) and not any(node is each for each in nullable)
+    ]
+    unions = [
+        p
+        for p, node in found
+        for each in node.get("anyOf", ())
+        if not {"$ref"} & each.keys() and each.get("type") != "null"
+    ]
+    assert (constants, boolean_enums, nulls, unions) == ([], [], [], [])
 
 
 def test_failures_are_documented_for_the_operations_that_return_them(document: Any) -> None:

@@ -196,16 +196,24 @@ def _merge_nullable(
 ) -> dict[str, Any]:
     """Turn pydantic's ``anyOf: [X, null]`` into X with ``type: [x, "null"]``.
 
-    A reference or a constant keeps ``anyOf``, because client generators expect that form.
+    Several enumerations become one. A reference keeps ``anyOf``, because client generators expect
+    that form.
     """
     options = [_tidy(option, definitions, for_openapi=for_openapi) for option in node["anyOf"]]
     non_null = [option for option in options if option != NULL]
-    if len(non_null) != 1 or len(options) != 2 or {"$ref", "const"} & non_null[0].keys():  # noqa: PLR2004  X or null
+    enums = [
+        option.get("enum", [option["const"]] if "const" in option else []) for option in non_null
+    ]
+    if len(non_null) > 1 and all(enums):
+        non_null = [
+            {"type": non_null[0]["type"], "enum": [value for enum in enums for value in enum]}
+        ]
+    if len(non_null) != 1 or "$ref" in non_null[0]:
         return node
     merged = {**non_null[0], **{k: v for k, v in node.items() if k != "anyOf"}}
-    if "type" in merged:
+    if NULL in options and "type" in merged:
         types = merged["type"]
         merged["type"] = [*([types] if isinstance(types, str) else types), "null"]
-    if "enum" in merged:
+    if NULL in options and "enum" in merged:
         merged["enum"] = [*merged["enum"], None]
     return merged

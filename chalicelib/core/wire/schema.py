@@ -289,9 +289,12 @@ def _must_be_true(value: bool) -> bool:  # noqa: FBT001  a validator
 LiteralTrue = Annotated[
     bool,
     AfterValidator(_must_be_true),
-    WithJsonSchema({"type": "boolean", "const": True}),
 ]
-"""A flag that can only be true. It must be JSON's ``true``, not a number that equals it."""
+"""A flag that can only be true. It must be JSON's ``true``, not a number that equals it.
+
+Its schema has no ``const``: client generators turn a constant boolean into the text "true". The
+field's description says "Only true."
+"""
 MAX_KOPECKS = 10**11
 
 

@@ -74,9 +74,6 @@ def document() -> dict[str, Any]:
         if operation.path_parameters and _has_named_body(operation):
             name = names[operation.input]
             schemas[name] = _without(schemas[name], operation.path_parameters)
-        if operation.file_field:
-            form = _file_form(_schema(operation), operation.file_field)
-            schemas[f"{names[operation.input]}Form"] = form
         if _takes_key_in_body(operation):
             schemas[names[operation.input]]["properties"][idempotency_keys.FIELD] = {
                 **_IDEMPOTENCY_KEY["schema"],
@@ -285,7 +282,10 @@ def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     body = {k: v for k, v in shown.items() if k not in operation.path_parameters}
     content[JSON_TYPE]["example"] = body
     if operation.file_field:
-        content[form_data.MULTIPART] = {"schema": {"$ref": f"{REF}{name}Form"}}
+        # Generators read the first type, and openapi-generator skips the model of a later form
+        # that its code imports (OpenAPITools/openapi-generator#24727).
+        form = _file_form(_schema(operation), operation.file_field)
+        content = {form_data.MULTIPART: {"schema": form}, JSON_TYPE: content[JSON_TYPE]}
     return {"required": bool(inline.get("required")), "content": content}
 
 
@@ -351,7 +351,7 @@ _WARNINGS = {
 
 def _add_envelope(schema: dict[str, Any]) -> None:
     """Add the common fields of ``data`` to a result."""
-    status = {"type": "boolean", "const": True, "description": "true: the call succeeded."}
+    status = {"type": "boolean", "description": "true: the call succeeded."}
     schema["required"] = ["status", *schema.get("required", ())]
     schema["properties"] = {
         "status": status,

@@ -118,7 +118,7 @@ def schema(warnings: dict[str, Any], error_codes: Iterable[Mapping[str, Any]]) -
         "type": "object",
         "required": ["status", "message", "code", "requestId"],
         "properties": {
-            "status": {"type": "boolean", "const": False, "description": "false: the call failed."},
+            "status": {"type": "boolean", "description": "false: the call failed."},
             "message": {
                 **text,
                 "description": "The expected value, the received value and what to do.",

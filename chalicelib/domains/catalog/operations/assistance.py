@@ -84,7 +84,7 @@ class ProductDraftRequest(Wire):
 class ProductDraft(DraftOut):
     """A drafted product card. It has no price and no stock: you add these."""
 
-    sku: None = Field(description="Always null: a draft invents no SKU.")
+    sku: str | None = Field(description="Always null: a draft invents no SKU.")
 
 
 class ProductDraftResult(Wire):

@@ -159,7 +159,7 @@ class PagePatch(Patch):
         "Meta description; null clears."
     )
     design_system: dict[str, Any] | None = optional("Design tokens, up to 64 KB; null clears.")
-    is_home: LiteralTrue = optional("Make it the home page.")
+    is_home: LiteralTrue = optional("Make it the home page. Only true.")
     sort_order: SortOrder = optional("Position, ascending.")
     if_version: IfVersion = IF_VERSION
 
