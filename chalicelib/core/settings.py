@@ -52,6 +52,9 @@ class Settings:
     group>/<routing endpoint>``, or empty if there is none (``gateways.site_hosts``)."""
     allowed_origins: frozenset[str]
     """Browser origins that may use the tool server, in addition to its own."""
+    deny_other_origins: bool
+    """Whether the tool server refuses browser origins that are neither its own nor in
+    ``allowed_origins``."""
     rate_limit_scale: float
     """Multiplies every rate limit, for load tests."""
     barcode_sources: str
@@ -193,6 +196,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         sites_domain=env("SITES_DOMAIN", "").strip().strip(".").lower(),
         site_hosts=_site_hosts(env("SITE_HOSTS", "").strip()),
         allowed_origins=frozenset(env("ALLOWED_ORIGINS", "").split()),
+        deny_other_origins=_flag("DENY_OTHER_ORIGINS", env("DENY_OTHER_ORIGINS")),
         rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
         barcode_sources=env("BARCODE_SOURCES", _BARCODE_SOURCES),
         photo_source=env("PHOTO_SOURCE", "openverse=https://api.openverse.org"),
@@ -280,20 +284,30 @@ def _webhooks_to_loopback(environment: Mapping[str, str]) -> bool:
             its own and a folder of objects; or it has another value.
     """
     env = environment.get
-    value = env("WEBHOOKS_TO_LOOPBACK", "").strip()
-    if value not in {"", "0", "1"}:
-        msg = f"WEBHOOKS_TO_LOOPBACK: expected 1 or 0, received {value!r}. Correct or unset it."
-        raise ValueError(msg)
+    chosen = _flag("WEBHOOKS_TO_LOOPBACK", env("WEBHOOKS_TO_LOOPBACK"))
     local = (
         not env("AWS_LAMBDA_FUNCTION_NAME")
         and env("AWS_ENDPOINT_URL_DYNAMODB")
         and env("OBJECT_STORE", "").startswith("file://")
     )
-    if value == "1" and not local:
+    if chosen and not local:
         msg = (
             "WEBHOOKS_TO_LOOPBACK: expected 1 under make dev only, because users could send "
             "requests to the machine that serves them. Unset it."
         )
+        raise ValueError(msg)
+    return chosen
+
+
+def _flag(name: str, text: str | None) -> bool:
+    """Return whether a variable is 1.
+
+    Raises:
+        ValueError: it has another value than 1 and 0.
+    """
+    value = (text or "").strip()
+    if value not in {"", "0", "1"}:
+        msg = f"{name}: expected 1 or 0, received {value!r}. Correct or unset it."
         raise ValueError(msg)
     return value == "1"
 

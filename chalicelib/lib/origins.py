@@ -1,8 +1,30 @@
 """Origins of web pages, as browsers send them: scheme, host and port (WHATWG Fetch, 3.2)."""
 
+import re
 from urllib.parse import urlsplit
 
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+"""Names of the own machine (RFC 8252, 7.3 and 8.3)."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_LOOPBACK_ORIGIN = re.compile(r"https?://(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?")
+
+
+def is_loopback(origin: str) -> bool:
+    """Return whether an origin is a page of the own machine, on any port."""
+    return _LOOPBACK_ORIGIN.fullmatch(origin) is not None
+
+
+def spellings(url: str) -> tuple[str, ...]:
+    """Return a URL with each name of the own machine if it has one of them, else the URL alone.
+
+    The URL itself comes first.
+    """
+    scheme, _, rest = url.partition("://")
+    host = next((name for name in LOOPBACK if re.match(rf"{re.escape(name)}(?![^:/])", rest)), None)
+    if host is None:
+        return (url,)
+    others = (name for name in LOOPBACK if name != host)
+    return (url, *(f"{scheme}://{name}{rest.removeprefix(host)}" for name in others))
 
 
 def normalize_origin(text: str) -> str:

@@ -10,11 +10,10 @@ from urllib.parse import urlsplit
 
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.settings import settings
+from chalicelib.lib import origins
 from chalicelib.transports import http
 from chalicelib.transports.http import HttpRequest, HttpResponse
 
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""Names of this machine. A server on one of them accepts all of them."""
 _MAX_AGE = "7200"
 _EXPOSED = "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 
@@ -39,7 +38,10 @@ class Policy(NamedTuple):
         """
         origin = request.headers.get("origin")
         if origin is not None and self.admits is not None and not self.admits(origin):
-            msg = "Requests from this origin are not allowed. Call from a server or a terminal."
+            msg = (
+                "Requests of this page's origin are not allowed. Add the origin to "
+                "ALLOWED_ORIGINS, or call from a program."
+            )
             raise ForbiddenError(msg)
 
     def preflight(self, request: HttpRequest) -> HttpResponse:
@@ -73,14 +75,23 @@ class Policy(NamedTuple):
 
 
 def _admitted(origin: str) -> bool:
-    return origin in settings().allowed_origins or origin in _own_origins()
+    """Whether a page of an origin may call the tool server.
+
+    On https, every page may: a call needs a token that the page has itself, and a browser refuses
+    the certificate if another site's name leads here (DNS rebinding). On http it does not notice
+    that, so only pages of the own machine may.
+    """
+    chosen = settings()
+    if origin in chosen.allowed_origins or origin in _own_origins():
+        return True
+    if chosen.deny_other_origins:
+        return False
+    return chosen.public_url.startswith("https://") or origins.is_loopback(origin)
 
 
 def _own_origins() -> set[str]:
-    own = urlsplit(settings().public_url)
-    host, colon, port = own.netloc.rpartition(":") if own.port else (own.netloc, "", "")
-    hosts = _LOOPBACK if host in _LOOPBACK else (host,)
-    return {f"{own.scheme}://{name}{colon}{port}" for name in hosts}
+    own = map(urlsplit, origins.spellings(settings().public_url))
+    return {f"{each.scheme}://{each.netloc}" for each in own}
 
 
 TOOL_SERVER = Policy(
@@ -94,7 +105,7 @@ TOOL_SERVER = Policy(
     exposed=f"{_EXPOSED}, WWW-Authenticate",
     admits=_admitted,
 )
-"""Allows the server's own origin and the configured ones (``ALLOWED_ORIGINS``)."""
+"""Allows the origins that ``_admitted`` describes."""
 PUBLIC = Policy(methods="GET, POST", headers="Content-Type, Idempotency-Key", exposed=_EXPOSED)
 """Allows visitors' pages of any origin."""
 OAUTH = Policy(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from chalicelib.core.settings import read
 from tests.conftest import Answer, Api, Owner, as_operator
 from tests.transports.mcp_dispatch.helpers import Client
 
@@ -38,9 +39,15 @@ class TestBeforeDispatch:
         ("origin", "status"),
         [
             ("http://127.0.0.1:8000", 200),
+            ("http://localhost:6274", 200),
+            ("http://[::1]:8001", 200),
+            ("https://localhost", 200),
             ("https://evil.example", 403),
             ("null", 403),
-            ("http://127.0.0.1:8001", 403),
+            ("http://localhost.evil.example", 403),
+            ("http://127.0.0.1.evil.example:8000", 403),
+            ("http://127.0.0.1@evil.example", 403),
+            ("vscode-file://localhost", 403),
         ],
     )
     def test_browsers_on_other_sites_are_refused(
@@ -74,7 +81,7 @@ class TestOrigins:
     def listed(answer: Answer, header: str) -> set[str]:
         return {name.strip().lower() for name in answer.headers[header].split(",")}
 
-    @pytest.mark.parametrize("origin", [APP, "https://other.example", "http://localhost:8000"])
+    @pytest.mark.parametrize("origin", [APP, "https://other.example", "http://localhost:8001"])
     def test_a_preflight_of_an_admitted_origin_is_answered(self, origin: str) -> None:
         answer = self.request(origin)
         assert (answer.status, answer.body) == (204, b"")
@@ -95,6 +102,7 @@ class TestOrigins:
     def test_another_origin_is_refused_in_the_envelope(self, origin: str, api: Api) -> None:
         for answer in (self.request(origin), api.call("POST", "/api/mcp", {}, {"Origin": origin})):
             assert (answer.status, answer.data["code"]) == (403, "forbidden")
+            assert "ALLOWED_ORIGINS" in answer.data["message"]
             assert answer.headers["Vary"] == "Accept-Encoding, Origin"
             assert not [name for name in answer.headers if name.startswith("Access-Control")]
 
@@ -132,3 +140,66 @@ class TestOrigins:
         answer = api.call("GET", "/api/projects/list", headers={"Origin": self.APP})
         assert answer.status == 200
         assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+CLIENT_ORIGINS = [
+    *("https://claude.ai", "https://chatgpt.com", "vscode-file://vscode-app", "null"),
+    *("http://localhost:6274", "https://evil.example", "app://obsidian.md"),
+]
+
+
+class TestOtherBaseUrls:
+    PUBLIC_URL = "https://api.example.com"
+
+    @pytest.fixture
+    def configure(self, reload_settings: Callable[[], None]) -> Callable[..., None]:
+        def change(**variables: str) -> None:
+            os.environ.update(variables)
+            reload_settings()
+
+        return change
+
+    @staticmethod
+    def statuses(api: Api, origin: str) -> tuple[int, int]:
+        """Return the statuses of a preflight and of a call, which must allow the origin alike."""
+        asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+        preflight = Api(None).call("OPTIONS", "/api/mcp", headers=asked)
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        answer = api.call("POST", "/api/mcp", message, {"Origin": origin})
+        for each in (preflight, answer):
+            allowed = origin if each.status < 300 else None
+            assert each.headers.get("Access-Control-Allow-Origin") == allowed
+            assert "Access-Control-Allow-Credentials" not in each.headers
+        return preflight.status, answer.status
+
+    @pytest.mark.parametrize("origin", CLIENT_ORIGINS)
+    def test_pages_of_every_origin_are_served_on_https(
+        self, origin: str, api: Api, configure: Callable[..., None]
+    ) -> None:
+        configure(PUBLIC_URL=self.PUBLIC_URL)
+        assert self.statuses(api, origin) == (204, 200)
+
+    def test_other_origins_can_be_denied_on_https(
+        self, api: Api, configure: Callable[..., None]
+    ) -> None:
+        configure(
+            PUBLIC_URL=self.PUBLIC_URL, DENY_OTHER_ORIGINS="1", ALLOWED_ORIGINS="https://claude.ai"
+        )
+        for origin in (*CLIENT_ORIGINS, self.PUBLIC_URL):
+            served = origin in {"https://claude.ai", self.PUBLIC_URL}
+            assert self.statuses(api, origin) == ((204, 200) if served else (403, 403)), origin
+
+    def test_a_server_in_a_local_network_serves_its_own_and_loopback_origins(
+        self, api: Api, configure: Callable[..., None]
+    ) -> None:
+        own = "http://192.168.0.5:8000"
+        configure(PUBLIC_URL=own, ALLOWED_ORIGINS="https://chatgpt.com")
+        served = {own, "http://localhost:6274", "https://chatgpt.com"}
+        for origin in (*CLIENT_ORIGINS, own, "http://192.168.0.5", "http://192.168.0.6:8000"):
+            expected = (204, 200) if origin in served else (403, 403)
+            assert self.statuses(api, origin) == expected, origin
+
+    @pytest.mark.parametrize("value", ["yes", "2", "true"])
+    def test_another_value_of_the_switch_stops_the_start(self, value: str) -> None:
+        with pytest.raises(ValueError, match="DENY_OTHER_ORIGINS: expected 1 or 0"):
+            read({"DENY_OTHER_ORIGINS": value})

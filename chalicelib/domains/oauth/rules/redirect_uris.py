@@ -6,9 +6,9 @@ Sources: RFC 6749, 3.1.2; RFC 8252, 7 and 8; RFC 9700, 2.1 and 4.1.
 import re
 from typing import NamedTuple
 
+from chalicelib.lib.origins import LOOPBACK
+
 MAX_LENGTH = 1_000
-LOOPBACK = frozenset({"127.0.0.1", "[::1]", "localhost"})
-"""Hosts of the user's own machine (RFC 8252, 7.3 and 8.3)."""
 REFUSED_SCHEMES = frozenset(
     {
         *("about", "blob", "data", "file", "filesystem", "ftp", "javascript", "mailto"),
