@@ -84,8 +84,13 @@ OAUTH_METADATA: Mapping[str, LazyHandler] = {
         "chalicelib.transports.oauth.metadata:resource"
     ),
     "/.well-known/oauth-authorization-server": Lazy("chalicelib.transports.oauth.metadata:server"),
+    "/.well-known/openid-configuration": Lazy("chalicelib.transports.oauth.metadata:server"),
 }
-"""Documents by which clients discover how people sign in (RFC 9728, RFC 8414)."""
+"""Documents by which clients discover how people sign in (RFC 9728, RFC 8414).
+
+If the base URL has a path, the last one is the only place below it where a client looks for the
+authorization server. It is not a provider of OpenID Connect.
+"""
 OAUTH_ENDPOINTS: Mapping[str, LazyHandler] = {
     "/oauth/token": Lazy("chalicelib.transports.oauth.token:issue"),
     "/oauth/revoke": Lazy("chalicelib.transports.oauth.token:revoke"),

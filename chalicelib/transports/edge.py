@@ -42,10 +42,16 @@ def client_ip(headers: Mapping[str, str], peer: str) -> str:
 
 
 def host(headers: Mapping[str, str]) -> str:
-    """Return the requested host, in lower case: the edge's header behind an edge, else ``Host``.
+    """Return the requested host without its port, in lower case.
 
-    CloudFront calls an origin by the origin's own host name. The value is trustworthy only after
-    ``check``.
+    The value is trustworthy only after ``check``.
     """
-    name = headers.get(HOST_HEADER if settings().edge_secret else "host", "")
-    return name.partition(":")[0].strip().rstrip(".").lower()
+    return authority(headers).partition(":")[0].rstrip(".")
+
+
+def authority(headers: Mapping[str, str]) -> str:
+    """Return the requested host and port, in lower case: behind an edge its header, else ``Host``.
+
+    CloudFront calls an origin by the origin's own host name.
+    """
+    return headers.get(HOST_HEADER if settings().edge_secret else "host", "").strip().lower()

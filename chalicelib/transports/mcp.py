@@ -32,7 +32,7 @@ from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.core.text import nearest
 from chalicelib.domains.oauth.rules import resources
-from chalicelib.transports import prompts, tools
+from chalicelib.transports import edge, prompts, tools
 from chalicelib.transports.auth import authenticate_tool_call
 from chalicelib.transports.cors import TOOL_SERVER
 from chalicelib.transports.http import (
@@ -149,7 +149,9 @@ def _authenticate(request: HttpRequest) -> ApiKeyPrincipal:
         return authenticate_tool_call(request.headers, request.client_ip)
     except UnauthorizedError as error:
         had_token = bool(request.headers.get("authorization"))
-        error.headers["WWW-Authenticate"] = resources.challenge(had_token=had_token)
+        error.headers["WWW-Authenticate"] = resources.challenge(
+            edge.authority(request.headers), had_token=had_token
+        )
         raise
 
 

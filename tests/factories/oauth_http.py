@@ -34,11 +34,11 @@ def path(**changes: str | None) -> str:
     return f"{AUTHORIZE}?{urlencode(parameters)}"
 
 
-def allow(person: Person, at: str, slug: str, *scopes: str) -> Answer:
+def allow(person: Person, at: str, slug: str, *scopes: str, **headers: str) -> Answer:
     """Send the form of the page for consent."""
     ticked = scopes or tuple(REQUEST["scope"].split())
     fields = [("workspace", slug), ("decision", "allow"), *(("scopes", each) for each in ticked)]
-    return person.post(at, fields)
+    return person.post(at, fields, **headers)
 
 
 def returned(answer: Answer) -> dict[str, str]:

@@ -11,6 +11,8 @@ from chalicelib.core.scopes import PATTERNS, Scope, expand
 from chalicelib.domains.oauth.rules import resources
 from chalicelib.domains.oauth.rules.clients import Client
 from chalicelib.domains.oauth.rules.errors import OAuthError
+from chalicelib.transports import edge
+from chalicelib.transports.http import HttpRequest
 from chalicelib.transports.oauth.answers import single_values
 
 Query = Mapping[str, Sequence[str]]
@@ -20,11 +22,15 @@ _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 @dataclass(frozen=True)
 class ClientRequest:
-    """A client, and the checked URI to which its answer goes. ``state`` is returned unchanged."""
+    """A client, and the checked URI to which its answer goes. ``state`` is returned unchanged.
+
+    ``issuer`` is the identifier of the authorization server that the client knows.
+    """
 
     client: Client
     redirect_uri: str
     state: str
+    issuer: str
 
 
 @dataclass(frozen=True)
@@ -36,13 +42,14 @@ class AuthorizationRequest:
     code_challenge: str
 
 
-def read_client(query: Query, find: Callable[[str], Client]) -> ClientRequest:
+def read_client(http: HttpRequest, find: Callable[[str], Client]) -> ClientRequest:
     """Return the client of a request.
 
     Raises:
         OAuthError: there is no such client, or it has not registered the redirect URI. Neither may
             be answered by a redirect (RFC 6749, 4.1.2.1).
     """
+    query = http.query
     named = {name: query.get(name, ()) for name in ("client_id", "redirect_uri")}
     parameters = single_values(named)
     if "client_id" not in parameters:
@@ -55,13 +62,16 @@ def read_client(query: Query, find: Callable[[str], Client]) -> ClientRequest:
         msg = f"redirect_uri: expected one that the app has registered ({registered:.400}), "
         raise OAuthError("invalid_request", f"{msg}received {received}.")
     states = query.get("state", ())
-    return ClientRequest(client, redirect_uri, states[0] if len(states) == 1 else "")
+    state = states[0] if len(states) == 1 else ""
+    issuer = resources.issuer(edge.authority(http.headers))
+    return ClientRequest(client, redirect_uri, state, issuer)
 
 
 def parse(client: ClientRequest, query: Query, *, admin: bool) -> AuthorizationRequest:
     """Return a request, with the scopes that an account of this role may grant.
 
-    A request without scopes is for all scopes in the metadata. Unknown scopes are left out.
+    A request without scopes is for all scopes in the metadata. Unknown scopes are left out, and a
+    request with no other scopes is for all that read.
 
     Raises:
         OAuthError: the request is not valid. Its client receives the error.
@@ -86,10 +96,13 @@ def parse(client: ClientRequest, query: Query, *, admin: bool) -> AuthorizationR
 
 
 def _scopes(text: str | None, *, admin: bool) -> frozenset[str]:
-    if text is None:
+    asked = set((text or "").split())
+    if not asked:
         return frozenset(map(str, resources.SCOPES))
-    known = {*PATTERNS, *map(str, Scope)}
-    wanted = expand(tuple(sorted(set(text.split()) & known)))
+    known = asked & {*PATTERNS, *map(str, Scope)}
+    if not known:
+        return frozenset(str(scope) for scope in resources.SCOPES if scope.endswith(":read"))
+    wanted = expand(tuple(sorted(known)))
     found = frozenset(str(scope) for scope in wanted if admin or not scope.admin_only)
     if not found:
         msg = f"scope: expected some of {' '.join(resources.SCOPES)}, received none of them."

@@ -13,7 +13,7 @@ from chalicelib.core.areas import SCOPED
 from chalicelib.core.errors import AppError, ConflictError, UnauthorizedError
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.domains.oauth.flows import clients
-from chalicelib.domains.oauth.rules import redirect_uris, resources
+from chalicelib.domains.oauth.rules import redirect_uris
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import ConsoleRequest, Membership, Problem
@@ -84,7 +84,7 @@ def _sign_in_page(http: HttpRequest) -> HttpResponse:
     def view(request: ConsoleRequest) -> HttpResponse:
         if not request.query_value("client_id").startswith(_DOCUMENT):
             try:
-                read_client(http.query, clients.find)
+                read_client(http, clients.find)
             except OAuthError as error:
                 return _error_page(request, error)
         path = f"{CONSENT}?{urlencode(http.query, doseq=True)}"
@@ -102,7 +102,7 @@ def _answer(
 ) -> HttpResponse:
     """Answer a request of a known client. Its mistakes are reported to its redirect URI."""
     try:
-        asking = read_client(request.http.query, clients.find)
+        asking = read_client(request.http, clients.find)
     except OAuthError as error:
         return _error_page(request, error)
     try:
@@ -214,7 +214,7 @@ def _to_client(asking: ClientRequest, **parameters: str) -> HttpResponse:
     """Redirect to the client. ``iss`` says which server answers (RFC 9207, 2)."""
     if asking.state:
         parameters["state"] = asking.state
-    parameters["iss"] = resources.issuer()
+    parameters["iss"] = asking.issuer
     uri = asking.redirect_uri
     return redirect(f"{uri}{'&' if '?' in uri else '?'}{urlencode(parameters)}")
 

@@ -5,20 +5,21 @@ from typing import Any
 from pydantic_core import to_json
 
 from chalicelib.domains.oauth.rules import resources
+from chalicelib.transports import edge
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 
 CACHE = "public, max-age=300"
 """A change of the service's address reaches clients after five minutes."""
 
 
-def resource(_: HttpRequest) -> HttpResponse:
+def resource(request: HttpRequest) -> HttpResponse:
     """Answer with the metadata of the tool server."""
-    return _document(resources.resource_metadata())
+    return _document(resources.resource_metadata(edge.authority(request.headers)))
 
 
-def server(_: HttpRequest) -> HttpResponse:
+def server(request: HttpRequest) -> HttpResponse:
     """Answer with the metadata of the authorization server."""
-    return _document(resources.server_metadata())
+    return _document(resources.server_metadata(edge.authority(request.headers)))
 
 
 def _document(content: dict[str, Any]) -> HttpResponse:

@@ -105,11 +105,8 @@ def _call(request: HttpRequest, operation: str, /, **arguments: Any) -> dict[str
 
 
 def _authenticate(client: Client, form: Mapping[str, str], path: str) -> None:
-    audiences = (
-        resources.issuer(),
-        resources.issuer() + path,
-        resources.issuer() + resources.TOKEN,
-    )
+    paths = ("", path, resources.TOKEN)
+    audiences = tuple(base + each for base in resources.issuers() for each in paths)
     clients.authenticate(client, form, audiences=audiences)
 
 

@@ -318,6 +318,20 @@ class TestFaultyRequests:
         assert answer.status == 503
         assert b"The app cannot be connected" in answer.body
 
+    @pytest.mark.parametrize("scope", ["claudeai offline_access", "openid", "read write"])
+    def test_unknown_scopes_alone_ask_for_everything_that_can_be_read(
+        self, scope: str, world: World
+    ) -> None:
+        boss = world.person("boss")
+        shown = boss.get(path(scope=scope)).body.decode()
+        assert 'value="projects:read"' in shown
+        assert 'value="projects:write"' not in shown
+        got = returned(
+            allow(boss, path(scope=scope), world.here.slug, "projects:read", "crm:write")
+        )
+        made = content(send_form("token", **exchange_form(got["code"])))
+        assert made["scope"] == "projects:read"
+
     @pytest.mark.parametrize(
         ("changes", "error"),
         [
@@ -329,7 +343,6 @@ class TestFaultyRequests:
             ({"code_challenge_method": "plain"}, "invalid_request"),
             ({"code_challenge_method": None}, "invalid_request"),
             ({"resource": "https://other.example/api/mcp"}, "invalid_target"),
-            ({"scope": "claudeai offline_access"}, "invalid_scope"),
             ({"scope": "blog:write"}, "invalid_scope"),
         ],
     )

@@ -78,6 +78,44 @@ class TestMetadata:
         assert preflight.status == 204
         assert "MCP-Protocol-Version" in preflight.headers["Access-Control-Allow-Headers"]
 
+    @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
+    def test_on_the_own_machine_the_metadata_has_the_name_that_the_client_uses(
+        self, name: str
+    ) -> None:
+        host = {"Host": f"{name}:8000"}
+        base = f"http://{name.lower()}:8000"
+        for path in (RESOURCE, f"{RESOURCE}/api/mcp", SERVER):
+            found = json.loads(Api(None).call("GET", path, headers=host).body)
+            urls = [text for text in found.values() if str(text).startswith("http")]
+            assert urls
+            assert all(url.startswith(f"{base}/") or url == base for url in urls)
+            assert found.get("authorization_servers", [base]) == [base]
+        challenge = Api(None).call("POST", "/api/mcp", b"{}", host).headers["WWW-Authenticate"]
+        assert f'resource_metadata="{base}{RESOURCE}/api/mcp"' in challenge
+
+    @pytest.mark.parametrize(
+        "host", ["evil.example:8000", "localhost:8001", "localhost", "127.0.0.1.evil.example", ""]
+    )
+    def test_another_host_does_not_change_the_metadata(self, host: str) -> None:
+        answer = Api(None).call("GET", RESOURCE, headers={"Host": host})
+        assert json.loads(answer.body)["resource"] == f"{BASE}/api/mcp"
+
+    def test_a_host_does_not_change_the_metadata_of_a_public_server(
+        self, reload_settings: Callable[[], None]
+    ) -> None:
+        os.environ["PUBLIC_URL"] = "https://api.example.com"
+        reload_settings()
+        answer = Api(None).call("GET", RESOURCE, headers={"Host": "localhost:8000"})
+        assert json.loads(answer.body)["resource"] == "https://api.example.com/api/mcp"
+
+    def test_the_server_is_found_below_a_base_url_with_a_path(
+        self, reload_settings: Callable[[], None]
+    ) -> None:
+        os.environ["PUBLIC_URL"] = "https://a1.execute-api.eu-central-1.amazonaws.com/dev"
+        reload_settings()
+        assert document("/.well-known/openid-configuration") == document(SERVER)
+        assert document(SERVER)["issuer"].endswith("/dev")
+
     def test_the_metadata_follows_the_public_url(self, reload_settings: Callable[[], None]) -> None:
         os.environ["PUBLIC_URL"] = "https://api.example.com/"
         reload_settings()
@@ -127,6 +165,8 @@ class TestResources:
             f"{BASE}/api/mcp/",
             f"{BASE}/api/mcp?toolsets=crm",
             "HTTP://127.0.0.1:8000/api/mcp",
+            "http://localhost:8000/api/mcp",
+            "http://[::1]:8000/api/mcp/",
         ],
     )
     def test_a_token_may_be_requested_for_the_tool_server(self, requested: str) -> None:
@@ -144,6 +184,8 @@ class TestResources:
             f"{BASE}/api/mcp#",
             "https://127.0.0.1:8000/api/mcp",
             "http://127.0.0.1:8001/api/mcp",
+            "http://localhost:8001/api/mcp",
+            "http://localhost/api/mcp",
             "https://evil.example/api/mcp",
             "http://[",
             "x",

@@ -1,7 +1,7 @@
 """The way of the official Python SDK from the tool server's refusal to a call, over real HTTP."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,12 +15,14 @@ from tests.transports.conftest import LocalServer
 REDIRECT_URI = "http://127.0.0.1:33418/callback"
 
 
-@pytest.fixture
-def server_url(local_server: LocalServer, reload_settings: Callable[[], None]) -> Iterator[str]:
-    """The tool server's URL, which its metadata names, too."""
+@pytest.fixture(params=["127.0.0.1", "localhost"])
+def server_url(
+    request: pytest.FixtureRequest, local_server: LocalServer, reload_settings: Callable[[], None]
+) -> str:
+    """The tool server's URL, with each name of this machine. ``PUBLIC_URL`` has the first."""
     os.environ["PUBLIC_URL"] = f"http://127.0.0.1:{local_server.port}"
     reload_settings()
-    return f"{os.environ['PUBLIC_URL']}/api/mcp"
+    return f"http://{request.param}:{local_server.port}/api/mcp"
 
 
 def browser(person: Person, world: World) -> Callable[[str], str]:
@@ -28,11 +30,13 @@ def browser(person: Person, world: World) -> Callable[[str], str]:
 
     def authorize(url: str) -> str:
         path = urlsplit(url)._replace(scheme="", netloc="").geturl()
+        host = urlsplit(url).netloc
         if not person.token:
             person.get(path)
             path = person.start_session(next=path).headers["Location"]
-        assert person.get(path).status == 200
-        answer = allow(person, path, world.here.slug, "products:read", "projects:read")
+        assert person.get(path, host=host).status == 200
+        scopes = ("products:read", "projects:read")
+        answer = allow(person, path, world.here.slug, *scopes, host=host)
         return answer.headers["Location"]
 
     return authorize

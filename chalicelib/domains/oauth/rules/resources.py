@@ -9,6 +9,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.oauth.rules.clients import AUTH_METHODS
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.domains.oauth.rules.registration import GRANT_TYPES, RESPONSE_TYPES
+from chalicelib.lib.origins import spellings
 
 TOOL_SERVER = "/api/mcp"
 AUTHORIZE, TOKEN, REGISTER, REVOKE = (
@@ -28,17 +29,25 @@ SIGNATURES = (
 """
 
 
-def issuer() -> str:
+def issuer(authority: str = "") -> str:
     """Return the identifier of the authorization server. It is the same string in all answers.
 
-    A client compares it with ``iss`` (RFC 9207, 2.4) and with its metadata (RFC 8414, 3.3).
+    A client compares it with ``iss`` (RFC 9207, 2.4) and with its metadata (RFC 8414, 3.3). On the
+    own machine it has the loopback name of the request's ``authority`` (host and port), because the
+    client also compares the metadata with the URL that it was given.
     """
-    return settings().public_url
+    own = issuers()
+    return next((each for each in own if urlsplit(each).netloc == authority), own[0])
 
 
-def resource() -> str:
+def issuers() -> tuple[str, ...]:
+    """Return all identifiers of the authorization server: on the own machine one per name."""
+    return spellings(settings().public_url)
+
+
+def resource(authority: str = "") -> str:
     """Return the identifier of the tool server, for which tokens are issued (RFC 8707, 2)."""
-    return settings().public_url + TOOL_SERVER
+    return issuer(authority) + TOOL_SERVER
 
 
 def check_resource(requested: str) -> None:
@@ -48,7 +57,8 @@ def check_resource(requested: str) -> None:
         OAuthError: ``invalid_target``: it is not the tool server, or has a fragment, which no
             resource may have (RFC 8707, 2).
     """
-    if requested and ("#" in requested or _comparable(requested) != _comparable(resource())):
+    known = {_comparable(each + TOOL_SERVER) for each in issuers()}
+    if requested and ("#" in requested or _comparable(requested) not in known):
         msg = f"resource: expected {resource()}, received {requested[:200]}."
         raise OAuthError("invalid_target", msg)
 
@@ -62,26 +72,27 @@ def _comparable(uri: str) -> tuple[str, str, str]:
     return parts.scheme.lower(), parts.netloc.lower(), parts.path.removesuffix("/")
 
 
-def resource_metadata() -> dict[str, Any]:
+def resource_metadata(authority: str) -> dict[str, Any]:
     """Return the metadata of the tool server (RFC 9728, 2)."""
     return {
-        "resource": resource(),
-        "authorization_servers": [issuer()],
+        "resource": resource(authority),
+        "authorization_servers": [issuer(authority)],
         "scopes_supported": [scope.value for scope in SCOPES],
         "bearer_methods_supported": ["header"],
         "resource_name": SERVICE,
-        "resource_documentation": f"{issuer()}/api/docs/tool-server",
+        "resource_documentation": f"{issuer(authority)}/api/docs/tool-server",
     }
 
 
-def server_metadata() -> dict[str, Any]:
+def server_metadata(authority: str) -> dict[str, Any]:
     """Return the metadata of the authorization server (RFC 8414, 2)."""
+    base = issuer(authority)
     return {
-        "issuer": issuer(),
-        "authorization_endpoint": issuer() + AUTHORIZE,
-        "token_endpoint": issuer() + TOKEN,
-        "registration_endpoint": issuer() + REGISTER,
-        "revocation_endpoint": issuer() + REVOKE,
+        "issuer": base,
+        "authorization_endpoint": base + AUTHORIZE,
+        "token_endpoint": base + TOKEN,
+        "registration_endpoint": base + REGISTER,
+        "revocation_endpoint": base + REVOKE,
         "scopes_supported": [scope.value for scope in SCOPES],
         "response_types_supported": list(RESPONSE_TYPES),
         "response_modes_supported": ["query"],
@@ -93,16 +104,16 @@ def server_metadata() -> dict[str, Any]:
         "revocation_endpoint_auth_signing_alg_values_supported": list(SIGNATURES),
         "client_id_metadata_document_supported": True,
         "authorization_response_iss_parameter_supported": True,
-        "service_documentation": f"{issuer()}/api/docs/tool-server",
+        "service_documentation": f"{base}/api/docs/tool-server",
     }
 
 
-def challenge(*, had_token: bool) -> str:
+def challenge(authority: str = "", *, had_token: bool) -> str:
     """Return the ``WWW-Authenticate`` header of a refused call (RFC 9728, 5.1; RFC 6750, 3).
 
     ``had_token`` is whether the call had a token, which was then not valid.
     """
-    metadata = f"{issuer()}{RESOURCE_METADATA}{TOOL_SERVER}"
+    metadata = f"{issuer(authority)}{RESOURCE_METADATA}{TOOL_SERVER}"
     values = {"resource_metadata": metadata, "scope": " ".join(SCOPES)}
     if had_token:
         values = {"error": "invalid_token", **values}
