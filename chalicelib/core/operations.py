@@ -158,12 +158,13 @@ class Operation(Options, Entry):
     def drops_empty_texts(self) -> bool:
         """Whether an empty text counts as an omission in optional fields that refuse empty texts.
 
-        This applies to reads and creates with API keys, because their clients may fill every field.
+        This applies to reads and creates with API keys and of visitors, because their clients may
+        fill every field.
         In an update, the caller states explicitly how to clear a field. A destructive call never
         guesses. Calls from the console are excluded as well: an expiry left empty by mistake must
         not create a key that never expires.
         """
-        if Audience.KEY not in self.audience:
+        if not self.audience & {Audience.KEY, Audience.PUBLIC}:
             return False
         return self.read_only or not (self.destructive or issubclass(self.input, Partial))
 

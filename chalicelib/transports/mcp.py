@@ -10,12 +10,13 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.application.invoke import authorize, invoke, require_plan
+from chalicelib.application.invoke import MAX_ANSWER_BYTES, authorize, invoke, require_plan
 from chalicelib.core import idempotency_keys
 from chalicelib.core.call_names import by_tool
 from chalicelib.core.errors import (
@@ -43,10 +44,21 @@ from chalicelib.transports.http import (
     log,
     parse_json,
 )
+from chalicelib.transports.json_rpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    Answer,
+    RpcError,
+    error_body,
+    respond_to_batch,
+)
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
-
+_WITH_BATCHES = (None, "2024-11-05", "2025-03-26")
+"""Protocol versions whose messages may come in batches. The first of them have no header."""
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
@@ -54,10 +66,6 @@ SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 ICON_PATH = "/assets/product.svg"
 ICON_TYPE = "image/svg+xml"
 
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
 HEADER_MISMATCH = -32020
 UNSUPPORTED_VERSION = -32022
 
@@ -84,23 +92,12 @@ _WITH_ICONS = {"2025-11-25", *MODERN_VERSIONS}
 _NAMED_METHODS = frozenset({"prompts/get", "tools/call"})
 """Methods of the stateless era whose header ``Mcp-Name`` repeats ``params.name``."""
 
-Answer = tuple[int, bytes, dict[str, Any]]
-"""HTTP status, body, and further fields of the log line."""
-
 
 class Raw(NamedTuple):
     """JSON bytes that are inserted into a result unchanged."""
 
     name: str
     body: bytes
-
-
-class RpcError(Exception):
-    """A JSON-RPC protocol error."""
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:  # noqa: ANN401  JSON
-        super().__init__(message)
-        self.code, self.message, self.data = code, message, data
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +155,23 @@ def _authenticate(request: HttpRequest) -> ApiKeyPrincipal:
 def respond(request: HttpRequest, principal: ApiKeyPrincipal) -> Answer:
     """Dispatch an authenticated caller's request."""
     try:
-        call = _read(request, principal)
+        message = parse_json(request.body)
+    except ValueError as error:
+        return 400, error_body(None, RpcError(PARSE_ERROR, f"Parse error: the body {error}.")), {}
+    if not isinstance(message, list):
+        return _respond_to(request, principal, message)
+    if request.headers.get("mcp-protocol-version") not in _WITH_BATCHES:
+        msg = "This protocol version has no batches; send one JSON-RPC object."
+        return 400, error_body(None, RpcError(INVALID_REQUEST, msg)), {}
+    return respond_to_batch(message, partial(_respond_to, request, principal), MAX_ANSWER_BYTES)
+
+
+def _respond_to(request: HttpRequest, principal: ApiKeyPrincipal, message: object) -> Answer:
+    """Dispatch one message."""
+    try:
+        call = _read(request, principal, message)
     except RpcError as error:
-        return 400, _error(None, error), {}
+        return 400, error_body(None, error), {}
     if call is None:
         return 202, b"", {}
     modern = call.modern
@@ -173,30 +184,27 @@ def respond(request: HttpRequest, principal: ApiKeyPrincipal) -> Answer:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {call.method[:80]}")  # noqa: TRY301
         result = handler(call)
     except RpcError as error:
-        return _STATUS[era].get(error.code, 200), _error(call.id, error), call.log
+        return _STATUS[era].get(error.code, 200), error_body(call.id, error), call.log
     return 200, _result(call, result), call.log
 
 
-def _read(request: HttpRequest, principal: ApiKeyPrincipal) -> Call | None:
+def _read(request: HttpRequest, principal: ApiKeyPrincipal, message: object) -> Call | None:
     """Read the JSON-RPC envelope; None for notifications and responses, which need no answer."""
-    try:
-        message = parse_json(request.body)
-    except ValueError as error:
-        raise RpcError(PARSE_ERROR, f"Parse error: the body {error}.") from None
     if not isinstance(message, dict):
-        what = "A batch is" if isinstance(message, list) else "A bare value is"
-        raise RpcError(INVALID_REQUEST, f"{what} not a request; send one JSON-RPC object.")
+        msg = "A bare value is not a request; send one JSON-RPC object."
+        raise RpcError(INVALID_REQUEST, msg)
     if message.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0".')
     if "method" not in message and ("result" in message or "error" in message):
         return None
-    method, params = message.get("method"), message.get("params", {})
+    method, params = message.get("method"), message.get("params")
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, 'Invalid request: "method" must be a string.')
     if "id" not in message:
         return None
     if isinstance(message["id"], bool) or not isinstance(message["id"], str | int):
         raise RpcError(INVALID_REQUEST, 'Invalid request: "id" must be a string or an integer.')
+    params = {} if params is None else params
     if not isinstance(params, dict):
         raise RpcError(INVALID_REQUEST, 'Invalid request: "params" must be an object.')
     return Call(
@@ -377,10 +385,3 @@ def _result(call: Call, result: dict[str, Any]) -> bytes:
         for name, value in result.items()
     ]
     return b'{"jsonrpc":"2.0","id":%b,"result":{%b}}' % (to_json(call.id), b",".join(parts))
-
-
-def _error(request_id: str | int | None, error: RpcError) -> bytes:
-    body: dict[str, Any] = {"code": error.code, "message": error.message}
-    if error.data is not None:
-        body["data"] = error.data
-    return to_json({"jsonrpc": "2.0", "id": request_id, "error": body})

@@ -51,7 +51,7 @@ def handle(request: HttpRequest) -> HttpResponse:
         AppError: the message is refused (``domains.chat.flows.chat.accept_message``).
     """
     check_body(request, TEXT_TYPE, limit=MAX_CHAT_BODY_BYTES)
-    args = parsing.parse(ChatRequest, json_object(request.body))
+    args = parsing.parse(ChatRequest, json_object(request.body), drop_empty=True)
     caller = Caller(
         visitor=visitors.visitor_hash(request.client_ip),
         request_id=request.request_id,

@@ -35,6 +35,9 @@ class ChatContact(Wire):
     phone: PhoneText | None = optional("In any format.")
 
 
+_Token = Annotated[str, StringConstraints(min_length=1)]
+
+
 class ChatRequest(Wire):
     """A message to a bot."""
 
@@ -44,8 +47,8 @@ class ChatRequest(Wire):
         StringConstraints(min_length=1, max_length=MAX_MESSAGE),
         AfterValidator(_not_blank),
     ] = Field(description="The visitor's message.")
-    session_id: str | None = optional("Session of a dialog to continue; default: a new dialog.")
-    api_key: str | None = optional("Bot key; required by a private bot.")
+    session_id: _Token | None = optional("Session of a dialog to continue; default: a new dialog.")
+    api_key: _Token | None = optional("Bot key; required by a private bot.")
     channel: Channel | None = optional("Where the dialog takes place; default: api.")
     page_url: str | None = optional("URL of the page; its query is dropped.")
     contact: ChatContact | None = optional("Contact details; the dialog then becomes a lead.")

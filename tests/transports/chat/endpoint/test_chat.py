@@ -166,6 +166,13 @@ class TestChecks:
         reply = ask(bot, "🦔" * 10_000)
         assert reply.events[-1]["type"] == "done"
 
+    @pytest.mark.parametrize("name", ["sessionId", "apiKey", "channel", "visitId"])
+    def test_an_empty_text_counts_as_omitted(self, name: str, bot: Bot) -> None:
+        reply = ask(bot, "Hi", **{name: ""})
+        assert (reply.status, bool(reply.session)) == (200, True)
+        contact = {"name": "Ada", "email": "ada@example.com", "phone": ""}
+        assert ask(bot, "Hi", sessionId=reply.session, contact=contact, apiKey="").status == 200
+
     def test_null_counts_as_omitted_and_plain_text_is_read_as_json(self, bot: Bot) -> None:
         assert ask(bot, "Hi", sessionId=None, apiKey=None, channel=None).status == 200
         request = request_to(bot.id, "Hi")

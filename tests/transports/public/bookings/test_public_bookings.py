@@ -110,6 +110,12 @@ class TestBooking:
             assert answer.status == 400, body
             assert field in [each["field"] for each in answer.data["errors"]]
 
+    def test_an_empty_text_of_an_optional_field_counts_as_omitted(self, salon: Salon) -> None:
+        fields = {"resourceId": "", "notes": "", "idempotencyKey": ""}
+        body = booking_input(salon, **fields)
+        body["client"] = {"name": "Ada", "email": "", "phone": "+79161234567"}
+        assert visitor.post(BOOK, body)["booking"]["status"] == "confirmed"
+
     def test_bookings_are_accepted_from_any_origin_also_as_plain_text(self, salon: Salon) -> None:
         preflight = visitor.call("OPTIONS", BOOK, headers={"Origin": "null"})
         assert preflight.status == 204
