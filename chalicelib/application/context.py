@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from chalicelib.core.call_names import Naming, by_route
+from chalicelib.core.call_names import Naming, by_route, by_tool
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.principals import Principal
 from chalicelib.engine import limits
@@ -26,6 +26,11 @@ class Context:
     def workspace_id(self) -> str:
         """The workspace of the call."""
         return self.unit.tenant
+
+    @property
+    def is_tool_call(self) -> bool:
+        """Whether an AI client called a tool, whose answers should be short."""
+        return self.naming is by_tool
 
     def charge(self, units: int) -> None:
         """Charge ``units`` further calls to the caller's limit of heavy calls.

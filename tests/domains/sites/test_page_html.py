@@ -290,6 +290,30 @@ class TestEdits:
         assert record(read(api, page)["page"]) == after
         assert save(api, page, "x", returnHtml=False) == record(read(api, page)["page"])
 
+    def test_a_tool_leaves_long_html_out_of_its_answer_unless_asked_for_it(
+        self, api: Api, site: str
+    ) -> None:
+        page = create(api, site)
+        short, long = "<p>" + "ё" * 30_000, "<p>" + "ё" * 31_000
+        for html, asked, returned in (
+            (short, {}, True),
+            (short, {"returnHtml": False}, False),
+            (long, {}, False),
+            (long, {"returnHtml": None}, False),
+            (long, {"returnHtml": True}, True),
+        ):
+            _, answer = api.tool("svc_save_page_html", id=page["id"], html=html, **asked)
+            saved = answer["data"]
+            assert ("html" in saved["page"]) == returned
+            assert saved["page"]["htmlBytes"] == len(html.encode())
+            told = html == long and not returned
+            assert ("returnHtml: true" in str(saved.get("warnings"))) == told
+            assert read(api, page)["page"]["html"] == html
+        edits = [{"find": "<p>", "replace": "<div>"}]
+        _, edited = api.tool("svc_save_page_html", id=page["id"], edits=edits)
+        assert "html" not in edited["data"]["page"]
+        assert save(api, page, long)["html"] == long
+
     @pytest.mark.parametrize(
         ("edits", "place", "times"),
         [

@@ -21,6 +21,7 @@ from chalicelib.domains.sites.flows.page_objects import (
 )
 from chalicelib.domains.sites.flows.undoing import UNDO, how_to_undo_save
 from chalicelib.domains.sites.operations.pages import (
+    LONG_ANSWER_BYTES,
     PAGE_ID,
     PageOut,
     PageRecord,
@@ -53,7 +54,7 @@ class PageSaveHtml(Wire):
         "Replacements, in order."
     )
     if_version: IfVersion | None = IF_VERSION
-    return_html: bool = Field(default=True, description="Return the HTML.")
+    return_html: bool | None = optional("Return the HTML; default: true, in tools up to 60 KB.")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageSaveHtml":
@@ -84,7 +85,7 @@ class PageSaved(Wire):
 def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
     """Replace a page's whole HTML, or apply edits to it, all or none. HTML is stored unchanged.
 
-    For a large page send edits with returnHtml: false.
+    For a large page send edits.
     """
     if args.html is not None:
         check_size("html", args.html)
@@ -94,8 +95,17 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
         html = _apply_edits(read_html(ctx, page), args.edits or ())
     ctx.unit.save(page)
     version_id = stage_html(ctx, page, html)
+    size = len(html.encode())
+    returns_html = args.return_html
+    if returns_html is None:
+        returns_html = not (ctx.is_tool_call and size > LONG_ANSWER_BYTES)
+        if not returns_html:
+            ctx.warn(
+                f"Saved. The HTML ({size:,} bytes) is left out of this answer; returnHtml: true "
+                "returns it."
+            )
     return PageSaved(
-        page=PageOut.of(page, html=html) if args.return_html else PageRecord.of(page),
+        page=PageOut.of(page, html=html) if returns_html else PageRecord.of(page),
         undo=how_to_undo_save(page, version_id),
     )
 
