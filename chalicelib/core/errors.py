@@ -13,6 +13,18 @@ MAX_CAUSES = 8
 """The most errors of a chain of causes that the log names."""
 
 
+CALL_MARK = "\ufdd0"
+"""Stands before the name of an operation in a message, and before no name in data.
+
+It is a noncharacter (Unicode, 23.7), which no text needs.
+"""
+
+
+def call(tool: str) -> str:
+    """Return the placeholder of an operation in a message, which ``core.call_names`` replaces."""
+    return CALL_MARK + tool
+
+
 class FieldError(NamedTuple):
     """One invalid field: its wire path, such as ``rules.2.start``, and what is wrong with it."""
 
@@ -132,7 +144,8 @@ class NotFoundError(AppError):
     def of(cls, label: str, plural: str, listed_by: str) -> "NotFoundError":
         """Return the error for an unknown id; the tool ``listed_by`` lists the valid ones."""
         return cls(
-            f"No {label} has this id in the workspace. List {plural} ({listed_by}) for valid ids."
+            f"No {label} has this id in the workspace. List {plural} ({call(listed_by)}) for valid "
+            "ids."
         )
 
 
@@ -288,6 +301,7 @@ def _causes(error: BaseException | None) -> Iterator[str]:
 
 def failure_fields(error: AppError, request_id: str) -> dict[str, Any]:
     """Return the fields of ``data`` for a failure: code, request id, field errors and details."""
+    error.reword(lambda message: message.replace(CALL_MARK, ""))  # if no caller is known
     fields: dict[str, Any] = {
         "status": False,
         "message": error.message,

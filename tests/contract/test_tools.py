@@ -1,16 +1,17 @@
 """Tools as AI clients see them: generated from declarations, small, and changed only on purpose."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from chalicelib.core import clock
-from chalicelib.core.call_names import by_route
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.transports.tools import tool
@@ -198,11 +199,40 @@ def test_a_failed_tool_returns_the_same_failure_as_rest(
     if trouble != "unknown ids" and operation.path_parameters:
         arguments = dict.fromkeys(operation.path_parameters, "x")
     rest = send(api, operation, arguments)
+    assert b"svc_" not in rest.body.replace(b"svc_live_", b"")
     if rest.status == 200:
         return
     result = call(api, operation, arguments)
     told = json.loads(result["content"][0]["text"])  # type: ignore[index]
     assert result["isError"] is True
     assert told["httpStatus"] == rest.status
-    renamed = {key: json.loads(by_route(json.dumps(told["data"].get(key)))) for key in ALIKE}
+    renamed = {key: json.loads(with_routes(json.dumps(told["data"].get(key)))) for key in ALIKE}
     assert renamed == {key: rest.data.get(key) for key in ALIKE}
+
+
+def with_routes(message: str) -> str:
+    """Return a message with routes in place of the names of tools."""
+    routes = {o.tool: f"{o.method} {o.path}" for o in REGISTRY.entries() if o.tool}
+    return re.sub(r"\bsvc_[a-z_]+", lambda found: routes[found[0]], message)
+
+
+NAMES = ["svc_list_sites", '"svc_list_sites"', "(svc_list_products)", "svc_nothing"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_data_that_is_named_like_a_tool_is_quoted_unchanged(
+    name: str, api: Api, things: Things
+) -> None:
+    """A message names calls for its caller, but what it quotes is the caller's own."""
+    api.post("/api/products/create", {"name": "Loaf", "price": 1, "sku": name})
+    rest = api.refused("POST", "/api/products/create", {"name": "B", "price": 1, "sku": name})
+    assert f'"{name}"' in rest.data["message"]
+    assert "POST /api/products/update" in rest.data["message"]
+    failed, told = api.tool("svc_create_product", name="B", price=1, sku=name)
+    assert failed
+    assert f'"{name}"' in told["data"]["message"]
+    assert "svc_update_product" in told["data"]["message"]
+    item = {"ids": [name], "action": "setStock", "value": name}
+    assert name in api.refused("POST", "/api/products/bulk", item).data["message"]
+    listing = api.get(f"/api/products/list?{urlencode({name: 1})}")
+    assert f'"{name}" is not an argument of GET /api/products/list' in listing["warnings"][0]

@@ -10,7 +10,7 @@ from pynamodb.attributes import (
     UTCDateTimeAttribute,
 )
 
-from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.core.errors import ConcurrentUpdateError, call
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.files.store.images import ImageMap
 from chalicelib.engine.claims import name_hash
@@ -67,7 +67,8 @@ POSTS = register_listing(
         noun="POST",
         listed_by="svc_list_blog_posts",
         not_found_message=(
-            "No post has this id or slug. List the posts (svc_list_blog_posts) for valid ones."
+            "No post has this id or slug. List the posts "
+            f"({call('svc_list_blog_posts')}) for valid ones."
         ),
         text=lambda post: (post.title,),
         status="status",

@@ -7,7 +7,7 @@ a resource may list its services. These services are then written in the same tr
 from collections.abc import Iterable, Sequence
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ConflictError
+from chalicelib.core.errors import ConflictError, call
 from chalicelib.domains.bookings.store import resources
 from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
@@ -88,7 +88,7 @@ def bind(
     if len(changed) > MAX_CHANGED:
         msg = (
             f"This would bind and unbind {len(changed)} services; expected at most {MAX_CHANGED} "
-            "at once. Change resourceIds of the services instead (svc_update_service)."
+            f"at once. Change resourceIds of the services instead ({call('svc_update_service')})."
         )
         raise ConflictError(msg)
     keys = [SERVICES.key(ctx.workspace_id, each) for each in {*changed, *after}]
@@ -108,7 +108,7 @@ def _stage(ctx: Context, service: ServiceRow, resource_id: str, *, bound: bool) 
     if bound and len(ids) >= MAX_RESOURCES:
         msg = (
             f'The service "{service.name}" ({service.id}) has {MAX_RESOURCES} resources already. '
-            "Unbind one of them first (svc_update_service)."
+            f"Unbind one of them first ({call('svc_update_service')})."
         )
         raise ConflictError(msg)
     service.resource_ids = [*ids, resource_id] if bound else ids

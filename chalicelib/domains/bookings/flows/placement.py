@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn, Self
 
 from chalicelib.core import clock, retry
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.errors import ConflictError, ValidationError
+from chalicelib.core.errors import ConflictError, ValidationError, call
 from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.calendars import Candidate, Search, Zones
@@ -328,7 +328,7 @@ def refuse(
     advice = (
         "Book one of the alternatives."
         if alternatives
-        else "Find free slots with svc_get_available_slots."
+        else f"Find free slots with {call('svc_get_available_slots')}."
     )
 
     msg = f"This time cannot be booked: {_REASON_TEXTS[reason]}. {advice}"

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError, from_json
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.errors import ValidationError, VersionConflictError
+from chalicelib.core.errors import ValidationError, VersionConflictError, call
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -246,5 +246,5 @@ def _warn_of_bookings_outside(
         ctx.warn(
             f"{len(outside)} upcoming booking(s) are now outside the opening hours, and stay "
             f"unchanged: {', '.join(outside[:MAX_LISTED])}{more}. Move or cancel them "
-            "(svc_set_booking_status)."
+            f"({call('svc_set_booking_status')})."
         )

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 from chalicelib.application import descriptions
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
-from chalicelib.core.errors import ConflictError
+from chalicelib.core.errors import ConflictError, call
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
@@ -332,7 +332,8 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
     if upcoming and not args.force:
         msg = (
             f"The resource has {upcoming} upcoming booking(s). Move or cancel them "
-            "(svc_set_booking_status), or send force: true to delete it and keep them unchanged."
+            f"({call('svc_set_booking_status')}), or send force: true to delete it and keep them "
+            "unchanged."
         )
         if not args.dry_run:
             raise HasFutureBookingsError(msg, future_bookings=upcoming)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import AppError, NotFoundError, UpstreamFailedError
+from chalicelib.core.errors import AppError, NotFoundError, UpstreamFailedError, call
 from chalicelib.core.limits import Limit
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Pattern, Wire
@@ -109,8 +109,8 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
         if own_product is not None:
             warnings.append(
                 f'Your product "{own_product.name}" ({own_product.id}) has this barcode, so the '
-                "draft starts from its data. Change it (svc_update_product) rather than create "
-                "another."
+                f"draft starts from its data. Change it ({call('svc_update_product')}) rather than "
+                "create another."
             )
             facts = _facts_from_product(own_product, categories_by_id)
         else:

@@ -16,7 +16,7 @@ from chalicelib.application import descriptions
 from chalicelib.application.context import Context
 from chalicelib.application.descriptions import MAX_FULL, Descriptions
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, ConflictError
+from chalicelib.core.errors import AppError, ConflictError, call
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -227,7 +227,10 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
     if args.descriptions == "full":
         shown = list(map(ProductOut.of, found.records))
     else:
-        remedy = "list with descriptions=full, or get a product (svc_get_product), for the whole"
+        remedy = (
+            "list with descriptions=full, or get a product "
+            f"({call('svc_get_product')}), for the whole"
+        )
         shown = descriptions.shortened(
             ctx, found.records, ProductOut.of, noun="product", remedy=remedy
         )
@@ -275,7 +278,9 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     values = to_attributes(ctx, args.provided() | {"status": args.status}, ())
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
-    advice = "Change that product instead (svc_update_product), or send another SKU or none."
+    advice = (
+        f"Change that product instead ({call('svc_update_product')}), or send another SKU or none."
+    )
     ctx.unit.create(product, taken=_sku_taken_error(product, advice))
     return ProductResult(product=ProductOut.of(product))
 

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
+from chalicelib.core.errors import call
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -176,7 +177,7 @@ class LeadSearch(Wire):
         if self.email is None and self.phone is None:
             message = (
                 "send email or phone, or both; for a name or any other value, use search of"
-                " svc_list_leads"
+                f" {call('svc_list_leads')}"
             )
             raise PydanticCustomError("no_contact", message)
         return self
@@ -237,7 +238,9 @@ def query_of(ctx: Context, args: LeadListQuery) -> Query:
 def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
     shown = [LeadOut.shortened(lead) for lead in rows]
     if count := sum(lead.truncated for lead in shown):
-        ctx.warn(f"{count} lead(s) are shortened. Use svc_get_lead to read a lead in full.")
+        ctx.warn(
+            f"{count} lead(s) are shortened. Use {call('svc_get_lead')} to read a lead in full."
+        )
     return shown
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ValidationError, VersionConflictError
+from chalicelib.core.errors import ValidationError, VersionConflictError, call
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -122,7 +122,8 @@ def _apply_edits(html: str, edits: Sequence[HtmlEdit]) -> str:
         edited = text_edits.apply(html, edits, MAX_EDITED_BYTES)
     except text_edits.MismatchError as error:
         expected = "at least once" if edits[error.index].all else "exactly once"
-        hint = "lengthen it or set all: true" if error.count else "copy it from svc_get_page"
+        copy = f"copy it from {call('svc_get_page')}"
+        hint = "lengthen it or set all: true" if error.count else copy
         field = f"edits.{error.index}"
         message = (
             f"find matched {error.count} times, expected {expected}; {hint}. Nothing was saved"

@@ -10,6 +10,7 @@ from chalicelib.core.errors import (
     ConflictError,
     NotFoundError,
     VersionConflictError,
+    call,
 )
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
@@ -137,7 +138,7 @@ def restore_page(ctx: Context, args: PageRestore) -> PageRestored:
             raise ConflictError(msg)
         msg = (
             "No page with this id was deleted in the last "
-            f"{KEPT_AFTER_DELETION.days} days. svc_list_pages lists a site's pages."
+            f"{KEPT_AFTER_DELETION.days} days. {call('svc_list_pages')} lists a site's pages."
         )
         raise NotFoundError(msg)
     options = list(slugs.candidates(deleted.slug))

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError, to_json
 
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ConflictError, SlugTakenError, VersionConflictError
+from chalicelib.core.errors import ConflictError, SlugTakenError, VersionConflictError, call
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
@@ -149,7 +149,7 @@ class PagePatch(Patch):
     """Changes to a page's metadata."""
 
     REJECTED_FIELDS: ClassVar[Mapping[str, str]] = {
-        "html": "this call changes metadata only; save HTML with svc_save_page_html"
+        "html": f"this call changes metadata only; save HTML with {call('svc_save_page_html')}"
     }
 
     id: Id = PAGE_ID

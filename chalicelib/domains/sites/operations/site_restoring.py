@@ -6,7 +6,7 @@ from pydantic import Field
 
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.errors import ConflictError, NotFoundError, call
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import KEYS_AND_SESSIONS, operation
 from chalicelib.core.principals import Role
@@ -125,7 +125,7 @@ def _deleted_site(ctx: Context, site_id: str) -> SiteRow:
     if deleted is None or deleted.deletion_id is None:
         msg = (
             "No site with this id was deleted in the last "
-            f"{KEPT_AFTER_DELETION.days} days. svc_list_sites lists the sites."
+            f"{KEPT_AFTER_DELETION.days} days. {call('svc_list_sites')} lists the sites."
         )
         raise NotFoundError(msg)
     if has_contents(ctx.workspace_id, site_id):
