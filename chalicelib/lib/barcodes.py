@@ -1,17 +1,20 @@
-"""Barcodes of trade items: EAN-8, UPC-A, EAN-13 and GTIN-14 (GS1 General Specifications)."""
+"""Barcodes of trade items: EAN-8, UPC-A, UPC-E, EAN-13, GTIN-14 (GS1 General Specifications)."""
 
 import re
 from typing import Literal, NamedTuple
+
+from chalicelib.lib.typed_text import clean_digits
 
 Format = Literal["EAN8", "UPCA", "EAN13", "GTIN14"]
 
 FORMATS: dict[int, Format] = {8: "EAN8", 12: "UPCA", 13: "EAN13", 14: "GTIN14"}
 """Number of digits -> format."""
-_UPC_E_LENGTHS = frozenset({6, 7})
+_UPC_E_LENGTH = 8
+_SHORT_UPC_E_LENGTHS = frozenset({6, 7})
 _SHOWN = 40
 
-_SEPARATORS = re.compile(r"[\s-]+")
-_DIGITS = re.compile(r"[0-9]+")
+_SEPARATORS = re.compile(r"[ -]+")
+_NO_DIGIT = re.compile(r"[^0-9]")
 
 _IN_STORE = re.compile(r".(?:0[24]|2|00000[02])")
 """Restricted circulation numbers as 14 digits: an indicator, then the GS1 prefix 02, 04 or 20-29.
@@ -28,7 +31,8 @@ class BarcodeError(ValueError):
 class Barcode(NamedTuple):
     """A barcode with a valid check digit.
 
-    ``digits`` holds the received digits without separators. ``gtin14`` is the same for every form
+    ``digits`` holds the received digits without separators; of a UPC-E code, those of its UPC-A
+    form. ``gtin14`` is the same for every form
     of an article's number: 14 digits, padded with zeros on the left.
     """
 
@@ -52,19 +56,28 @@ def check_digit(payload: str) -> str:
 
 
 def parse(text: str) -> Barcode:
-    """Parse a barcode. Spaces and hyphens are ignored.
+    """Parse a barcode. Spaces, hyphens and invisible characters are ignored.
+
+    Eight digits with a wrong check digit may be a UPC-E code, whose check digit is that of the
+    UPC-A code which it shortens. If both check digits are right, the code is an EAN-8.
 
     Raises:
         BarcodeError: other characters, not 8, 12, 13 or 14 digits, or a wrong check digit.
     """
-    digits = _SEPARATORS.sub("", text)
-    only_digits = _DIGITS.fullmatch(digits)
-    if not only_digits or len(digits) not in FORMATS:
-        msg = f"expected 8, 12, 13 or 14 digits, received {_shown(text)}"
-        if only_digits and len(digits) in _UPC_E_LENGTHS:
-            msg += "; a UPC-E code is not taken, send the 12 digits of its UPC-A form"
+    digits = _SEPARATORS.sub("", clean_digits(text))
+    if found := _NO_DIGIT.search(digits):
+        msg = f'expected 8, 12, 13 or 14 digits, received {_shown(text)}; "{found[0]}" is no digit'
+        raise BarcodeError(msg)
+    if len(digits) not in FORMATS:
+        msg = f"expected 8, 12, 13 or 14 digits, received {_shown(text)} ({len(digits)} digits)"
+        if len(digits) in _SHORT_UPC_E_LENGTHS:
+            msg += "; send the 8 digits of a UPC-E code, or the 12 of its UPC-A form"
         raise BarcodeError(msg)
     expected = check_digit(digits[:-1])
+    if digits[-1] != expected and len(digits) == _UPC_E_LENGTH and digits[0] == "0":
+        upc_a = _expanded(digits)
+        if upc_a[-1] == check_digit(upc_a[:-1]):
+            digits, expected = upc_a, upc_a[-1]
     if digits[-1] != expected:
         msg = (
             f'expected the check digit {expected} at the end of "{digits}", received {digits[-1]};'
@@ -74,12 +87,26 @@ def parse(text: str) -> Barcode:
     return Barcode(digits, FORMATS[len(digits)], gtin14(digits))
 
 
+def _expanded(upc_e: str) -> str:
+    """Return the UPC-A form of the 8 digits of a UPC-E code, which leaves out four or five zeros.
+
+    Its last digit but one says where they are (GS1 General Specifications, 5.2.2.4.2).
+    """
+    system, body, last, check = upc_e[0], upc_e[1:6], upc_e[6], upc_e[7]
+    if last in "012":
+        digits = f"{body[:2]}{last}0000{body[2:]}"
+    elif last in "34":
+        kept = int(last)
+        digits = f"{body[:kept]}00000{body[kept:]}"
+    else:
+        digits = f"{body}0000{last}"
+    return f"{system}{digits}{check}"
+
+
 def gtin14(digits: str) -> str:
     """Return the digits of a barcode, padded with zeros on the left to 14 digits."""
     return digits.zfill(max(FORMATS))
 
 
 def _shown(text: str) -> str:
-    digits = sum(character.isdigit() for character in text)
-    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-    return f'"{shown}" ({digits} digits)'
+    return f'"{text if len(text) <= _SHOWN else text[:_SHOWN] + "…"}"'

@@ -146,7 +146,7 @@ class TestCreateProduct:
         changed = api.refused("POST", UPDATE, {"id": second["id"], "sku": "s"}).data
         for refused in (made, changed):
             assert (refused["code"], refused["productId"]) == ("sku_taken", first["id"])
-            assert first["id"] in refused["message"]
+            assert f'{first["id"]} has the SKU "S", which is the same as "s".' in refused["message"]
         assert "POST /api/products/update" in made["message"]
         assert "null" in changed["message"]
         assert "POST /api/products/update" not in changed["message"]

@@ -281,7 +281,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     advice = (
         f"Change that product instead ({call('svc_update_product')}), or send another SKU or none."
     )
-    ctx.unit.create(product, taken=_sku_taken_error(product, advice))
+    ctx.unit.create(product, taken=_sku_taken_error(ctx, product, advice))
     return ProductResult(product=ProductOut.of(product))
 
 
@@ -310,7 +310,8 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
         setattr(product, name, value)
     if delta is not None:
         product.stock += delta
-    ctx.unit.save(product, taken=_sku_taken_error(product, "Send another SKU, or null for none."))
+    advice = "Send another SKU, or null for none."
+    ctx.unit.save(product, taken=_sku_taken_error(ctx, product, advice))
     return ProductResult(product=ProductOut.of(product))
 
 
@@ -357,9 +358,14 @@ def _gtin14(text: str | None) -> str | None:
     return None if text is None else barcodes.gtin14(read_barcode(text).digits)
 
 
-def _sku_taken_error(product: ProductRow, advice: str) -> dict[str, Callable[[str], AppError]]:
+def _sku_taken_error(
+    ctx: Context, product: ProductRow, advice: str
+) -> dict[str, Callable[[str], AppError]]:
     def error(holder: str) -> AppError:
-        msg = f'The product {holder} has the SKU "{product.sku}". {advice}'
+        found = PRODUCTS.find(ctx.workspace_id, holder)
+        held = found.sku if found else product.sku
+        same = "" if held == product.sku else f', which is the same as "{product.sku}"'
+        msg = f'The product {holder} has the SKU "{held}"{same}. {advice}'
         return SkuTakenError(msg, product_id=holder)
 
     return {"sku": error}
