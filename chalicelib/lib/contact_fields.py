@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.wire.schema import printable
-from chalicelib.lib import emails, phones
+from chalicelib.lib import emails, phones, typed_text
 
 MAX_NAME = 200
 
@@ -23,7 +23,7 @@ def _without_duplicates(tags: list[str]) -> list[str]:
 
 
 Email = Annotated[str, StringConstraints(max_length=320), AfterValidator(_email)]
-"""An e-mail address, converted to its normal form."""
+"""An e-mail address as entered: validated, without invisible characters."""
 PersonName = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME),
@@ -31,10 +31,11 @@ PersonName = Annotated[
 ]
 PhoneText = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=phones.MAX_CHARACTERS),
+    BeforeValidator(lambda text: typed_text.clean(text) if isinstance(text, str) else text),
+    StringConstraints(min_length=1, max_length=phones.MAX_CHARACTERS),
     AfterValidator(printable),
 ]
-"""A phone number in any spelling, stored as entered."""
+"""A phone number in any spelling, with or without words. Invisible characters are removed."""
 Notes = Annotated[str, StringConstraints(max_length=5000)]
 Tag = Annotated[
     str,

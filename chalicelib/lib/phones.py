@@ -6,7 +6,12 @@ of the workspace.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+from chalicelib.lib.typed_text import clean_digits
 
 MAX_CHARACTERS = 80
 """A longer text is never parsed as a phone number."""
@@ -14,9 +19,14 @@ _NORMAL_FORM = re.compile(r"\+[0-9]{5,15}(;ext=[0-9]{1,20})?")
 _MIN_INTERNATIONAL_DIGITS = 10
 """A number without a plus is parsed as an international one from this many digits on."""
 _EXTENSION = re.compile(
-    r"[\s,;]*\(?\b(?:вн|внутр|внутренний|добав|добавочный)\b\.?:?\s*(?=\d)", re.IGNORECASE
+    r"[\s,;]*\(?\b(?:вн|внутр|внутренний|доб|добав|добавочный|ext)\b\.?:?\s*(?=\d)", re.IGNORECASE
 )
-_SEPARATOR = re.compile(r"[,;]\s*(?=[+8(])|\s+или\s+|\s+or\s+", re.IGNORECASE)
+_RUN = re.compile(
+    r"[+(]*[0-9](?:[\s().-]*[0-9])*"
+    r"(?:[\s,;]*\(?(?:доб\.?|ext\.?|x|#|;ext=)\s*[0-9]{1,7}(?![0-9]))?",
+    re.IGNORECASE,
+)
+"""The digits of a number with what may stand between them, and an extension."""
 
 
 def has_number_plan(country: str) -> bool:
@@ -32,42 +42,77 @@ def countries() -> frozenset[str]:
 
 
 def find_phone(text: str, country: str) -> str | None:
-    """Return the normal form of a phone number, or None if the text is not one.
+    """Return the normal form of a phone number, or None if the text has none.
+
+    Words may stand beside the number, such as a name or a messenger. Letters never count as digits.
+    If there are several numbers, the first valid one counts.
 
     Args:
-        text: a number in any spelling; if it contains several numbers, the first one counts.
+        text: what a person entered.
         country: ISO 3166 code of the country for numbers without a country code.
     """
     import phonenumbers  # noqa: PLC0415  takes a tenth of a second, which other calls avoid
 
-    possible: str | None = None
-    for spelling in _spellings(text):
-        try:
-            number = phonenumbers.parse(spelling, country)
-        except phonenumbers.NumberParseException:
-            continue
-        if phonenumbers.is_valid_number(number):
-            return _normal_form(number)
-        reason = phonenumbers.is_possible_number_with_reason(number)
-        if possible is None and reason == phonenumbers.ValidationResult.IS_POSSIBLE:
-            possible = _normal_form(number)
-    return possible
-
-
-def _spellings(text: str) -> Iterator[str]:
-    """Yield the text itself, then with a missing plus added or a wrong plus removed."""
-    first = _SEPARATOR.split(text.strip())[0]
-    spelling = _EXTENSION.sub(" доб. ", first)
+    spelling = clean_digits(text)
     if not spelling or len(spelling) > MAX_CHARACTERS:
-        return
-    yield spelling
-    bare = spelling.lstrip("+ ")
-    if spelling.startswith("+"):
+        return None
+    spelling = _EXTENSION.sub(" доб. ", spelling)
+    runs = [match[0] for match in _RUN.finditer(spelling)]
+    spellings = [each for run in runs for each in _spellings(run)]
+    # A number that no plan has may be new, or mistyped. A part of a text is then no number.
+    is_whole = runs == [spelling] or (len(runs) == 1 and may_contain_phone(spelling))
+    return (
+        first_phone_in(spelling, country)
+        or _first_number(phonenumbers.is_valid_number, spellings, country)
+        or _first_number(phonenumbers.is_valid_number, chain(*map(_parts, runs)), country)
+        or (_first_number(_is_possible, spellings, country) if is_whole else None)
+    )
+
+
+def _first_number(
+    is_taken: Callable[[Any], bool], spellings: Iterable[str], country: str
+) -> str | None:
+    from phonenumbers import NumberParseException, parse  # noqa: PLC0415  as above
+
+    for spelling in spellings:
+        with suppress(NumberParseException):
+            number = parse(spelling, country)
+            if is_taken(number):
+                return _normal_form(number)
+    return None
+
+
+def _is_possible(number: Any) -> bool:  # noqa: ANN401  the library's
+    from phonenumbers import ValidationResult, is_possible_number_with_reason  # noqa: PLC0415
+
+    return bool(is_possible_number_with_reason(number) == ValidationResult.IS_POSSIBLE)
+
+
+def _spellings(run: str) -> Iterator[str]:
+    """Yield the digits themselves, then with a missing plus added or a wrong plus removed."""
+    yield run
+    bare = run.lstrip("+( ")
+    if "+" in run[: len(run) - len(bare)]:
         yield bare
     elif bare.startswith("00"):
         yield f"+{bare[2:]}"
-    elif sum(character.isdecimal() for character in bare) > _MIN_INTERNATIONAL_DIGITS:
+    elif len(_NOT_DIGITS.sub("", bare)) > _MIN_INTERNATIONAL_DIGITS:
         yield f"+{bare}"
+
+
+def _parts(run: str) -> Iterator[str]:
+    """Yield the parts of a run between spaces, the longest first.
+
+    Other numbers may stand right beside a phone number: a second one, an hour, a floor. A number
+    with a plus begins there.
+    """
+    groups = run.split()
+    starts = 1 if run.startswith("+") else len(groups)
+    for length in range(len(groups) - 1, 0, -1):
+        for first in range(min(starts, len(groups) - length + 1)):
+            part = " ".join(groups[first : first + length])
+            if len(_NOT_DIGITS.sub("", part)) >= _MIN_DIGITS_IN_TEXT:
+                yield part
 
 
 def _normal_form(number: object) -> str:
@@ -78,8 +123,14 @@ def _normal_form(number: object) -> str:
     return f"{e164};ext={number.extension}" if number.extension else e164
 
 
-_MAY_CONTAIN_PHONE = re.compile(r"(?:[0-9][\s().\u2013-]*){7}")
+_MIN_DIGITS_IN_TEXT = 7
+_MAY_CONTAIN_PHONE = re.compile(rf"(?:[0-9][\s().-]*){{{_MIN_DIGITS_IN_TEXT}}}")
 """Enough digits for a phone number. The number plans are not loaded for other texts."""
+
+
+def may_contain_phone(text: str) -> bool:
+    """Whether a text has as many digits side by side as the shortest phone numbers."""
+    return _MAY_CONTAIN_PHONE.search(clean_digits(text)) is not None
 
 
 def phones_in(text: str, country: str) -> Iterator[str]:
@@ -87,11 +138,12 @@ def phones_in(text: str, country: str) -> Iterator[str]:
 
     Only numbers that are valid in the number plans count, because texts contain other numbers too.
     """
-    if not _MAY_CONTAIN_PHONE.search(text):
+    lines = "\n".join(map(clean_digits, text.splitlines()))
+    if not may_contain_phone(lines):
         return
     import phonenumbers  # noqa: PLC0415  as above
 
-    for match in phonenumbers.PhoneNumberMatcher(text, country):
+    for match in phonenumbers.PhoneNumberMatcher(lines, country):
         yield _normal_form(match.number)
 
 
@@ -105,7 +157,7 @@ def possible_phones_in(text: str, country: str) -> Iterator[str]:
     is therefore parsed on its own as well. A number may be yielded twice.
     """
     yield from phones_in(text, country)
-    for run in _DIGIT_RUN.findall(text):
+    for run in _DIGIT_RUN.findall(clean_digits(text)):
         if number := find_phone(run, country):
             yield number
 
@@ -120,9 +172,14 @@ def is_number(text: str | None) -> bool:
     return text is not None and _NORMAL_FORM.fullmatch(text) is not None
 
 
-_PHONE_CHARACTERS = re.compile(r"[+0-9][0-9\s()./\-\u2013]*")
+_PHONE_CHARACTERS = re.compile(r"[+0-9][0-9 ()./-]*")
+_DATE_OR_AMOUNT = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{2,4}|[0-9]+\.[0-9]{1,2}"
+)
 _NOT_DIGITS = re.compile(r"[^0-9]")
 _MIN_SEARCH_DIGITS = 3
+_MIN_DIGITS_WITH_PREFIX = 5
+"""Fewer digits are more often the end of a number than its beginning."""
 
 
 def national_digits(number: str) -> str | None:
@@ -138,16 +195,32 @@ def national_digits(number: str) -> str | None:
     return _NOT_DIGITS.sub("", national) or None
 
 
-def search_term(text: str, country: str) -> str:
+def search_term(text: str | None, country: Callable[[], str]) -> str | None:
     """Return the term to search stored phone numbers for.
 
-    A whole number becomes its normal form, a part of a number its digits. Any other text is
-    returned unchanged.
+    A whole number becomes its normal form. A part of a number becomes its digits, without the
+    prefix that is dialled inside the country (``8 921 765``): the normal form has none. Any other
+    text is returned unchanged.
+
+    Args:
+        text: what a person searches for.
+        country: returns the country of ``find_phone``. It is called for numbers only.
     """
-    spelling = text.strip()
+    spelling = clean_digits(text or "")
     digits = _NOT_DIGITS.sub("", spelling)
-    if len(digits) < _MIN_SEARCH_DIGITS or not _PHONE_CHARACTERS.fullmatch(spelling.lstrip("(")):
+    is_phone = _PHONE_CHARACTERS.fullmatch(spelling.lstrip("("))
+    if len(digits) < _MIN_SEARCH_DIGITS or not is_phone or _DATE_OR_AMOUNT.fullmatch(spelling):
         return text
-    if len(digits) >= _MIN_INTERNATIONAL_DIGITS and (number := find_phone(spelling, country)):
+    where = country()
+    if len(digits) >= _MIN_INTERNATIONAL_DIGITS and (number := find_phone(spelling, where)):
         return number
-    return digits
+    if len(digits) < _MIN_DIGITS_WITH_PREFIX or spelling.startswith("+"):
+        return digits
+    return digits.removeprefix(_trunk_prefix(where))
+
+
+def _trunk_prefix(country: str) -> str:
+    from phonenumbers import PhoneMetadata  # noqa: PLC0415  as above
+
+    metadata = PhoneMetadata.metadata_for_region(country)
+    return (metadata and metadata.national_prefix) or ""

@@ -34,6 +34,7 @@ def test_no_address_is_found_in_similar_text(text: str) -> None:
         "мой телефон +7 495 123 45 67, звоните",
         "Call 84951234567!",
         "between 10 and 18: +7-495-123-45-67",
+        "\u202a+7\u202f495\u2009123\u201145\u221267\u202c or so",
     ],
 )
 def test_a_number_is_found(text: str) -> None:

@@ -420,6 +420,7 @@ class TestErasure:
             "id": made["client"]["id"],
             "name": None,
             "phone": None,
+            "phoneEntered": None,
             "email": None,
         }
         assert (kept["notes"], kept["statusHistory"][-1]["reason"]) == (None, None)

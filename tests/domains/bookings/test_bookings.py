@@ -46,6 +46,7 @@ class TestCreate:
                 "id": client["id"],
                 "name": "Ada",
                 "phone": None,
+                "phoneEntered": None,
                 "email": "ada@example.com",
             },
             "notes": "By the window",

@@ -94,7 +94,7 @@ def contact_of(name: str, phone: str | None, email: str | None, country: str) ->
     if phone and number is None:
         message = f'expected a phone number such as +74951234567, received "{phone}"'
         raise ValidationError.of("client.phone", message)
-    return Contact(name, email, number)
+    return Contact(name, email, number, phone)
 
 
 def book(
@@ -142,6 +142,7 @@ def book(
         client_id=match.client.id if match else None,
         client_name=request.contact.name,
         client_phone=request.contact.phone,
+        phone_entered=request.contact.phone_entered,
         client_email=request.contact.email,
         phone_digits=phones.national_digits(request.contact.phone)
         if request.contact.phone

@@ -43,6 +43,7 @@ class BookingClient(Wire):
     id: Id | None = Field(description="Client id, or null.")
     name: str | None = Field(description="Name, or null after an erasure.")
     phone: str | None = Field(description="Phone number in E.164, with ;ext=, or null.")
+    phone_entered: str | None = Field(description="Phone as entered for the booking, or null.")
     email: str | None = Field(description="E-mail address, or null.")
 
 
@@ -86,6 +87,7 @@ class BookingOut(Wire):
                 id=booking.client_id,
                 name=booking.client_name,
                 phone=booking.client_phone,
+                phone_entered=booking.phone_entered,
                 email=booking.client_email,
             ),
             **made,
@@ -190,9 +192,7 @@ def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
     Names and notes are untrusted text.
     """
     sort, descending = SORTS[args.sort]
-    search = args.q
-    if search and any(character.isdigit() for character in search):
-        search = phones.search_term(search, workspaces.get(ctx.workspace_id).country)
+    search = phones.search_term(args.q, lambda: workspaces.get(ctx.workspace_id).country)
     query = Query(
         page=args.page,
         size=args.size,

@@ -70,6 +70,7 @@ class BookingRow(Record):
     client_id = UnicodeAttribute(null=True)
     client_name = UnicodeAttribute(null=True)
     client_phone = UnicodeAttribute(null=True)
+    phone_entered = UnicodeAttribute(null=True)
     client_email = UnicodeAttribute(null=True)
     phone_digits = UnicodeAttribute(null=True)
     notes = UnicodeAttribute(null=True)
@@ -188,6 +189,7 @@ def new_event(
 def wipe(booking: BookingRow) -> None:
     """Remove personal data from a booking, and the values by which it can be found."""
     booking.client_name = booking.client_phone = booking.client_email = None
+    booking.phone_entered = None
     booking.phone_digits = booking.notes = booking.token_secret = booking.named_contacts = None
 
 

@@ -38,7 +38,7 @@ def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | No
         phone: str | None = contacts.phone_of(form.phone, country)
     else:
         phone = phones.first_phone_in(text, country)
-    return Contact(form.name, email, phone) if email or phone else None
+    return Contact(form.name, email, phone, form.phone) if email or phone else None
 
 
 def contacts_in(request: ChatRequest, country: str) -> list[str]:
@@ -95,6 +95,8 @@ def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
     lead = leads.find(unit.workspace_id, lead_id)
     if lead is None:
         return
+    if lead.phone:
+        contact = contact._replace(phone_entered=None)
     missing = {
         name: value
         for name, value in contact._asdict().items()

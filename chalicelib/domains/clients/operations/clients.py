@@ -132,9 +132,7 @@ def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
     Names are untrusted text.
     """
     sort, descending = SORTS[args.sort]
-    search = args.search
-    if search and any(character.isdigit() for character in search):
-        search = phones.search_term(search, workspaces.get(ctx.workspace_id).country)
+    search = phones.search_term(args.search, lambda: workspaces.get(ctx.workspace_id).country)
     query = Query(
         page=args.page,
         size=args.size,

@@ -20,11 +20,15 @@ from chalicelib.lib.contact_fields import MAX_NAME
 
 
 class Contact(NamedTuple):
-    """Contacts of a person in normal form. A phone that is not a valid number stays unchanged."""
+    """Contacts of a person. ``phone`` is in normal form, or as entered if it is no valid number.
+
+    ``phone_entered`` is the text that a person entered, with the words beside the number.
+    """
 
     name: str | None
     email: str | None
     phone: str | None
+    phone_entered: str | None = None
 
     @property
     def identity(self) -> dict[str, str | None]:
@@ -42,11 +46,12 @@ def contact_of(name: str | None, email: str | None, phone: str | None, country: 
         name[:MAX_NAME] if name else None,
         emails.find_email(email) if email else None,
         phone_of(phone, country) if phone else None,
+        phone,
     )
 
 
 def contacts_in(texts: Iterable[str], country: str) -> list[str]:
-    """Return the e-mail addresses and phone numbers in texts, in their normal forms."""
+    """Return the e-mail addresses in texts, and the phone numbers in their normal form."""
     found = (
         each
         for text in texts

@@ -102,7 +102,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
         workspace = found.result()
     lead.require_version(args.if_version)
     changes, changed = args.changes, []
-    former = contact = Contact(lead.name, lead.email, lead.phone)
+    former = contact = Contact(lead.name, lead.email, lead.phone, lead.phone_entered)
     require_whole(changes.get("notes"), lead.notes, field="notes", length=MAX_LISTED_NOTES)
     if "data" in changes:
         fields, data = _patch_data(ctx, lead, changes.pop("data"))
@@ -110,8 +110,9 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
             changed.append("data")
             contact = _updated_contact(contact, fields, lead.whole_data, data, workspace.country)
             leads.set_data(ctx.unit, lead, data)
-    if changes.get("phone"):
-        changes["phone"] = contacts.phone_of(changes["phone"], workspace.country)
+    if "phone" in changes and changes["phone"] != lead.phone:
+        entered = changes["phone_entered"] = changes["phone"]
+        changes["phone"] = entered and contacts.phone_of(entered, workspace.country)
     contact = contact._replace(**{n: changes.pop(n) for n in Contact._fields if n in changes})
     for name, value in {**contact._asdict(), **changes}.items():
         if getattr(lead, name) != value:
@@ -128,7 +129,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
         besides=contact.identity.values(),
     )
     ctx.unit.save(lead)
-    names = [wire_name(LeadPatch, name) for name in changed]
+    names = [wire_name(LeadPatch, name) for name in changed if name in LeadPatch.model_fields]
     leads.record_event(ctx.unit, lead, ctx.principal.audit_actor, fields=names)
     return LeadResult(lead=LeadOut.of(lead))
 

@@ -71,6 +71,7 @@ class LeadOut(Wire):
     name: str | None = Field(description="Name, or null.")
     email: str | None = Field(description="E-mail address, or null.")
     phone: str | None = Field(description="Phone in E.164, with ;ext=, or as entered if invalid.")
+    phone_entered: str | None = Field(description="Phone as entered, or null.")
     data: dict[str, Any] = Field(description="Submitted values by field name; items: an order.")
     notes: str | None = Field(description="Notes, or null.")
     tags: list[str] = Field(description="Tags.")
@@ -147,7 +148,7 @@ class LeadListQuery(Wire):
     page: PageNumber = Field(default=1, description="From 1.")
     size: int = Field(default=20, ge=1, le=500, description="Leads a page.")
     status: LeadStatus | None = optional("Status.")
-    search: SearchText | None = optional("In submitted values, name, notes.")
+    search: SearchText | None = optional("In submitted values, name, phone (any spelling), notes.")
     form_id: Id | None = optional("Form id.")
     project_id: Id | None = optional("Site id.")
     tag: Tag | None = optional("With this tag.")
@@ -230,7 +231,7 @@ def query_of(ctx: Context, args: LeadListQuery) -> Query:
             "tags": args.tag,
         },
         ranges={"created_at": (bounds[0], bounds[1])},
-        search=args.search,
+        search=phones.search_term(args.search, lambda: workspaces.get(ctx.workspace_id).country),
         charge=ctx.charge,
     )
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from chalicelib.core.errors import FieldError, ValidationError
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, cut_bytes, is_visible
 from chalicelib.domains.leads.rules.form_texts import text
-from chalicelib.lib import emails, slugs
+from chalicelib.lib import emails, phones, slugs, typed_text
 
 CART = "items"
 """Name of the lines of an order among the values. No field can have this name."""
@@ -34,6 +34,7 @@ _DATES = (
     re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
 )
 _PHONE = re.compile(r"[\w\s+().,;:/#*=–—-]+")  # noqa: RUF001  dashes on purpose
+_MARKUP = re.compile("[<>]")
 _LEAST_DIGITS, _MOST_DIGITS = 5, 40
 
 
@@ -166,6 +167,8 @@ def _entered_text(value: object, kind: str) -> str:
         typed, limit = _CONTROL_BUT_LINES.sub("", lines).strip(), MAX_TEXTAREA
     else:
         line = " ".join(typed.split())
+        if kind in {"email", "phone"}:
+            line = typed_text.clean(line)
         typed, limit = BIDI_CONTROL.sub("", CONTROL.sub("", line)).strip(), MAX_TEXT
     if len(typed) > limit:
         raise _InvalidValueError("too_long", limit=limit, length=len(typed))
@@ -195,13 +198,18 @@ def _email(entered: str) -> str:
 
 
 def _phone(entered: str) -> str:
-    """Return a phone number as it was entered. The check is lenient, so that no lead is lost."""
+    """Return a phone number as it was entered. The check is lenient, so that no lead is lost.
+
+    Beside the digits of a whole number, any words may stand.
+    """
     digits = sum(character.isdecimal() for character in entered)
     letters = sum(character.isalpha() for character in entered)
+    is_plain = _PHONE.fullmatch(entered) and digits >= max(_LEAST_DIGITS, letters)
     if (
         len(entered) > MAX_PHONE
-        or not _PHONE.fullmatch(entered)
-        or not max(_LEAST_DIGITS, letters) <= digits <= _MOST_DIGITS
+        or digits > _MOST_DIGITS
+        or _MARKUP.search(entered)
+        or not (is_plain or phones.may_contain_phone(entered))
     ):
         raise _InvalidValueError("phone")
     return entered

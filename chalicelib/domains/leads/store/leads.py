@@ -55,6 +55,7 @@ class LeadRow(Record):
     name = UnicodeAttribute(null=True)
     email = UnicodeAttribute(null=True)
     phone = UnicodeAttribute(null=True)
+    phone_entered = UnicodeAttribute(null=True)
     data: JsonAttribute = JsonAttribute()
     data_revision = NumberAttribute(null=True)
     is_order = BooleanAttribute(null=True)
@@ -242,7 +243,8 @@ def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
 def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
     """Stage the removal of personal data from leads, including the contacts that searches match."""
     for lead in whole(unit.workspace_id, ids):
-        lead.name = lead.email = lead.phone = lead.notes = lead.source = lead.is_order = None
+        lead.name = lead.email = lead.phone = lead.phone_entered = None
+        lead.notes = lead.source = lead.is_order = None
         lead.tags, lead.named_contacts = [], None
         set_data(unit, lead, {})
         unit.save(lead)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from chalicelib.core.ids import new_id
-from tests.conftest import Api, Time, all_rows
+from tests.conftest import Api, Owner, Time, all_rows, in_console
 from tests.domains.leads.lead_calls.helpers import FIND, GET, LIST, ORDERS, STATUS, UPDATE, new_form
 from tests.factories.examples import submit
 
@@ -38,6 +38,39 @@ class TestListLeads:
         assert listed(api, projectId=site) == [second]
         assert listed(api, formId=form, projectId=site) == []
         assert listed(api, formId=new_id()) == []
+
+    @pytest.mark.parametrize(
+        "search",
+        [
+            "8 921 765 43 21",
+            "+7 (921) 765-43-21",
+            "\u202a8 921 765\u20114321\u202c",
+            "921 7654321",
+            "8 921 765",
+            "8(921)76",
+            "+7 921 76",
+            "765-43-21",
+            "43 21",
+        ],
+    )
+    def test_a_phone_is_found_in_any_spelling(
+        self, search: str, api: Api, owner: Owner, form: str
+    ) -> None:
+        ids = [
+            submit(form, name="Ёж", phone=f"{each}21") for each in ("+792176543", "8(921)765-43-")
+        ]
+        submit(form, name="Ada", phone="8 903 111-22-33")
+        assert listed(api, search=search) == ids[::-1]
+        exported = in_console(owner.workspace.id, "export_leads", search=search)
+        assert len(exported["rows"]) == 2
+
+    @pytest.mark.parametrize("search", ["2027-01-15", "15.01.2027", "195.5"])
+    def test_a_date_or_an_amount_is_searched_as_it_is_written(
+        self, search: str, api: Api, form: str
+    ) -> None:
+        found = submit(form, name="Ada", message=f"on {search}")
+        submit(form, name="Bob", message="20270115 15012027 1955")
+        assert listed(api, search=search) == [found]
 
     @pytest.mark.parametrize(
         "search", ["ёжик", "ЕЖИК", "колючий", "ADA@", "1234567", "street", "перезвон", "日本"]

@@ -1,0 +1,134 @@
+"""Phone numbers with words beside them, as people type and paste them at every entrance."""
+
+import re
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.lib.phones import find_phone
+from tests.conftest import Api, Owner, Time, as_operator
+from tests.domains.notifications.clients import BOOK, visitor
+from tests.factories.chat import ask, new_bot
+from tests.factories.salon import CREATE, Salon
+from tests.support.sweep import sweep
+
+NOON = "2027-03-03T12:00:00Z"
+MOBILE = "+79031112233"
+ENTERED = {
+    "8 903 111-22-33 mob": MOBILE,
+    "8 903 111-22-33 MAX": MOBILE,
+    "89031112233max": MOBILE,
+    "WhatsApp: 8 (903) 111-22-33": MOBILE,
+    "+49 30 1234567 (Anna)": "+49301234567",
+    "+44 20 7946 0958 ask for DEF": "+442079460958",
+    "8 903 111-22-33 (Viber)": MOBILE,
+    "8 903 111-22-33 звонить после 18": MOBILE,
+    "звонить с 10 до 18: 8 903 111 22 33, спросить Анну": MOBILE,
+    "до 18 8 903 111-22-33": MOBILE,
+    "8 903 111-22-33 2 этаж": MOBILE,
+    "8 903 111-22-33, 8 916 123-45-67": MOBILE,
+    "8 903 111-22-33 8 916 123-45-67": MOBILE,
+    "+7 903 111 22 33 / 8 916 123 45 67": MOBILE,
+    "8 903 111 22 33 18 00": MOBILE,
+    "8 903 111-22-33 tg @anna!": MOBILE,
+    "8 903 111-22-33 доб. 12 (Anna)": f"{MOBILE};ext=12",
+    "\u202a+7 903 111-22-33\u202c": MOBILE,
+    "+7\u202f903\u2009111\u201122\u221233": MOBILE,
+    "\ufeff8\u00a0903 111\u201322\u201433\u200b": MOBILE,
+    "＋７（９０３）１１１－２２－３３": MOBILE,
+}
+NO_NUMBERS = ["1-800-FLOWERS", "8 800 FLOWERS", "MAX", "звонить после 18", "8 903 I11 22 33"]
+
+
+def shown(text: str) -> str:
+    """Return an entered text without what is invisible, with plain spaces."""
+    visible = "".join(each for each in text if unicodedata.category(each) != "Cf")
+    return " ".join(visible.split())
+
+
+@sweep("text", ENTERED)
+def test_words_beside_a_number_are_no_part_of_it(text: str) -> None:
+    assert find_phone(text, "RU") == ENTERED[text]
+
+
+@pytest.mark.parametrize("country", ["RU", "US", "DE"])
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_letters_are_no_digits(text: str, country: str) -> None:
+    assert find_phone(text, country) is None
+
+
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize("entered", ENTERED)
+class TestEveryEntrance:
+    def test_a_visitor_books_with_it(self, entered: str, api: Api, time: Time) -> None:
+        salon = Salon.opened(api)
+        who = {"client": {"name": "Ada", "phone": entered}}
+        for path, sender in ((BOOK, visitor), (CREATE, api)):
+            made = sender.post(path, salon.order(NOON) | who)["booking"]["id"]
+            client = api.get(f"/api/bookings/{made}")["booking"]["client"]
+            expected = (ENTERED[entered], shown(entered))
+            assert (client["phone"], client["phoneEntered"]) == expected
+            salon.set_status(made, "cancelled")
+
+    def test_a_form_a_chat_and_a_client_take_it(self, entered: str, api: Api, owner: Owner) -> None:
+        number = ENTERED[entered]
+        fields = [{"name": "phone", "type": "phone", "label": "Phone"}]
+        form = api.post("/api/forms/create", {"title": "Call", "fields": fields})["form"]["id"]
+        lead = Api(None).post(f"/api/public/forms/{form}/submit", {"phone": entered})["id"]
+        found = api.get(f"/api/forms/collection/{lead}")["lead"]
+        assert (found["phone"], found["phoneEntered"]) == (number, shown(entered))
+        assert found["data"]["phone"] == shown(entered)
+        client = api.get(f"/api/clients/{found['clientId']}")["client"]
+        assert client["phone"] == number
+        ask(new_bot(owner), "Hello", contact={"phone": entered})
+        (chat, _) = api.get("/api/forms/collection-list")["collections"]
+        assert (chat["phone"], chat["phoneEntered"]) == (number, shown(entered))
+        assert chat["clientId"] == client["id"]
+        cleared = api.post("/api/forms/collection-update", {"id": lead, "phone": None})["lead"]
+        assert (cleared["phone"], cleared["phoneEntered"]) == (None, None)
+        changed = api.post("/api/forms/collection-update", {"id": lead, "phone": entered})["lead"]
+        assert (changed["phone"], changed["phoneEntered"]) == (number, shown(entered))
+        same = api.post("/api/forms/collection-update", {"id": lead, "phone": number})["lead"]
+        assert same == changed
+        history = api.get(f"/api/forms/collection/{lead}")["history"]
+        assert history[-1]["change"] == "changed: phone"
+        erased = as_operator("erase_client", workspaceId=owner.workspace.id, phone=entered)
+        assert erased["leads"] == 2
+        gone = api.get(f"/api/forms/collection/{lead}")["lead"]
+        assert (gone["phone"], gone["phoneEntered"], gone["data"]) == (None, None, {})
+
+
+def digits(text: Any) -> str:
+    return re.sub("[^0-9]", "", "".join(str(unicodedata.decimal(c, "")) for c in text))
+
+
+PARTS = st.sampled_from(
+    [
+        *ENTERED,
+        *NO_NUMBERS,
+        *"0123456789+-() ",
+        "ABC",
+        "max",
+        "доб. ",
+        "8 903",
+        "111-22-33",
+        "+49 30",
+        "²",
+        "٣",
+    ]
+)
+
+
+@given(st.lists(PARTS, min_size=1, max_size=4).map("".join), st.sampled_from(["RU", "US", "DE"]))
+def test_a_number_has_no_digit_that_is_not_in_the_text(text: str, country: str) -> None:
+    found = find_phone(text, country)
+    if found is None:
+        return
+    number, _, extension = found.partition(";ext=")
+    codes = ("7", "1", "49")
+    bare = [number[1:], *(number[1:].removeprefix(code) for code in codes)]
+    assert any(each in digits(text) for each in bare)
+    assert extension in digits(text)
