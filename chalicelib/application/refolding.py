@@ -85,13 +85,21 @@ def _fold_slice(workspace_id: str, noun: str, after: str) -> tuple[str, str] | N
 def _fold_again(unit: UnitOfWork, listing: Listing[Any], record_id: str) -> None:
     """Stage the changes of a record's index keys and of the rows that belong to it.
 
-    The record keeps its version, because nothing that callers see has changed.
+    The record keeps its version, because nothing that callers see has changed. Only a record with
+    a restored value is saved as a whole.
     """
     record = listing.find(unit.tenant, record_id)
     if record is None:
         return
     if listing.complete:
         (record,) = listing.complete(unit.tenant, [record])
+    if listing.restore is not None and listing.restore(record):
+        unit.save(record)
+    else:
+        _stage_rows(unit, listing, record)
+
+
+def _stage_rows(unit: UnitOfWork, listing: Listing[Any], record: Any) -> None:  # noqa: ANN401  of any noun
     listing.set_index_keys(record)
     missing, obsolete = _unique_row_changes(unit.tenant, listing, record)
     displaced = [each.displaced for each in listing.lookups if each.displaced]
@@ -101,7 +109,9 @@ def _fold_again(unit: UnitOfWork, listing: Listing[Any], record_id: str) -> None
         obsolete.append(TextRow(texts_partition(unit.tenant, listing.noun), record.id))
     written = (TextRow, EntryRow) if actions else TextRow
     sides = listing.side_rows(unit.tenant, record).values()
-    rows = [side.row for side in sides if isinstance(side.row, written)]
+    rows: list[Row] = [side.row for side in sides if isinstance(side.row, written)]
+    for lookup in listing.lookups:
+        rows += lookups.moved_rows(lookup, unit.tenant, listing.noun, record)
     unchanged = type(record).version == record.version
     if actions:
         unit.update(ContentRow(record.pk, record.sk), actions, unchanged)
@@ -131,7 +141,7 @@ def _unique_row_changes(
         if change is None:
             continue
         holders = {row.pk: row.target for row in change.existing()}
-        if holders.get(change.former.pk) == record.id:
+        if holders.get(change.former.pk) == record.id and not lookup.exact:
             obsolete.append(change.former)
         match holders.get(change.current.pk):
             case None:

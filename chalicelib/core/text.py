@@ -33,8 +33,8 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", folded).translate(_SAME)
 
 
-SEARCH_FOLDING = 2
-"""The version of ``search_fold`` and ``line_fold``.
+SEARCH_FOLDING = 3
+"""The version of ``search_fold`` and ``line_fold``, and of the keys of look-ups.
 
 Increase it when a text folds differently or more of a record is indexed. A deployment then indexes
 all stored records again (ADR 42).

@@ -8,7 +8,7 @@ within a workspace are a ``Lookup`` of their listing instead.
 import hashlib
 from collections.abc import Iterable
 
-from pynamodb.attributes import UnicodeAttribute
+from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
 
 from chalicelib.core.text import fold
 from chalicelib.engine.reading import fetch_of
@@ -21,15 +21,17 @@ class ClaimRow(IdentityRow):
     """A platform-wide claim.
 
     ``target`` is the id that the name leads to, and ``workspace_id`` its workspace, if any.
+    ``is_former`` marks the claim for the release before this one, which another name may replace.
     """
 
     target = UnicodeAttribute()
+    is_former = BooleanAttribute(null=True)
     workspace_id = UnicodeAttribute(null=True)
 
     @classmethod
     def find_claim(cls, kind: str, name: str) -> "ClaimRow | None":
         """Return the claim of a name, or None."""
-        return cls.find(f"CLAIM#{kind}#{name}", SORT_KEY)
+        return cls.find(*claim_key(kind, name))
 
     @classmethod
     def workspace_of(cls, kind: str, name: str) -> str | None:
@@ -46,7 +48,12 @@ class ClaimRow(IdentityRow):
 
 def claim(kind: str, name: str, target: str, workspace_id: str | None = None) -> ClaimRow:
     """Return the row that claims a name platform-wide."""
-    return ClaimRow(f"CLAIM#{kind}#{name}", SORT_KEY, target=target, workspace_id=workspace_id)
+    return ClaimRow(*claim_key(kind, name), target=target, workspace_id=workspace_id)
+
+
+def claim_key(kind: str, name: str) -> tuple[str, str]:
+    """Return the partition key and the sort key of a claim."""
+    return f"CLAIM#{kind}#{name}", SORT_KEY
 
 
 def name_hash(text: str, within: str = "") -> str:
@@ -54,4 +61,9 @@ def name_hash(text: str, within: str = "") -> str:
 
     A hash is needed because folding can make a text too long for a key: U+FDFA becomes 18 letters.
     """
-    return hashlib.sha256(f"{within}\0{fold(text)}".encode()).hexdigest()
+    return exact_hash(fold(text), within)
+
+
+def exact_hash(key: str, within: str = "") -> str:
+    """Return the hash of a key that must not be folded, such as that of an e-mail address."""
+    return hashlib.sha256(f"{within}\0{key}".encode()).hexdigest()

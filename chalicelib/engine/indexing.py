@@ -100,13 +100,15 @@ class Indexer:
             name = f"{listing.noun}#{record.id}"
             self.file_uses.note(name, listing.files, before, after)
         new = listing.side_rows(self.tenant, after) if after else {}
+        for side in listing.former_claims(self.tenant, before, after) if after else ():
+            new[side.row.pk, side.row.sk] = side
         old = listing.held_side_rows(self.tenant, before, new) if before else {}
         for key in old.keys() - new.keys():
             row = old[key].row
             self.transaction.deletes.append((delete_stage(row), None))
         for key, side in new.items():
             if key not in old and side.unique:
-                stage = put_stage(side.row, Row.pk.does_not_exist())
+                stage = put_stage(side.row, side.free)
                 self.transaction.puts.append((stage, taken.get(side.unique)))
             elif key not in old or old[key].row.serialize() != side.row.serialize():
                 put = (put_stage(side.row), None)

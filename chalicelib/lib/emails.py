@@ -1,34 +1,52 @@
-"""E-mail addresses in one normal form, used to look up accounts, leads and clients."""
+"""E-mail addresses: the value that was entered, and the key by which two are compared (ADR 69)."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from itertools import islice
+from string import ascii_lowercase, ascii_uppercase
 
-from chalicelib.core.text import fold
+from chalicelib.lib import typed_text
 
 _CANDIDATE = re.compile(r"[^\s@<>()\[\],;:\"']{1,64}@[^\s@<>()\[\],;:\"']{3,255}")
 _MAX_CANDIDATES = 50
 """Words with an at sign that are checked in one text."""
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def normalize_email(email: str) -> str:
-    """Return the normal form of an e-mail address: validated, trimmed and case-folded.
+    """Return the value of an e-mail address: what was entered, validated.
+
+    The local part stays as typed: only the receiving server knows which of its letters are equal
+    (RFC 5321, section 2.4). The domain is in the form of UTS 46, non-transitional. So its A-label,
+    where mail goes to, is that of the entered domain.
 
     Raises:
         ValueError: the address is malformed. The message gives an example of a valid one.
     """
     from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415  rarely needed
 
+    local, at, domain = typed_text.clean(email).rpartition("@")
+    local, domain = _plain_if_ascii(local), _plain_if_ascii(domain)
     try:
-        found = validate_email(email.strip(), check_deliverability=False)
+        found = validate_email(f"{local}{at}{domain}", check_deliverability=False)
     except EmailNotValidError:
         msg = f'expected an address such as ada@example.com, received "{email[:80]}"'
         raise ValueError(msg) from None
-    return fold(found.normalized)
+    return f"{unicodedata.normalize('NFC', local)}@{found.domain}"
+
+
+def _plain_if_ascii(part: str) -> str:
+    """Return a part of an address with plain dashes, if they make it ASCII.
+
+    In a part in another script, a joiner may be a letter. Without it, mail would go elsewhere.
+    """
+    plain = typed_text.with_plain_dashes(part)
+    return plain if plain.isascii() else part
 
 
 def find_email(text: str) -> str | None:
-    """Return the normal form of an e-mail address, or None if the text is not one."""
+    """Return the value of an e-mail address, or None if the text is not one."""
     try:
         return normalize_email(text)
     except ValueError:
@@ -36,7 +54,7 @@ def find_email(text: str) -> str | None:
 
 
 def emails_in(text: str) -> Iterator[str]:
-    """Yield the e-mail addresses in a text, in their normal form."""
+    """Yield the values of the e-mail addresses in a text."""
     candidates = (match[0].strip(".!?*_`") for match in _CANDIDATE.finditer(text))
     return filter(None, map(find_email, islice(candidates, _MAX_CANDIDATES)))
 
@@ -44,3 +62,35 @@ def emails_in(text: str) -> Iterator[str]:
 def first_email_in(text: str) -> str | None:
     """Return the first e-mail address in a text, or None."""
     return next(emails_in(text), None)
+
+
+def key(address: str) -> str:
+    """Return the key of a value: two addresses are the same if their keys are equal.
+
+    It has the local part with ASCII letters in lower case, and the A-label of the domain. A text
+    without an at sign, such as a phone number, is its own key.
+    """
+    local, at, domain = address.rpartition("@")
+    return f"{local.translate(_ASCII_LOWER)}@{_a_label(domain)}" if at else address
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two texts are the same e-mail address."""
+    return key(find_email(one) or one) == key(find_email(other) or other)
+
+
+def mailbox(address: str) -> str:
+    """Return the address with its domain in ASCII, to which a mail is sent."""
+    local, _, domain = address.rpartition("@")
+    return f"{local}@{_a_label(domain)}"
+
+
+def _a_label(domain: str) -> str:
+    if domain.isascii():
+        return domain.lower()
+    import idna  # noqa: PLC0415  its tables load only for hosts in other scripts
+
+    try:
+        return idna.encode(domain, uts46=True).decode()
+    except idna.IDNAError:  # The domain was stored by other versions of the tables.
+        return domain

@@ -3,6 +3,7 @@
 A row of the content table has the folding version of its texts, and is restored with them.
 """
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,8 @@ from chalicelib.core import clock
 from chalicelib.core.operations import load_all
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.text import SEARCH_FOLDING
-from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.flows import email_claims
+from chalicelib.domains.identity.store import accounts, workspaces
 
 _KEY = {"pk": {"S": "FOLDING"}, "sk": {"S": "-"}}
 DELAY = timedelta(minutes=1)
@@ -20,6 +22,8 @@ DELAY = timedelta(minutes=1)
 
 def schedule(client: Any, prefix: str) -> int:  # noqa: ANN401  boto3 creates its clients at run time
     """Schedule a job for each workspace, unless all texts have the code's version.
+
+    An account gets one, too, if its e-mail address has another key than in earlier versions.
 
     The version is stored last. After an interruption, all jobs are scheduled again; a second job
     for a workspace is harmless.
@@ -37,13 +41,18 @@ def schedule(client: Any, prefix: str) -> int:  # noqa: ANN401  boto3 creates it
         return 0
     load_all()
     due = clock.now() + DELAY
-    tenants = [PLATFORM, *_workspaces(client, f"{prefix}-identity")]
-    for tenant in tenants:
-        job = refolding.job(tenant, due).serialize()
-        client.put_item(TableName=f"{prefix}-control", Item=job)
+    found_jobs = [refolding.job(PLATFORM, due)]
+    for item in _workspaces_and_accounts(client, f"{prefix}-identity"):
+        row_id = item["pk"]["S"].partition("#")[2]
+        if item["sk"]["S"] == workspaces.SORT_KEY:
+            found_jobs.append(refolding.job(row_id, due))
+        elif not item["email"]["S"].isascii():
+            found_jobs.append(email_claims.job(row_id))
+    for job in found_jobs:
+        client.put_item(TableName=f"{prefix}-control", Item=job.serialize())
     version = {"version": {"N": str(SEARCH_FOLDING)}}
     client.put_item(TableName=content, Item=_KEY | version)
-    return len(tenants)
+    return len(found_jobs)
 
 
 def forget(client: Any, prefix: str) -> None:  # noqa: ANN401  as above
@@ -51,12 +60,15 @@ def forget(client: Any, prefix: str) -> None:  # noqa: ANN401  as above
     client.delete_item(TableName=f"{prefix}-content", Key=_KEY)
 
 
-def _workspaces(client: Any, table: str) -> list[str]:  # noqa: ANN401  as above
+def _workspaces_and_accounts(client: Any, table: str) -> Iterator[Any]:  # noqa: ANN401  as above
     pages = client.get_paginator("scan").paginate(
         TableName=table,
         ConsistentRead=True,
-        FilterExpression="sk = :workspace",
-        ExpressionAttributeValues={":workspace": {"S": workspaces.SORT_KEY}},
-        ProjectionExpression="pk",
+        FilterExpression="sk IN (:workspace, :account)",
+        ExpressionAttributeValues={
+            ":workspace": {"S": workspaces.SORT_KEY},
+            ":account": {"S": accounts.SORT_KEY},
+        },
+        ProjectionExpression="pk, sk, email",
     )
-    return [item["pk"]["S"].partition("#")[2] for page in pages for item in page["Items"]]
+    return (item for page in pages for item in page["Items"])

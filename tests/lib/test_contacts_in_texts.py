@@ -12,7 +12,8 @@ from chalicelib.lib.phones import first_phone_in
     "text",
     [
         "ada@example.com",
-        "Write to Ada@Example.com.",
+        "Write to ada@Example.com.",
+        "Write to \u200bada@example.com\ufeff",
         "<ada@example.com>, please",
         "почта:ada@example.com!",
         "me@ or ada@example.com?",

@@ -88,6 +88,8 @@ class Declaration(Generic[R]):
         lookups: values that lead to a record, or that are unique among records.
         files: the files that a record shows.
         complete: reads data that the texts of records need beyond their rows.
+        restore: restores values of a record that an earlier release has stored folded, if it can.
+            Returns whether it has changed the record.
         inline_bytes: bytes of search text in an index entry. A longer text takes one more row.
         events: the events of the noun, each with the rule by which a change is one.
         followed_by: the kind of job that follows each change of a record. The changes of a
@@ -119,6 +121,7 @@ class Declaration(Generic[R]):
     lookups: tuple[Lookup[R], ...] = ()
     files: ShownFiles[Any] | None = None
     complete: Callable[[str, list[R]], list[R]] | None = None
+    restore: Callable[[R], bool] | None = None
     inline_bytes: int = INLINE_TEXT_BYTES
     events: EventRules = field(default_factory=dict)
     followed_by: str | None = None
@@ -246,6 +249,35 @@ class Declaration(Generic[R]):
                     {(row.pk, row.sk): SideRow(row) for row in change.existing_for(record.id)}
                 )
         return rows
+
+    def former_claims(self, workspace_id: str, before: R | None, record: R) -> list[SideRow]:
+        """Return the rows of a record's new unique values under former keys, if those are free.
+
+        An earlier release finds the record by them. A row under the current key that leads to a
+        record without the value is returned as well, to be replaced: the earlier release has
+        changed the value there.
+        """
+        found: list[SideRow] = []
+        for lookup in self.lookups:
+            change = lookups.key_change(lookup, workspace_id, self.noun, record)
+            if not lookup.exact or change is None:
+                continue
+            (value,) = lookup.values(record)
+            if before is not None and lookup.leads_to(before, value):
+                continue
+            holders = {row.pk: row.target for row in change.existing()}
+            match holders.get(change.former.pk):
+                case None:
+                    change.former.key_form = lookups.FORMER
+                    found.append(SideRow(change.former, lookup.name))
+                case record.id:
+                    found.append(SideRow(change.former))
+            if holder := holders.get(change.current.pk):
+                others = self.fetch(workspace_id, [holder])
+                if not any(lookup.leads_to(other, value) for other in others):
+                    change.current.key_form = lookups.CURRENT
+                    found.append(SideRow(change.current))
+        return found
 
     def counters(self, facets: Facets) -> list[str]:
         """Return the names of the counters that count a record with these facets."""

@@ -147,13 +147,20 @@ class Listing(Declaration[R]):
         workspace_id: str,
         lookup: str,
         value: str,
-        cost: Cost | None = None,
         *,
         within: str = "",
+        or_folded: bool = False,
     ) -> list[str]:
-        """Return the ids of the records that have this value of a look-up, oldest first."""
+        """Return the ids of the records that have this value of a look-up, oldest first.
+
+        ``or_folded`` adds those that an earlier release may have stored with the folded value.
+        """
         declared = self.lookup(lookup)
-        return lookups.find(declared, workspace_id, self.noun, value, within=within, cost=cost)
+        ids = lookups.find(declared, workspace_id, self.noun, value, within=within)
+        if len(lookups.keys(declared, workspace_id, self.noun, value)) == 1:
+            return ids
+        found = self.fetch(workspace_id, ids)
+        return [each.id for each in found if declared.leads_to(each, value, or_folded=or_folded)]
 
     def find_unique(self, workspace_id: str, lookup: str, values: Iterable[str]) -> dict[str, str]:
         """Return the ids of the records with these values of a unique look-up, by value."""

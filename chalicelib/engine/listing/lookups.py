@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from pynamodb.attributes import UnicodeAttribute
+from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.text import fold
-from chalicelib.engine.claims import ClaimRow, claim, name_hash
+from chalicelib.engine.claims import ClaimRow, claim, exact_hash, name_hash
 from chalicelib.engine.reading import Cost, Key, Partition, fetch
 from chalicelib.engine.tables import ContentRow, Record, Row
 
@@ -33,6 +34,9 @@ class Lookup(Generic[R]):
     their ``former_key``. The change can make the values of several records equal. The record that
     is found first then keeps the value. The others store theirs in the attribute that ``displaced``
     names, so they are not found by it.
+
+    Keys of an ``exact`` look-up are not folded again. Its rows are written under the ``former_key``
+    too, and found there if the record's value has the searched key (ADR 69).
     """
 
     name: str
@@ -43,6 +47,21 @@ class Lookup(Generic[R]):
     key: Callable[[str], str] = fold
     former_key: Callable[[str], str] | None = None
     displaced: str | None = None
+    exact: bool = False
+
+    def hashes(self, value: str, within: str = "") -> tuple[str, str]:
+        """Return the hashes of a value under its key and under its former key, often the same."""
+        current = (exact_hash if self.exact else name_hash)(self.key(value), within)
+        former = self.former_key and name_hash(self.former_key(value), within)
+        return current, former or current
+
+    def leads_to(self, record: R, value: str, *, or_folded: bool = False) -> bool:
+        """Whether a record has a value. ``or_folded`` accepts it in the form of its former key."""
+        return any(
+            self.key(each) == self.key(value)
+            or (or_folded and self.former_key is not None and each == self.former_key(value))
+            for each in self.values(record)
+        )
 
     def values(self, record: R) -> list[str]:
         """Return the values of the look-up for a record."""
@@ -60,17 +79,30 @@ def by_id(noun: str) -> Lookup[R]:
     return Lookup(id_claim(noun), lambda record: record.id, platform_wide=True)
 
 
+class LookupRow(ContentRow):
+    """A row that leads from a value to a record.
+
+    ``key_form`` is that of an exact look-up. Rows of the release before this one have none: their
+    value was stored folded.
+    """
+
+    target = UnicodeAttribute()
+    key_form = UnicodeAttribute(null=True)
+
+
+CURRENT, FORMER = "current", "former"
+"""Forms of keys. The row under a former key may be replaced by that of a value with this key."""
+
+
 class SideRow(NamedTuple):
-    """A row that is stored with a record. ``unique`` is the look-up that the row claims, if any."""
+    """A row that is stored with a record. ``unique`` is the look-up that the row claims, if any.
+
+    A claim requires that its key is ``free``.
+    """
 
     row: Row
     unique: str | None = None
-
-
-class LookupRow(ContentRow):
-    """A row that leads from a value to a record."""
-
-    target = UnicodeAttribute()
+    free: Condition = Row.pk.does_not_exist()
 
 
 def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[SideRow]:
@@ -80,12 +112,18 @@ def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[Sid
         claims = [claim(lookup.name, value, record.id, workspace_id) for value in values]
         return [SideRow(row, lookup.name) for row in claims]
     within = lookup.within(record) if lookup.within else ""
-    keys = [
-        unique_key(workspace_id, noun, lookup.name, lookup.key(value), within) for value in values
+    forms = (CURRENT, FORMER) if lookup.exact else (None,)
+    made = [
+        LookupRow(key.pk, key.sk if lookup.unique else record.id, target=record.id, key_form=form)
+        for value in values
+        for form, key in zip(forms, keys(lookup, workspace_id, noun, value, within), strict=False)
     ]
-    sk = SORT_KEY if lookup.unique else record.id
-    name = lookup.name if lookup.unique else None
-    return [SideRow(LookupRow(key.pk, sk, target=record.id), name) for key in keys]
+    if not lookup.unique:
+        return [SideRow(row) for row in made]
+    free = Row.pk.does_not_exist()
+    if lookup.exact:
+        free |= LookupRow.key_form == FORMER
+    return [SideRow(row, lookup.name, free) for row in made if row.key_form != FORMER]
 
 
 class KeyChange(NamedTuple):
@@ -107,23 +145,48 @@ class KeyChange(NamedTuple):
 def key_change(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> KeyChange | None:
     """Return both rows of a record's unique value if its key has changed; otherwise None."""
     value = next(iter(lookup.values(record)), None)
-    if not value or lookup.former_key is None or lookup.former_key(value) == lookup.key(value):
+    if not value or lookup.former_key is None or not lookup.unique:
         return None
     within = lookup.within(record) if lookup.within else ""
-    current, former = (
-        unique_key(workspace_id, noun, lookup.name, key(value), within)
-        for key in (lookup.key, lookup.former_key)
-    )
-    return KeyChange(
-        LookupRow(current.pk, SORT_KEY, target=record.id),
-        LookupRow(former.pk, SORT_KEY, target=record.id),
-    )
+    current, former = lookup.hashes(value, within)
+    if current == former:
+        return None
+    rows = [
+        LookupRow(_partition(workspace_id, noun, lookup.name, each), SORT_KEY, target=record.id)
+        for each in (current, former)
+    ]
+    return KeyChange(*rows)
+
+
+def moved_rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[LookupRow]:
+    """Return the rows of a record's values, not unique ones, whose keys have changed."""
+    if not lookup.exact or lookup.unique:
+        return []
+    found = (keys(lookup, workspace_id, noun, value) for value in lookup.values(record))
+    return [LookupRow(each[0].pk, record.id, target=record.id) for each in found if len(each) > 1]
+
+
+def keys(
+    lookup: Lookup[R], workspace_id: str, noun: str, value: str, within: str = ""
+) -> list[Key]:
+    """Return the key of a value's row. For an exact look-up, the former key follows if it differs.
+
+    Rows of values that are not unique have the id of their record as the sort key instead.
+    """
+    hashes = lookup.hashes(value, within)
+    return [
+        Key(LookupRow, _partition(workspace_id, noun, lookup.name, each), SORT_KEY)
+        for each in dict.fromkeys(hashes if lookup.exact else hashes[:1])
+    ]
 
 
 def unique_key(workspace_id: str, noun: str, name: str, value: str, within: str = "") -> Key:
     """Return the key of a unique value's row. ``fetch`` it to find whether the value is taken."""
-    hashed = name_hash(value, within)
-    return Key(LookupRow, f"W#{workspace_id}#{noun}#BY#{name}#{hashed}", SORT_KEY)
+    return Key(LookupRow, _partition(workspace_id, noun, name, name_hash(value, within)), SORT_KEY)
+
+
+def _partition(workspace_id: str, noun: str, name: str, hashed: str) -> str:
+    return f"W#{workspace_id}#{noun}#BY#{name}#{hashed}"
 
 
 def find(  # noqa: PLR0913  the parts of the look-up's key
@@ -135,10 +198,26 @@ def find(  # noqa: PLR0913  the parts of the look-up's key
     within: str = "",
     cost: Cost | None = None,
 ) -> list[str]:
-    """Return the ids of the records with a value, oldest first."""
+    """Return the ids of the records with a value, oldest first.
+
+    Those that an exact look-up has under a former key may have another value.
+    """
     if lookup.platform_wide:
         held = ClaimRow.find_claim(lookup.name, value)
         return [held.target] if held else []
-    key = unique_key(workspace_id, noun, lookup.name, lookup.key(value), within)
-    rows = Partition(key.pk, cost or Cost()).items(consistent_read=True)
-    return [row["target"]["S"] for row in rows]
+    cost = cost or Cost()
+    found: set[str] = set()
+    for number, key in enumerate(keys(lookup, workspace_id, noun, value, within)):
+        for item in Partition(key.pk, cost).items(consistent_read=True):
+            row = LookupRow.from_raw_data(item)
+            if may_have_value(row, is_former_key=number > 0):
+                found.add(row.target)
+    return sorted(found)
+
+
+def may_have_value(row: LookupRow, *, is_former_key: bool) -> bool:
+    """Whether a row leads to a record that may have the value whose key it was read by.
+
+    Under the former key, rows of this release belong to other values: its own have the current key.
+    """
+    return row.key_form is None if is_former_key else row.key_form != FORMER

@@ -70,6 +70,14 @@ def is_on() -> bool:
     return settings().mail != "off"
 
 
+def takes(address: str) -> bool:
+    """Whether mail can be sent to an address: SES takes only ASCII before the at sign.
+
+    A mail server may take any address (RFC 6531). Only its answer shows that.
+    """
+    return settings().mail != "ses" or address.rpartition("@")[0].isascii()
+
+
 def send(mail: Mail) -> None:
     """Send a mail.
 

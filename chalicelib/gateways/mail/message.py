@@ -16,6 +16,7 @@ from chalicelib import SERVICE
 from chalicelib.core import clock
 from chalicelib.core.text import one_line
 from chalicelib.gateways.mail import Attachment, Mail, MailRefusedError
+from chalicelib.lib import emails
 
 MAX_SUBJECT = 200
 """Characters."""
@@ -101,13 +102,10 @@ def _address(text: str) -> str:
     Raises:
         MailRefusedError: it is no e-mail address.
     """
-    from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415  rarely needed
-
-    try:
-        found = validate_email(text.strip(), check_deliverability=False)
-    except EmailNotValidError:
-        raise MailRefusedError("A recipient or reply address is no e-mail address.") from None
-    return f"{found.local_part}@{found.ascii_domain}"
+    found = emails.find_email(text)
+    if found is None:
+        raise MailRefusedError("A recipient or reply address is no e-mail address.")
+    return emails.mailbox(found)
 
 
 def _line(text: str, limit: int) -> str:

@@ -13,6 +13,7 @@ from chalicelib.core.errors import (
     VersionConflictError,
 )
 from chalicelib.core.settings import settings
+from chalicelib.lib import emails
 from chalicelib.transports.console import record_links
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
@@ -194,7 +195,7 @@ def _orders(request: ConsoleRequest, leads: list[Client]) -> list[Client]:
 
 def _duplicate(request: ConsoleRequest, other: Client, typed: dict[str, str]) -> Problem:
     """Return the message about another client with the same e-mail address or phone."""
-    field = "email" if other["email"] == typed["email"].lower() else "phone"
+    field = "email" if emails.is_same(other["email"] or "", typed["email"]) else "phone"
     text = request.translate("duplicate_client")
     return Problem(request.translate("wrong_fields"), {field: text})
 

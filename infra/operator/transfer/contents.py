@@ -43,6 +43,7 @@ from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.operations import uploads
 from chalicelib.domains.files.store import files
+from chalicelib.domains.identity.flows.email_claims import CLAIM_EMAIL
 from chalicelib.domains.identity.store import (
     accounts,
     api_keys,
@@ -262,6 +263,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     REMIND_CLIENT: "as above",
     MAIL_INVITATION: "invitations are not exported",
     refolding.REFOLD: "an import folds all texts itself",
+    CLAIM_EMAIL: "accounts are not exported",
 }
 """Scheduled jobs that are not exported. All others are: they finish deletions in progress."""
 

@@ -245,14 +245,14 @@ class TestLeads:
         ask(bot, text, sessionId=reply.session)
         ask(bot, "or call 8 (495) 123-45-67!", sessionId=reply.session)
         (lead,) = self.leads(api)
-        assert (lead["email"], lead["phone"]) == ("ada@example.com", "+74951234567")
+        assert (lead["email"], lead["phone"]) == ("Ada@example.com", "+74951234567")
         assert (lead["status"], lead["formId"], lead["data"]) == ("new", None, {"message": text})
         assert lead["source"]["name"] == "chat"
         assert lead["source"]["page"] == "https://a.example/x"
         dialog = newest(api, bot)
         assert (lead["dialogId"], dialog["leadId"]) == (dialog["id"], lead["id"])
         client = api.get(f"/api/clients/{lead['clientId']}")["client"]
-        assert (client["email"], client["phone"]) == ("ada@example.com", None)
+        assert (client["email"], client["phone"]) == ("Ada@example.com", None)
         assert client["leadsCount"] == 1
         assert stats(api, bot)["leads"] == 1
         crm = api.get("/api/crm/stats")

@@ -62,7 +62,7 @@ class TestValues:
             ("text", "\u202eевил", "евил"),
             ("textarea", " один\r\nдва\rтри\n\n\x07 ", "один\nдва\nтри"),
             ("hidden", " spring ", "spring"),
-            ("email", " Ada@Example.COM ", "ada@example.com"),
+            ("email", " Ada@Example.COM ", "Ada@example.com"),
             ("email", "почта@пример.рф", "почта@пример.рф"),
             ("phone", "8 (999) 123-45-67, доб. 12", "8 (999) 123-45-67, доб. 12"),
             ("phone", "+44 20 7946 0123 ext 5", "+44 20 7946 0123 ext 5"),

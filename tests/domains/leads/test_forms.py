@@ -189,7 +189,7 @@ class TestSubmit:
             "message": "Хлеб?",
         }
         contact = (found["name"], found["email"], found["phone"])
-        assert contact == ("Ада", "ada@example.com", "+74951234567")
+        assert contact == ("Ада", "Ada@example.com", "+74951234567")
         assert (found["status"], found["truncated"], found["tags"]) == ("new", False, [])
         client = api.get(f"/api/clients/{found['clientId']}")
         assert client["client"]["leadsCount"] == 1

@@ -42,6 +42,7 @@ from chalicelib.domains.catalog.operations import categories
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES
+from chalicelib.domains.identity.flows import email_claims
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.store import indexes
@@ -51,6 +52,7 @@ from chalicelib.domains.notifications.store import choices, windows
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import file_uses, idempotency, indexing, jobs
+from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import declaration
 from chalicelib.engine.unit import UnitOfWork, run_unit
@@ -308,6 +310,16 @@ def refold(stage: Stage) -> Steps:
     jobs.schedule(refolding.job(stage.workspace_id, clock.now()))
     yield
     assert products.names(stage.api, q="cafe") == "Café"
+
+
+def claim_email(stage: Stage) -> Steps:
+    address = "ada@пример.рф"
+    account = as_operator("create_account", email=address, password="correct horse")["accountId"]
+    found = claim(accounts.EMAIL_CLAIM, accounts.email_hash(address), account)
+    found.delete()  # Earlier releases claimed it under the folded address only.
+    jobs.schedule(email_claims.job(account))
+    yield
+    assert ClaimRow.find(found.pk, found.sk) is not None
 
 
 def settle_hold(stage: Stage) -> Steps:
@@ -662,6 +674,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "late-file-uses": late_file_uses,
     "answer-expired": answer_expired,
     "refold": refold,
+    "claim-email": claim_email,
     "settle-hold": settle_hold,
     "file-orphan": file_orphan,
     "blog-cover-unused": blog_cover_unused,

@@ -21,10 +21,10 @@ class TestCreateAccount:
     def test_create_account_prints_the_account(self, operator: Operator) -> None:
         printed = operator.create_account("Ann.Lee@Example.com", name="Ann", role="admin")
         assert list(printed) == ["accountId", "email", "role"]
-        assert (printed["email"], printed["role"]) == ("ann.lee@example.com", "admin")
+        assert (printed["email"], printed["role"]) == ("Ann.Lee@example.com", "admin")
         account = accounts.get(printed["accountId"])
         assert (account.email, account.name, account.role) == (
-            "ann.lee@example.com",
+            "Ann.Lee@example.com",
             "Ann",
             "admin",
         )
@@ -45,7 +45,7 @@ class TestCreateAccount:
         line = operator.run_failing(
             "create-account", "--email", "ANN@example.com", "--password", "long enough"
         )
-        assert "ann@example.com" in line
+        assert "ANN@example.com has an account already" in line
         assert all_rows() == before
 
     @pytest.mark.parametrize(

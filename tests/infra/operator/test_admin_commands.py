@@ -121,7 +121,7 @@ class TestEveryFailure:
         def crash(*_: object) -> None:
             raise RuntimeError("broken\nin two lines")
 
-        monkeypatch.setattr(accounts, "email_claim", crash)
+        monkeypatch.setattr(accounts, "stage_email_claims", crash)
         operator.run_failing("create-account", "--email", "a@b.de", "--password", "long enough")
 
     @pytest.mark.usefixtures("nowhere")

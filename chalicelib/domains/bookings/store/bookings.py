@@ -15,8 +15,8 @@ from pynamodb.attributes import (
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.slots import BusyEntry
-from chalicelib.domains.contacts.store.named_contacts import NAMED
-from chalicelib.engine.claims import name_hash
+from chalicelib.domains.contacts.store.named_contacts import NAMED, contact_lookup
+from chalicelib.engine.claims import exact_hash
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex
 from chalicelib.engine.listing.events import changes, is_new
@@ -28,6 +28,7 @@ from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import PARALLEL_PARTITIONS, Cost, Key, Partition, Rows
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import emails
 
 BookingStatus = Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show"]
 STATUSES: tuple[BookingStatus, ...] = get_args(BookingStatus)
@@ -135,9 +136,9 @@ BOOKINGS = register_listing(
             SortIndex("createdAt", partition_by="status"),
         ),
         lookups=(
-            Lookup("email", lambda booking: booking.client_email),
+            contact_lookup("email", lambda booking: booking.client_email),
             Lookup("phone", lambda booking: booking.client_phone),
-            Lookup(NAMED, lambda booking: booking.named_contacts),
+            contact_lookup(NAMED, lambda booking: booking.named_contacts),
         ),
         events={
             "booking.created": is_new,
@@ -231,7 +232,8 @@ class VisitorBookingsRow(ContentRow):
 def visitor_keys(workspace_id: str, visitor: str, contacts: Iterable[str | None]) -> list[Key]:
     """Return the keys of the rows of a visitor's bookings, one for each contact."""
     pk = f"W#{workspace_id}#BOOKING#VISITOR"
-    return [Key(VisitorBookingsRow, pk, name_hash(each, visitor)) for each in contacts if each]
+    hashes = [exact_hash(emails.key(each), visitor) for each in contacts if each]
+    return [Key(VisitorBookingsRow, pk, each) for each in hashes]
 
 
 def made_by_visitor(keys: Iterable[Key], rows: Rows) -> list[VisitorBookingsRow]:

@@ -219,10 +219,11 @@ def _person(context: ToolContext, args: PersonArguments) -> Person:
     name = args.name if words and said.issuperset(words) else None
     phone = phones.find_phone(args.phone, context.workspace.country) if args.phone else None
     email = emails.find_email(args.email) if args.email else None
+    written = {emails.key(each): each for each in context.contacts}
     return Person(
         name,
-        phone if phone in context.contacts else None,
-        email if email in context.contacts else None,
+        phone if phone in written else None,
+        written.get(emails.key(email)) if email else None,
     )
 
 

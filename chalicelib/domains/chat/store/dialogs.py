@@ -16,10 +16,9 @@ from pynamodb.attributes import (
 from pynamodb.expressions.update import Action
 
 from chalicelib.core.text import cut_bytes
-from chalicelib.domains.contacts.store.named_contacts import NAMED
+from chalicelib.domains.contacts.store.named_contacts import NAMED, contact_lookup
 from chalicelib.engine.listing.events import is_new
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
@@ -86,7 +85,7 @@ DIALOGS = register_listing(
                 and (before is None or after.handover_at != before.handover_at)
             ),
         },
-        lookups=(Lookup(NAMED, lambda dialog: dialog.named_contacts),),
+        lookups=(contact_lookup(NAMED, lambda dialog: dialog.named_contacts),),
     )
 )
 

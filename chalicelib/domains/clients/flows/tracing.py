@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from chalicelib.core.text import fold
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.contacts.store import clients
@@ -18,7 +19,7 @@ from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE, Cli
 from chalicelib.domains.contacts.store.named_contacts import NAMED
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.lib import phones
+from chalicelib.lib import emails, phones
 
 FoundBy = Literal["id", "contact", "client", "lead", "dialog", "nothing else left"]
 
@@ -84,6 +85,13 @@ class Trace:
         """All records, in the order in which they were found."""
         return [found for wave in self.waves for found in wave]
 
+    @property
+    def spellings(self) -> set[str]:
+        """The person's contacts as they are stored in the found records."""
+        keys = {emails.key(form) for each in self.contacts for form in (each, fold(each))}
+        stored = (each for found in self.found for each in _contacts_in(found.row))
+        return {each for each in stored if emails.key(each) in keys}
+
     def rows(self, kind: type[Any]) -> list[Any]:
         """Return the records of one noun."""
         return [found.row for found in self.found if isinstance(found.row, kind)]
@@ -117,23 +125,22 @@ class Trace:
         name = _contact_kind(value)
         for listing in (LEADS, BOOKINGS):
             ids = [
-                *listing.find_by(self.workspace_id, name, value),
-                *listing.find_by(self.workspace_id, NAMED, value),
+                *listing.find_by(self.workspace_id, name, value, or_folded=True),
+                *listing.find_by(self.workspace_id, NAMED, value, or_folded=True),
             ]
             records = self._add(listing, ids, "contact")
             sole_contact_clients = [
-                found.row.client_id
-                for found in records
-                if [each for each in found.contacts.values() if each] == [value]
+                found.row.client_id for found in records if _is_only_contact(value, found)
             ]
             wave += records + self._add(CLIENTS, sole_contact_clients, "lead")
-        dialogs = DIALOGS.find_by(self.workspace_id, NAMED, value)
+        dialogs = DIALOGS.find_by(self.workspace_id, NAMED, value, or_folded=True)
         return wave + self._add(DIALOGS, dialogs, "contact")
 
     def _clients_with(self, value: str) -> list[str]:
         """Return the ids of the clients that have or had a contact."""
-        held = clients.holders(self.workspace_id, {_contact_kind(value): value})
-        return [*held.values(), *CLIENTS.find_by(self.workspace_id, NAMED, value)]
+        held = clients.holders(self.workspace_id, {_contact_kind(value): value}, or_folded=True)
+        named = CLIENTS.find_by(self.workspace_id, NAMED, value, or_folded=True)
+        return [*held.values(), *named]
 
     def _related_records(self, wave: list[Found]) -> list[Found]:
         """Return the records of clients, the dialogs of leads, and the leads of dialogs."""
@@ -188,6 +195,14 @@ def has_personal_data(row: Any) -> bool:  # noqa: ANN401  a client, a lead or a 
 def _contacts_in(row: Any) -> list[str]:  # noqa: ANN401  a row of one of four nouns
     """Return every contact of a record."""
     return [*filter(None, contacts_of(row).values()), *(row.named_contacts or ())]
+
+
+def _is_only_contact(value: str, found: Found) -> bool:
+    """Whether a record that was found by a contact is indexed by no other one."""
+    return [emails.key(each) for each in found.contacts.values() if each] in (
+        [emails.key(value)],
+        [emails.key(fold(value))],
+    )
 
 
 def _contact_kind(value: str) -> str:

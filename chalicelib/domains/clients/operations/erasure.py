@@ -31,8 +31,11 @@ from chalicelib.engine.unit import UnitOfWork, in_batches
 from chalicelib.lib import phones
 from chalicelib.lib.contact_fields import Email, PhoneText
 
-ITEMS_PER_RECORD = 9
-"""Transaction items for wiping a lead or a booking, without those for its named contacts."""
+ITEMS_PER_RECORD = 10
+"""Transaction items for wiping a lead or a booking, without those for its named contacts.
+
+A named contact has one item, or two if its key has changed.
+"""
 ITEMS_PER_UNIT = MAX_ITEMS - 10
 REASONS_PER_UNIT = 90
 MAX_SHOWN = 1000
@@ -172,7 +175,8 @@ def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
 
     A dry run only counts them.
     """
-    texts = [*(found.row.id for found in trace.found), *trace.contacts]
+    ids = [found.row.id for found in trace.found]
+    texts = [*ids, *trace.contacts, *trace.spellings]
     answers = idempotency.answers_naming(ctx.workspace_id, texts)
     if not args.dry_run:
         idempotency.forget_answers(ctx.workspace_id, answers)
@@ -203,7 +207,7 @@ def _batches(rows: Sequence[LeadRow]) -> Iterator[list[str]]:
     batch: list[str] = []
     items = 0
     for row in rows:
-        more = ITEMS_PER_RECORD + len(row.named_contacts or ())
+        more = ITEMS_PER_RECORD + 2 * len(row.named_contacts or ())
         if batch and items + more > ITEMS_PER_UNIT:
             yield batch
             batch, items = [], 0

@@ -14,12 +14,13 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
-from chalicelib.domains.contacts.store.named_contacts import NAMED
+from chalicelib.domains.contacts.store.named_contacts import NAMED, contact_lookup
+from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.events import changes
 from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
+from chalicelib.engine.listing.lookups import Lookup, LookupRow
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ContentRow, Record
@@ -65,9 +66,9 @@ CLIENTS = register_listing(
         numbers=("last_activity",),
         indexes=(SortIndex("lastActivity"), SortIndex("name")),
         lookups=(
-            Lookup(EMAIL, lambda client: client.email, unique=True),
+            contact_lookup(EMAIL, lambda client: client.email, unique=True),
             Lookup(PHONE, lambda client: client.phone, unique=True),
-            Lookup(NAMED, lambda client: client.named_contacts),
+            contact_lookup(NAMED, lambda client: client.named_contacts),
         ),
         events={
             "client.updated": lambda before, after: _CHANGES(before, after) and not after.is_nobody,
@@ -81,22 +82,47 @@ CLIENTS = register_listing(
 
 
 def holder_keys(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[Key, str]:
-    """Return the names of these contacts by the keys of the rows that lead to their clients."""
+    """Return the names of these contacts by the keys of the rows that lead to their clients.
+
+    The row under a former key follows the one under the current key.
+    """
     return {
-        unique_key(workspace_id, CLIENTS.noun, name, value): name
+        key: name
         for name, value in contacts.items()
         if value
+        for key in lookups.keys(CLIENTS.lookup(name), workspace_id, CLIENTS.noun, value)
     }
 
 
 def holders(
-    workspace_id: str, contacts: Mapping[str, str | None], rows: Rows | None = None
+    workspace_id: str,
+    contacts: Mapping[str, str | None],
+    rows: Rows | None = None,
+    *,
+    or_folded: bool = False,
 ) -> dict[str, str]:
-    """Return the ids of the clients that have these contacts, read in one request."""
+    """Return the ids of the clients that have these contacts, read in one request.
+
+    A contact whose key has changed takes a second one, which shows whether the client has it.
+    ``or_folded`` is that of ``Listing.find_by``.
+    """
+    rows = rows or Rows()
     keys = holder_keys(workspace_id, contacts)
-    names = {key.pk: name for key, name in keys.items()}
-    found = (rows or Rows()).fetch(keys)
-    return {names[row.pk]: row.target for row in found if isinstance(row, LookupRow)}
+    read = {row.pk: row for row in rows.fetch(keys) if isinstance(row, LookupRow)}
+    found: dict[str, str] = {}
+    for name, value in contacts.items():
+        lookup = CLIENTS.lookup(name)
+        places = lookups.keys(lookup, workspace_id, CLIENTS.noun, value) if value else []
+        for number, key in enumerate(places):
+            row = read.get(key.pk)
+            if row is None or not lookups.may_have_value(row, is_former_key=number > 0):
+                continue
+            if len(places) > 1:
+                client = rows.find(ClientRow, CLIENTS.key(workspace_id, row.target))
+                if client is None or not lookup.leads_to(client, value or "", or_folded=or_folded):
+                    continue
+            found.setdefault(name, row.target)
+    return found
 
 
 class ActivityRow(ContentRow):

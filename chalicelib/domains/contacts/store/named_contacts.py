@@ -4,7 +4,15 @@ Examples are an e-mail address in the text of a form, and a client's former phon
 lookup row, which is written in the record's transaction. An erasure finds the record by it.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeVar
+
+from chalicelib.core.text import fold
+from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.tables import Record
+from chalicelib.lib import emails
+
+R = TypeVar("R", bound=Record)
 
 NAMED = "named"
 """Name of the lookup from such a contact to records."""
@@ -22,6 +30,19 @@ def added(
 
     ``besides`` has the contacts that the record is indexed by.
     """
-    indexed = set(besides)
-    found = dict.fromkeys(each for each in (*(known or ()), *new) if each and each not in indexed)
-    return list(found)[:MAX_NAMED] or None
+    indexed = {emails.key(each) for each in besides if each}
+    found: dict[str, str] = {}
+    for each in filter(None, (*(known or ()), *new)):
+        found.setdefault(emails.key(each), each)
+    kept = [each for key, each in found.items() if key not in indexed]
+    return kept[:MAX_NAMED] or None
+
+
+def contact_lookup(
+    name: str, value: Callable[[R], str | Sequence[str] | None], *, unique: bool = False
+) -> Lookup[R]:
+    """Return a look-up from e-mail addresses or phone numbers to records.
+
+    The release before this one stored addresses folded, and under the hash of the folded text.
+    """
+    return Lookup(name, value, unique, key=emails.key, former_key=fold, exact=True)

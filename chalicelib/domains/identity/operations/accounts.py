@@ -174,9 +174,9 @@ def stage_account(  # noqa: PLR0913  the parts of an account
         password_set_at=now,
         created_at=now,
     )
-    msg = f"{account.email} has an account already. Log in, or use another address."
     unit.create(account)
-    unit.create(accounts.email_claim(account), on_conflict=ConflictError(msg))
+    msg = f"{account.email} has an account already. Log in, or use another address."
+    accounts.stage_email_claims(unit, account, ConflictError(msg))
     return account
 
 

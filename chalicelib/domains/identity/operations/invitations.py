@@ -27,6 +27,7 @@ from chalicelib.domains.identity.store import accounts, invitations, workspaces
 from chalicelib.engine import jobs, locks
 from chalicelib.engine.events import wake
 from chalicelib.gateways import mail
+from chalicelib.lib import emails
 from chalicelib.lib.contact_fields import Email, PersonName
 from chalicelib.lib.localized import Language
 
@@ -168,7 +169,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
         msg = f"{args.email} is a member of this workspace already."
         raise ConflictError(msg)
     pending = invitations.open_ones(workspace.id)
-    replaced = [row for row in pending if row.email == args.email]
+    replaced = [row for row in pending if emails.key(row.email) == emails.key(args.email)]
     if len(pending) - len(replaced) >= MAX_OPEN:
         msg = f"The workspace has {MAX_OPEN} open invitations, the most it can have. Revoke one."
         raise ConflictError(msg)
@@ -189,7 +190,8 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     ctx.unit.create(row)
     ctx.unit.create(invitations.lookup(row))
     ctx.unit.mention(f"invitation:{row.invitation_id}")
-    if mail.is_on():
+    is_mailed = mail.is_on() and mail.takes(args.email)
+    if is_mailed:
         payload = {"invitationId": row.invitation_id}
         ctx.unit.create(jobs.row(MAIL_INVITATION, workspace.id, payload))
         ctx.unit.after_commit(wake.wake)
@@ -199,7 +201,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
         role=row.role,
         url=flows.page_url(token),
         expires_at=row.expires_at,
-        is_mailed=mail.is_on(),
+        is_mailed=is_mailed,
     )
 
 

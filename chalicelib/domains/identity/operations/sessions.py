@@ -20,7 +20,6 @@ from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, console_sessions
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import limits
-from chalicelib.engine.claims import name_hash
 from chalicelib.lib.contact_fields import Email
 from chalicelib.lib.localized import Language
 
@@ -46,7 +45,7 @@ class SignIn(Wire):
 
 def _email_hash(args: SignIn) -> str:
     """Return a hash of the e-mail address, so that rate limits do not store the address."""
-    return name_hash(args.email)
+    return accounts.email_hash(args.email)
 
 
 ATTEMPTS = Limit(

@@ -4,11 +4,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import NotFoundError
-from chalicelib.engine.claims import ClaimRow, claim, name_hash
+from chalicelib.engine.claims import ClaimRow, claim, claim_key, exact_hash, name_hash
 from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import IdentityRow
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import emails
 
 EMAIL_CLAIM = "email"
 SORT_KEY = "account"
@@ -43,9 +46,38 @@ def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the 
     return AccountRow(f"ACCOUNT#{account_id}", SORT_KEY, **attributes)
 
 
-def email_claim(account: AccountRow) -> ClaimRow:
-    """Return the claim of an account on its e-mail address. Look-ups by address read the claim."""
-    return claim(EMAIL_CLAIM, name_hash(account.email), account.id)
+def stage_email_claims(unit: UnitOfWork, account: AccountRow, taken: Exception) -> None:
+    """Stage the claims of a new account on its e-mail address, by which it is found.
+
+    The release before this one finds it by a former key, unless another account has that key
+    (ADR 69). If another account has the address, ``taken`` is raised.
+    """
+    if find_by_email(account.email) is not None:
+        raise taken
+    current, *former = _claim_names(account.email)
+    free = ClaimRow.pk.does_not_exist() | ClaimRow.is_former.exists()
+    changes: list[Action] = [ClaimRow.target.set(account.id), ClaimRow.is_former.remove()]
+    unit.update(claim(EMAIL_CLAIM, current, account.id), changes, free, on_conflict=taken)
+    for name in set(former) - (ClaimRow.taken(EMAIL_CLAIM, former) if former else set()):
+        row = claim(EMAIL_CLAIM, name, account.id)
+        row.is_former = True
+        unit.create(row)
+
+
+def unclaimed_email(account: AccountRow) -> ClaimRow | None:
+    """Return the claim of an account under its current key, unless there is one."""
+    name = email_hash(account.email)
+    return None if ClaimRow.taken(EMAIL_CLAIM, [name]) else claim(EMAIL_CLAIM, name, account.id)
+
+
+def email_hash(email: str) -> str:
+    """Return the hash under which an e-mail address is claimed."""
+    return exact_hash(emails.key(email))
+
+
+def _claim_names(email: str) -> list[str]:
+    """Return the hash of an address, and the hash of the release before this one if it differs."""
+    return list(dict.fromkeys((email_hash(email), name_hash(email))))
 
 
 def get(account_id: str) -> AccountRow:
@@ -71,9 +103,14 @@ def is_disabled(account_id: str, rows: Rows | None = None) -> bool:
 
 
 def find_by_email(email: str) -> AccountRow | None:
-    """Return the account with this (normalised) e-mail address, or None."""
-    held = ClaimRow.find_claim(EMAIL_CLAIM, name_hash(email))
-    return None if held is None else get(held.target)
+    """Return the account with this e-mail address, or None.
+
+    The former key of an address may be that of others, too. So the account's own address decides.
+    """
+    keys = [Key(ClaimRow, *claim_key(EMAIL_CLAIM, name)) for name in _claim_names(email)]
+    targets = [row.target for row in fetch(keys) if isinstance(row, ClaimRow)]
+    found = (get(target) for target in dict.fromkeys(targets))
+    return next((each for each in found if emails.key(each.email) == emails.key(email)), None)
 
 
 def key(account_id: str) -> Key:
@@ -87,7 +124,7 @@ def of_ids(account_ids: Iterable[str]) -> dict[str, AccountRow]:
 
 
 def by_email(email: str) -> AccountRow:
-    """Return the account with this (normalised) e-mail address.
+    """Return the account with this e-mail address.
 
     Raises:
         NotFoundError: no account has the address.

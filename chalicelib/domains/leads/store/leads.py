@@ -13,7 +13,9 @@ from pynamodb.attributes import (
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.domains.contacts.store.named_contacts import NAMED
+from chalicelib.core.text import fold
+from chalicelib.domains.contacts.store import named_contacts
+from chalicelib.domains.contacts.store.named_contacts import NAMED, contact_lookup
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.events import changes, changes_others, is_new
@@ -23,7 +25,7 @@ from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record, Row
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.lib import phones
+from chalicelib.lib import emails, phones
 from chalicelib.lib.shortening import shorten, size_of
 
 LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
@@ -132,9 +134,9 @@ LEADS = register_listing(
             SortIndex("createdAt"),
         ),
         lookups=(
-            Lookup("email", lambda lead: lead.email),
+            contact_lookup("email", lambda lead: lead.email),
             Lookup("phone", lambda lead: lead.phone if phones.is_number(lead.phone) else None),
-            Lookup(NAMED, lambda lead: lead.named_contacts),
+            contact_lookup(NAMED, lambda lead: lead.named_contacts),
         ),
         events={
             "lead.created": is_new,
@@ -144,6 +146,7 @@ LEADS = register_listing(
         },
         inline_bytes=1024,  # contacts and some sentences
         complete=lambda workspace_id, read: with_data(workspace_id, read),  # noqa: PLW0108  it is below
+        restore=lambda lead: restore_emails(lead),  # noqa: PLW0108  as above
     )
 )
 
@@ -238,6 +241,28 @@ def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
     if lead.data_revision is not None:
         unit.delete(DataRow(key.pk, key.sk))
     lead.data, lead.data_revision, lead.long_data = data, None, None
+
+
+def restore_emails(lead: LeadRow) -> bool:
+    """Set the e-mail addresses that were folded to what the lead's data say. Return any change.
+
+    The release before this one stored addresses in folded form, and mailed them so: ``faß.de`` as
+    ``fass.de``. The data have the visitor's own texts. An address that is folded there, too, or in
+    two ways, stays as it is.
+    """
+    entered: dict[str, set[str]] = {}
+    for text in texts_in(lead.whole_data):
+        for email in emails.emails_in(text):
+            if emails.key(email) != emails.key(fold(email)):
+                entered.setdefault(fold(email), set()).add(email)
+    restored = {folded: found.pop() for folded, found in entered.items() if len(found) == 1}
+    named = list(lead.named_contacts or ())
+    if not restored.keys() & {lead.email, *named}:
+        return False
+    lead.email = restored.get(lead.email, lead.email)
+    named = [restored.get(each, each) for each in named]
+    lead.named_contacts = named_contacts.added(None, named, besides=(lead.email, lead.phone))
+    return True
 
 
 def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ its job runs. A mail that was sent is not sent again, unless the answer of the m
 
 import hashlib
 import logging
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -31,8 +32,7 @@ from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Attachment, Mail, MailRefusedError
-from chalicelib.lib import localized
-from chalicelib.lib.emails import find_email
+from chalicelib.lib import emails, localized
 
 MAILS_TO_ADDRESS = Limit("client-mails", "mails a day to an address", 3, timedelta(days=1))
 
@@ -66,7 +66,7 @@ def send(workspace_id: str, booking: BookingRow, kind: Kind, mail_id: str) -> No
         MailDelayedError: the mail may be sent later.
         UnavailableError: the database is unavailable.
     """
-    address = find_email(booking.client_email or "")
+    address = emails.find_email(booking.client_email or "")
     if address is None or not mail.is_on():
         return
     workspace = workspaces.get(workspace_id)
@@ -90,11 +90,13 @@ def _admit(workspace: WorkspaceRow, address: str, mail_id: str) -> bool:
     state = client_mails.state(workspace.id, mail_id)
     if state is not None:
         return state == "admitted"
-    if suppressions.is_suppressed(address):
-        _withhold(workspace.id, mail_id, "by_bounce")
-        return False
-    if suppressions.is_paused(workspace.id):
-        _withhold(workspace.id, mail_id, "by_pause")
+    checks: dict[Reason, Callable[[], bool]] = {
+        "unsupported": lambda: not mail.takes(address),
+        "by_bounce": lambda: suppressions.is_suppressed(address),
+        "by_pause": lambda: suppressions.is_paused(workspace.id),
+    }
+    if reason := next((reason for reason, applies in checks.items() if applies()), None):
+        _withhold(workspace.id, mail_id, reason)
         return False
     subject = address_hash(address)
 
@@ -129,7 +131,7 @@ def address_hash(address: str) -> str:
 
     All tags of an address lead to one mailbox.
     """
-    local, _, domain = address.rpartition("@")
+    local, _, domain = emails.key(address).rpartition("@")
     mailbox = f"{local.partition('+')[0]}@{domain}"
     return hashlib.sha256(mailbox.encode()).hexdigest()
 

@@ -65,6 +65,9 @@ def _admit(invitation: OpenInvitation, mail_id: str) -> bool:
     state = client_mails.state(workspace_id, mail_id)
     if state is not None:
         return state == "admitted"
+    if not mail.takes(address):
+        log.info("an invitation is withheld: unsupported", extra={"mail": mail_id})
+        return False
     if suppressions.is_suppressed(address) or suppressions.is_paused(workspace_id):
         return False
 

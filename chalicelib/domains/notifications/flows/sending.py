@@ -172,8 +172,8 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
     if not mail.is_on():
         return
     workspace, account = recipient.workspace, recipient.account
-    if suppressions.is_suppressed(account.email):
-        log.info("a mail to a member is suppressed", extra={"accountId": account.id})
+    if not mail.takes(account.email) or suppressions.is_suppressed(account.email):
+        log.info("a mail to a member is withheld", extra={"accountId": account.id})
         return
     token = unsubscribing.token(workspace.id, account.id, recipient.kind)
     unsubscribe = f"{settings().public_url}/unsubscribe/{token}"

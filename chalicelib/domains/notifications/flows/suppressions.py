@@ -8,7 +8,7 @@ from chalicelib.domains.notifications.store import mail_rates, suppressions
 
 def is_suppressed(address: str) -> bool:
     """Return whether an address gets no mail, because one bounced or was complained of."""
-    return suppressions.find(address) is not None
+    return bool(suppressions.find(address))
 
 
 def is_paused(workspace_id: str) -> bool:

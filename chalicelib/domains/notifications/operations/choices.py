@@ -50,6 +50,7 @@ class WithheldMails(Wire):
     by_plan: int = Field(description="The workspace had sent all mails that its plan includes.")
     by_bounce: int = Field(description="Earlier mails to the address came back.")
     by_pause: int = Field(description="The workspace's mails to clients were paused.")
+    unsupported: int = Field(description="Addresses that SES does not take: not ASCII before @.")
 
 
 class Notifications(Wire):

@@ -59,6 +59,6 @@ def allow_mail(ctx: Context, args: MailAllow) -> MailAllowed:
     After a complaint, do so only at the wish of the person.
     """
     found = suppressions.find(args.email)
-    if found is not None:
-        ctx.unit.delete(found)
-    return MailAllowed(was_suppressed=found is not None)
+    for row in found:
+        ctx.unit.delete(row)
+    return MailAllowed(was_suppressed=bool(found))

@@ -14,7 +14,7 @@ from chalicelib.engine.unit import UnitOfWork
 
 KEPT_FOR = timedelta(days=35)
 """Longer than the earliest reminder, so that no mail is forgotten while a job may repeat it."""
-Reason = Literal["by_address", "by_plan", "by_bounce", "by_pause"]
+Reason = Literal["by_address", "by_plan", "by_bounce", "by_pause", "unsupported"]
 State = Literal["admitted", "sent", "withheld"]
 SORT_KEY = "mail"
 
@@ -32,19 +32,21 @@ class WithheldRow(ControlRow):
     by_plan = NumberAttribute(default=0)
     by_bounce = NumberAttribute(default=0)
     by_pause = NumberAttribute(default=0)
+    unsupported = NumberAttribute(default=0)
 
 
 class Withheld(NamedTuple):
     """Numbers of mails that were withheld, by reason.
 
-    The reasons are the limits of addresses and of the plan, bounces of the address, and a pause of
-    all the mails of the workspace.
+    The reasons are the limits of addresses and of the plan, bounces of the address, a pause of all
+    the mails of the workspace, and addresses that SES does not take.
     """
 
     by_address: int = 0
     by_plan: int = 0
     by_bounce: int = 0
     by_pause: int = 0
+    unsupported: int = 0
 
 
 def state(workspace_id: str, mail_id: str) -> State | None:

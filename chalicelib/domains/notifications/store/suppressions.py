@@ -4,14 +4,15 @@ import hashlib
 from datetime import timedelta
 from typing import cast
 
-from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.attributes import BooleanAttribute, UnicodeAttribute, UTCDateTimeAttribute
 
 from chalicelib.core import clock
 from chalicelib.core.principals import PLATFORM
+from chalicelib.core.text import fold
 from chalicelib.domains.notifications.rules.mail_rates import Suppression
 from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.tables import ControlRow
-from chalicelib.lib.emails import find_email
+from chalicelib.lib import emails
 
 SORT_KEY = "-"
 LIFE = {"bounce": timedelta(days=90), "complaint": timedelta(days=730)}
@@ -23,9 +24,13 @@ complaint is a person's wish. It ends only so that the hash is not kept for ever
 
 
 class SuppressionRow(ControlRow):
-    """An address that gets no mail, with the reason: ``bounce`` or ``complaint``."""
+    """An address that gets no mail, with the reason: ``bounce`` or ``complaint``.
+
+    Earlier releases stored the hash of the folded address, and did not set ``is_exact``.
+    """
 
     reason = UnicodeAttribute()
+    is_exact = BooleanAttribute(null=True)
     since = UTCDateTimeAttribute()
 
 
@@ -35,40 +40,47 @@ def suppress(address: str, reason: Suppression) -> None:
     Raises:
         UnavailableError: the database is unavailable.
     """
-    row = _row(address)
-    if row is None:
-        return
     now = clock.now()
     expires = now + LIFE[reason]
-    update_if(
-        row,
-        [
-            SuppressionRow.reason.set(reason),
-            SuppressionRow.since.set(now),
-            SuppressionRow.expires.set(expires),
-        ],
-        SuppressionRow.expires.does_not_exist() | (SuppressionRow.expires < expires),
-    )
+    for key in _keys(address)[:1]:
+        update_if(
+            SuppressionRow(*key),
+            [
+                SuppressionRow.reason.set(reason),
+                SuppressionRow.since.set(now),
+                SuppressionRow.is_exact.set(True),
+                SuppressionRow.expires.set(expires),
+            ],
+            SuppressionRow.expires.does_not_exist() | (SuppressionRow.expires < expires),
+        )
 
 
-def find(address: str) -> SuppressionRow | None:
-    """Return the suppression of an address, or None if there is none or it has expired."""
-    row = _row(address)
-    found = row and SuppressionRow.find(row.pk, row.sk)
-    # DynamoDB deletes expired rows late.
-    return found if found and found.expires and found.expires > clock.now() else None
+def find(address: str) -> list[SuppressionRow]:
+    """Return the suppressions of an address that have not expired. There are at most two."""
+    found = [SuppressionRow.find(*key) for key in _keys(address)]
+    return [
+        row
+        for number, row in enumerate(found)
+        # DynamoDB deletes expired rows late.
+        if row and row.expires and row.expires > clock.now() and not (number and row.is_exact)
+    ]
 
 
 def reason(address: str) -> Suppression | None:
     """Return why an address is suppressed, or None if it is not."""
-    found = find(address)
-    return cast("Suppression", found.reason) if found else None
+    return next((cast("Suppression", row.reason) for row in find(address)), None)
 
 
-def _row(address: str) -> SuppressionRow | None:
-    """Return an empty row of an address, or None if the text is no address."""
-    email = find_email(address)
+def _keys(address: str) -> list[tuple[str, str]]:
+    """Return the key of an address's row, and its key in earlier releases if that differs.
+
+    They mailed the folded address. Its key is read for ever: a hash cannot be converted (ADR 69).
+    A text that is no address has none.
+    """
+    email = emails.find_email(address)
     if email is None:
-        return None
-    digest = hashlib.sha256(email.encode()).hexdigest()
-    return SuppressionRow(f"W#{PLATFORM}#MAIL-SUPPRESSION#{digest}", SORT_KEY)
+        return []
+    names = emails.key(email), fold(email)
+    hashes = (hashlib.sha256(each.encode()).hexdigest() for each in names)
+    prefix = f"W#{PLATFORM}#MAIL-SUPPRESSION#"
+    return [(prefix + each, SORT_KEY) for each in dict.fromkeys(hashes)]

@@ -6,6 +6,7 @@ from typing import Any
 from chalicelib.core.errors import AlreadyCreatedError, AppError, ConflictError, NotFoundError
 from chalicelib.core.principals import Role
 from chalicelib.core.text import matches_search
+from chalicelib.lib import emails
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -34,7 +35,7 @@ def invite(request: ConsoleRequest) -> HttpResponse:
         problem = request.problem(error)
         if error.code == ConflictError.code:
             is_member = any(
-                each["email"] == request.form_value("email").strip().casefold()
+                emails.is_same(each["email"], request.form_value("email"))
                 for each in request.call("list_members")["members"]
             )
             problem = Problem(request.translate("is_member" if is_member else "invitations_full"))

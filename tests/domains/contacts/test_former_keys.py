@@ -1,0 +1,242 @@
+"""Rows of the last release, which stored e-mail addresses folded, and of a rollback to it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import UnauthorizedError
+from chalicelib.core.settings import settings
+from chalicelib.core.text import fold
+from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.notifications.store import suppressions
+from chalicelib.domains.notifications.store.suppressions import SuppressionRow
+from chalicelib.engine.claims import ClaimRow, name_hash
+from chalicelib.engine.connection import connection
+from chalicelib.engine.listing import lookups
+from chalicelib.engine.listing.lookups import Lookup, LookupRow
+from chalicelib.lib import emails
+from chalicelib.transports import schedules
+from infra.operator import refolding
+from tests.conftest import Api, Owner, Time, as_operator
+from tests.factories.chat import ask, new_bot
+from tests.factories.console import begun
+from tests.factories.salon import Salon
+
+pytestmark = pytest.mark.usefixtures("database")
+TYPED, FOLDED = "chief@ёлка.рф", "chief@елка.рф"
+PAIRS = [(TYPED, FOLDED), ("ada@faß.de", "ada@fass.de")]
+"""What people typed, and what the last release made of it: with and without other letters."""
+NOON = "2027-03-03T12:00:00Z"
+PASSWORD = "correct horse"
+Former = Callable[[], Any]
+
+
+@pytest.fixture
+def last_release(monkeypatch: pytest.MonkeyPatch) -> Former:
+    """Return a context in which addresses are stored and found as by the last release."""
+    entered = emails.normalize_email
+
+    @contextmanager
+    def former() -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(emails, "normalize_email", lambda text: fold(entered(text)))
+            patch.setattr(accounts, "email_hash", name_hash)
+            patch.setattr(lookups, "CURRENT", None)
+            patch.setattr(lookups, "may_have_value", lambda _, **__: True)
+            patch.setattr(
+                Lookup, "hashes", lambda _, value, within="": (name_hash(value, within),) * 2
+            )
+            yield
+
+    return former
+
+
+@pytest.fixture
+def form(api: Api) -> str:
+    fields = [{"name": "email", "type": "email"}, {"name": "text", "type": "textarea"}]
+    made: str = api.post("/api/forms/create", {"title": "Contact", "fields": fields})["form"]["id"]
+    return made
+
+
+def submit(api: Api, form: str, email: str, text: str = "Hello") -> Any:
+    """Submit a form, and return the lead."""
+    sent = {"email": email, "text": text}
+    lead = Api(None).post(f"/api/public/forms/{form}/submit", sent)["id"]
+    return api.get(f"/api/forms/collection/{lead}")["lead"]
+
+
+def run_jobs(time: Time) -> int:
+    """Schedule and run the jobs of an upgrade, and return their number."""
+    chosen = settings()
+    count = refolding.schedule(connection().client, f"{chosen.table_prefix}-{chosen.stage}")
+    time.pass_by(minutes=2)
+    schedules.run_jobs()
+    return count
+
+
+def delete_rows_of_former_keys(*addresses: str) -> None:
+    """Delete the rows under the former keys of addresses, as the next release may."""
+    hashes = {name_hash(each) for each in addresses} - {
+        accounts.email_hash(each) for each in addresses
+    }
+    for table in ("content", "identity"):
+        name = settings().table_name(table)
+        for item in connection().client.scan(TableName=name)["Items"]:
+            if item["pk"]["S"].rpartition("#")[2] in hashes:
+                key = {"pk": item["pk"], "sk": item["sk"]}
+                connection().client.delete_item(TableName=name, Key=key)
+
+
+@pytest.mark.parametrize(("typed", "folded"), PAIRS)
+class TestClients:
+    def test_a_client_is_found_by_the_stored_address_only(
+        self, typed: str, folded: str, api: Api, form: str, last_release: Former
+    ) -> None:
+        with last_release():
+            before = submit(api, form, typed)
+        assert before["email"] == folded
+        assert submit(api, form, folded, "Again")["clientId"] == before["clientId"]
+        assert submit(api, form, typed, "Again")["clientId"] != before["clientId"]
+        found = api.get(f"/api/forms/collection-find?email={folded}")
+        assert (found["total"], found["client"]["id"]) == (2, before["clientId"])
+
+    def test_the_next_release_finds_it_once_the_jobs_have_run(
+        self, typed: str, folded: str, api: Api, form: str, last_release: Former, time: Time
+    ) -> None:
+        with last_release():
+            before = submit(api, form, typed, f"or {typed}")
+        assert run_jobs(time) > 0
+        delete_rows_of_former_keys(typed, folded)
+        assert submit(api, form, folded, "Again")["clientId"] == before["clientId"]
+        found = api.get(f"/api/forms/collection-find?email={folded}")
+        assert found["client"]["id"] == before["clientId"]
+        assert run_jobs(time) == 0
+
+    def test_the_last_release_finds_a_client_of_this_one(
+        self, typed: str, folded: str, api: Api, form: str, last_release: Former
+    ) -> None:
+        made = submit(api, form, typed)
+        with last_release():
+            assert submit(api, form, typed, "Again")["clientId"] == made["clientId"]
+            changed = {"id": made["clientId"], "email": "new@example.com"}
+            api.post("/api/clients/update", changed)
+        again = submit(
+            api, form, typed, "New"
+        )  # A row of the current key still leads to the client.
+        assert again["clientId"] != made["clientId"]
+        assert submit(api, form, typed, "Newer")["clientId"] == again["clientId"]
+
+    def test_an_erasure_finds_what_was_stored_folded(
+        self, typed: str, folded: str, api: Api, form: str, owner: Owner, last_release: Former
+    ) -> None:
+        with last_release():
+            before = submit(api, form, typed)
+        other = submit(api, form, folded, "entered so")
+        as_operator("erase_client", workspaceId=owner.workspace.id, email=typed)
+        for lead in (before, other):  # They share a client, so the operator sees both.
+            assert api.get(f"/api/forms/collection/{lead['id']}")["lead"]["email"] is None
+
+    def test_an_erasure_leaves_others_whose_entered_address_is_the_folded_one(
+        self, typed: str, folded: str, api: Api, form: str, owner: Owner
+    ) -> None:
+        leads = [submit(api, form, each) for each in (folded, typed)]
+        as_operator("erase_client", workspaceId=owner.workspace.id, email=typed)
+        shown = [api.get(f"/api/forms/collection/{each['id']}")["lead"]["email"] for each in leads]
+        assert shown == [folded, None]
+
+
+def test_the_address_of_a_booking_is_found_again(
+    api: Api, owner: Owner, last_release: Former, time: Time
+) -> None:
+    salon = Salon.opened(api)
+    with last_release():
+        made = api.post(
+            "/api/bookings/create",
+            salon.order(NOON) | {"client": {"name": "A", "email": TYPED}, "notes": f"or b{TYPED}"},
+        )["booking"]
+    run_jobs(time)
+    delete_rows_of_former_keys(TYPED, FOLDED, f"b{TYPED}")
+    erased = as_operator("erase_client", workspaceId=owner.workspace.id, email=f"b{FOLDED}")
+    assert erased["cancelledBookings"] == [made["id"]]
+
+
+class TestRestoring:
+    @pytest.mark.parametrize(
+        ("message", "email"),
+        [
+            (f"Write to {TYPED}!", TYPED),
+            (f"Write to {TYPED} or {TYPED.upper()}", FOLDED),
+            ("Write to Chief@Example.com", "chief@example.com"),
+        ],
+    )
+    def test_the_job_takes_the_address_that_a_visitor_wrote_in_a_chat(
+        self, message: str, email: str, api: Api, owner: Owner, last_release: Former, time: Time
+    ) -> None:
+        with last_release():
+            ask(new_bot(owner), message)
+        run_jobs(time)
+        (lead,) = api.get("/api/forms/collection-list")["collections"]
+        assert lead["email"] == email
+        assert api.get(f"/api/forms/collection-find?email={email}")["total"] == 1
+
+    def test_the_job_leaves_an_address_that_was_folded_everywhere(
+        self, api: Api, form: str, last_release: Former, time: Time
+    ) -> None:
+        with last_release():
+            before = submit(api, form, TYPED)
+        run_jobs(time)
+        after = api.get(f"/api/forms/collection/{before['id']}")["lead"]
+        assert (after["email"], after["version"]) == (FOLDED, before["version"])
+
+
+class TestAccounts:
+    @pytest.mark.parametrize(("typed", "folded"), PAIRS)
+    def test_nobody_signs_in_by_the_former_key_alone(
+        self, typed: str, folded: str, last_release: Former
+    ) -> None:
+        with last_release():
+            as_operator("create_account", email=typed, password=PASSWORD)
+        assert begun(folded, PASSWORD)
+        with pytest.raises(UnauthorizedError):
+            begun(typed, PASSWORD)
+        as_operator("create_account", email=typed, password="other horse")
+        assert begun(typed, "other horse")
+        assert begun(folded, PASSWORD)
+
+    def test_the_next_release_finds_an_account_once_the_jobs_have_run(
+        self, last_release: Former, time: Time
+    ) -> None:
+        with last_release():
+            as_operator("create_account", email=TYPED, password=PASSWORD)
+        run_jobs(time)
+        delete_rows_of_former_keys(FOLDED)
+        assert begun(FOLDED, PASSWORD)
+
+    def test_the_last_release_finds_an_account_of_this_one(self, last_release: Former) -> None:
+        made = as_operator("create_account", email=TYPED, password=PASSWORD)
+        with last_release():
+            held = ClaimRow.find_claim(accounts.EMAIL_CLAIM, name_hash(TYPED))
+            assert held is not None
+            assert held.target == made["accountId"]
+
+
+def test_a_complaint_about_a_folded_address_is_kept_for_all_that_fold_so(time: Time) -> None:
+    _, key = suppressions._keys(TYPED)  # Earlier releases had only this row.
+    SuppressionRow(
+        *key, reason="complaint", since=time.now, expires=time.now + timedelta(days=1)
+    ).save()
+    assert [suppressions.reason(each) for each in (TYPED, FOLDED)] == ["complaint"] * 2
+    assert as_operator("allow_mail", email=TYPED)["wasSuppressed"] is True
+    assert suppressions.reason(FOLDED) is None
+
+
+def test_no_row_under_a_former_key_is_left_when_a_client_is_erased(
+    api: Api, form: str, owner: Owner
+) -> None:
+    submit(api, form, TYPED, f"or {FOLDED}, or b{TYPED}")
+    as_operator("erase_client", workspaceId=owner.workspace.id, email=TYPED)
+    rows = connection().client.scan(TableName=LookupRow.Meta.table_name)["Items"]
+    assert [each["pk"]["S"] for each in rows if "#BY#" in each["pk"]["S"]] == []

@@ -1,0 +1,227 @@
+"""E-mail addresses reach the person who entered them, whatever letters they have."""
+
+from collections.abc import Callable, Iterator
+
+import idna
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.core.errors import UnauthorizedError
+from chalicelib.domains.identity.store import console_sessions
+from chalicelib.domains.notifications.store import suppressions
+from chalicelib.gateways.mail import Mail, message
+from chalicelib.gateways.mail import ses as provider
+from chalicelib.lib import emails
+from tests.conftest import Api, Owner, as_operator, in_console
+from tests.domains.notifications.clients import book
+from tests.domains.notifications.inbox import Inbox
+from tests.factories.chat import ask, new_bot
+from tests.factories.console import begun
+from tests.factories.event_runs import run_until_idle
+from tests.factories.examples import FORM, submit
+from tests.factories.salon import CREATE, Salon
+
+pytestmark = pytest.mark.usefixtures("database")
+NOON, ONE = "2027-03-03T12:00:00Z", "2027-03-03T13:00:00Z"
+PASSWORD = "correct horse"
+MAILBOXES = {
+    "chief@ёлка.рф": "chief@xn--80atc1g.xn--p1ai",
+    "Ada@faß.de": "Ada@xn--fa-hia.de",
+    "ada@ελλάς.gr": "ada@xn--hxarsa0b.gr",
+    "Ada.King@Example.com": "Ada.King@example.com",
+    "\u2068ada@пример.рф\u2069\u200b": "ada@xn--e1afmkfd.xn--p1ai",
+}
+"""Entered addresses, and where mail to them goes."""
+NEIGHBOURS = [
+    ("chief@ёлка.рф", "chief@елка.рф"),
+    ("ada@faß.de", "ada@fass.de"),
+    ("ada@ελλάς.gr", "ada@ελλάσ.gr"),
+    ("ﬁn@example.com", "fin@example.com"),
+    ("АДА@example.com", "ада@example.com"),
+]
+"""Addresses of different people, which were equal when folded."""
+
+
+@pytest.fixture
+def salon(api: Api, inbox: Inbox) -> Salon:
+    """A salon while mail is on."""
+    return Salon.opened(api)
+
+
+def recipients(inbox: Inbox) -> set[str]:
+    run_until_idle()
+    return {str(each["To"]) for each in inbox.mails}
+
+
+def signed_in(email: str, password: str = PASSWORD) -> str:
+    """Sign in, and return the account."""
+    session = console_sessions.find(begun(email, password))
+    assert session is not None
+    return str(session.account_id)
+
+
+def stored(entered: str) -> str:
+    """Return the value of an entered address: its domain is in lower case."""
+    local, _, domain = entered.strip("\u2068\u2069\u200b").rpartition("@")
+    return f"{local}@{domain.lower()}"
+
+
+@pytest.mark.parametrize("entered", MAILBOXES)
+class TestEveryEntrance:
+    def test_a_visitors_booking_is_mailed_to_the_entered_mailbox(
+        self, entered: str, salon: Salon, inbox: Inbox, api: Api
+    ) -> None:
+        made = book(salon, NOON, entered)["booking"]
+        assert MAILBOXES[entered] in recipients(inbox)
+        shown = api.get(f"/api/bookings/{made['id']}")["booking"]["client"]
+        assert shown["email"] == stored(entered)
+
+    def test_a_booking_of_the_business_is_mailed_to_the_entered_mailbox(
+        self, entered: str, salon: Salon, inbox: Inbox
+    ) -> None:
+        salon.api.post(CREATE, salon.order(NOON) | {"client": {"name": "A", "email": entered}})
+        assert MAILBOXES[entered] in recipients(inbox)
+
+    def test_an_invitation_is_mailed_to_the_entered_mailbox(
+        self, entered: str, inbox: Inbox, owner: Owner
+    ) -> None:
+        made = as_operator("invite_member", workspaceId=owner.workspace.id, email=entered)
+        assert made["email"] == stored(entered)
+        assert MAILBOXES[entered] in recipients(inbox)
+
+    def test_a_form_a_chat_and_a_client_keep_what_was_entered(
+        self, entered: str, owner: Owner, api: Api
+    ) -> None:
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+        lead = submit(form, name="Ada", email=entered)
+        found = api.get(f"/api/forms/collection/{lead}")["lead"]
+        assert found["email"] == found["data"]["email"] == stored(entered)
+        ask(new_bot(owner), f"Write to {entered} please")
+        chats = api.get("/api/forms/collection-list?size=1")["collections"]
+        assert chats[0]["email"] == stored(entered)
+        assert chats[0]["clientId"] == found["clientId"]
+        changed = {"id": found["clientId"], "email": entered}
+        assert api.post("/api/clients/update", changed)["client"]["email"] == stored(entered)
+
+    def test_an_account_signs_in_in_any_case_of_ascii_letters(
+        self, entered: str, owner: Owner
+    ) -> None:
+        made = as_operator("create_account", email=entered, password=PASSWORD)
+        assert made["email"] == stored(entered)
+        for typed in (entered, entered.swapcase() if entered.isascii() else entered):
+            assert signed_in(typed) == made["accountId"]
+
+
+@pytest.mark.parametrize(("one", "other"), [*NEIGHBOURS, *(pair[::-1] for pair in NEIGHBOURS)])
+class TestNeighbours:
+    def test_are_two_clients(self, one: str, other: str, api: Api) -> None:
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+        leads = [submit(form, name=each, email=each) for each in (one, other, one, other)]
+        ids = [api.get(f"/api/forms/collection/{each}")["lead"]["clientId"] for each in leads]
+        assert ids[:2] == ids[2:]
+        assert ids[0] != ids[1]
+        for client, email in zip(ids, (one, other), strict=False):
+            found = api.get(f"/api/forms/collection-find?email={email}")
+            assert {each["email"] for each in found["leads"]} == {email}
+            assert (found["total"], found["client"]["id"]) == (2, client)
+
+    def test_are_two_accounts(self, one: str, other: str) -> None:
+        made = as_operator("create_account", email=one, password=PASSWORD)
+        with pytest.raises(UnauthorizedError):
+            begun(other, PASSWORD)
+        second = as_operator("create_account", email=other, password="other horse")
+        assert signed_in(one) == made["accountId"]
+        assert signed_in(other, "other horse") == second["accountId"]
+
+    def test_are_erased_apart(self, one: str, other: str, api: Api, owner: Owner) -> None:
+        form = api.post("/api/forms/create", FORM)["form"]["id"]
+        leads = [submit(form, name=each, email=each, message=each) for each in (one, other)]
+        as_operator("erase_client", workspaceId=owner.workspace.id, email=one)
+        found = [api.get(f"/api/forms/collection/{each}")["lead"]["email"] for each in leads]
+        assert found == [None, other]
+
+    def test_are_suppressed_apart(self, one: str, other: str) -> None:
+        suppressions.suppress(one, "complaint")
+        assert suppressions.reason(one) == "complaint"
+        assert suppressions.reason(other) is None
+        assert as_operator("allow_mail", email=one)["wasSuppressed"] is True
+        assert suppressions.reason(one) is None
+
+    def test_an_invitation_of_one_does_not_end_that_of_the_other(
+        self, one: str, other: str, owner: Owner
+    ) -> None:
+        for email in (one, other, one):
+            as_operator("invite_member", workspaceId=owner.workspace.id, email=email)
+        listed = in_console(owner.workspace.id, "list_invitations")["invitations"]
+        assert [each["email"] for each in listed] == [one, other]
+
+
+def test_a_second_contact_with_the_address_of_a_client_is_refused(api: Api) -> None:
+    form = api.post("/api/forms/create", FORM)["form"]["id"]
+    ids = [
+        api.get(f"/api/forms/collection/{submit(form, name='A', email=email)}")["lead"]["clientId"]
+        for email in ("ada@faß.de", "ada@fass.de")
+    ]
+    for client, taken in zip(ids, ("ADA@FASS.DE", "Ada@Faß.de"), strict=True):
+        answer = api.refused("POST", "/api/clients/update", {"id": client, "email": taken})
+        assert answer.data["code"] == "duplicate_client"
+    moved = api.post("/api/clients/update", {"id": ids[0], "email": "ada@ελλάς.gr"})["client"]
+    assert moved["email"] == "ada@ελλάς.gr"
+    freed = api.post("/api/clients/update", {"id": ids[1], "email": "ada@faß.de"})["client"]
+    assert freed["email"] == "ada@faß.de"
+
+
+@pytest.fixture
+def ses(
+    salon: Salon, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
+) -> Iterator[list[str]]:
+    """Send mail through SES after the salon has opened, and return the recipients."""
+    sent: list[str] = []
+    monkeypatch.setattr(provider, "send", lambda mail: sent.append(mail.recipient))
+    monkeypatch.setenv("MAIL", "ses")
+    monkeypatch.setenv("MAIL_FROM", "mail@example.com")
+    reload_settings()
+    yield sent
+    monkeypatch.undo()
+    reload_settings()
+
+
+def test_mail_to_letters_that_ses_does_not_take_is_withheld_as_unsupported(
+    salon: Salon, ses: list[str], owner: Owner, api: Api
+) -> None:
+    addresses = {"ада@пример.рф": False, "ada@пример.рф": True}
+    for start, address in zip((NOON, ONE), addresses, strict=True):
+        made = book(salon, start, address)["booking"]
+        assert api.get(f"/api/bookings/{made['id']}")["booking"]["client"]["email"] == address
+    for address, is_mailed in addresses.items():
+        invited = as_operator("invite_member", workspaceId=owner.workspace.id, email=address)
+        assert (invited["isMailed"], invited["email"]) == (is_mailed, address)
+    run_until_idle()
+    assert [each for each in ses if each.isascii()] == ses
+    assert ses.count("ada@xn--e1afmkfd.xn--p1ai") == 2
+    shown = in_console(owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id)
+    assert {reason for reason, count in shown["withheld"].items() if count} == {"unsupported"}
+
+
+LABELS = st.text(
+    "abcABCёйЁßẞςΣσéÉİıﬁﬀKſａＺ\u0301\u00ad\u200b\u202e-09ñ日本", min_size=1, max_size=8
+)
+LOCALS = st.text("adzADZ09ёЁßςİﬁ\ufeff\u2060_+", min_size=1, max_size=8)
+
+
+@given(LOCALS, LABELS, st.sampled_from(["de", "РФ", "рф", "Com", "ΕΛ"]))
+def test_mail_goes_to_the_address_that_was_typed(local: str, label: str, top: str) -> None:
+    """UTS 46 alone says where the entered domain is."""
+    value = emails.find_email(f"{local}@{label}.{top}")
+    if value is None:
+        return
+    typed = local.translate(dict.fromkeys(map(ord, "\ufeff\u2060")))
+    visible = label.replace("\u202e", "")
+    a_label = idna.encode(f"{visible}.{top}", uts46=True).decode()
+    assert value.rpartition("@")[0] == typed
+    assert idna.encode(value.rpartition("@")[2], uts46=True).decode() == a_label
+    raw = message.build(Mail(id="1", recipient=value, subject="", text="", html=""), "a@b.example")
+    assert raw.recipient == f"{typed}@{a_label}"
+    assert emails.find_email(value) == value
+    assert emails.key(emails.mailbox(value)) == emails.key(value)
