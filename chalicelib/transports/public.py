@@ -15,12 +15,12 @@ from chalicelib.application.invoke import Reply
 from chalicelib.core.errors import AppError, ForbiddenError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation, ServedAs
-from chalicelib.domains.leads.flows import form_html
+from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.domains.leads.flows.submissions import PublicForm, SubmissionResult, public_form
 from chalicelib.domains.leads.rules import form_fields, form_texts
 from chalicelib.domains.sites.operations import visits
 from chalicelib.lib import crawlers
-from chalicelib.transports import booking_calendar, form_checks, form_data, rest
+from chalicelib.transports import booking_calendar, form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
     HTML_TYPE,

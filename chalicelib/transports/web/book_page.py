@@ -26,9 +26,9 @@ from chalicelib.domains.bookings.flows import booking_links, booking_pages
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
-from chalicelib.domains.leads.flows import form_html
+from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.lib import zoned_times
-from chalicelib.transports import form_checks, form_data
+from chalicelib.transports import form_data
 from chalicelib.transports.http import (
     MAX_PUBLIC_BODY_BYTES,
     HttpRequest,
