@@ -37,10 +37,10 @@ from chalicelib.domains.catalog.operations.products import (
     Stock,
     stage_deletion,
 )
+from chalicelib.domains.catalog.rules import change_by_percent
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.unit import UnitOfWork, in_batches
-from chalicelib.lib.percentages import change_by_percent
 
 PRODUCTS_PER_TRANSACTION = 15
 """Products in one transaction. A deleted product takes five of the transaction's hundred items."""

@@ -4,11 +4,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from chalicelib.core.errors import RateLimitedError
 from chalicelib.domains.leads.flows import form_html
-from chalicelib.domains.leads.operations.submission import TooFastError
 
 MINIMUM_FILL_MS = 2_000
 """Shortest time, in milliseconds, in which a person can fill in a form."""
+
+
+class TooFastError(RateLimitedError):
+    """A form was submitted faster than a person can fill it in. Try again in a moment."""
+
+    code = "too_fast"
 
 
 def is_robot(sent: Mapping[str, Any]) -> bool:

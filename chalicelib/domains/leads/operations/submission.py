@@ -3,11 +3,11 @@
 from datetime import timedelta
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import ServedAs, operation
 from chalicelib.core.principals import Audience
 from chalicelib.domains.leads.flows import submissions
+from chalicelib.domains.leads.flows.form_checks import TooFastError
 from chalicelib.domains.leads.flows.submissions import FormSubmission, SubmissionResult
 from chalicelib.domains.leads.store.forms import FORMS
 
@@ -19,12 +19,6 @@ SUBMISSIONS_PER_MINUTE = Limit(
     within=lambda args: args.id,
 )
 """Submissions of one form by one visitor. If the limiter is unavailable, they are refused."""
-
-
-class TooFastError(RateLimitedError):
-    """A form was submitted faster than a person can fill it in. Try again in a moment."""
-
-    code = "too_fast"
 
 
 @operation(
