@@ -56,6 +56,10 @@ class AppError(Exception):
         self.details = dict(details or {})
         self.headers = dict(headers or {})
 
+    def __str__(self) -> str:
+        """Return the message for readers other than a caller, such as a bot's model."""
+        return self.message.replace(CALL_MARK, "")
+
     def reword(self, rewrite: Callable[[str], str]) -> None:
         """Rewrite the error's messages, for example to use the caller's names for operations."""
         self.message = rewrite(self.message)

@@ -9,6 +9,7 @@ envelope.
 import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -32,6 +33,17 @@ from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.core.text import nearest
+from chalicelib.core.wire.json_rpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    Answer,
+    RpcError,
+    error_body,
+    respond_to_batch,
+)
+from chalicelib.core.wire.text_arguments import read_texts
 from chalicelib.domains.oauth.rules import resources
 from chalicelib.transports import edge, prompts, tools
 from chalicelib.transports.auth import authenticate_tool_call
@@ -43,16 +55,6 @@ from chalicelib.transports.http import (
     check_size,
     log,
     parse_json,
-)
-from chalicelib.transports.json_rpc import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    PARSE_ERROR,
-    Answer,
-    RpcError,
-    error_body,
-    respond_to_batch,
 )
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -304,13 +306,24 @@ def _list_prompts(call: Call) -> dict[str, Any]:
 
 
 def _get_prompt(call: Call) -> dict[str, Any]:
-    arguments = call.params.get("arguments")
-    if arguments is not None and not isinstance(arguments, dict):
+    arguments = _arguments(call)
+    if arguments is None:
         raise RpcError(INVALID_PARAMS, "params.arguments must be an object, such as {}.")
     try:
-        return prompts.rendered(_name(call), arguments or {}, _tool_names(call))
+        return prompts.rendered(_name(call), arguments, _tool_names(call))
     except prompts.PromptError as error:
         raise RpcError(INVALID_PARAMS, str(error)) from None
+
+
+def _arguments(call: Call) -> dict[str, Any] | None:
+    """Return the arguments, which some clients send as a text, or None if they are no object."""
+    sent = call.params.get("arguments")
+    if isinstance(sent, str):
+        with suppress(ValueError):
+            sent = parse_json(sent.encode()) if sent.strip() else None
+    if sent is None:
+        return {}
+    return sent if isinstance(sent, dict) else None
 
 
 def _call(call: Call) -> dict[str, Any]:
@@ -337,16 +350,14 @@ def _run(call: Call, entry: Entry) -> str:
     if not selection.admits(operation):
         msg = f"This connection is set not to use {operation.tool} (X-MCP headers or the query)."
         raise ForbiddenError(msg)
-    arguments = call.params.get("arguments")
+    arguments = _arguments(call)
     if arguments is None:
-        arguments = {}
-    if not isinstance(arguments, dict):
         raise ValidationError.of("arguments", "expected an object, such as {}")
     values, key = idempotency_keys.split(operation, arguments)
     reply = invoke(
         operation,
         call.principal,
-        lambda: values,
+        lambda: read_texts(operation.input, values, parse_json),
         request_id=call.request_id,
         idempotency_key=key,
         naming=by_tool,

@@ -7,19 +7,20 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from chalicelib.core.wire.schema import NULL_IS_A_VALUE, Partial, Wire, wire_name
+from chalicelib.core.wire.schema import MONEY, NULL_IS_A_VALUE, Partial, Wire, wire_name
 
 
 class WireField(NamedTuple):
     """A field of a model. ``nested`` is the model of its object, or of the objects in its list.
 
     Without ``null_is_value``, ``null`` means that the field was omitted. ``kinds`` are the types in
-    its annotation, such as ``list`` and ``int``.
+    its annotation, such as ``list`` and ``int``. ``is_money`` is true for an amount in kopecks.
     """
 
     nested: type[Wire] | None
     null_is_value: bool
     kinds: frozenset[Any]
+    is_money: bool
 
     @property
     def is_text(self) -> bool:
@@ -35,6 +36,7 @@ def fields_of(model: type[Wire]) -> Mapping[str, WireField]:
             _nested(info.annotation),
             _null_is_a_value(model, info),
             frozenset(_kinds(info.annotation)),
+            MONEY in info.metadata or _is_money(info.annotation),
         )
         for name, info in model.model_fields.items()
     }
@@ -44,6 +46,10 @@ def _null_is_a_value(model: type[Wire], info: FieldInfo) -> bool:
     if info.is_required() or NULL_IS_A_VALUE in info.metadata:
         return True
     return issubclass(model, Partial) and NoneType in get_args(info.annotation)
+
+
+def _is_money(annotation: Any) -> bool:  # noqa: ANN401  any annotation
+    return annotation is MONEY or any(map(_is_money, get_args(annotation)))
 
 
 def _nested(annotation: Any) -> type[Wire] | None:  # noqa: ANN401  any annotation

@@ -335,7 +335,9 @@ def _kopecks_advice(value: object) -> dict[str, str]:
     return {"advice": advice}
 
 
-Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS), BeforeValidator(_in_kopecks)]
+MONEY: Final = "money"
+"""A mark, in ``Annotated``, of an amount of money. A text for it is never read as a number."""
+Kopecks = Annotated[int, Field(ge=0, le=MAX_KOPECKS), BeforeValidator(_in_kopecks), MONEY]
 """An amount in kopecks; 100 kopecks are one ruble."""
 Minutes = Annotated[int, Field(ge=0)]
 SortOrder = Annotated[int, Field(ge=-(10**12), le=10**12)]

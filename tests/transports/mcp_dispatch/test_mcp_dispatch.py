@@ -216,8 +216,10 @@ class TestCalls:
         ("tool", "arguments", "status", "code"),
         [
             ("svc_list_sites", {"size": 0}, 400, "validation_error"),
-            ("svc_list_sites", {"size": "5"}, 400, "validation_error"),
+            ("svc_list_sites", {"size": "five"}, 400, "validation_error"),
             ("svc_list_sites", [], 400, "validation_error"),
+            ("svc_list_sites", "[]", 400, "validation_error"),
+            ("svc_list_sites", "{", 400, "validation_error"),
             ("svc_list_sites", "x", 400, "validation_error"),
             ("svc_get_page", {"id": "nope"}, 404, "not_found"),
             ("svc_create_site", {"title": "x", "slug": "api"}, 400, "validation_error"),
@@ -354,6 +356,106 @@ class TestBatches:
         assert ["error" in each for each in lists] == [False, True, True, True]
         assert (lists[1]["id"], lists[1]["error"]["code"], ping["result"]) == (1, -32603, {})
         assert len(answer.body) < 100_000
+
+
+class TestTexts:
+    """Some clients make texts of arguments. Tools read them by the declared type."""
+
+    @staticmethod
+    def data(api: Api, tool: str, **arguments: Any) -> Any:
+        failed, answer = api.tool(tool, **arguments)
+        assert not failed, answer
+        return answer["data"]
+
+    def test_numbers_and_flags_are_read(self, api: Api) -> None:
+        made = self.data(api, "svc_create_product", name="2", price=100, stock=" 7 ", sku="5")
+        product = made["product"]
+        assert (product["name"], product["stock"], product["sku"]) == ("2", 7, "5")
+        update = {"id": product["id"], "stockDelta": "-2", "name": "true"}
+        changed = self.data(api, "svc_update_product", **update)["product"]
+        assert (changed["stock"], changed["name"]) == (5, "true")
+        cleared = {"id": product["id"], "stock": "null", "sku": "null"}
+        changed = self.data(api, "svc_update_product", **cleared)["product"]
+        assert (changed["stock"], changed["sku"]) == (None, "null")
+        listed = self.data(api, "svc_list_products", size="2.0", page="1", inStock="True")
+        assert [each["id"] for each in listed["products"]] == [product["id"]]
+        deletion = {"ids": f'["{product["id"]}"]', "action": "delete", "confirm": "true"}
+        assert self.data(api, "svc_bulk_products", **deletion)["summary"]["ok"] == 1
+
+    def test_objects_and_arrays_are_read_with_what_is_in_them(self, api: Api) -> None:
+        fields = [
+            {"name": "email", "type": "email", "required": "true"},
+            {"name": "note", "label": "[1]"},
+        ]
+        sent = {"title": '{"a": 1}', "fields": json.dumps([fields[0], json.dumps(fields[1])])}
+        form = self.data(api, "svc_create_form", **sent)["form"]
+        assert form["title"] == '{"a": 1}'
+        assert [each["name"] for each in form["fields"]] == ["email", "note"]
+        assert form["fields"][1]["label"] == "[1]"
+        assert form["fields"][0]["required"] is True
+        site = self.data(api, "svc_create_site", title="Bakery")["project"]["id"]
+        page = self.data(api, "svc_create_page", projectId=site, title="Home")["page"]["id"]
+        design = {"id": page, "designSystem": '{"size": "2", "deep": {"a": [1]}}'}
+        changed = self.data(api, "svc_update_page", **design)["page"]
+        assert changed["designSystem"] == {"size": "2", "deep": {"a": [1]}}
+        edits = {"id": page, "edits": '[{"find": "a", "replace": "[]", "all": "false"}]'}
+        self.data(api, "svc_save_page_html", id=page, html="a")
+        assert self.data(api, "svc_save_page_html", **edits)["page"]["html"] == "[]"
+
+    def test_the_whole_arguments_may_be_a_text(self, client: Client) -> None:
+        text = ' {"name": "Loaf", "price": 100}'
+        answer = client.request("tools/call", {"name": "svc_create_product", "arguments": text})
+        assert '"name":"Loaf"' in rpc(answer)["result"]["content"][0]["text"]
+
+    @pytest.mark.parametrize("text", ["", " ", "{}", "null"])
+    def test_an_empty_text_is_no_arguments(self, text: str, client: Client) -> None:
+        answer = client.request("tools/call", {"name": "svc_list_sites", "arguments": text})
+        assert rpc(answer)["result"]["isError"] is False
+
+    @pytest.mark.parametrize(
+        ("tool", "arguments", "field"),
+        [
+            ("svc_create_product", {"name": "x", "price": "100"}, "price"),
+            ("svc_list_products", {"minPrice": "100"}, "minPrice"),
+            ("svc_create_service", {"name": "x", "durationMin": 30, "price": "1500"}, "price"),
+            ("svc_bulk_products", {"ids": ["x"], "action": "setPrice", "value": "100"}, "value"),
+            ("svc_list_products", {"size": "two"}, "size"),
+            ("svc_list_products", {"size": "2.5"}, "size"),
+            ("svc_list_products", {"size": "007"}, "size"),
+            ("svc_list_products", {"size": "true"}, "size"),
+            ("svc_list_products", {"size": "NaN"}, "size"),
+            ("svc_list_products", {"inStock": "1"}, "inStock"),
+            ("svc_list_products", {"inStock": "yes"}, "inStock"),
+            ("svc_create_form", {"title": "x", "fields": '{"name": "a"}'}, "fields"),
+            ("svc_create_form", {"title": "x", "fields": "[1e400]"}, "fields"),
+            ("svc_create_form", {"title": "x", "fields": "[" * 1_000}, "fields"),
+        ],
+    )
+    def test_money_and_texts_that_do_not_fit_are_refused_as_they_came(
+        self, tool: str, arguments: dict[str, Any], field: str, api: Api
+    ) -> None:
+        failed, answer = api.tool(tool, **arguments)
+        assert failed
+        assert [each["field"] for each in answer["data"]["errors"]] == [field]
+        assert answer["httpStatus"] == 400
+
+    def test_a_percentage_and_a_stock_of_a_bulk_change_are_read(self, api: Api) -> None:
+        made = self.data(api, "svc_create_product", name="Loaf", price=100)["product"]["id"]
+        for action, value, after in (("setStock", "5", 5), ("changePricePercent", "10.0", 110)):
+            change = {"ids": [made], "action": action, "value": value}
+            assert self.data(api, "svc_bulk_products", **change)["results"][0]["after"] == after
+
+    def test_rest_reads_json_by_its_own_types(self, api: Api) -> None:
+        body = {"name": "Loaf", "price": 100, "stock": "7"}
+        assert api.refused("POST", "/api/products/create", body).status == 400
+
+    def test_a_text_and_its_value_are_the_same_to_an_idempotency_key(self, api: Api) -> None:
+        sent = {"name": "Loaf", "price": 100, "idempotencyKey": "k"}
+        ids = {
+            self.data(api, "svc_create_product", stock=stock, **sent)["product"]["id"]
+            for stock in (7, "7")
+        }
+        assert len(ids) == 1
 
 
 @pytest.mark.parametrize("method", ["tools/list", "prompts/list", "ping", "initialize"])

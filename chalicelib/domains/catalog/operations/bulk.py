@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
+from pydantic_core import from_json
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import (
@@ -25,6 +26,7 @@ from chalicelib.core.wire.schema import (
     Kopecks,
     Wire,
 )
+from chalicelib.core.wire.text_arguments import read_texts
 from chalicelib.domains.catalog.operations.batches import (
     MAX_BATCH_PRODUCTS,
     OK,
@@ -261,6 +263,8 @@ def _parse_value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its 
     elif "category_id" in args.model_fields_set and (args.category_id or args.value is None):
         sent = {"value": args.category_id}
     if args.action in _VALUES:
+        if ctx.is_tool_call:
+            sent = read_texts(_VALUES[args.action], sent, from_json)
         return parsing.parse(_VALUES[args.action], sent).value  # type: ignore[attr-defined]  # each has it
     if sent:
         ctx.warn(f"value has no meaning for {args.action} and was ignored.")

@@ -1,0 +1,61 @@
+"""Arguments that a client has made text, read by the types that a model declares.
+
+Some AI clients send ``"2"`` for a number, and the JSON of an object or array as a text.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from chalicelib.core.wire.fields import WireField, fields_of
+from chalicelib.core.wire.schema import Wire
+
+ReadJson = Callable[[bytes], object]
+"""Parses JSON. It raises ValueError for a text that is none."""
+
+
+def read_texts(
+    model: type[Wire], arguments: Mapping[str, Any], read_json: ReadJson
+) -> dict[str, Any]:
+    """Return arguments with texts in place of other types read by the declared types.
+
+    Texts for text fields stay as they are, and so do amounts of money: "12.90" may be rubles. A
+    text that cannot be read stays as well, so that its refusal shows it.
+    """
+    fields = fields_of(model)
+    return {
+        name: _read(fields[name], value, read_json) if name in fields else value
+        for name, value in arguments.items()
+    }
+
+
+def _read(field: WireField, value: object, read_json: ReadJson) -> object:
+    if list not in field.kinds:
+        return _read_one(field, value, read_json)
+    found = _json(value, read_json)
+    if not isinstance(found, list):
+        return None if found is None else value
+    return [_read_one(field, item, read_json) for item in found]
+
+
+def _read_one(field: WireField, value: object, read_json: ReadJson) -> object:
+    """Read a value of a field that takes one, or an item of a list."""
+    if field.nested is not None or dict in field.kinds:
+        found = _json(value, read_json)
+        if field.nested is not None and isinstance(found, Mapping):
+            return read_texts(field.nested, found, read_json)
+        return found if found is None or isinstance(found, dict) else value
+    if not isinstance(value, str) or str in field.kinds or field.is_money:
+        return value
+    found = _json(value.lower(), read_json)
+    numbers = {int, float} if field.kinds & {int, float} else set()
+    return found if type(found) in {type(None), *numbers, *(field.kinds & {bool})} else value
+
+
+def _json(value: object, read_json: ReadJson) -> object:
+    """Return what the JSON in a text says, and any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_json(value.strip().encode())
+    except ValueError:
+        return value
