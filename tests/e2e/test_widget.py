@@ -400,6 +400,21 @@ class TestEmbedding:
                 page.add_script_tag(url=f"{chat.url}/widget.js")
             expect(page.locator("chat-widget")).to_have_count(0)
 
+    @pytest.mark.parametrize("kind", ["text/javascript", "module"])
+    def test_a_tag_manager_that_drops_attributes_passes_options_in_the_url(
+        self, kind: str, chat: FakeChat, site: Site, open_url: Opened
+    ) -> None:
+        site.pages["/"] = document()
+        url = f"{chat.url}/widget.js?agent={AGENT}&title=Help+%26+more&language=en&color=%23ffd400"
+        with open_url(site.url) as page:
+            for _ in range(2):
+                page.add_script_tag(url=url, type=kind)
+            open_chat(page)
+            expect(page.get_by_role("dialog", name="Help & more")).to_be_visible()
+            expect(page.locator("chat-widget")).to_have_count(1)
+            colour = "node => getComputedStyle(node).backgroundColor"
+            assert launcher(page).evaluate(colour) == "rgb(255, 212, 0)"
+
     def test_options_are_set_by_attributes(self, chat: FakeChat, open_page: Opened) -> None:
         options = (
             'data-title="Help &amp; more" data-language="en" data-position="left" '

@@ -459,8 +459,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
   const PHONE = /^\+?[\d\s().-]{7,25}$/;
   const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@.]{2,}$/;
 
-  const start = async (script, base, widgets) => {
-    const options = script.dataset;
+  const start = async (options, base, widgets) => {
     const agentId = options.agent;
     const warn = (text) => console.warn(`widget.js, bot ${agentId}: ${text}`);
     if (document.prerendering) await new Promise((go) => document.addEventListener("prerenderingchange", go, { once: true }));
@@ -1078,14 +1077,17 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     new MutationObserver(() => host.isConnected || document.documentElement.append(host)).observe(document.documentElement, { childList: true });
   };
 
-  const script = document.currentScript || document.querySelector('script[data-agent][src*="widget.js"]');
-  if (!script || !script.dataset.agent) return console.warn('widget.js: the script tag needs data-agent="BOT ID".');
-  const base = new URL(".", script.src).href;
+  const script = document.currentScript || document.querySelector('script[src*="widget.js"]:is([data-agent],[src*="agent="])');
+  const address = new URL(script ? script.src : location.href);
+  // Tag managers drop data attributes, so each option may also stand in the query of the script's URL.
+  const options = script ? { ...Object.fromEntries(address.searchParams), ...script.dataset } : {};
+  if (!options.agent) return console.warn('widget.js: the script tag needs data-agent="BOT ID", or its URL ?agent=BOT_ID.');
+  const base = new URL(".", address).href;
   const shared = Symbol.for("chat-widgets");
   const widgets = (window[shared] = window[shared] || new Map());
-  const key = base + script.dataset.agent;
+  const key = base + options.agent;
   if (widgets.has(key)) return;
   // The widget is being loaded.
   widgets.set(key, null);
-  start(script, base, widgets);
+  start(options, base, widgets);
 })();
