@@ -3,9 +3,9 @@
 ``invoke`` checks access and limits, parses the input, runs the handler and commits once.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -26,6 +26,7 @@ from chalicelib.core.errors import (
     PayloadTooLargeError,
     PlanRequiredError,
     UnavailableError,
+    ValidationError,
 )
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import Limit, RateLimitStatus
@@ -110,6 +111,10 @@ def invoke(  # noqa: PLR0913  the parts of a call
                 if limit is not None and limit.by_input:
                     counted = start(partial(_count, limit, principal, args))
                 tenant = _tenant(operation, principal, args)
+            except ValidationError:
+                if counted is None:
+                    _check_used_up(limit, principal)
+                raise
             finally:  # If the limit is reached, that is the error of the call.
                 status = counted.result() if counted else None
         call = _Call(operation, principal, args, tenant, request_id, notes, naming)
@@ -135,7 +140,12 @@ def _count(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | 
 def authorize(operation: Operation, principal: Principal) -> None:
     """Check the audience, role in the workspace, plan, scope and account role, in this order.
 
-    A principal of a class that these checks were not written for is refused.
+    A principal of a class that these checks were not written for is refused. A key that has used up
+    the operation's limit is told so first. Refused calls are not counted.
+
+    Raises:
+        ForbiddenError: the caller may not call the operation.
+        RateLimitedError: the key may not call it, and has used up its limit.
     """
     if type(principal) not in _KNOWN_CALLERS or principal.audience not in operation.audience:
         raise ForbiddenError("This call is not for this kind of caller.")
@@ -143,6 +153,21 @@ def authorize(operation: Operation, principal: Principal) -> None:
         require_role(operation, principal.membership)
     if not isinstance(principal, ApiKeyPrincipal):
         return
+    try:
+        _check_key(operation, principal)
+    except ForbiddenError:
+        _check_used_up(operation.limit, principal)
+        raise
+
+
+def _check_used_up(limit: Limit | None, principal: Principal) -> None:
+    """Refuse a caller that has used up a limit, if it is counted without a part of the input."""
+    if limit is not None and limit.within is None and principal.limited:
+        with suppress(UnavailableError):
+            limits.check(limit, principal.rate_limit_key)
+
+
+def _check_key(operation: Operation, principal: ApiKeyPrincipal) -> None:
     require_plan(principal.plan)
     if may_use(operation, principal):
         return
@@ -264,7 +289,7 @@ class _Call(NamedTuple):
         outside effects mark the key before they start, because such effects must not happen twice.
         """
         scope = f"{self.principal.rate_limit_key}#{self.operation.name}"
-        record = IdempotencyRecord(scope, key, _fingerprint(self.args))
+        record = IdempotencyRecord(scope, key, idempotency_keys.fingerprint(self.args))
         tenant = self.tenant
         marks = self.operation.open_world
         try:
@@ -333,21 +358,6 @@ class _Call(NamedTuple):
 def remove_answer(job: Job) -> None:
     """Remove the object of a stored answer that can no longer be replayed."""
     object_store().delete(job.payload["key"])
-
-
-def _fingerprint(args: Wire) -> str:
-    provided = args.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    return hashlib.sha256(_canonical(provided)).hexdigest()
-
-
-def _canonical(value: Any) -> bytes:  # noqa: ANN401  any JSON value
-    """Return JSON bytes that do not depend on the order of keys."""
-    if isinstance(value, dict):
-        parts = [to_json(key) + b":" + _canonical(value[key]) for key in sorted(value)]
-        return b"{" + b",".join(parts) + b"}"
-    if isinstance(value, list):
-        return b"[" + b",".join(map(_canonical, value)) + b"]"
-    return to_json(value)
 
 
 def _envelope(result: Wire, warnings: list[str]) -> bytes:

@@ -1,14 +1,17 @@
 """Idempotency keys: which texts are valid, and where callers send them."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import StringConstraints
+from pydantic_core import to_json
 
 from chalicelib.core.errors import ValidationError
 
 if TYPE_CHECKING:  # The chat's function does not need the registry.
     from chalicelib.core.operations import Operation
+    from chalicelib.core.wire.schema import Wire
 
 HEADER = "Idempotency-Key"
 FIELD = "idempotencyKey"
@@ -52,3 +55,19 @@ def split(
     if key is not None and not isinstance(key, str):
         raise ValidationError.of(FIELD, f"expected text of 1 to {MAX_LENGTH} characters")
     return rest, key or None
+
+
+def fingerprint(args: "Wire") -> str:
+    """Return a hash of an input: a repeated key must come with the same input."""
+    provided = args.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return hashlib.sha256(_canonical(provided)).hexdigest()
+
+
+def _canonical(value: Any) -> bytes:  # noqa: ANN401  any JSON value
+    """Return JSON bytes that do not depend on the order of keys."""
+    if isinstance(value, dict):
+        parts = [to_json(key) + b":" + _canonical(value[key]) for key in sorted(value)]
+        return b"{" + b",".join(parts) + b"}"
+    if isinstance(value, list):
+        return b"[" + b",".join(map(_canonical, value)) + b"]"
+    return to_json(value)

@@ -21,6 +21,7 @@ from chalicelib.core.errors import (
     ConflictError,
     InProgressError,
 )
+from chalicelib.core.idempotency_keys import fingerprint
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Registry, operation
 from chalicelib.core.principals import ApiKeyPrincipal
@@ -262,9 +263,8 @@ def test_a_failed_external_effect_releases_its_key(owner: Owner) -> None:
 def test_a_crashed_call_blocks_its_key_for_two_minutes(owner: Owner, time: Time) -> None:
     fetching = SlowOperation()
     fetching.go_on.set()
-    from chalicelib.application.invoke import _fingerprint  # as the crashed call did
 
-    record = IdempotencyRecord("key:k#fetch", "key", _fingerprint(NoInput()))
+    record = IdempotencyRecord("key:k#fetch", "key", fingerprint(NoInput()))
     assert idempotency.mark_in_progress(owner.workspace.id, record, owner="crashed")
     with pytest.raises(InProgressError):
         fetching.call(owner, "one")

@@ -12,7 +12,6 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.application.invoke import (
     MAX_ANSWER_BYTES,
-    _canonical,
     authorize,
     invoke,
     may_use,
@@ -28,6 +27,7 @@ from chalicelib.core.errors import (
     RateLimitedError,
     ValidationError,
 )
+from chalicelib.core.idempotency_keys import _canonical
 from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.operations import Operation, Registry, operation
 from chalicelib.core.principals import (
