@@ -42,7 +42,7 @@ from chalicelib.domains.leads.flows.submissions import FormSubmission
 from chalicelib.engine.metrics import Increments
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.lib import localized, tokens
+from chalicelib.lib import emails, localized, phones, tokens
 
 SOURCE = "chat"
 """Source of bookings that visitors confirm in a chat."""
@@ -233,7 +233,9 @@ def _client(arguments: dict[str, Any], values: dict[str, str]) -> dict[str, str]
         client[cards.NAME] = values[cards.NAME]
     if cards.PHONE not in client and cards.EMAIL not in client:
         contact = values.get(cards.CONTACT, "")
-        client[cards.EMAIL if "@" in contact else cards.PHONE] = contact
+        # Beside a phone there may be the name of an account, such as @ada.
+        is_email = emails.first_email_in(contact) or not phones.may_contain_phone(contact)
+        client[cards.EMAIL if "@" in contact and is_email else cards.PHONE] = contact
     return client
 
 

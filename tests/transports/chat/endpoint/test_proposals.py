@@ -97,6 +97,39 @@ class TestBookings:
         assert (made["client"]["name"], made["client"]["email"]) == ("Ada", "ada@example.com")
 
     @pytest.mark.parametrize(
+        ("contact", "email", "phone"),
+        [
+            ("\u2068Chief@ёлка.рф\u2069", "Chief@ёлка.рф", None),
+            ("anna9031112233@faß.de", "anna9031112233@faß.de", None),
+            ("8 903 111-22-33 mob, tg @anna", None, "+79031112233"),
+            ("\u202a+7 903 111\u201122\u201133\u202c", None, "+79031112233"),
+        ],
+    )
+    def test_a_contact_on_the_card_is_taken_as_it_was_entered(
+        self,
+        contact: str,
+        email: str | None,
+        phone: str | None,
+        bot: Bot,
+        api: Api,
+        haircut: str,
+        script: Script,
+    ) -> None:
+        reply = proposed(script, bot, FIND, book(), asked="A haircut, please.")
+        decide(api, reply, values={"name": "Ada", "contact": contact})
+        (made,) = bookings(api)
+        assert (made["client"]["email"], made["client"]["phone"]) == (email, phone)
+
+    def test_the_card_shows_the_address_as_the_visitor_wrote_it(
+        self, bot: Bot, api: Api, haircut: str, script: Script
+    ) -> None:
+        asked = "I am Ada, Ada@faß.de. Book me a haircut."
+        for passed, shown in (("ada@FAß.de", "Ada@faß.de"), ("ada@fass.de", None)):
+            reply = proposed(script, bot, FIND, book(name="Ada", email=passed), asked=asked)
+            details = {each["label"]: each["value"] for each in card(reply)["details"]}
+            assert details.get("E-mail") == shown
+
+    @pytest.mark.parametrize(
         ("values", "field"),
         [
             ({"name": "Ada", "contact": "nothing"}, "contact"),
