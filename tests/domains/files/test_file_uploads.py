@@ -236,6 +236,14 @@ class TestUpload:
         assert file["thumbnailUrl"].endswith(".webp")
         assert Image.open(io.BytesIO(small)).convert("RGBA").getpixel((5, 5))[3] == 0  # type: ignore[index]
 
+    def test_a_photo_without_its_last_bytes_is_stored_if_its_rows_are_whole(self, api: Api) -> None:
+        file = upload(api, "a.jpg", photo()[:-2])
+        assert (file["width"], file["height"]) == (640, 480)
+        content = base64.b64encode(photo()[: len(photo()) // 2]).decode()
+        answer = api.refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
+        assert answer.status == 400
+        assert "the end of this JPEG is missing" in answer.data["message"]
+
     def test_a_damaged_image_is_400_and_leaves_nothing(self, api: Api, owner: Owner) -> None:
         before = kept()
         content = base64.b64encode(photo()[:2000]).decode()

@@ -1,6 +1,7 @@
 """Images that are damaged, malicious, too large or of another format."""
 
 import contextlib
+import re
 import struct
 import time
 import tracemalloc
@@ -79,6 +80,33 @@ class TestRefusedImages:
     def test_a_truncated_file_is_refused(self, kind: str, tenth: int) -> None:
         whole = sample(kind)
         assert "expected a" in reason(whole[: len(whole) * tenth // 10])
+
+    @sweep(
+        ("mode", "options", "size"),
+        product(
+            ["RGB", "L", "CMYK"],
+            [{}, {"progressive": True}, {"restart_marker_rows": 1}, {"quality": 20}],
+            [(1, 1), (16, 16), (301, 203)],
+        ),
+    )
+    def test_a_jpeg_may_lack_its_end_marker_but_no_pixels(
+        self, mode: str, options: dict[str, Any], size: tuple[int, int]
+    ) -> None:
+        whole = saved(Image.effect_noise(size, 90).convert(mode), "JPEG", **options)
+        expected = opened(whole)
+        for ending in (b"", b"\xff", b"\0\0", b"\xff\xff"):
+            assert opened(sanitize(whole[:-2] + ending).body).size == expected.size
+        for part in (2, 3, 10):
+            cut = whole[: -len(whole) // part]
+            assert "the end of this JPEG is missing; send the whole file" in reason(cut)
+
+    def test_a_progressive_jpeg_that_lacks_whole_scans_is_refused(self) -> None:
+        body = saved(Image.effect_noise((80, 60), 90).convert("RGB"), "JPEG", progressive=True)
+        scans = [match.start() for match in re.finditer(b"\xff\xda", body)]
+        assert len(scans) > 5
+        for start in scans:
+            for cut in (start, start + 1, start + 5, start + 15):
+                assert "the end of this JPEG is missing" in reason(body[:cut])
 
     @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
     def test_a_too_long_animation_is_refused(self, kind: str) -> None:

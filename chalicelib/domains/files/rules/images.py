@@ -17,6 +17,7 @@ attack a decoder. The original bytes are never served.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from itertools import count
@@ -24,6 +25,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chalicelib.domains.files.rules.file_types import sniff
+from chalicelib.domains.files.rules.jpeg_scans import has_all_scans
 
 if TYPE_CHECKING:
     from PIL import Image, ImageFile
@@ -76,6 +78,9 @@ _PROGRESSIVE_FROM = 10_000
 """Size in bytes from which a JPEG is written as progressive. A smaller one would grow."""
 _EXPECTED = "expected a JPEG, PNG, GIF, WebP, AVIF or BMP image"
 
+_JPEG_END = b"\xff\xd9"
+_JPEG_ENDINGS = (bytes(range(1, 128)) * 4, bytes(range(0xFE, 0x7F, -1)) * 4)
+"""Two endings of pixel data that differ in every bit, without markers."""
 _one_at_a_time = Lock()
 
 
@@ -120,7 +125,7 @@ def sanitize(body: bytes) -> CleanImage:
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     try:
         with _one_at_a_time:
-            return _encode(*_decode(body, _READERS[mime_type]), len(body))
+            return _encode(*_decode_complete(body, _READERS[mime_type]), len(body))
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
@@ -159,6 +164,27 @@ def _unsupported_message(mime_type: str) -> str:
 
 def _too_large_message(limit: int) -> str:
     return f"expected at most {limit // 1_000_000} megapixels; make the image smaller"
+
+
+def _decode_complete(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
+    """Return what ``_decode`` does. A JPEG without its end marker is decoded if its rows are whole.
+
+    The decoder makes up the pixels that are missing, from whatever follows. So they are missing if
+    two endings give two images.
+    """
+    try:
+        return _decode(body, kind)
+    except OSError:
+        if kind != "JPEG" or body.rstrip(b"\0").endswith(_JPEG_END):
+            raise
+    if has_all_scans(body):
+        with suppress(OSError):
+            start = body.rstrip(b"\xff")
+            found, other = (_decode(start + ending + _JPEG_END, kind) for ending in _JPEG_ENDINGS)
+            if found[0] == other[0]:
+                return found
+    msg = f"{_EXPECTED}, but the end of this JPEG is missing; send the whole file"
+    raise ImageError(msg)
 
 
 def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
