@@ -6,6 +6,7 @@ database read. Tokens of a connection have its id in their prefix: ``wsat_<id>_`
 """
 
 import hashlib
+import hmac
 import secrets
 import string
 from base64 import urlsafe_b64encode
@@ -28,16 +29,27 @@ ID_LENGTH = 26
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
-def generate(prefix: str = PREFIX, family: str = "") -> str:
-    """Return a new token. Its secret begins with ``family``; the rest is random."""
-    rest = (secrets.choice(_ALPHABET) for _ in range(SECRET_LENGTH - len(family)))
-    secret = family + "".join(rest)
+def generate(prefix: str = PREFIX) -> str:
+    """Return a new token with a random secret."""
+    secret = "".join(secrets.choice(_ALPHABET) for _ in range(SECRET_LENGTH))
     return prefix + secret + _checksum(prefix + secret)
 
 
-def generate_for(owner_id: str, prefix: str, family: str = "") -> str:
+def generate_for(owner_id: str, prefix: str) -> str:
     """Return a new token whose prefix contains the id of its owner."""
-    return generate(f"{prefix}{owner_id}_", family)
+    return generate(f"{prefix}{owner_id}_")
+
+
+def successor(token: str, key: bytes) -> str:
+    """Return the refresh token that replaces a well-formed one.
+
+    The same token and key give the same successor, and only the holder of the key can compute it.
+    """
+    digest = hmac.digest(key, f"oauth-refresh:{token}".encode(), "sha256")
+    length = SECRET_LENGTH - FAMILY_LENGTH
+    kept = token[: -length - CHECKSUM_LENGTH]
+    body = kept + _base62(int.from_bytes(digest), length)[-length:]
+    return body + _checksum(body)
 
 
 def well_formed(token: str, prefix: str = PREFIX) -> bool:
@@ -70,8 +82,13 @@ def short_digest(text: str) -> str:
 
 
 def _checksum(text: str) -> str:
-    number, digits = crc32(text.encode()), ""
+    return _base62(crc32(text.encode()), CHECKSUM_LENGTH)
+
+
+def _base62(number: int, length: int) -> str:
+    """Return a number in base62, with at least ``length`` digits."""
+    digits = ""
     while number:
         number, rest = divmod(number, len(_ALPHABET))
         digits = _ALPHABET[rest] + digits
-    return digits.rjust(CHECKSUM_LENGTH, _ALPHABET[0])
+    return digits.rjust(length, _ALPHABET[0])

@@ -18,6 +18,7 @@ from chalicelib.lib.tokens import (
     generate_for,
     owner_id,
     short_digest,
+    successor,
     well_formed,
 )
 
@@ -134,12 +135,20 @@ class TestTokensOfConnections:
         assert owner_id(text, "wsat_") is None
         assert owner_id(f"wsat_{text}", "wsat_") is None
 
-    def test_tokens_of_one_family_share_half_of_their_secret(self) -> None:
+    def test_successors_share_half_of_their_secret(self) -> None:
         first = generate_for(OWNER, "wsrt_")
-        second = generate_for(OWNER, "wsrt_", family(first))
+        second = successor(first, b"key")
         assert family(second) == family(first) == first[32:48]
         assert second[48:64] != first[48:64]
         assert family(generate_for(OWNER, "wsrt_")) != family(first)
+
+    @given(st.binary(min_size=1, max_size=64))
+    def test_successor_is_a_well_formed_token_that_only_the_key_gives(self, key: bytes) -> None:
+        token = generate_for(OWNER, "wsrt_")
+        following = successor(token, key)
+        assert owner_id(following, "wsrt_") == OWNER
+        assert following == successor(token, key)
+        assert following not in {successor(token, key + b"x"), successor(following, key), token}
 
     def test_the_short_digest_is_the_sha_256_in_base64url(self) -> None:
         """The example of PKCE (RFC 7636, Appendix B)."""

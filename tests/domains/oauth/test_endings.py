@@ -215,6 +215,7 @@ class TestList:
             "account": {"id": account.id, "name": account.name, "email": account.email},
             "createdAt": "2027-01-15T12:01:00.000Z",
             "lastUsedAt": "2027-01-15T12:02:00.000Z",
+            "endsAt": "2027-07-14T12:01:00.000Z",
             "endedAt": None,
         }
         assert (oldest["clientName"], oldest["lastUsedAt"]) == ("Claude", None)

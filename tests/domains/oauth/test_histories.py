@@ -22,63 +22,81 @@ from tests.factories.oauth import (
 from tests.support.effort import examples
 
 HOUR, DAY = 3_600, 86_400
-REUSE, ACCESS, REFRESH, MOST = 120, HOUR, 60 * DAY, 10
+REUSE, ACCESS, REFRESH, LIFE, ROTATIONS, KEPT = 120, HOUR, 60 * DAY, 180 * DAY, 10, 20
 
 
 @dataclass
 class Issued:
-    """A pair of tokens in the model. ``dropped`` ones are older than ten unused pairs."""
+    """A refresh token in the model, and the access tokens that were issued with it."""
 
     app: ConnectedApp
     at: int
     replaced: int | None = None
-    dropped: bool = False
-    forgotten: bool = False
+    successor: "Issued | None" = None
 
     def unused(self, now: int) -> bool:
-        return self.replaced is None and not self.dropped and now < self.at + REFRESH
+        return self.replaced is None and now < self.at + REFRESH
 
     def reusable(self, now: int) -> bool:
-        return self.replaced is not None and not self.dropped and now < self.replaced + REUSE
+        return self.replaced is not None and now < self.replaced + REUSE
+
+
+@dataclass
+class Access:
+    """An access token in the model. ``pair`` is what it was first issued with, if it was."""
+
+    token: str
+    at: int
+    pair: Issued | None
+    forgotten: bool = False
 
     def callable(self, now: int) -> bool:
-        return not self.dropped and not self.forgotten and now < self.at + ACCESS
+        return not self.forgotten and now < self.at + ACCESS
 
 
 @dataclass
 class Model:
-    """A connection: every pair that it issued, and whether it has ended."""
+    """A connection: all tokens that it issued, and whether it has ended."""
 
+    began: int
     pairs: list[Issued] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)
     ended: bool = False
+
+    def issue(self, app: ConnectedApp, now: int) -> Issued:
+        """Note a new refresh token and its access token."""
+        pair = Issued(app, now)
+        self.pairs.append(pair)
+        self.accesses.append(Access(app.access, now, pair))
+        return pair
+
+    def over(self, now: int) -> bool:
+        return self.ended or now >= self.began + LIFE
 
     def accepts(self, pair: Issued, now: int) -> bool:
         """Whether a refresh is answered. A replay ends the connection."""
-        if self.ended:
+        if self.over(now):
             return False
-        unused = [each for each in self.pairs if each.unused(now)]
         if pair.unused(now):
-            return sum(each.reusable(now) for each in self.pairs) < MOST
+            return sum(each.reusable(now) for each in self.pairs) < ROTATIONS
         if pair.reusable(now):
-            return len(unused) < MOST or now >= unused[0].at + REUSE
-        is_only_expired = pair.replaced is None and not pair.dropped and not pair.forgotten
-        self.ended = not is_only_expired
+            return pair.successor is not None and pair.successor.unused(now)
+        self.ended = pair.replaced is not None
         return False
 
     def refresh(self, pair: Issued, made: ConnectedApp, now: int) -> None:
-        """Note the answer to a refresh."""
-        unused = [each for each in self.pairs if each.unused(now)]
+        """Note the answer to a refresh. A repeated one has the same refresh token."""
         if pair.unused(now):
-            pair.replaced = now
-        elif len(unused) == MOST:
-            unused[0].dropped = True
-        self.pairs.append(Issued(made, now))
-        needed = [each for each in self.pairs if each.unused(now) or each.reusable(now)]
-        others = [e for e in self.pairs if e not in needed and e.callable(now)]
-        room = 2 * MOST - len(needed)
-        for each in self.pairs:
-            if each not in needed and each not in others[max(0, len(others) - room) :]:
-                each.forgotten = True
+            pair.replaced, pair.successor = now, self.issue(made, now)
+        else:
+            assert pair.successor is not None
+            assert made.refresh == pair.successor.app.refresh
+            self.accesses.append(Access(made.access, now, None))
+        rows = [each for each in self.accesses if not each.forgotten]
+        needed = [e for e in rows if e.pair and (e.pair.unused(now) or e.pair.reusable(now))]
+        others = [e for e in rows if e not in needed and e.callable(now)]
+        for each in others[: max(0, len(needed) + len(others) - KEPT)]:
+            each.forgotten = True
 
 
 numbers = st.integers(0, 30)
@@ -100,14 +118,15 @@ def test_random_histories_of_a_connection_match_the_model(
     owner: Owner, time: Time, steps: list[Any], ending: str, last: list[Any]
 ) -> None:
     first = connect(owner.workspace)
-    model = Model([Issued(first, now())])
+    model = Model(now())
+    model.issue(first, now())
     for step in [*steps, ("end", ending), *last]:
         take(step, model, time)
-    assert [works(each.app.access) for each in model.pairs] == [
-        not model.ended and each.callable(now()) for each in model.pairs
+    assert [works(each.token) for each in model.accesses] == [
+        not model.over(now()) and each.callable(now()) for each in model.accesses
     ]
     as_operator("end_connection", id=first.id)
-    assert not any(works(each.app.access) for each in model.pairs)
+    assert not any(works(each.token) for each in model.accesses)
 
 
 def now() -> int:
@@ -131,8 +150,8 @@ def take(step: Any, model: Model, time: Time) -> None:
         assert fake.refresh_refusal() == "invalid_grant"
         assert not works(forged(app.id, tokens.ACCESS_PREFIX))
     elif name == "call":
-        pair = model.pairs[value % len(model.pairs)]
-        assert works(pair.app.access) is (not model.ended and pair.callable(now()))
+        access = model.accesses[value % len(model.accesses)]
+        assert works(access.token) is (not model.over(now()) and access.callable(now()))
     else:
         refresh(model.pairs[value % len(model.pairs)], model)
 

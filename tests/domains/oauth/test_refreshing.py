@@ -2,7 +2,11 @@
 
 import pytest
 
+from chalicelib.core import clock
+from chalicelib.domains.identity.rules import token_pairs
 from chalicelib.domains.identity.store import connections
+from chalicelib.domains.oauth.operations import tokens as operations
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.lib import tokens
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, all_rows, in_console
@@ -49,15 +53,26 @@ class TestRotation:
         time.pass_by(days=60)
         assert app.refresh_refusal() == "invalid_grant"
 
-    def test_expired_token_that_was_never_used_ends_nothing(
-        self, app: ConnectedApp, time: Time
+    def test_connection_ends_180_days_after_consent(
+        self, app: ConnectedApp, owner: Owner, time: Time
     ) -> None:
-        unused, used = app.refreshed(), app.refreshed()
-        time.pass_by(days=59)
-        used = used.refreshed()
-        time.pass_by(days=1)
-        assert unused.refresh_refusal() == "invalid_grant"
-        assert used.refreshed().works
+        for _ in range(4):
+            time.pass_by(days=44)
+            app = app.refreshed()
+        time.pass_by(days=3, hours=23, minutes=40)
+        arguments = {"refreshToken": app.refresh, "clientId": CLIENT_ID}
+        last = call("refresh_tokens", **arguments)
+        assert last["expiresIn"] == 20 * 60
+        assert works(last["accessToken"])
+        time.pass_by(minutes=20)
+        assert not works(last["accessToken"])
+        newest = ConnectedApp(app.id, app.code, last["accessToken"], last["refreshToken"])
+        assert newest.refresh_refusal() == "invalid_grant"
+        (listed,) = in_console(owner.workspace.id, "list_connections")["connections"]
+        assert (listed["state"], listed["endsAt"]) == ("expired", "2027-07-14T12:00:00.000Z")
+        assert listed["endedAt"] is None
+        row = connections.by_id(app.id)
+        assert row.expires == row.ends_at + connections.TTL_MARGIN
 
     def test_refresh_token_of_another_client_is_refused_and_stays_valid(
         self, app: ConnectedApp
@@ -82,15 +97,66 @@ class TestRotation:
 
 @pytest.mark.store
 class TestParallelRefreshes:
-    def test_token_replaced_less_than_two_minutes_ago_gets_a_pair_of_its_own(
+    def test_token_replaced_less_than_two_minutes_ago_gets_the_same_successor(
         self, app: ConnectedApp, time: Time
     ) -> None:
         first = app.refreshed()
         time.pass_by(seconds=119)
         second = app.refreshed()
+        assert second.refresh == first.refresh
+        assert second.access != first.access
+        assert first.works
+        assert second.works
         time.pass_by(hours=1)
-        assert first.refreshed().works
         assert second.refreshed().works
+
+    def test_replayed_token_starts_no_second_chain(self, app: ConnectedApp, time: Time) -> None:
+        """A thief repeats a stolen token. Whoever uses the successor second ends the connection."""
+        client = app.refreshed()
+        thief = app.refreshed()
+        time.pass_by(minutes=50)
+        client = client.refreshed()
+        time.pass_by(minutes=2)
+        assert thief.refresh_refusal() == "invalid_grant"
+        assert connections.by_id(app.id).state == "ended"
+        assert not client.works
+
+    def test_token_whose_successor_was_replaced_is_refused_and_ends_nothing(
+        self, app: ConnectedApp, time: Time
+    ) -> None:
+        newest = app.refreshed().refreshed()
+        time.pass_by(seconds=119)
+        assert app.refresh_refusal() == "invalid_grant"
+        assert newest.works
+        assert newest.refreshed().works
+
+    def test_repetition_under_another_master_key_is_refused_and_ends_nothing(
+        self, app: ConnectedApp, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        newer = app.refreshed()
+        monkeypatch.setattr(operations, "master_key", lambda: b"another master key")
+        assert app.refresh_refusal() == "invalid_grant"
+        assert newer.works
+        assert newer.refreshed().works
+
+    def test_repetition_can_have_other_scopes(self, app: ConnectedApp) -> None:
+        app.refreshed()
+        narrow = app.refreshed(scopes=["crm:read"])
+        assert Api(narrow.access).tool("svc_list_sites")[0]
+        assert not Api(narrow.refreshed().access).tool("svc_list_sites")[0]
+
+    def test_siblings_from_before_an_upgrade_refresh_separately(self, app: ConnectedApp) -> None:
+        """Former releases gave a repeated token a random successor of its own."""
+        secret = tokens.successor(app.refresh, b"the former release")
+        now = connections.seconds(clock.now())
+        sibling = token_pairs.TokenPair("another", tokens.short_digest(secret), now)
+        row = connections.by_id(app.id)
+        actions = connections.token_actions(row, [*row.token_pairs, sibling])
+        assert update_if(row, actions, connections.unchanged(row))
+        other = ConnectedApp(app.id, app.code, app.access, secret).refreshed()
+        assert other.works
+        assert app.refreshed().works
+        assert other.refreshed().works
 
     def test_token_replaced_two_minutes_ago_ends_the_connection(
         self, app: ConnectedApp, time: Time
@@ -111,13 +177,17 @@ class TestParallelRefreshes:
         assert app.refresh_refusal() == "invalid_grant"
         assert not newest.works
 
-    def test_ten_parallel_refreshes_get_pairs_and_more_end_nothing(
+    def test_many_parallel_refreshes_get_one_successor_and_end_the_oldest_access_tokens(
         self, app: ConnectedApp, time: Time
     ) -> None:
-        pairs = [app.refreshed() for _ in range(10)]
-        assert app.refresh_refusal() == "invalid_grant"
+        first, *_, newest = repeated = [app.refreshed() for _ in range(30)]
+        assert {each.refresh for each in repeated} == {newest.refresh}
+        working = [each.works for each in repeated[1:]]
+        assert working == sorted(working)
+        assert working.count(True) == 18
+        assert first.works  # Its pair has the refresh token that is still unused.
         time.pass_by(hours=1)
-        assert all(each.refreshed().works for each in pairs)
+        assert newest.refreshed().works
 
     def test_more_than_ten_rotations_in_two_minutes_are_refused_for_a_time(
         self, app: ConnectedApp, time: Time
@@ -138,10 +208,10 @@ class TestParallelRefreshes:
             *_, app = [app.refreshed() for _ in range(3)]
             assert app.works
 
-    def test_parallel_pairs_of_a_thief_do_not_hide_the_theft(
+    def test_refreshes_of_a_thief_do_not_hide_the_theft(
         self, app: ConnectedApp, time: Time
     ) -> None:
-        """A thief makes as many pairs as allowed, so that the connection drops older ones."""
+        """A thief refreshes as often as allowed, so that the connection drops older pairs."""
         stolen = app
         for _ in range(5):
             taken = [stolen.refreshed() for _ in range(5)]
@@ -150,16 +220,6 @@ class TestParallelRefreshes:
         assert stolen.works
         assert app.refresh_refusal() == "invalid_grant"
         assert not stolen.works
-
-    def test_pair_older_than_ten_unused_ones_is_dropped(
-        self, app: ConnectedApp, time: Time
-    ) -> None:
-        unused, *_, app = [app.refreshed() for _ in range(10)]
-        time.pass_by(minutes=2)
-        app.refreshed()
-        app = app.refreshed()
-        assert not unused.works
-        assert app.works
 
 
 class TestNarrowerScopes:

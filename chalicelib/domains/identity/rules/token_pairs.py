@@ -1,8 +1,9 @@
 """Rotation of a connection's tokens, and detection of replayed refresh tokens (RFC 9700, 4.14.2).
 
-A refresh replaces the presented refresh token. Clients with several processes send one refresh
-token several times. A token that was replaced less than two minutes ago is therefore answered with
-a pair of its own. A token that was replaced earlier is a replay: two parties have it.
+A refresh replaces the presented refresh token by its successor. Clients with several processes send
+one refresh token several times. A token that was replaced less than two minutes ago is therefore
+answered with a new access token and the same successor, so that a connection has one chain of
+refresh tokens. A token that was replaced earlier is a replay: two parties have it.
 
 The row of a connection keeps the hashes of live and of recently replaced tokens only. It recognises
 older ones by a secret that all refresh tokens of the connection share, their family. So a replay
@@ -15,18 +16,20 @@ from typing import NamedTuple
 ACCESS_SECONDS = 3_600
 REFRESH_SECONDS = 60 * 86_400
 REUSE_SECONDS = 120
-"""Seconds after its replacement for which a refresh token is answered with a pair of its own."""
-MAX_PAIRS = 10
-"""Live refresh tokens of a connection, and refresh tokens that are replaced within two minutes."""
-MAX_KEPT = 2 * MAX_PAIRS
+"""Seconds after its replacement for which a refresh token is answered with its successor."""
+MAX_ROTATIONS = 10
+"""Maximum number of refresh tokens of a connection that are replaced within two minutes."""
+MAX_KEPT = 20
 """Pairs that a row keeps. Access tokens of replaced pairs beyond it end early, oldest first."""
+_REPLACED_LONG_AGO = 1
 
 
 class TokenPair(NamedTuple):
     """An access token and a refresh token, as hashes. Times are Unix seconds.
 
     ``replaced_at`` is 0 until the refresh token is used. ``scope_mask`` has a bit for each scope of
-    the connection, in its order; 0 means all of them.
+    the connection, in its order; 0 means all of them. A further access token for a refresh token
+    that was presented again has an empty ``refresh``, which counts as replaced long ago.
     """
 
     access: str
@@ -70,42 +73,28 @@ def rotate(
 ) -> list[TokenPair]:
     """Return the pairs after a refresh token was exchanged for a new pair.
 
-    The time is that of the new pair. ``is_family`` is whether the refresh token shares the
-    secret of the connection's tokens. Such a token that is not kept any more was replaced, has
-    expired, or is older than ``MAX_PAIRS`` unused ones.
+    ``new`` has the successor of the refresh token, and its time is the current one. ``is_family``
+    is whether the refresh token shares the secret of the connection's tokens. Such a token that is
+    not kept any more was replaced or has expired.
 
     Raises:
-        RejectedError: the token is unknown, expired or a replay, or too many were issued within two
-            minutes.
+        RejectedError: the token is unknown, expired or a replay, its successor was replaced, too,
+            or too many were replaced within two minutes.
     """
     now, kept = new.issued_at, list(pairs)
     place = next((n for n, each in enumerate(kept) if each.refresh == refresh), None)
     if place is None or not kept[place].is_needed(now):
         has_expired = place is not None and not kept[place].replaced_at
         raise RejectedError(is_replay=is_family and not has_expired)
-    if not kept[place].replaced_at:
-        if sum(each.is_reusable(now) for each in kept) >= MAX_PAIRS:
+    if kept[place].replaced_at:
+        if not any(p.refresh == new.refresh and p.refresh_is_live(now) for p in kept):
+            raise RejectedError
+        new = new._replace(refresh="", replaced_at=_REPLACED_LONG_AGO)
+    else:
+        if sum(each.is_reusable(now) for each in kept) >= MAX_ROTATIONS:
             raise RejectedError
         kept[place] = kept[place]._replace(replaced_at=now)
-    else:
-        _make_room(kept, now)
     return _trim([*kept, new], now)
-
-
-def _make_room(pairs: list[TokenPair], now: int) -> None:
-    """Remove the oldest unused pair if there are as many as allowed.
-
-    Of several processes that refresh at once, most drop their answers, so unused pairs add up.
-
-    Raises:
-        RejectedError: all of them were issued within the last two minutes.
-    """
-    unused = [each for each in pairs if each.refresh_is_live(now)]
-    if len(unused) < MAX_PAIRS:
-        return
-    if now - unused[0].issued_at < REUSE_SECONDS:
-        raise RejectedError
-    pairs.remove(unused[0])
 
 
 def _trim(pairs: Sequence[TokenPair], now: int) -> list[TokenPair]:

@@ -24,6 +24,8 @@ from chalicelib.lib import tokens
 
 CODE_LIFE = timedelta(seconds=60)
 REFRESH_LIFE = timedelta(seconds=token_pairs.REFRESH_SECONDS)
+LIFE = timedelta(days=180)
+"""Time between consent and the end of a connection, however often its tokens are refreshed."""
 ENDED_LIFE = timedelta(days=30)
 """How long a connection that has ended is listed."""
 TTL_MARGIN = timedelta(days=1)
@@ -69,6 +71,16 @@ class ConnectionRow(IdentityRow):
         return self.pk.partition("#")[2]
 
     @property
+    def ends_at(self) -> datetime:
+        """When the person must consent again."""
+        return self.created_at + LIFE
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the connection has ended, or its consent has expired."""
+        return self.ended_at is not None or clock.now() >= self.ends_at
+
+    @property
     def token_pairs(self) -> list[TokenPair]:
         """Pairs of tokens, in the order of their issue."""
         return [TokenPair(*each) for each in self.pairs or ()]
@@ -81,7 +93,8 @@ class ConnectionRow(IdentityRow):
         if self.pairs is None:
             return "pending" if clock.now() < self.created_at + CODE_LIFE else "expired"
         now = seconds(clock.now())
-        return "live" if any(p.refresh_is_live(now) for p in self.token_pairs) else "expired"
+        is_live = not self.is_over and any(p.refresh_is_live(now) for p in self.token_pairs)
+        return "live" if is_live else "expired"
 
     @property
     def live(self) -> bool:
@@ -215,7 +228,7 @@ def _of(partition: str) -> list[ConnectionRow]:
 def authenticate(token: str) -> Authenticated | None:
     """Return the connection of a live access token, in one consistent read, or None."""
     connection = find_by_token(token, tokens.ACCESS_PREFIX)
-    if connection is None or connection.ended_at is not None:
+    if connection is None or connection.is_over:
         return None
     now = seconds(clock.now())
     pair = token_pairs.find_access(connection.token_pairs, tokens.short_digest(token), now)
@@ -250,7 +263,7 @@ def exchange_actions(connection: ConnectionRow, pair: TokenPair, family: str) ->
 
 def token_actions(connection: ConnectionRow, pairs: Sequence[TokenPair]) -> list[Action]:
     """Return the changes of a connection that gets new tokens. They extend its life."""
-    connection.expires = clock.now() + REFRESH_LIFE + TTL_MARGIN
+    connection.expires = min(clock.now() + REFRESH_LIFE, connection.ends_at) + TTL_MARGIN
     return [
         ConnectionRow.pairs.set(pairs),
         ConnectionRow.version.add(1),

@@ -40,6 +40,7 @@ class ConnectionOut(Wire):
     last_used_at: Timestamp | None = Field(
         description="When it was last used, within ten minutes; null for never."
     )
+    ends_at: Timestamp = Field(description="When it must be connected again, 180 days after that.")
     ended_at: Timestamp | None = Field(description="When it ended, or null.")
 
     @classmethod
@@ -47,7 +48,9 @@ class ConnectionOut(Wire):
         """Return the wire form of a stored connection. ``owners`` are accounts by id."""
         owner = owners.get(row.account_id)
         shown = owner and ConnectionOwner.model_validate(owner)
-        return cls.from_row(row.attribute_values, id=row.id, state=row.state, account=shown)
+        return cls.from_row(
+            row.attribute_values, id=row.id, state=row.state, ends_at=row.ends_at, account=shown
+        )
 
 
 class ConnectionListQuery(Wire):

@@ -23,6 +23,7 @@ from chalicelib.domains.identity.store.connections import ConnectionRow
 from chalicelib.domains.oauth.operations.grants import MAX_CLIENT_ID, MAX_REDIRECT_URI
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.engine.events.outbox import Event
+from chalicelib.gateways.master_key import master_key
 from chalicelib.lib import tokens
 
 PUBLIC = (Audience.PUBLIC,)
@@ -141,7 +142,7 @@ def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
     _stage(ctx, connection, connections.exchange_actions(connection, _pair(issued), family))
     ctx.unit.mention(f"connection:{connection.id}")
     ctx.unit.outbox.emit(Event("connection.created", connection.id))
-    return _answer(issued, connection.scopes)
+    return _answer(connection, issued, connection.scopes)
 
 
 @operation(
@@ -155,17 +156,19 @@ def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
 def refresh_tokens(ctx: Context, args: TokenRefresh) -> TokenPair:
     """Exchange a refresh token for new tokens (RFC 6749, 6).
 
-    The presented token is replaced. Presented again within two minutes, it gets a pair of its own.
-    Later that ends the connection, because the token has leaked (RFC 9700, 4.14.2).
+    The presented token is replaced by its successor. Presented again within two minutes, it gets a
+    new access token and the same successor, unless that was used, too. Later that ends the
+    connection, because the token has leaked (RFC 9700, 4.14.2).
     """
     ctx.unit.retry_policy = high_contention()  # Processes of one client refresh at the same time.
     connection = connections.find_by_token(args.refresh_token, tokens.REFRESH_PREFIX)
-    if connection is None or connection.pairs is None or connection.ended_at is not None:
+    if connection is None or connection.pairs is None or connection.is_over:
         raise OAuthError("invalid_grant", _UNKNOWN)
     if not connection.is_of(args.client_id):
         raise OAuthError("invalid_grant", "The refresh token was issued to another client.")
     scopes = _narrowed(args.scopes, connection.scopes)
-    issued = _new_tokens(connection.id, tokens.family(args.refresh_token))
+    following = tokens.successor(args.refresh_token, master_key())
+    issued = _Issued(_new_access_token(connection.id), following)
     new = _pair(issued)._replace(scope_mask=connection.mask_of(scopes))
     try:
         pairs = token_pairs.rotate(
@@ -181,7 +184,7 @@ def refresh_tokens(ctx: Context, args: TokenRefresh) -> TokenPair:
         msg = "The refresh token was used before, so the connection has ended. Connect it again."
         raise OAuthError("invalid_grant", msg) from None
     _stage(ctx, connection, connections.token_actions(connection, pairs))
-    return _answer(issued, scopes)
+    return _answer(connection, issued, scopes)
 
 
 @operation(
@@ -210,9 +213,13 @@ class _Issued(NamedTuple):
     refresh: str
 
 
-def _new_tokens(connection_id: str, family: str = "") -> _Issued:
-    access = tokens.generate_for(connection_id, tokens.ACCESS_PREFIX)
-    return _Issued(access, tokens.generate_for(connection_id, tokens.REFRESH_PREFIX, family))
+def _new_tokens(connection_id: str) -> _Issued:
+    refresh = tokens.generate_for(connection_id, tokens.REFRESH_PREFIX)
+    return _Issued(_new_access_token(connection_id), refresh)
+
+
+def _new_access_token(connection_id: str) -> str:
+    return tokens.generate_for(connection_id, tokens.ACCESS_PREFIX)
 
 
 def _pair(issued: _Issued) -> token_pairs.TokenPair:
@@ -231,11 +238,12 @@ def _stage(ctx: Context, connection: ConnectionRow, actions: list[Any]) -> None:
         ctx.unit.update(row, connections.lookup_expiry(connection))
 
 
-def _answer(issued: _Issued, scopes: Iterable[str]) -> TokenPair:
+def _answer(connection: ConnectionRow, issued: _Issued, scopes: Iterable[str]) -> TokenPair:
+    remaining = connections.seconds(connection.ends_at) - connections.seconds(clock.now())
     return TokenPair(
         access_token=issued.access,
         refresh_token=issued.refresh,
-        expires_in=token_pairs.ACCESS_SECONDS,
+        expires_in=min(token_pairs.ACCESS_SECONDS, remaining),
         scopes=list(map(Scope, scopes)),
     )
 
