@@ -2,7 +2,8 @@
 
 The page is part of the console: it has the same sessions, and the same protection of its forms.
 Consent is always shown. An unknown client, or an address that it has not registered, is an error
-page, never a redirect.
+page, never a redirect. Anybody can register a client, so a person goes to its address only after a
+decision or a click (RFC 9700, 4.11.2).
 """
 
 from collections.abc import Callable
@@ -70,7 +71,7 @@ def _decide(http: HttpRequest) -> HttpResponse:
     if request is None:
         return _sign_in_page(http)
     access.check_form(http, request.form_value(access.CSRF_FIELD))
-    return _answer(request, _grant)
+    return _answer(request, _deny if request.form_value(DECISION) == DENY else _grant)
 
 
 def _sign_in_page(http: HttpRequest) -> HttpResponse:
@@ -100,7 +101,7 @@ def _answer(
     request: ConsoleRequest,
     view: Callable[[ConsoleRequest, AuthorizationRequest], HttpResponse],
 ) -> HttpResponse:
-    """Answer a request of a known client. Its mistakes are reported to its redirect URI."""
+    """Answer a request of a known client. Its mistakes are shown with a link to its URI."""
     try:
         asking = read_client(request.http, clients.find)
     except OAuthError as error:
@@ -109,13 +110,16 @@ def _answer(
         admin = request.signed_in_account.role == "admin"
         return view(request, parse(asking, request.http.query, admin=admin))
     except OAuthError as error:
-        return _refuse(asking, error)
+        return _error_page(request, error, asking)
+
+
+def _deny(_: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
+    error = OAuthError("access_denied", "The person has not given access.")
+    return redirect(_error_url(asking.client, error)).with_log_fields(error=error.error)
 
 
 def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
-    """Grant access, unless the person denies it or only ticks the boxes of a preset."""
-    if request.form_value(DECISION) == DENY:
-        raise OAuthError("access_denied", "The person has not given access.")
+    """Grant access, unless the person only ticks the boxes of a preset."""
     if request.form_value("preset"):
         return _render_consent(request, asking)
     ticked = set(request.form.get(SCOPES, ())) & asking.scopes
@@ -150,7 +154,7 @@ def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpRespons
     except AppError as error:
         request.membership = None
         return _render_consent(request, asking, error.status, request.problem(error))
-    return _to_client(asking.client, code=made["code"])
+    return redirect(_client_url(asking.client, code=made["code"]))
 
 
 def _render_consent(
@@ -204,31 +208,37 @@ def _obstacle(membership: Membership) -> str:
     return "" if membership.workspace.plan in PLANS_WITH_API else "consent_no_plan"
 
 
-def _refuse(asking: ClientRequest, error: OAuthError) -> HttpResponse:
-    """Redirect to the client with an error (RFC 6749, 4.1.2.1)."""
-    answer = _to_client(asking, error=error.error, error_description=describe(error.message))
-    return answer.with_log_fields(error=error.error)
+def _error_url(asking: ClientRequest, error: OAuthError) -> str:
+    """Return the client's URL with an error (RFC 6749, 4.1.2.1)."""
+    return _client_url(asking, error=error.error, error_description=describe(error.message))
 
 
-def _to_client(asking: ClientRequest, **parameters: str) -> HttpResponse:
-    """Redirect to the client. ``iss`` says which server answers (RFC 9207, 2)."""
+def _client_url(asking: ClientRequest, **parameters: str) -> str:
+    """Return the client's URL. ``iss`` says which server answers (RFC 9207, 2)."""
     if asking.state:
         parameters["state"] = asking.state
     parameters["iss"] = asking.issuer
     uri = asking.redirect_uri
-    return redirect(f"{uri}{'&' if '?' in uri else '?'}{urlencode(parameters)}")
+    return f"{uri}{'&' if '?' in uri else '?'}{urlencode(parameters)}"
 
 
-def _error_page(request: ConsoleRequest, error: OAuthError) -> HttpResponse:
-    """Return a page of ours: an address that is not checked gets no redirect (RFC 9700, 4.11)."""
+def _error_page(
+    request: ConsoleRequest, error: OAuthError, asking: ClientRequest | None = None
+) -> HttpResponse:
+    """Return a page of ours. For a request whose address is checked, it links to the client."""
     kinds = {"invalid_client": "unknown_app", "temporarily_unavailable": "app_unreachable"}
+    facts, link = [(request.translate("reason"), error.message)], (PREFIX, "to_console")
+    if asking is not None:
+        address = redirect_uris.parse(asking.redirect_uri).shown
+        facts.append((request.translate("link_leads_to"), address))
+        link = (_error_url(asking, error), "back_to_app")
     shown = render.notice(
         request.http,
         503 if error.error == "temporarily_unavailable" else 400,
         icon="triangle-alert",
         title="consent_failed",
         about=kinds.get(error.error, "wrong_app_request"),
-        facts=[(request.translate("reason"), error.message)],
-        link=(PREFIX, "to_console"),
+        facts=facts,
+        link=link,
     )
     return shown.with_log_fields(error=error.error)

@@ -129,6 +129,12 @@ class TestDocuments:
         net.serve(ID, document({**PUBLIC_METADATA, **change}))
         assert refused(ID).error == "invalid_client"
 
+    def test_addresses_that_cannot_be_used_are_left_out(self, net: Internet) -> None:
+        usable = PUBLIC_METADATA["redirect_uris"]
+        uris = ["unknown://oauth", "http://inside.example/", 5, *usable, "ms-msdt:/id"]
+        net.serve(ID, document({**PUBLIC_METADATA, "redirect_uris": uris}))
+        assert clients.find(ID).redirect_uris == tuple(usable)
+
     def test_the_methods_of_authentication_are_named(self, net: Internet) -> None:
         change = {"token_endpoint_auth_method": "client_secret_basic"}
         net.serve(ID, document({**PUBLIC_METADATA, **change}))

@@ -2,13 +2,14 @@
 
 import json
 import re
-from urllib.parse import quote, urlencode
+from html import unescape
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import pytest
 
 from chalicelib.domains.identity.store import connections
 from chalicelib.domains.oauth.rules import registration
-from tests.conftest import PASSWORD, Time, all_rows, as_operator
+from tests.conftest import PASSWORD, Answer, Time, all_rows, as_operator
 from tests.factories.console import HOSTILE, Person, World
 from tests.factories.oauth import REDIRECT_URI
 from tests.factories.oauth_http import (
@@ -22,7 +23,8 @@ from tests.factories.oauth_http import (
     returned,
     send_form,
 )
-from tests.fakes.internet import Answer, Internet, http_response
+from tests.fakes.internet import Answer as ServerAnswer
+from tests.fakes.internet import Internet, http_response
 
 DOCUMENT = "https://chat.example.com/client.json"
 
@@ -40,6 +42,17 @@ def radios(html: bytes) -> dict[str, str]:
     """Return the attributes of each workspace's radio button, by slug."""
     found = re.findall(r'name="workspace" value="([^"]+)"([^>]*)>', html.decode())
     return {slug: attributes.strip() for slug, attributes in found}
+
+
+def reported(answer: Answer) -> tuple[str, dict[str, str]]:
+    """Return the link of a page that refuses a request, and the parameters for the client."""
+    assert answer.status == 400
+    assert "Location" not in answer.headers
+    assert b"The app cannot be connected" in answer.body
+    found = re.search(r'<a [^>]*href="([^"]+)"><svg.*</svg>Back to the app', answer.body.decode())
+    assert found
+    link = unescape(found[1])
+    return link, dict(parse_qsl(urlsplit(link).query, strict_parsing=True))
 
 
 class TestSignIn:
@@ -346,19 +359,41 @@ class TestFaultyRequests:
             ({"scope": "blog:write"}, "invalid_scope"),
         ],
     )
-    def test_other_mistakes_are_reported_to_the_client(
+    def test_other_mistakes_are_shown_with_a_link_that_reports_them_to_the_client(
         self, changes: dict[str, str | None], error: str, world: World
     ) -> None:
         boss = world.person("boss")
         for answer in (boss.get(path(**changes)), allow(boss, path(**changes), world.here.slug)):
-            got = returned(answer)
+            link, got = reported(answer)
             assert got.pop("error_description")
             assert got == {"error": error, "state": REQUEST["state"], "iss": BASE}
-            assert answer.headers["Location"].startswith(f"{REDIRECT_URI}?")
+            assert link.startswith(f"{REDIRECT_URI}?")
+            assert b"client.example" in answer.body
+
+    @pytest.mark.parametrize("changes", [{"response_type": "zzz"}, {"scope": "blog:write"}])
+    def test_a_client_with_a_document_gets_no_redirect_with_an_error(
+        self, changes: dict[str, str], net: Internet, world: World
+    ) -> None:
+        """Anybody can publish a document, too."""
+        net.serve(DOCUMENT, document())
+        link, _ = reported(world.person("boss").get(path(client_id=DOCUMENT, **changes)))
+        assert link.startswith(f"{REDIRECT_URI}?")
+
+    @pytest.mark.parametrize("scheme", ["ms-msdt", "search-ms", "tel", "editor"])
+    def test_an_id_with_a_scheme_of_the_system_is_no_client(
+        self, scheme: str, world: World
+    ) -> None:
+        """Ids are not signed, so that anybody can write one that registration would refuse."""
+        uri = f"{scheme}:/x"
+        client_id = registration._encode("App", (uri,))
+        answer = world.person("boss").get(path(client_id=client_id, redirect_uri=uri))
+        assert answer.status == 400
+        assert uri.encode() not in answer.body
+        assert "Location" not in answer.headers
 
     @pytest.mark.parametrize("name", ["scope", "code_challenge", "state", "response_type"])
     def test_a_repeated_parameter_is_refused(self, name: str, world: World) -> None:
-        got = returned(world.person("boss").get(f"{path()}&{name}=x"))
+        _, got = reported(world.person("boss").get(f"{path()}&{name}=x"))
         assert got["error"] == "invalid_request"
         assert got.get("state") == (None if name == "state" else REQUEST["state"])
 
@@ -390,6 +425,6 @@ class TestFaultyRequests:
         assert world.person("boss").request("HEAD", path()).status == 200
 
 
-def document() -> Answer:
+def document() -> ServerAnswer:
     metadata = {"client_id": DOCUMENT, "client_name": "Chat", "redirect_uris": [REDIRECT_URI]}
     return http_response(json.dumps(metadata).encode())

@@ -94,8 +94,11 @@ def of_document(url: str, document: Mapping[str, Any]) -> Client:
     if method == "private_key_jwt" and not (isinstance(jwks, Mapping) or _is_url(jwks_uri)):
         msg = f"The document at {url} names no keys: expected jwks_uri or jwks."
         raise _refused(msg)
+    listed = document.get("redirect_uris")
+    # A document may list addresses for other services, such as a scheme that is unknown here.
+    usable = [each for each in listed if _is_usable(each)] if isinstance(listed, list) else None
     try:
-        uris = checked_uris(document.get("redirect_uris"))
+        uris = checked_uris(usable or listed)
     except ValueError as error:
         msg = f"The document at {url} cannot be used: redirect_uris: {error}."
         raise _refused(msg) from None
@@ -134,6 +137,13 @@ def shown_name(name: object) -> str:
         return ""
     visible = _UNSEEN.sub("", BIDI_CONTROL.sub("", name))
     return one_line("".join(c if c.isprintable() else " " for c in visible), MAX_NAME)
+
+
+def _is_usable(uri: object) -> bool:
+    try:
+        return isinstance(uri, str) and bool(redirect_uris.parse(uri))
+    except ValueError:
+        return False
 
 
 def _is_url(value: object) -> bool:

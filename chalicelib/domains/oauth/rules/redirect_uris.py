@@ -9,14 +9,22 @@ from typing import NamedTuple
 from chalicelib.lib.origins import LOOPBACK
 
 MAX_LENGTH = 1_000
-REFUSED_SCHEMES = frozenset(
+APP_SCHEMES = frozenset(
     {
-        *("about", "blob", "data", "file", "filesystem", "ftp", "javascript", "mailto"),
-        *("vbscript", "view-source", "ws", "wss"),
+        *("antigravity", "cherrystudio", "claude", "code-oss", "codex", "cursor", "goose"),
+        *("jetbrains", "kiro", "lmstudio", "positron", "qoder", "raycast", "trae", "trae-cn"),
+        *("void", "vscode", "vscode-exploration", "vscode-insiders", "vscodium", "warp"),
+        *("windsurf", "windsurf-next", "zed"),
     }
 )
-"""Schemes whose URIs a browser opens itself, so that no client receives the code."""
+"""Schemes of known editors and AI clients. Other apps must use a scheme with a dot."""
 
+_OWN_SCHEME = re.compile(r"[a-z]+(\.[a-z0-9-]+)+", re.ASCII)
+"""A scheme of an app's vendor: a domain name in reverse, such as com.example.app (RFC 8252, 7.1).
+
+Schemes without a dot belong to browsers and operating systems, too, such as javascript: and
+ms-msdt:, whose handlers do more than receive a code.
+"""
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):([!-~]+)", re.ASCII)
 _WEB = re.compile(
     r"//(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?",
@@ -63,11 +71,14 @@ def parse(uri: str) -> RedirectUri:
         msg = f"expected an absolute URI without a fragment, received {uri[:100]!r}"
         raise ValueError(msg)
     scheme = found[1].lower()
-    if scheme in REFUSED_SCHEMES:
-        msg = f"expected https, http to this machine, or a scheme of an app, received {scheme}:"
-        raise ValueError(msg)
-    if scheme not in {"http", "https"}:
+    if scheme in APP_SCHEMES or _OWN_SCHEME.fullmatch(scheme):
         return RedirectUri(scheme, "", found[2])
+    if scheme not in {"http", "https"}:
+        msg = (
+            "expected https, http to this machine, a scheme with a dot such as com.example.app:, "
+            f"or that of a known editor, received {scheme}:"
+        )
+        raise ValueError(msg)
     web = _WEB.fullmatch(found[2])
     if web is None:
         msg = f"expected {scheme}://host/path without a user name, received {uri[:100]!r}"
