@@ -80,6 +80,14 @@ def sign_in(page: Page) -> None:
     page.keyboard.press("Enter")
 
 
+def allow(page: Page) -> None:
+    """Allow access as a person does: look at the page, then move to the button and press it."""
+    button = page.get_by_role("button", name="Allow")
+    button.hover()
+    expect(button).to_be_enabled()
+    button.click()
+
+
 @pytest.mark.parametrize("screen", SCREENS)
 def test_pages_on_the_way_pass_the_checks_on_any_screen(
     screen: str, workspace: Place, open_console: OpenConsole
@@ -111,16 +119,23 @@ def test_pages_on_the_way_pass_the_checks_on_any_screen(
         sign_in(tab.page)
         expect(tab.page.locator("#scopes")).to_be_visible()
         check(tab, "consent-loopback")
+        tab.responses.clear()
+        tab.page.locator("[name=review]").evaluate("field => field.form.submit()")
+        expect(tab.page.locator("#scopes")).to_have_count(0)
+        check(tab, "consent-review")
         tab.open(request_path(tab, "cursor://anysphere.cursor-mcp/oauth", LONG))
         check(tab, "consent-app")
-        tab.page.locator("button[value=allow]").last.evaluate("b => b.form.noValidate = true")
+        tab.page.locator("button[value=allow]").evaluate("b => b.form.noValidate = true")
         tab.page.locator("[name=scopes]").evaluate_all("all => all.map(b => b.checked = false)")
         tab.responses.clear()
-        tab.page.locator("button[value=allow]").last.click()
+        tab.page.locator("button[value=allow]").hover()
+        tab.page.locator("button[value=allow]").click()
         expect(tab.page.locator("#problem")).to_be_visible()
         check(tab, "consent-error")
         tab.open(path(client_id="somebody"))
         check(tab, "consent-refused")
+        tab.open(request_path(tab, "cursor://anysphere.cursor-mcp/oauth", response_type="zzz"))
+        check(tab, "consent-mistake")
         tab.errors = [each for each in tab.errors if "400" not in each]
     assert not problems, "\n".join(problems)
 
@@ -136,7 +151,10 @@ def test_access_is_given_to_an_address_that_redirects_further(
         page.get_by_role("button", name="Read only").click()
         expect(page.get_by_label("Products: write")).not_to_be_checked()
         page.get_by_label("Products: write").check()
-        page.get_by_role("button", name="Allow").dblclick()
+        button = page.get_by_role("button", name="Allow")
+        button.hover()
+        expect(button).to_be_enabled()
+        button.dblclick()
         expect(page.get_by_role("heading", name="Connected")).to_be_visible()
         assert urlsplit(page.url).path == "/end"
         hop = next(each for each in requested if each.startswith("/hop"))
@@ -165,6 +183,81 @@ def test_access_is_denied_without_script(
         assert "error=access_denied" in requested[0]
 
 
+def test_access_is_given_on_a_second_page_without_script(
+    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+) -> None:
+    url, requested = hops
+    with open_console(java_script_enabled=False) as tab:
+        tab.open(request_path(tab, f"{url}/hop"))
+        sign_in(tab.page)
+        tab.page.get_by_role("button", name="Allow").click()
+        expect(tab.page.get_by_text("Nothing is allowed yet.")).to_be_visible()
+        assert requested == []
+        tab.page.get_by_role("button", name="Allow").click()
+        expect(tab.page.get_by_role("heading", name="Connected")).to_be_visible()
+        assert "code=wsac_" in requested[0]
+
+
+def test_a_click_for_another_page_gives_no_access(
+    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+) -> None:
+    """A page opens consent under the pointer between the two clicks of a double click."""
+    url, requested = hops
+    with open_console() as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(request_path(tab, f"{url}/hop"))
+        box = page.get_by_role("button", name="Allow").bounding_box()
+        assert box
+        page.mouse.move(box["x"] + 5, box["y"] + 5)
+        page.reload()
+        opened_at = page.evaluate("performance.now()")
+        page.mouse.down()
+        page.mouse.up()
+        page.mouse.dblclick(box["x"] + 5, box["y"] + 5)
+        button = page.get_by_role("button", name="Allow")
+        if page.evaluate("performance.now()") - opened_at < 800:  # Not on a machine that is slow.
+            expect(button).to_be_disabled()
+            assert requested == []
+        expect(button).to_be_enabled()
+        # Another window takes the focus, and gives it back.
+        page.evaluate("dispatchEvent(new Event('blur'))")
+        expect(button).to_be_disabled()
+
+
+def test_a_button_without_a_gesture_is_active_after_five_seconds_only(
+    workspace: Place, open_console: OpenConsole
+) -> None:
+    with open_console() as tab:
+        tab.start_session()
+        tab.page.clock.install()
+        tab.open(request_path(tab, "https://client.example.com/callback"))
+        button = tab.page.locator("button[value=allow]")
+        for milliseconds in (700, 200, 3_000):
+            expect(button).to_be_disabled()
+            tab.page.clock.run_for(milliseconds)
+        tab.page.keyboard.press("Tab")
+        tab.page.clock.run_for(1)
+        expect(button).to_be_enabled()
+        tab.page.evaluate("dispatchEvent(new Event('blur'))")
+        expect(button).to_be_disabled()
+        tab.page.clock.run_for(5_002)
+        expect(button).to_be_enabled()
+
+
+def test_enter_denies_access(
+    workspace: Place, open_console: OpenConsole, hops: tuple[str, list[str]]
+) -> None:
+    url, requested = hops
+    with open_console() as tab:
+        tab.start_session()
+        tab.open(request_path(tab, f"{url}/hop"))
+        tab.page.locator("[name=scopes]").first.focus()
+        tab.page.keyboard.press("Enter")
+        expect(tab.page.get_by_role("heading")).to_have_text("Connected")
+        assert "error=access_denied" in requested[0]
+
+
 def test_access_is_given_to_an_app_of_the_device(
     workspace: Place, open_console: OpenConsole
 ) -> None:
@@ -174,7 +267,7 @@ def test_access_is_given_to_an_app_of_the_device(
         sign_in(tab.page)
         expect(tab.page.locator("#scopes")).to_be_visible()
         with tab.page.expect_response(lambda each: each.request.method == "POST") as answer:
-            tab.page.get_by_role("button", name="Allow").click()
+            allow(tab.page)
         assert answer.value.status == 303
         assert answer.value.headers["location"].startswith(f"{uri}?code=wsac_")
         tab.errors = [each for each in tab.errors if "cursor:" not in each]
@@ -205,7 +298,7 @@ def test_the_page_opens_in_a_window_that_its_opener_can_watch(
         sign_in(popup)
         expect(popup.locator("#scopes")).to_be_visible()
         assert tab.page.evaluate("window.popup.closed") is False
-        popup.get_by_role("button", name="Allow").click()
+        allow(popup)
         expect(popup.get_by_role("heading", name="Connected")).to_be_visible()
         assert tab.page.evaluate("window.popup.closed") is False
         popup.close()
@@ -234,7 +327,7 @@ def test_the_sdk_connects_with_a_click_in_the_browser(
         def authorize(target: str) -> str:
             tab.page.goto(target)
             sign_in(tab.page)
-            tab.page.get_by_role("button", name="Allow").click()
+            allow(tab.page)
             expect(tab.page.get_by_role("heading", name="Connected")).to_be_visible()
             return next(each for each in requested if each.startswith("/done"))
 

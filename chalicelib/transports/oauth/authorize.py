@@ -1,9 +1,13 @@
 """The page on which a person lets an AI client use a workspace (RFC 6749, 4.1.1; RFC 9700).
 
 The page is part of the console: it has the same sessions, and the same protection of its forms.
-Consent is always shown. An unknown client, or an address that it has not registered, is an error
-page, never a redirect. Anybody can register a client, so a person goes to its address only after a
-decision or a click (RFC 9700, 4.11.2).
+Consent is always shown, and never given by a click that was meant for another page: a script makes
+the button active after a pause and a gesture (``console.js``). Without the script, a second page
+asks again. Denying is the default of the form.
+
+An unknown client, or an address that it has not registered, is an error page, never a redirect.
+Anybody can register a client, so a person goes to its address only after a decision or a click
+(RFC 9700, 4.11.2).
 """
 
 from collections.abc import Callable
@@ -13,13 +17,14 @@ from urllib.parse import urlencode
 from chalicelib.core.areas import SCOPED
 from chalicelib.core.errors import AppError, ConflictError, UnauthorizedError
 from chalicelib.core.plans import PLANS_WITH_API
+from chalicelib.domains.identity.store import connections
 from chalicelib.domains.oauth.flows import clients
 from chalicelib.domains.oauth.rules import redirect_uris
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import ConsoleRequest, Membership, Problem
 from chalicelib.transports.console.routes import CONSENT, MAX_FORM_BYTES, PREFIX
-from chalicelib.transports.console.settings.keys import PRESETS, preset
+from chalicelib.transports.console.settings.keys import PRESETS, preset, rights
 from chalicelib.transports.http import HttpRequest, HttpResponse, check_size, redirect
 from chalicelib.transports.oauth.answers import describe
 from chalicelib.transports.oauth.authorization_request import (
@@ -32,6 +37,8 @@ from chalicelib.transports.web import render
 
 ALLOW, DENY = "allow", "deny"
 DECISION, SCOPES, WORKSPACE = "decision", "scopes", "workspace"
+REVIEW = "review"
+"""Field of a form whose script has not run. It leads to a second page."""
 _DOCUMENT = "https://"
 """The beginning of client ids that are the URL of a metadata document."""
 
@@ -71,7 +78,9 @@ def _decide(http: HttpRequest) -> HttpResponse:
     if request is None:
         return _sign_in_page(http)
     access.check_form(http, request.form_value(access.CSRF_FIELD))
-    return _answer(request, _deny if request.form_value(DECISION) == DENY else _grant)
+    if request.form_value(DECISION) == DENY:
+        return _answer(request, _deny)
+    return _answer(request, _render_consent if request.form_value("preset") else _grant)
 
 
 def _sign_in_page(http: HttpRequest) -> HttpResponse:
@@ -119,9 +128,7 @@ def _deny(_: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
 
 
 def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
-    """Grant access, unless the person only ticks the boxes of a preset."""
-    if request.form_value("preset"):
-        return _render_consent(request, asking)
+    """Grant access, or show the page on which the person confirms."""
     ticked = set(request.form.get(SCOPES, ())) & asking.scopes
     chosen = request.form_value(WORKSPACE)
     known = {each.slug for each in _choices(request) if not each.obstacle}
@@ -133,6 +140,8 @@ def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpRespons
     if missing:
         problem = Problem(request.translate("wrong_fields"), missing)
         return _render_consent(request, asking, 400, problem)
+    if request.form_value(REVIEW):
+        return _render_consent(request, asking, is_review=True)
     request.select_workspace(chosen)
     client = asking.client.client
     try:
@@ -162,6 +171,8 @@ def _render_consent(
     asking: AuthorizationRequest,
     status: int = 200,
     problem: Problem | None = None,
+    *,
+    is_review: bool = False,
 ) -> HttpResponse:
     choices = _choices(request)
     open_to_all = [each.slug for each in choices if not each.obstacle]
@@ -173,7 +184,8 @@ def _render_consent(
         ticked = set(request.form.get(SCOPES, ())) if pressed is None else pressed
     else:
         chosen = open_to_all[0] if len(open_to_all) == 1 else ""
-        ticked = presets["agent"] or asking.scopes
+        former = connections.scopes_of_client(request.signed_in_account.id, asking.client.client.id)
+        ticked = presets["read"] | former & asking.scopes
     uri = redirect_uris.parse(asking.client.redirect_uri)
     return request.page(
         "consent",
@@ -183,6 +195,8 @@ def _render_consent(
         redirect_to=uri,
         choices=choices,
         chosen=chosen,
+        review=next(each for each in choices if each.slug == chosen) if is_review else None,
+        rights=rights(sorted(ticked)),
         may_allow=bool(open_to_all),
         areas=[
             (area, [f"{area.name}:{right}" for right in ("read", "write")])

@@ -55,6 +55,12 @@ def reported(answer: Answer) -> tuple[str, dict[str, str]]:
     return link, dict(parse_qsl(urlsplit(link).query, strict_parsing=True))
 
 
+def review(person: Person, world: World) -> Answer:
+    """Send the form as a browser without script does."""
+    fields = {"workspace": world.here.slug, "scopes": "crm:read", "decision": "allow"}
+    return person.post(path(), {**fields, "review": "yes"})
+
+
 class TestSignIn:
     def test_signing_in_leads_back_to_consent(self, world: World) -> None:
         visitor, asked = Person("boss@example.com"), path()
@@ -211,13 +217,50 @@ class TestPage:
         boss = world.person("boss")
         html = boss.get(path(scope="crm:read crm:write agents:write blog:read claudeai")).body
         assert offered(html) == {"crm:read", "crm:write", "agents:write"}
-        assert ticked(html) == {"crm:read", "crm:write"}
+        assert ticked(html) == {"crm:read"}
         everything = boss.get(path(scope=None)).body
         assert len(offered(everything)) == 16
-        assert "projects:write" not in ticked(everything)
-        assert "pages:write" in ticked(everything)
-        assert ticked(boss.get(path(scope="agents:write")).body) == {"agents:write"}
+        assert ticked(everything) == {each for each in offered(everything) if ":read" in each}
+        assert ticked(boss.get(path(scope="agents:write")).body) == set()
         assert len(offered(boss.get(path(scope="*:read *:write")).body)) == 16
+
+    def test_rights_that_the_app_has_already_are_ticked(self, world: World) -> None:
+        boss, asked = world.person("boss"), "crm:read crm:write products:write"
+        code = returned(allow(boss, path(), world.here.slug, "crm:write"))["code"]
+        send_form("token", **exchange_form(code))
+        assert ticked(boss.get(path(scope=asked)).body) == {"crm:read", "crm:write"}
+        assert ticked(world.person("manager").get(path(scope=asked)).body) == {"crm:read"}
+        other = registration.register({"redirect_uris": [REDIRECT_URI], "client_name": "Other"})
+        page = boss.get(path(scope=asked, client_id=other["client_id"]))
+        assert ticked(page.body) == {"crm:read"}
+
+    def test_enter_denies(self, world: World) -> None:
+        """A browser presses the first button of a form."""
+        for page in (world.person("boss").get(path()), review(world.person("boss"), world)):
+            *_, form = page.body.decode().split("<form ")
+            first = re.search(r"<button [^>]*>", form)
+            assert first
+            assert 'name="decision" value="deny"' in first[0]
+
+    def test_without_script_a_second_page_asks_again(self, world: World) -> None:
+        boss, before = world.person("boss"), len(all_rows())
+        page = review(boss, world)
+        assert page.status == 200
+        assert len(all_rows()) == before
+        assert b"Nothing is allowed yet." in page.body
+        assert b"Leads and clients: read" in page.body
+        hidden = re.findall(
+            r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.body.decode()
+        )
+        fields = [each for each in hidden if each[0] in {"workspace", "scopes", "review"}]
+        assert fields == [("workspace", world.here.slug), ("scopes", "crm:read")]
+        got = returned(boss.post(path(), [*fields, ("decision", "allow")]))
+        assert content(send_form("token", **exchange_form(got["code"])))["scope"] == "crm:read"
+
+    def test_an_incomplete_form_is_not_reviewed(self, world: World) -> None:
+        answer = world.person("boss").post(path(), {"decision": "allow", "review": "yes"})
+        assert answer.status == 400
+        assert b"Choose a workspace." in answer.body
 
     def test_presets_work_without_script(self, world: World) -> None:
         boss = world.person("boss")

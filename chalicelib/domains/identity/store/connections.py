@@ -213,6 +213,12 @@ def live_of_account(account_id: str) -> list[ConnectionRow]:
     return [each for each in _of(_by_account(account_id)) if each.live]
 
 
+def scopes_of_client(account_id: str, client_id: str) -> set[str]:
+    """Return the scopes that an account's live connections to a client have."""
+    known = (each for each in live_of_account(account_id) if each.is_of(client_id))
+    return {scope for each in known for scope in each.scopes}
+
+
 def of_ids(workspace_id: str, connection_ids: Iterable[str]) -> dict[str, ConnectionRow]:
     """Return the workspace's connections that have these ids, by id; ended ones included."""
     rows = fetch_of(ConnectionRow, ((_partition(each), SORT_KEY) for each in connection_ids))

@@ -79,6 +79,36 @@ for (const button of document.querySelectorAll("[data-ticks]")) {
   });
 }
 
+// Consent must not be given by a click or a key that was meant for another page. The button becomes active when the page has
+// been visible with the focus for 800 ms and the person has done something on it. Voice control makes no gestures: for it, five
+// seconds are enough. Without a script, the server asks again on a second page.
+const deliberate = document.querySelector("[data-deliberate]");
+if (deliberate) {
+  let since = null;
+  let acted = false;
+  const settle = () => {
+    const shown = since === null ? 0 : performance.now() - since;
+    deliberate.disabled = shown < (acted ? 800 : 5000);
+    for (const review of deliberate.form.querySelectorAll("[name=review]")) review.disabled = !deliberate.disabled;
+  };
+  const restart = () => {
+    since = document.visibilityState === "visible" && document.hasFocus() ? performance.now() : null;
+    acted = false;
+    for (const pause of [0, 801, 5001]) setTimeout(settle, pause);
+    settle();
+  };
+  // A window that opens under a resting pointer reports a movement of no distance.
+  const note = (event) => {
+    if (!event.isTrusted || (event.type === "pointermove" && !event.movementX && !event.movementY)) return;
+    acted = true;
+    setTimeout(settle);  // After the click that this may be a part of.
+  };
+  for (const type of ["focus", "blur", "pageshow"]) addEventListener(type, restart);
+  document.addEventListener("visibilitychange", restart);
+  for (const type of ["pointermove", "pointerup", "keydown", "wheel", "touchmove"]) addEventListener(type, note, { passive: true });
+  restart();
+}
+
 const problem = document.getElementById("problem");
 if (problem) problem.focus();
 
