@@ -111,6 +111,7 @@ class Simulation:
         pool = type("Pool", (SimulatedPool,), {"schedule": schedule})
         lock = partial(SimulatedLock, schedule)
         looking = _Chains()
+        forget()  # What an earlier test has left may be valid for longer than this simulation.
         with pytest.MonkeyPatch.context() as patch, clock.using(self.time):
             patch.setattr(deadline, "monotonic", lambda: schedule.now)
             patch.setattr(jobs, "monotonic", lambda: schedule.now)
