@@ -3,7 +3,7 @@
 import re
 from typing import Literal, NamedTuple
 
-from chalicelib.lib.typed_text import clean_digits
+from chalicelib.core.text import clean_digits
 
 Format = Literal["EAN8", "UPCA", "EAN13", "GTIN14"]
 

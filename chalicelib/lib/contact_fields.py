@@ -5,8 +5,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
+from chalicelib.core.text import clean_typed
 from chalicelib.core.wire.schema import printable
-from chalicelib.lib import emails, phones, typed_text
+from chalicelib.lib import emails, phones
 
 MAX_NAME = 200
 
@@ -31,7 +32,7 @@ PersonName = Annotated[
 ]
 PhoneText = Annotated[
     str,
-    BeforeValidator(lambda text: typed_text.clean(text) if isinstance(text, str) else text),
+    BeforeValidator(lambda text: clean_typed(text) if isinstance(text, str) else text),
     StringConstraints(min_length=1, max_length=phones.MAX_CHARACTERS),
     AfterValidator(printable),
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 
-from chalicelib.lib import typed_text
+from chalicelib.core.text import clean_typed, with_plain_dashes
 
 _CANDIDATE = re.compile(r"[^\s@<>()\[\],;:\"']{1,64}@[^\s@<>()\[\],;:\"']{3,255}")
 _MAX_CANDIDATES = 50
@@ -26,7 +26,7 @@ def normalize_email(email: str) -> str:
     """
     from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415  rarely needed
 
-    local, at, domain = typed_text.clean(email).rpartition("@")
+    local, at, domain = clean_typed(email).rpartition("@")
     local, domain = _plain_if_ascii(local), _plain_if_ascii(domain)
     try:
         found = validate_email(f"{local}{at}{domain}", check_deliverability=False)
@@ -41,7 +41,7 @@ def _plain_if_ascii(part: str) -> str:
 
     In a part in another script, a joiner may be a letter. Without it, mail would go elsewhere.
     """
-    plain = typed_text.with_plain_dashes(part)
+    plain = with_plain_dashes(part)
     return plain if plain.isascii() else part
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
-from chalicelib.lib.typed_text import clean_digits
+from chalicelib.core.text import clean_digits
 
 MAX_CHARACTERS = 80
 """A longer text is never parsed as a phone number."""

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from chalicelib.core.text import clean_digits
 from chalicelib.lib.barcodes import FORMATS, BarcodeError, check_digit, parse
-from chalicelib.lib.typed_text import clean_digits
 
 payloads = st.sampled_from(sorted(FORMATS)).flatmap(
     lambda length: st.text("0123456789", min_size=length - 1, max_size=length - 1)

@@ -8,9 +8,9 @@ from itertools import chain, count
 from typing import Any, NamedTuple
 
 from chalicelib.core.errors import FieldError, ValidationError
-from chalicelib.core.text import BIDI_CONTROL, CONTROL, cut_bytes, is_visible
+from chalicelib.core.text import BIDI_CONTROL, CONTROL, clean_typed, cut_bytes, is_visible
 from chalicelib.domains.leads.rules.form_texts import text
-from chalicelib.lib import emails, phones, slugs, typed_text
+from chalicelib.lib import emails, phones, slugs
 
 CART = "items"
 """Name of the lines of an order among the values. No field can have this name."""
@@ -168,7 +168,7 @@ def _entered_text(value: object, kind: str) -> str:
     else:
         line = " ".join(typed.split())
         if kind in {"email", "phone"}:
-            line = typed_text.clean(line)
+            line = clean_typed(line)
         typed, limit = BIDI_CONTROL.sub("", CONTROL.sub("", line)).strip(), MAX_TEXT
     if len(typed) > limit:
         raise _InvalidValueError("too_long", limit=limit, length=len(typed))
