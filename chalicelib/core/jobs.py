@@ -4,6 +4,7 @@ A scheduled function runs the jobs that are due.
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
@@ -42,6 +43,15 @@ WEBHOOK_EVENTS = "webhook-events"
 """The kind of job that makes the deliveries of the events of a unit of work."""
 DELIVER_WEBHOOK = "deliver-webhook"
 """The kind of job that sends what is due to one webhook."""
+
+WEBHOOK_REPLIES = "webhook-replies"
+"""The kind of job that removes replies of receivers, which may repeat what a person has entered.
+
+The payload has ``recordIds``, or the ``webhookId`` of a webhook that is deleted. It is named here
+because the erasure of a person stages it.
+"""
+ATTEMPTS_END = timedelta(minutes=1)
+"""Time after which the attempts of webhooks that are being made now have ended."""
 
 PEOPLE_EVENTS = "people-events"
 """The kind of job that finds the members to notify of the events of a unit of work."""

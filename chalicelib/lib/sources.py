@@ -10,6 +10,8 @@ DIRECT = "direct"
 """Source of visits without a campaign and without a link from another host."""
 MAX_CHARACTERS = 200
 MAX_URL = 500
+PHONE_DIGITS = 10
+"""Digits of a phone number. Dates in names of campaigns have fewer."""
 
 
 def source_of(
@@ -17,8 +19,9 @@ def source_of(
 ) -> dict[str, Any]:
     """Return the traffic source to store. The values come from the visitor and are not verified.
 
-    Statistics count by ``name``: the campaign's source, else the referring host unless it is the
-    host of the page, else ``direct``. The query and fragment of the page are removed, because they
+    Statistics count by ``name``: the campaign's source unless it is a contact of a person, because
+    statistics outlive an erasure; else the referring host unless it is the host of the page, else
+    ``direct``. The query and fragment of the page are removed, because they
     may contain tokens and names.
     """
     kept = {
@@ -26,9 +29,10 @@ def source_of(
         for name, value in campaign.items()
         if isinstance(value, str) and (line := one_line(value, MAX_CHARACTERS))
     }
-    foreign = referring_host(page, referrer)
+    source, foreign = kept.get("source", "").lower(), referring_host(page, referrer)
+    is_contact = "@" in source or sum(map(str.isdigit, source)) >= PHONE_DIGITS
     return {
-        "name": kept.get("source", "").lower() or foreign or DIRECT,
+        "name": (source if source and not is_contact else foreign) or DIRECT,
         "page": without_query(page),
         "referrer": _host(referrer),
         "campaign": kept or None,

@@ -22,6 +22,7 @@ from chalicelib.core.jobs import (
     REMIND_CLIENT,
     VISITOR_EVENTS,
     WEBHOOK_EVENTS,
+    WEBHOOK_REPLIES,
 )
 from chalicelib.domains.billing.store import budgets, ledger, limit_notices
 from chalicelib.domains.blog.operations import covers
@@ -255,6 +256,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     domain_binding.RELEASE: "hosts belong to the stage",
     WEBHOOK_EVENTS: "webhooks are not exported",
     DELIVER_WEBHOOK: "as above",
+    WEBHOOK_REPLIES: "as above",
     PEOPLE_EVENTS: "members are told by the service that the events happened in",
     NOTIFY_MEMBER: "as above",
     NOTIFY_DIGEST: "as above",

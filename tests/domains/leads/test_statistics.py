@@ -26,6 +26,9 @@ JSON = st.recursive(
         (PAGE, "https://example.org/", {"source": "Newsletter "}, "newsletter"),
         (PAGE, "not a url", {"source": "\u202e\t"}, "direct"),
         (None, "http://[broken", {}, "direct"),
+        (PAGE, None, {"source": "Spring 2027-03-01"}, "spring 2027-03-01"),
+        (PAGE, None, {"source": "ada@example.com"}, "direct"),
+        (PAGE, "https://example.org/", {"source": "Ada +7 (916) 111-00-01"}, "example.org"),
     ],
 )
 def test_a_lead_counts_under_its_campaign_or_else_under_its_referring_host(

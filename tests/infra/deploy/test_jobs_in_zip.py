@@ -51,6 +51,7 @@ from chalicelib.domains.notifications.flows import suppressions
 from chalicelib.domains.notifications.store import choices, windows
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES
+from chalicelib.domains.webhooks.store import deliveries as stored_deliveries
 from chalicelib.engine import file_uses, idempotency, indexing, jobs
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.jobs import JobRow
@@ -663,6 +664,22 @@ def deliver_webhook(stage: Stage) -> Steps:
         assert [event["type"] for event in server.events] == ["lead.created"]
 
 
+def webhook_replies(stage: Stage) -> Steps:
+    place = {"workspaceId": stage.workspace_id, "url": "https://echo.example/"}
+    webhook = as_operator("create_webhook", **place)["webhookId"]
+    stage.world.receiver.answer = lambda request: status(500, request.body)
+    submit(stage.things.form, name="Ada", email=ADA)
+    run_jobs_here("webhook-events", "deliver-webhook")
+    as_operator("delete_webhook", webhookId=webhook)
+
+    def replies() -> list[str | None]:
+        return [each.reply for each in stored_deliveries.latest(stage.workspace_id, webhook, 9)]
+
+    assert ADA in str(replies())
+    yield
+    assert replies() == [None]
+
+
 def deliveries(webhook: str) -> list[tuple[str, str]]:
     """Return the types and states of a webhook's deliveries."""
     found = as_operator("list_webhook_deliveries", webhookId=webhook)["deliveries"]
@@ -706,6 +723,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "site-restore": site_restore,
     "webhook-events": webhook_events,
     "deliver-webhook": deliver_webhook,
+    "webhook-replies": webhook_replies,
 }
 FOLLOWING = {
     "webhook-events": "deliver-webhook",

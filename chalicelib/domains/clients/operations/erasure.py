@@ -8,8 +8,9 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core import deadline
+from chalicelib.core import clock, deadline
 from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.core.jobs import ATTEMPTS_END, JOB_HANDLERS, WEBHOOK_REPLIES
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, Wire, optional
@@ -24,7 +25,7 @@ from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
-from chalicelib.engine import idempotency
+from chalicelib.engine import idempotency, jobs
 from chalicelib.engine.listing.registry import LISTINGS
 from chalicelib.engine.transactions import MAX_ITEMS
 from chalicelib.engine.unit import UnitOfWork, in_batches
@@ -143,6 +144,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
         raise NotFoundError("No record of this person was found in the workspace.")
     upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
     if not args.dry_run:
+        _forget_replies(ctx, [found.row.id for found in trace.found])
         for wave in reversed(trace.waves):
             _erase(ctx, [found.row for found in wave])
     client_ids = [row.id for row in trace.rows(ClientRow)]
@@ -181,6 +183,24 @@ def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
     if not args.dry_run:
         idempotency.forget_answers(ctx.workspace_id, answers)
     return len(answers)
+
+
+def _forget_replies(ctx: Context, record_ids: list[str]) -> None:
+    """Remove what receivers of webhooks answered to events of the records.
+
+    This is done after the erasure, and again when attempts that are being made have ended.
+    """
+    due_at = ctx.unit.run_side_effect_once("due", clock.now) + ATTEMPTS_END
+    parts = [{"recordIds": part} for part in in_batches(record_ids, MAX_SHOWN)]
+    rows = [jobs.row(WEBHOOK_REPLIES, ctx.workspace_id, each, due_at) for each in parts]
+
+    def stage(unit: UnitOfWork) -> None:
+        for row in rows:
+            unit.create(row)
+
+    _commit(ctx, ["replies", due_at.isoformat()], stage)
+    for row in rows:
+        ctx.unit.after_commit(partial(JOB_HANDLERS[row.kind], row))
 
 
 def _erase(ctx: Context, rows: Sequence[Any]) -> None:

@@ -185,7 +185,8 @@ def _store(delivery: DeliveryRow, attempt: Attempt) -> None:
         is_ok=attempt.is_ok,
         status=attempt.status,
         milliseconds=attempt.milliseconds,
-        reply=attempt.reply or None,
+        # A success needs no explanation, and many receivers repeat the data that they got.
+        reply=None if attempt.is_ok else attempt.reply or None,
         error=attempt.error,
     )
 

@@ -10,7 +10,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.events import TEST_EVENT
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import DELIVER_WEBHOOK, Job, job_handler
+from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_REPLIES, Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Timestamp, Wire
@@ -20,7 +20,7 @@ from chalicelib.domains.webhooks.operations.webhooks import (
     WebhookRef,
     workspace_of_webhook,
 )
-from chalicelib.domains.webhooks.store import deliveries
+from chalicelib.domains.webhooks.store import deliveries, webhooks
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
 from chalicelib.domains.webhooks.store.webhooks import ACTIVE, WEBHOOKS, WebhookRow
 from chalicelib.engine.events.outbox import Event
@@ -48,7 +48,9 @@ class DeliveryOut(Wire):
     next_attempt_at: Timestamp | None = Field(description="Time of the next attempt, or null.")
     status: int | None = Field(description="HTTP status of the receiver, or null.")
     milliseconds: int | None = Field(description="Duration of the latest attempt, or null.")
-    reply: str | None = Field(description="Beginning of the receiver's answer, or null.")
+    reply: str | None = Field(
+        description="Beginning of the receiver's answer to a failed attempt, or null."
+    )
     error: str | None = Field(description="Why there was no answer, or null.")
 
 
@@ -136,6 +138,17 @@ def _shown(delivery: DeliveryRow) -> DeliveryOut:
 def deliver(job: Job) -> None:
     """Take a turn of a webhook: send what is due."""
     turns.take(job.workspace_id, job.payload["webhookId"], partial(_send, job.workspace_id))
+
+
+@job_handler(WEBHOOK_REPLIES)
+def forget_replies(job: Job) -> None:
+    """Remove the replies to events of records that were erased, or those of a deleted webhook."""
+    if webhook_id := job.payload.get("webhookId"):
+        return deliveries.forget_replies(job.workspace_id, webhook_id)
+    erased = set(job.payload["recordIds"])
+    for webhook in webhooks.of_workspace(job.workspace_id):
+        deliveries.forget_replies(job.workspace_id, webhook.id, erased)
+    return None
 
 
 def _send(workspace_id: str, webhook: WebhookRow, delivery: DeliveryRow) -> turns.Attempt:

@@ -6,9 +6,11 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
+from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.events import EVENT_TYPES
 from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import ATTEMPTS_END, WEBHOOK_REPLIES
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.settings import settings
@@ -26,7 +28,7 @@ from chalicelib.domains.webhooks.store.webhooks import (
     WEBHOOKS,
     WebhookRow,
 )
-from chalicelib.engine import locks
+from chalicelib.engine import jobs, locks
 from chalicelib.gateways import post
 from chalicelib.gateways.master_key import master_key
 from chalicelib.gateways.public_http import RefusedUrlError
@@ -239,6 +241,9 @@ def delete_webhook(ctx: Context, args: WebhookRef) -> DeletedResult:
     webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
     ctx.unit.save(lock)
     ctx.unit.delete(webhook)
+    # An erasure does not find the replies of a webhook that is gone.
+    due_at, payload = clock.now() + ATTEMPTS_END, {"webhookId": webhook.id}
+    ctx.unit.create(jobs.row(WEBHOOK_REPLIES, ctx.workspace_id, payload, due_at))
     stage_wanted_types(ctx.unit, deleted=webhook)
     return DeletedResult(id=webhook.id, deleted=True)
 

@@ -4,6 +4,7 @@ A delivery that is not finished has the time of its next attempt as the key of a
 query finds what is due. A delivery has no body: each attempt reads the live record.
 """
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,8 +12,9 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAt
 from pynamodb.exceptions import PutError
 from pynamodb.expressions.update import Action
 
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
 from chalicelib.core.clock import iso
+from chalicelib.core.errors import UnavailableError
 from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
 from chalicelib.engine.reading import fetch_of
@@ -27,7 +29,8 @@ class DeliveryRow(ContentRow):
     """A delivery. Its sort key is the event's id.
 
     ``o1`` is the time of the next attempt while it is waiting. ``status``, ``milliseconds``,
-    ``reply`` (the beginning of the answer) and ``error`` are those of the latest attempt.
+    ``reply`` (the beginning of the answer to an attempt that failed) and ``error`` are those of the
+    latest attempt.
     ``asked_at`` is the latest time that a person asked to send it again.
     """
 
@@ -149,6 +152,28 @@ def note_attempt(
     actions.append(DeliveryRow.o1.set(iso(again)) if again else DeliveryRow.o1.remove())
     # It may have been given up, or may be wanted again, since it was read.
     update_if(delivery, actions, DeliveryRow.o1 == delivery.o1)
+
+
+def forget_replies(
+    workspace_id: str, webhook_id: str, record_ids: Collection[str] | None = None
+) -> None:
+    """Remove the replies to the events of some records, or to all events.
+
+    It reads all deliveries of the webhook, because no index has their records.
+
+    Raises:
+        UnavailableError: the database is unavailable, or the request's time is used up.
+    """
+    with reaching():
+        for found in DeliveryRow.query(
+            _partition(workspace_id, webhook_id),
+            filter_condition=DeliveryRow.reply.exists(),
+            consistent_read=True,
+        ):
+            if deadline.passed():
+                raise UnavailableError
+            if record_ids is None or found.record_id in record_ids:
+                update_if(found, [DeliveryRow.reply.remove()], DeliveryRow.pk.exists())
 
 
 def stop(delivery: DeliveryRow) -> None:
