@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from chalicelib.domains.notifications.rules import messages
 from chalicelib.domains.notifications.rules.messages import MAX_FACT, MAX_TITLE
@@ -140,7 +142,8 @@ MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager"
 def test_a_message_has_the_facts_of_its_record(
     kind: str, record: dict[str, Any], title: str, facts: list[tuple[str, str, str]], page: str
 ) -> None:
-    assert messages.message("en", kind, record) == (kind, title, facts, page)
+    made = messages.message("en", kind, record)
+    assert (made.kind, made.title, made.facts, made.page) == (kind, title, facts, page)
 
 
 def test_the_role_of_a_member_is_in_the_language_of_the_message() -> None:
@@ -186,12 +189,64 @@ def test_a_booking_is_about_somebody_while_its_client_has_any_value(known: str) 
 def test_many_messages_are_announced_by_their_kind_and_number() -> None:
     messages._catalogue.cache_clear()  # so that the file is read here
     digest = messages.digest("en", "booking_cancelled", 3)
-    assert digest == ("booking_cancelled", "Cancelled bookings: 3 more", [], None)
+    assert (digest.kind, digest.title) == ("booking_cancelled", "Cancelled bookings: 3 more")
+    assert messages.as_text(digest, "Bakery", CONSOLE) == "Cancelled bookings: 3 more\nBakery"
 
 
-def test_a_message_as_text_has_no_contacts_and_no_texts_of_visitors() -> None:
-    text = messages.as_text(messages.message("en", "lead", LEAD), "My\nbakery", CONSOLE)
-    assert text == "New lead: Ada\nName: Ada\nForm: Contact\nMy bakery"
+@pytest.mark.parametrize(
+    ("kind", "record", "lines"),
+    [
+        ("lead", LEAD, ["New lead", "Form: Contact"]),
+        ("order", ORDER, ["New order", "Items: Bread: 2; Cake: 1", "Total: 1,140.00 ₽"]),
+        ("booking", BOOKING, ["New booking: Haircut, 20.01 14:30", "Service: Haircut"]),
+        ("handover", HANDOVER, ["A visitor asks for a person", f"{CONSOLE}/bots/b1"]),
+        ("app_connected", APP, ["App connected", "App's site: claude.ai"]),
+        ("member_added", MEMBER, ["Member added", "Role: manager"]),
+    ],
+)
+def test_a_message_as_text_has_what_may_leave(
+    kind: str, record: dict[str, Any], lines: list[str]
+) -> None:
+    text = messages.as_text(messages.message("en", kind, record), "My\nbakery", CONSOLE)
+    found = text.split("\n")
+    assert [each for each in lines if each not in found] == []
+    assert found[-1] == "My bakery"
+
+
+VISITOR = ("name", "phone", "email", "notes", "handoverReason", "pageUrl", "text", "day", "who")
+
+
+@pytest.mark.parametrize(
+    ("kind", "record"),
+    [
+        ("lead", LEAD),
+        ("order", ORDER),
+        ("booking", BOOKING),
+        ("booking_cancelled", BOOKING),
+        ("handover", HANDOVER),
+    ],
+)
+@given(words=st.lists(st.text(min_size=3, max_size=60), min_size=1, max_size=9))
+@example(words=["Ivan +7916 111-00-01 http://evil.example"])
+def test_nothing_that_a_visitor_has_written_is_in_a_text(
+    kind: str, record: dict[str, Any], words: list[str]
+) -> None:
+    """The message is the same whatever the visitor has written, so nothing of it leaves."""
+
+    def entered(values: dict[str, Any], word: str) -> dict[str, Any]:
+        written = {name: word for name in VISITOR if name in values}
+        inner = {n: entered(v, word) for n, v in values.items() if isinstance(v, dict)}
+        return values | written | inner
+
+    def text(word: str) -> str:
+        return messages.as_text(
+            messages.message("en", kind, entered(record, word)), "Bakery", CONSOLE
+        )
+
+    assert {text(word) for word in words} == {text("Ada")}
+
+
+def test_a_message_as_text_is_short() -> None:
     text = messages.as_text(messages.message("en", "key_created", KEY), "B" * 999, CONSOLE)
     *lines, workspace = text.split("\n")
     assert lines == [

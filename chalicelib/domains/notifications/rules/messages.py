@@ -18,9 +18,17 @@ MAX_FACT = 300
 LOCALE = Path(__file__).parent / "locale"
 """Folder of the PO files, with one folder per language."""
 TEMPLATES = Path(__file__).parent / "mails"
-PRIVATE = frozenset({"account", "contact", "message"})
-"""Facts with contacts of people or texts of visitors. Telegram, a service of others, does not get
-them."""
+SHAREABLE = frozenset(
+    {
+        *("form", "host", "items", "key", "left", "reason", "resource", "role", "scopes"),
+        *("service", "time", "total", "url"),
+    }
+)
+"""Facts for Telegram, a service of others: no contacts, and nothing that a visitor has written."""
+SHAREABLE_SUBJECTS = frozenset(
+    {"balance", "booking", "booking_cancelled", "key_created", "key_revoked", "limit"}
+)
+"""Kinds whose subject is not a name of a person, of a visitor or of an app."""
 
 Record = Mapping[str, Any]
 Pairs = list[tuple[str, str | None]]
@@ -29,11 +37,13 @@ Pairs = list[tuple[str, str | None]]
 class Message(NamedTuple):
     """A message: its title, and facts, each with its name in the catalogue, its label and value.
 
-    ``page`` is the path of the page to look at, below that of the workspace in the console.
+    ``shareable_title`` is the title for services of others. ``page`` is the path of the page to
+    look at, below that of the workspace in the console.
     """
 
     kind: str
     title: str
+    shareable_title: str
     facts: list[tuple[str, str, str]]
     page: str | None = None
 
@@ -46,11 +56,12 @@ def message(language: Language, kind: str, record: Record) -> Message:
         for key, value in facts
         if value
     ]
-    title = _text(language, f"title_{kind}")
+    title = shareable = _text(language, f"title_{kind}")
     if subject and (shown := one_line(subject, MAX_TITLE)):
         title = f"{title}: {shown}"
+        shareable = title if kind in SHAREABLE_SUBJECTS else shareable
     page = _PAGES[kind].format_map(record) if kind in _PAGES else None
-    return Message(kind, title, [fact for fact in named if fact[2]], page)
+    return Message(kind, title, shareable, [fact for fact in named if fact[2]], page)
 
 
 def is_about_nobody(kind: str, record: Record) -> bool:
@@ -70,7 +81,8 @@ def digest(language: Language, kind: str, count: int) -> Message:
     """Return the message for several of a kind that were held back."""
     what = kind_name(language, kind)
     title = _text(language, "digest").format(kind=what, count=count)
-    return Message(kind, title[0].upper() + title[1:], [])
+    title = title[0].upper() + title[1:]
+    return Message(kind, title, title, [])
 
 
 def kind_name(language: Language, kind: str) -> str:
@@ -79,11 +91,11 @@ def kind_name(language: Language, kind: str) -> str:
 
 
 def as_text(message: Message, workspace: str, console_url: str) -> str:
-    """Return a message as a few lines, without contacts and texts of visitors."""
-    lines = [f"{label}: {value}" for key, label, value in message.facts if key not in PRIVATE]
+    """Return a message as a few lines for services of others: only what may leave."""
+    lines = [f"{label}: {value}" for key, label, value in message.facts if key in SHAREABLE]
     if message.page is not None:
         lines.append(f"{console_url}/{message.page}")
-    return "\n".join([message.title, *lines, one_line(workspace, MAX_TITLE)])
+    return "\n".join([message.shareable_title, *lines, one_line(workspace, MAX_TITLE)])
 
 
 def mail(
