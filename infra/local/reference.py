@@ -47,7 +47,7 @@ def markdown() -> str:
         anchor = found[2] or prose.slug(titles.get(found[1], "Getting started"))
         return f"](#{anchor})"
 
-    return _LINK.sub(link, text)
+    return _LINK.sub(link, text).replace("](/", f"]({BASE_URL}/")
 
 
 def _contents(known: Reference) -> Iterator[str]:

@@ -31,7 +31,9 @@ def anchors(document: Path) -> set[str]:
 @sweep("document", DOCUMENTS)
 def test_links_of_a_document_lead_somewhere(document: Path) -> None:
     for link in LINK.findall(CODE.sub("", document.read_text())):
-        if link.startswith(("http:", "https:", "mailto:", "/", "{")):
+        if link.startswith(("http:", "https:", "mailto:", "{")):
+            continue
+        if link.startswith("/") and document.parent.name == "guides":  # a path of the service
             continue
         name, _, anchor = link.partition("#")
         target = (document.parent / name).resolve() if name else document
@@ -56,3 +58,22 @@ def test_the_index_lists_every_decision_record() -> None:
         int(n): name for n, name in re.findall(r"^\| (\d+) \| \[.*\]\((.*)\)", index, re.MULTILINE)
     }
     assert listed == {number: path.name for number, path in RECORDS.items()}
+
+
+def test_the_index_names_the_numbers_that_no_decision_record_has() -> None:
+    index = (ROOT / "docs" / "adr" / "README.md").read_text()
+    (unused,) = re.findall(r"([\d, and]+) were never used", index)
+    named = {int(number) for number in re.findall(r"\d+", unused)}
+    assert named.isdisjoint(RECORDS)
+
+
+@sweep("document", DOCUMENTS)
+def test_the_steps_of_a_list_are_numbered_in_order(document: Path) -> None:
+    last, step = "", 0
+    for line in CODE.sub("", document.read_text()).splitlines():
+        step = 0 if line.startswith("#") else step
+        begins = last == "" or last[0] in " -" or last[0].isdigit()
+        if begins and (found := re.match(r"(\d+)\. ", line)):
+            assert int(found[1]) in {1, step + 1}, line
+            step = int(found[1])
+        last = line
