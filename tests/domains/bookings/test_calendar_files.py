@@ -12,6 +12,8 @@ EVENT = CalendarEvent(
     ends_at=datetime(2027, 1, 15, 10, tzinfo=UTC),
     status="confirmed",
     summary="Haircut",
+    location="Studio",
+    organizer="book@example.com",
 )
 
 
@@ -20,7 +22,7 @@ def lines(event: CalendarEvent) -> list[str]:
 
 
 def test_a_calendar_file_has_one_event_with_all_fields_of_the_booking() -> None:
-    full = EVENT._replace(location="Tverskaya 1", url="https://example.com/booking/1")
+    full = EVENT._replace(url="https://example.com/booking/1", attendee="ada@example.com")
     assert lines(full) == [
         "BEGIN:VCALENDAR",
         "VERSION:2.0",
@@ -34,7 +36,8 @@ def test_a_calendar_file_has_one_event_with_all_fields_of_the_booking() -> None:
         "UID:01J@example.com",
         "SEQUENCE:2",
         "LAST-MODIFIED:20270114T083000Z",
-        "LOCATION:Tverskaya 1",
+        "LOCATION:Studio",
+        "ORGANIZER;CN=Studio:mailto:book@example.com",
         "STATUS:CONFIRMED",
         "TRANSP:OPAQUE",
         "URL:https://example.com/booking/1",
@@ -43,9 +46,9 @@ def test_a_calendar_file_has_one_event_with_all_fields_of_the_booking() -> None:
     ]
 
 
-def test_a_booking_without_a_place_or_a_page_has_no_lines_for_them() -> None:
-    names = {line.partition(":")[0] for line in lines(EVENT)}
-    assert not names & {"LOCATION", "URL"}
+def test_a_cancellation_names_the_client() -> None:
+    cancelled = EVENT._replace(status="cancelled", attendee="ada@example.com")
+    assert {"METHOD:CANCEL", "ATTENDEE:mailto:ada@example.com"} <= {*lines(cancelled)}
 
 
 def test_a_booking_that_is_not_paid_is_tentative_and_one_that_will_not_happen_is_cancelled() -> (
