@@ -116,7 +116,9 @@ def test_the_client_covers_files_and_folders(client: Client) -> None:
     assert (tree.id, tree.children) == (folder.id, [])
     types = import_module(f"{PACKAGE}.types")
     sent = types.File(payload=BytesIO(b"hello"), file_name="menu.txt", mime_type="text/plain")
-    body = client.model("UploadFileFilesBody", file=sent, folder_id=folder.id)
+    body = client.model("UploadFileFilesBody")
+    body["file"] = sent
+    body["folderId"] = types.File(payload=BytesIO(folder.id.encode()))
     file = client("files", "upload_file", body=body).file
     assert (file.name, file.size, file.folder_id) == ("menu.txt", 5, folder.id)
     listing = client("files", "list_files", folder_id=folder.id)

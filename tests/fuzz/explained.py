@@ -60,6 +60,9 @@ BEYOND_A_SCHEMA = {
         r"is above max",
         r"Repeat with confirm",
     ),
+    "A few flags can only be set, and constants are misread by generators of clients.": (
+        r"expected true",
+    ),
     "Opening hours are a language of their own.": (
         r"expected start and end together",
         r"expected an end that is not the start",
@@ -100,6 +103,7 @@ BEYOND_A_SCHEMA = {
         r"expected the file's bytes in base64",
         r"expected at least one byte",
         r"nothing was sent yet",
+        r"expected one file in the form",
     ),
 }
 """Refusals of schema-valid input, by the reason why the schema cannot forbid it."""

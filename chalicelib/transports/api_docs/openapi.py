@@ -35,14 +35,9 @@ _IDEMPOTENCY_KEY: dict[str, Any] = {
 }
 
 
-_FILE = {
-    "type": "string",
-    "format": "binary",
-    "contentMediaType": "application/octet-stream",
-    "description": "The file; its file name is the default of name.",
-}
 _FORM_FILE = "file"
 """The documented name of the file part. Any name is accepted."""
+_PART = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
 
 
 ANSWERS = Path(__file__).parents[3] / "docs" / "recorded_answers.json"
@@ -282,10 +277,7 @@ def _body(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     body = {k: v for k, v in shown.items() if k not in operation.path_parameters}
     content[JSON_TYPE]["example"] = body
     if operation.file_field:
-        # Generators read the first type, and openapi-generator skips the model of a later form
-        # that its code imports (OpenAPITools/openapi-generator#24727).
-        form = _file_form(_schema(operation), operation.file_field)
-        content = {form_data.MULTIPART: {"schema": form}, JSON_TYPE: content[JSON_TYPE]}
+        content[form_data.MULTIPART] = {"schema": _file_form(inline, operation.file_field)}
     return {"required": bool(inline.get("required")), "content": content}
 
 
@@ -299,11 +291,21 @@ def _takes_key_in_body(operation: Operation) -> bool:
 
 
 def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:
-    """Return the form that an operation accepts instead of JSON: a file and its other fields."""
-    rest = _without(schema, (file_field,))
-    required = [name for name in rest.pop("required", ()) if name != form_data.NAME_FIELD]
-    properties = {_FORM_FILE: _FILE, **rest["properties"]}
-    return {**rest, "required": [_FORM_FILE, *required], "properties": properties}
+    """Return the form that an operation accepts instead of JSON: a file and its other fields.
+
+    The form is a map of parts. For a second body with ``properties``, openapi-generator writes code
+    that imports a model which it does not generate (OpenAPITools/openapi-generator#24727).
+    """
+    others = [name for name in schema["properties"] if name != file_field]
+    return {
+        "type": "object",
+        "description": (
+            f"The part `{_FORM_FILE}` is the file; its file name is the default of "
+            f"`{form_data.NAME_FIELD}`. Other parts are texts: {', '.join(others)}."
+        ),
+        "required": [_FORM_FILE],
+        "additionalProperties": _PART,
+    }
 
 
 def _without(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
