@@ -78,8 +78,15 @@ build/clients/.installed: requirements-clients.txt constraints-clients.txt | $(U
 	$(UV) pip install --quiet --python build/clients/bin/python -r requirements-clients.txt
 	@touch $@
 
+JS_CLIENTS := $(addprefix tests/clients/js/,package.json package-lock.json gemini.mjs)
+
+build/clients-js/.installed: $(JS_CLIENTS)
+	@rm -rf build/clients-js && mkdir -p build/clients-js && cp $(JS_CLIENTS) build/clients-js
+	@if ! command -v npm >/dev/null; then echo "No npm was found: JavaScript clients are not tested."; \
+	else npm ci --prefix build/clients-js --no-audit --no-fund --loglevel=error && touch $@; fi
+
 .PHONY: test-clients
-test-clients: $(VENV)/.installed build/clients/.installed ## Use the tools through AI frameworks, and tables through LibreOffice; write docs/clients.md
+test-clients: $(VENV)/.installed build/clients/.installed build/clients-js/.installed ## Use AI frameworks, generated clients and LibreOffice; write docs/clients.md
 	@$(BIN)/python -m tests.support.with_server --within 300 build/clients/bin/python -m pytest tests/clients
 	@SOFFICE="$$(infra/local/find-soffice)" $(BIN)/python -m pytest -k libreoffice tests/infra/operator/test_product_spreadsheets.py
 

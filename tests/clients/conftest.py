@@ -1,12 +1,18 @@
 """The server under test, and the table of docs/clients.md that a whole run writes."""
 
 import os
-from importlib.metadata import version
 
 import pytest
 
 from tests.clients import page
-from tests.clients.frameworks import FRAMEWORKS, Framework, Server
+from tests.clients.frameworks import (
+    FRAMEWORKS,
+    JAVASCRIPT,
+    Framework,
+    LangchainGemini,
+    Server,
+    version_of,
+)
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
 
 OFFERED = pytest.StashKey[dict[str, str]]()
@@ -24,6 +30,8 @@ def server() -> Server:
 @pytest.fixture(params=FRAMEWORKS, ids=lambda framework: framework.package)
 def framework(request: pytest.FixtureRequest, server: Server) -> Framework:
     """Each framework in turn."""
+    if request.param is LangchainGemini and not (JAVASCRIPT / "node_modules").exists():
+        pytest.skip("npm was not found, so no JavaScript client was installed")
     made: Framework = request.param(server)
     return made
 
@@ -40,7 +48,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if exitstatus == pytest.ExitCode.OK and len(found) == len(FRAMEWORKS):
         page.write(
             [
-                (made.package, version(made.package), found[made.package], made.failure)
+                (made.package, version_of(made.package), found[made.package], made.failure)
                 for made in FRAMEWORKS
             ]
         )

@@ -1,14 +1,18 @@
 """The AI frameworks of the suite, each used through its public API, with a scripted model.
 
 No framework reaches a real model. Its model is replaced where the framework allows it: a local
-HTTP endpoint for google-genai, a custom model for openai-agents and pydantic-ai. LangChain's tools
-are called directly, as its agents call them.
+HTTP endpoint for both clients of Gemini, a custom model for openai-agents and pydantic-ai.
+LangChain's tools are called directly, as its agents call them.
 """
 
 import asyncio
 import json
+import os
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
 from typing import Any, Protocol
 
 import agents
@@ -16,7 +20,9 @@ import httpx
 from agents.items import ModelResponse as AgentsResponse
 from agents.mcp import MCPServerStreamableHttp
 from google import genai
+from google.ai.generativelanguage_v1beta import GenerateContentRequest
 from google.genai import types as genai_types
+from google.protobuf import json_format
 from langchain_core.messages import ToolMessage
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from mcp import ClientSession
@@ -99,6 +105,41 @@ class Framework(Protocol):
         """Let the model call a tool, and return the result that the model receives."""
 
 
+JAVASCRIPT = Path(__file__).parents[2] / "build" / "clients-js"
+"""Where make installs the JavaScript clients, if there is npm."""
+
+
+def version_of(package: str) -> str:
+    """Return the version of a framework, from Python or from npm."""
+    pinned = json.loads((Path(__file__).parent / "js" / "package.json").read_text())["dependencies"]
+    return str(pinned.get(package) or metadata.version(package))
+
+
+def protobuf_violation(body: dict[str, Any]) -> str:
+    """Return what Google's protobuf refuses in a request, or an empty text.
+
+    The API reads types in any case, but this parser does not.
+    """
+
+    def upper(node: Any) -> Any:
+        if isinstance(node, list):
+            return list(map(upper, node))
+        if not isinstance(node, dict):
+            return node
+        kind = node.get("type")
+        kinds = {"type": kind.upper()} if isinstance(kind, str) else {}
+        return {name: upper(value) for name, value in node.items()} | kinds
+
+    known = {
+        name: upper(body[name]) for name in ("contents", "tools", "toolConfig") if name in body
+    }
+    try:
+        json_format.ParseDict(known, GenerateContentRequest.pb(GenerateContentRequest()))
+    except json_format.ParseError as error:
+        return str(error)
+    return ""
+
+
 def gemini_violations(node: Any, path: str) -> Iterator[str]:
     """Yield each part of the declared functions that the Gemini API refuses, with its location."""
     if isinstance(node, list):
@@ -124,7 +165,10 @@ class FakeGemini(JsonServer):
 
     def answer(self, asked: ReceivedRequest) -> tuple[int, Any]:
         self.bodies.append(json.loads(asked.body))
-        if refused := list(gemini_violations(self.bodies[-1]["tools"], "tools")):
+        refused = list(gemini_violations(self.bodies[-1]["tools"], "tools"))
+        if violation := protobuf_violation(self.bodies[-1]):
+            refused.append(violation)
+        if refused:
             status = "INVALID_ARGUMENT"
             return 400, {"error": {"code": 400, "message": "\n".join(refused), "status": status}}
         answered = any("functionResponse" in part for part in self.parts())
@@ -183,6 +227,51 @@ class GoogleGenai:
             await aio.models.generate_content(
                 model="gemini-2.5-flash", contents=PROMPT, config={"tools": [session]}
             )
+
+
+class LangchainGemini:
+    """@langchain/google-genai, the JavaScript client of Gemini that n8n uses."""
+
+    package = "@langchain/google-genai"
+    failure = "`error` in place of `result` in the function response"
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def tools(self) -> list[Tool]:
+        (declared,) = self._run("svc_list_workspaces", {}).bodies[0]["tools"]
+        return [
+            Tool(function["name"], function.get("parameters", {}))
+            for function in declared["functionDeclarations"]
+        ]
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        (answer,) = (
+            part["functionResponse"]["response"]
+            for part in self._run(tool, arguments).parts()
+            if "functionResponse" in part
+        )
+        failed = "error" in answer
+        return Outcome(failed, answer["error"]["details"] if failed else answer["result"])
+
+    def _run(self, tool: str, arguments: dict[str, Any]) -> FakeGemini:
+        with FakeGemini(tool, arguments) as gemini:
+            variables = {
+                "SERVER_URL": self.server.url,
+                "API_KEY": self.server.key,
+                "GEMINI_URL": gemini.url,
+            }
+            script = JAVASCRIPT / "gemini.mjs"
+            run = subprocess.run(
+                ["node", script],
+                env={**os.environ, **variables},
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                check=False,
+            )
+            assert run.returncode == 0, run.stderr
+            return gemini
 
 
 class ScriptedModel(agents.Model):
@@ -320,4 +409,4 @@ class PydanticAi:
             await agent.run(PROMPT)
 
 
-FRAMEWORKS = [GoogleGenai, OpenaiAgents, Langchain, PydanticAi]
+FRAMEWORKS = [GoogleGenai, LangchainGemini, OpenaiAgents, Langchain, PydanticAi]

@@ -22,4 +22,4 @@ def versions() -> dict[str, str]:
     """Return the frameworks that the table names, with their versions."""
     found = SECTION.search(PAGE.read_text())
     assert found, f"{PAGE} has no table made by make test-clients"
-    return dict(re.findall(r"^\| `([\w-]+)` \| ([\w.]+) \|", found[0], re.MULTILINE))
+    return dict(re.findall(r"^\| `([\w@/-]+)` \| ([\w.]+) \|", found[0], re.MULTILINE))

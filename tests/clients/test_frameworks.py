@@ -1,7 +1,7 @@
 """How each AI framework uses the tool server of a running service."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -62,6 +62,20 @@ def test_every_tool_reaches_the_model_with_all_its_arguments(
     strict = sum(tool.strict for tool in offered)
     words = f"all {len(offered)}" + (f", {strict} of them strict" if strict else "")
     record_offered[framework.package] = words
+
+
+def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a schema and all schemas inside it."""
+    yield schema
+    for inner in [*schema.get("properties", {}).values(), *filter(None, [schema.get("items")])]:
+        yield from nodes(inner)
+
+
+def test_the_list_has_one_type_for_each_value(listed: dict[str, dict[str, Any]]) -> None:
+    for name, schema in listed.items():
+        for node in nodes(schema):
+            assert isinstance(node.get("type"), str), (name, node)
+            assert not {"anyOf", "oneOf", "allOf", "const"} & set(node), (name, node)
 
 
 def test_a_list_is_read(succeed: Callable[..., dict[str, Any]]) -> None:

@@ -1,5 +1,6 @@
 """The choice of a Python interpreter, and the pinned packages."""
 
+import json
 import os
 import re
 import shutil
@@ -119,5 +120,12 @@ class TestConstraints:
 class TestClients:
     def test_the_table_of_frameworks_has_the_required_versions(self) -> None:
         tools = {"mcp", "pytest", "schemathesis"}
+        tools |= {"google-ai-generativelanguage", "openapi-generator-cli"}
+        tools |= {"python-dateutil", "urllib3"}  # of a generated client
         required = {name: it for name, it in pins("requirements-clients.txt") if name not in tools}
+        pinned = json.loads((ROOT / "tests" / "clients" / "js" / "package.json").read_text())
+        required |= {name: it for name, it in pinned["dependencies"].items() if "core" not in name}
         assert page.versions() == required, "run make test-clients"
+        (generator,) = (it for name, it in pins("requirements-clients.txt") if "generator" in name)
+        row = re.compile(r"^\| `openapi-generator`.*?\| ([\d.]+) \|", re.MULTILINE)
+        assert set(row.findall(page.PAGE.read_text())) == {generator}
