@@ -85,11 +85,12 @@ OAUTH_METADATA: Mapping[str, LazyHandler] = {
     ),
     "/.well-known/oauth-authorization-server": Lazy("chalicelib.transports.oauth.metadata:server"),
     "/.well-known/openid-configuration": Lazy("chalicelib.transports.oauth.metadata:server"),
+    "/.well-known/jwks.json": Lazy("chalicelib.transports.oauth.metadata:keys"),
 }
 """Documents by which clients discover how people sign in (RFC 9728, RFC 8414).
 
-If the base URL has a path, the last one is the only place below it where a client looks for the
-authorization server. It is not a provider of OpenID Connect.
+If the base URL has a path, ``openid-configuration`` is the only place below it where a client looks
+for the authorization server. The service is no provider of OpenID Connect.
 """
 OAUTH_ENDPOINTS: Mapping[str, LazyHandler] = {
     "/oauth/token": Lazy("chalicelib.transports.oauth.token:issue"),

@@ -22,6 +22,11 @@ def server(request: HttpRequest) -> HttpResponse:
     return _document(resources.server_metadata(edge.authority(request.headers)))
 
 
+def keys(_: HttpRequest) -> HttpResponse:
+    """Answer with the service's public keys: it has none (RFC 7517, 5)."""
+    return _document({"keys": []})
+
+
 def _document(content: dict[str, Any]) -> HttpResponse:
     body = to_json(content)
     headers = {"Content-Type": JSON_TYPE, "Cache-Control": CACHE, "ETag": etag(body)}

@@ -114,7 +114,13 @@ class TestMetadata:
         os.environ["PUBLIC_URL"] = "https://a1.execute-api.eu-central-1.amazonaws.com/dev"
         reload_settings()
         assert document("/.well-known/openid-configuration") == document(SERVER)
-        assert document(SERVER)["issuer"].endswith("/dev")
+        found = document(SERVER)
+        assert found["issuer"].endswith("/dev")
+        # The official TypeScript SDK refuses a document of OpenID Connect without these.
+        needed = ("subject_types_supported", "id_token_signing_alg_values_supported")
+        assert [found[name] for name in needed] == [[], []]
+        assert found["jwks_uri"] == f"{found['issuer']}/.well-known/jwks.json"
+        assert document("/.well-known/jwks.json") == {"keys": []}
 
     def test_the_metadata_follows_the_public_url(self, reload_settings: Callable[[], None]) -> None:
         os.environ["PUBLIC_URL"] = "https://api.example.com/"

@@ -17,6 +17,7 @@ AUTHORIZE, TOKEN, REGISTER, REVOKE = (
 )
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
+KEYS = "/.well-known/jwks.json"
 CODE_CHALLENGE_METHODS = ("S256",)
 SCOPES: tuple[Scope, ...] = tuple(scope for scope in Scope if not scope.admin_only)
 """Scopes in the metadata for clients. Those of the blog are for ADMIN accounts only."""
@@ -85,7 +86,11 @@ def resource_metadata(authority: str) -> dict[str, Any]:
 
 
 def server_metadata(authority: str) -> dict[str, Any]:
-    """Return the metadata of the authorization server (RFC 8414, 2)."""
+    """Return the metadata of the authorization server (RFC 8414, 2).
+
+    The service signs nothing and issues no id tokens. The official TypeScript SDK requires the
+    three fields about them in a document of OpenID Connect, which is the same document here.
+    """
     base = issuer(authority)
     return {
         "issuer": base,
@@ -93,6 +98,9 @@ def server_metadata(authority: str) -> dict[str, Any]:
         "token_endpoint": base + TOKEN,
         "registration_endpoint": base + REGISTER,
         "revocation_endpoint": base + REVOKE,
+        "jwks_uri": base + KEYS,
+        "subject_types_supported": [],
+        "id_token_signing_alg_values_supported": [],
         "scopes_supported": [scope.value for scope in SCOPES],
         "response_types_supported": list(RESPONSE_TYPES),
         "response_modes_supported": ["query"],
