@@ -5,5 +5,6 @@ The deployed package (transports > domains > application > engine | gateways > l
 
 VERSION = "0.1.0"
 SERVICE = "Workspace Automation API"
-USER_AGENT = f"{SERVICE.replace(' ', '-')}/{VERSION}"
+PRODUCT = SERVICE.replace(" ", "-")
+USER_AGENT = f"{PRODUCT}/{VERSION}"
 """The User-Agent of requests that this service sends."""

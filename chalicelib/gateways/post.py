@@ -10,6 +10,7 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from chalicelib.core import deadline
 from chalicelib.core.settings import settings
@@ -100,9 +101,20 @@ def parse_url(url: str) -> PublicUrl:
     if settings().webhooks_to_loopback and (local := public_urls.parse_loopback(url)):
         return local
     try:
-        return public_urls.parse(url)
+        parsed = public_urls.parse(url)
     except ValueError as error:
         raise RefusedUrlError(str(error)) from None
+    if _is_own(parsed.host):
+        raise RefusedUrlError("expected a URL of another service, received one of this service")
+    return parsed
+
+
+def _is_own(host: str) -> bool:
+    """Whether this service answers at a host. Its events would cause events there."""
+    current = settings()
+    own = {urlsplit(each).hostname for each in (current.public_url, current.chat_url)}
+    sites = current.sites_domain
+    return host in own or bool(sites and f".{host}".endswith(f".{sites}"))
 
 
 def _connect(parsed: PublicUrl, limit: StrictDeadline) -> socket.socket:

@@ -19,7 +19,7 @@ from chalicelib.core.scopes import expand
 from chalicelib.domains.identity.store import api_keys, connections
 from chalicelib.engine import visitors
 from chalicelib.lib import tokens
-from chalicelib.transports.http import HttpRequest
+from chalicelib.transports.http import HttpRequest, check_sender
 
 
 def bearer_token(headers: Mapping[str, str]) -> str:
@@ -113,5 +113,9 @@ def visitor(request: HttpRequest, day: date | None = None) -> VisitorPrincipal:
     """Return a visitor, identified by a hash of the client IP. The result does not contain the IP.
 
     The hash differs from day to day. ``day`` is the current day in UTC if omitted.
+
+    Raises:
+        ValidationError: the request is one that this service sends.
     """
+    check_sender(request)
     return VisitorPrincipal(visitor=visitors.visitor_hash(request.client_ip, day))

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from pydantic_core import from_json
 
+from chalicelib import PRODUCT
 from chalicelib.core import deadline, idempotency_keys
 from chalicelib.core.errors import (
     AppError,
@@ -226,6 +227,20 @@ def _not_modified(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 
 _ENTITY_TAG = re.compile(r'"[^"]*"')
+
+
+def check_sender(request: HttpRequest) -> None:
+    """Refuse requests that this service sends, such as a webhook to one of its own forms.
+
+    The event of such a request would cause the next one. The check does not depend on the host:
+    the service may be reached by names that it does not know.
+
+    Raises:
+        ValidationError: the request is from this service.
+    """
+    if request.headers.get("user-agent", "").startswith(f"{PRODUCT}/"):
+        msg = "User-Agent: expected a visitor or a program, received this service, as in a webhook."
+        raise ValidationError(msg)
 
 
 def check_body(

@@ -38,6 +38,7 @@ from chalicelib.transports.http import (
     HttpRequest,
     HttpResponse,
     check_body,
+    check_sender,
     json_object,
 )
 
@@ -50,6 +51,7 @@ def handle(request: HttpRequest) -> HttpResponse:
     Raises:
         AppError: the message is refused (``domains.chat.flows.chat.accept_message``).
     """
+    check_sender(request)
     check_body(request, TEXT_TYPE, limit=MAX_CHAT_BODY_BYTES)
     args = parsing.parse(ChatRequest, json_object(request.body), drop_empty=True)
     caller = Caller(

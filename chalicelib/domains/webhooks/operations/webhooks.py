@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError
+from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.events import EVENT_TYPES
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import ATTEMPTS_END, WEBHOOK_REPLIES
@@ -16,6 +16,7 @@ from chalicelib.core.principals import Audience, Role
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import DeletedResult, Id, Patch, Timestamp, Wire, optional
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.sites.store import sites
 from chalicelib.domains.webhooks.flows import fan_out
 from chalicelib.domains.webhooks.flows.subscriptions import stage_wanted_types
 from chalicelib.domains.webhooks.rules.webhook_secrets import webhook_secret
@@ -45,6 +46,17 @@ def _receiver(url: str) -> str:
     if parsed.is_private_address and not settings().webhooks_to_loopback:
         raise PydanticCustomError("receiver", "expected an address on the public internet")
     return str(parsed)
+
+
+def _check_receiver(url: str) -> None:
+    """Check that a URL is not on the domain of a site, which this service answers, too.
+
+    Raises:
+        ValidationError: a site is served there.
+    """
+    if sites.find_by_host(post.parse_url(url).host) is not None:
+        msg = "expected a URL of another service, received one of a site of this service"
+        raise ValidationError.of("url", msg)
 
 
 def _event_type(name: str) -> str:
@@ -163,6 +175,7 @@ def create_webhook(ctx: Context, args: WebhookCreate) -> WebhookCreated:
 
     The secret, with which the receiver verifies them, is shown only once.
     """
+    _check_receiver(args.url)
     lock = locks.lock_row(ctx.workspace_id, LOCK)
     if len(webhooks.of_workspace(ctx.workspace_id)) >= MAX_WEBHOOKS:
         msg = f"The workspace has {MAX_WEBHOOKS} webhooks, the most it can have. Delete one first."
@@ -195,6 +208,8 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
     lock = locks.lock_row(ctx.workspace_id, LOCK)
     webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
     changes = args.changes
+    if "url" in changes:
+        _check_receiver(changes["url"])
     webhook.url = changes.get("url", webhook.url)
     webhook.types = sorted(set(changes.get("types", webhook.types)))
     if (status := changes.get("status", webhook.status)) != webhook.status:
