@@ -383,7 +383,7 @@ RESULTS = {
     "find_services": [{"found": []}, {"found": [facts.as_data(OFFERS[0])], "others": []}],
     "find_products": [{"found": []}, {"found": [facts.as_data(OFFERS[3])]}],
 }
-ERRORS = ("This time is no longer free.", "Only 0 of x are in stock.", "", "{}", "Several")
+ERRORS = ("This time is no longer free.", "None of x are in stock.", "", "{}", "Several")
 
 
 @given(st.data())

@@ -248,7 +248,9 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
         product: ProductRow = one_named(similar, line.product, "products")
         quantity = line.quantity + found.get(product.id, (product, 0))[1]
         if product.stock is not None and product.stock < quantity:
-            msg = f"Only {int(product.stock)} of {product.name} are in stock."
+            # The exact stock is not for visitors, whom a model may tell all that it reads.
+            fewer = "None" if product.stock <= 0 else f"Fewer than {quantity}"
+            msg = f"{fewer} of {product.name} are in stock."
             raise ToolError(msg)
         if quantity > cart.MAX_QUANTITY:
             msg = f"An order may have {cart.MAX_QUANTITY} pieces of a product."

@@ -11,6 +11,8 @@ from tests.factories.chat import (
 )
 from tests.factories.proposals import (
     ADA,
+    ASKED,
+    END,
     FEATURES,
     call,
     card,
@@ -98,6 +100,21 @@ class TestOrders:
         api.post("/api/products/create", {"name": "Rye", "price": 12_000, "stock": 2})
         reply = proposed(script, bot, call("propose_order", items=[wrong], **ADA))
         assert all(event["type"] != "action" for event in reply.events)
+
+    @pytest.mark.parametrize(
+        ("stock", "told"),
+        [(37, "Fewer than 900 of Rye are in stock."), (0, "None of Rye are in stock.")],
+    )
+    def test_a_model_does_not_learn_the_exact_stock(
+        self, stock: int, told: str, bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000, "stock": stock})
+        order = call("propose_order", items=[{"product": "rye", "quantity": 900}], **ADA)
+        model = script(order, END, "Sorry.", END)
+        ask(bot, ASKED, features=FEATURES)
+        result = model.asked[-1][-1].results[0]
+        assert (result.is_error, result.content) == (True, told)
+        assert "37" not in str(model.asked)
 
     def test_the_name_is_only_taken_over_into_a_text_with_this_name(
         self, bot: Bot, api: Api, script: Script

@@ -262,9 +262,9 @@ class TestOrders:
     @pytest.mark.parametrize(
         ("message", "answer"),
         [
-            ("6 rye breads please", "Only 5 of Rye bread are in stock."),
+            ("6 rye breads please", "Fewer than 6 of Rye bread are in stock."),
             ("Order 9999 rye breads", "I can take orders of 1 to 1,000 pieces of a product."),
-            ("Хочу 6 rye bread", "В наличии только 5: Rye bread."),
+            ("Хочу 6 rye bread", "В наличии меньше 6: Rye bread."),
         ],
     )
     def test_what_cannot_be_ordered_is_told_plainly(
