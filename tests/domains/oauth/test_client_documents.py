@@ -1,12 +1,15 @@
 """Clients that are known by a metadata document, and how they authenticate."""
 
 import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from joserfc import jws, jwt
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
@@ -39,6 +42,13 @@ PUBLIC_METADATA = {
 @cache
 def rsa(kid: str = "one") -> RSAKey:
     return RSAKey.generate_key(2048, {"kid": kid})
+
+
+@cache
+def private_rsa(bits: int) -> RSAKey:
+    key = generate_private_key(65_537, bits)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return RSAKey.import_key(pem, {"kid": "one"})
 
 
 def published(*keys: Any) -> bytes:
@@ -291,6 +301,21 @@ class TestAssertions:
     def test_a_signature_by_another_key_is_refused(self) -> None:
         other = RSAKey.generate_key(2048, {"kid": "one"})
         assert unauthenticated(assertion(other)).error == "invalid_client"
+
+    @pytest.mark.filterwarnings("ignore:Key size")
+    @pytest.mark.parametrize("pad", [b"", b"\0" * 128])
+    @pytest.mark.parametrize("bits", [1024, 2040])
+    def test_an_rsa_key_of_less_than_2048_bits_is_refused(
+        self, bits: int, pad: bytes, server: Server
+    ) -> None:
+        key = private_rsa(bits)
+        weak = key.as_dict(private=False)
+        modulus = urlsafe_b64decode(str(weak["n"]) + "==")
+        weak["n"] = urlsafe_b64encode(pad + modulus).decode().rstrip("=")
+        server.pages["/oauth/keys.json"] = http_response(json.dumps({"keys": [weak]}).encode())
+        refusal = unauthenticated(assertion(key))
+        assert refusal.error == "invalid_client"
+        assert "2048 bits or more" in refusal.message
 
     def test_a_shared_secret_and_no_signature_are_refused(self) -> None:
         secret = OctKey.generate_key(256, {"kid": "one"})

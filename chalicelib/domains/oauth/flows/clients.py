@@ -1,6 +1,7 @@
 """Find and authenticate OAuth clients."""
 
 import json
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -30,6 +31,8 @@ LEEWAY = timedelta(seconds=30)
 MAX_ASSERTION = 8_192
 """Characters of an assertion."""
 MAX_JTI = 255
+MIN_RSA_BITS = 2048
+"""Length of the shortest RSA key that signs assertions (RFC 7518, 3.3)."""
 KEY_TYPES = frozenset({"EC", "OKP", "RSA"})
 
 
@@ -148,7 +151,10 @@ def _keys(client: Client, key_id: str | None) -> Any:  # noqa: ANN401  joserfc i
         if key_id is None or key.get("kid") == key_id
     ]
     if not usable:
-        raise _refused("the client publishes no key with this kid")
+        msg = (
+            f"the client publishes no key with this kid; RSA keys have {MIN_RSA_BITS} bits or more"
+        )
+        raise _refused(msg)
     return KeySet.import_key_set({"keys": usable})
 
 
@@ -157,8 +163,20 @@ def _usable(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         key
         for key in (keys if isinstance(keys, list) else [])
-        if isinstance(key, dict) and key.get("kty") in KEY_TYPES and key.get("use", "sig") == "sig"
+        if isinstance(key, dict)
+        and key.get("kty") in KEY_TYPES
+        and key.get("use", "sig") == "sig"
+        and (key["kty"] != "RSA" or _modulus_bits(key.get("n")) >= MIN_RSA_BITS)
     ]
+
+
+def _modulus_bits(modulus: object) -> int:
+    """Return the length of an RSA key; 0 if its modulus is no base64url."""
+    try:
+        data = urlsafe_b64decode(f"{modulus}==")
+    except ValueError:
+        return 0
+    return int.from_bytes(data).bit_length()
 
 
 def _document(kind: str, url: str, max_bytes: int, longest: timedelta = LONGEST) -> dict[str, Any]:
