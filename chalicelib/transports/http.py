@@ -178,7 +178,7 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
 
     The response has a request id, failures are in the envelope, and one line is logged. If the
     client already has the ``ETag`` of a 200, the response is a 304. Responses without
-    ``Cache-Control`` and ``ETag`` are never cached.
+    ``Cache-Control`` and ``ETag`` are never cached. No browser guesses the type of a response.
     """
     started = time.perf_counter()
     try:
@@ -203,6 +203,8 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
         },
     )
     headers = {**response.headers, "X-Request-Id": request.request_id}
+    if "Content-Type" in headers:  # JSON has texts of callers, which are no page of this host.
+        headers["X-Content-Type-Options"] = "nosniff"
     if isinstance(response.body, bytes):  # the gateway and the edge compress these
         headers = with_vary(headers, "Accept-Encoding")
     if headers.keys().isdisjoint({"Cache-Control", "ETag"}):

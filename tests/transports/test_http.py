@@ -34,6 +34,12 @@ def get(response: HttpResponse, method: str = "GET", **headers: str) -> HttpResp
     return handle(HttpRequest(method, "/page", sent), lambda _: response)
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8", "text/calendar"])
+def test_no_browser_guesses_the_type_of_a_response(kind: str) -> None:
+    response = HttpResponse(200, b"<script>", {"Content-Type": kind})
+    assert get(response).headers["X-Content-Type-Options"] == "nosniff"
+
+
 class TestCaching:
     def test_an_answer_without_caching_headers_is_not_cached(self) -> None:
         assert get(HttpResponse(200, b"a")).headers["Cache-Control"] == "no-store"
