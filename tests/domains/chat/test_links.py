@@ -1,6 +1,8 @@
 """Links in answers: which keep their addresses, and how they look without them."""
 
+import sys
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -163,6 +165,30 @@ def test_no_more_than_the_longest_label_is_held_back() -> None:
     links_ = LinkFilter(ALLOWED.__contains__, GONE)
     assert links_.add("[" + "x" * (links.MAX_LABEL - 1)) == ""
     assert links_.add("x") == "[" + "x" * links.MAX_LABEL
+
+
+BEGINNINGS = ["[", "![", "[[]", "](<", "](", "](a ('", "]:", "<a:", "//", "https:", "[a](b "]
+
+
+@sweep("begin", BEGINNINGS)
+def test_an_answer_that_might_be_a_link_until_its_end_is_not_read_again_and_again(
+    begin: str,
+) -> None:
+    text = begin * (6_000 // len(begin))
+    lines = 0
+
+    def count(_frame: object, event: str, _argument: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        in_pieces(list(text))
+    finally:
+        sys.settrace(before)
+    assert lines < 1_000 * len(text)
 
 
 def test_hosts_in_a_text_are_those_of_urls_and_names_but_not_of_mail_addresses() -> None:

@@ -19,6 +19,8 @@ from chalicelib.lib.localized import Language
 
 MAX_LINK = 2_000
 """Characters that are held back at most. A longer link is removed."""
+MAX_EAGER = 200
+"""Characters up to which held text is read again with each piece."""
 MAX_LABEL = 500
 """Characters of a Markdown link's text that are held back at most."""
 REMOVED: dict[Language, str] = {"en": "[link removed]", "ru": "[ссылка удалена]"}
@@ -36,6 +38,7 @@ _MARKDOWN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """The beginning of Markdown with an address, or a part of it at the end of the text."""
+_BRACKET = re.compile(r"[\[\]]")
 _URL = re.compile(
     r"""
       (?P<web>(?<![^\W_])https?:)
@@ -151,10 +154,18 @@ class _Scanner(ABC):
         self._held = ""
         self._is_last = False
         self._skips = False
+        self._awaited = 0
 
     def add(self, piece: str) -> str:
         self._held += piece
-        return self._shown()
+        if len(self._held) < self._awaited:
+            return ""
+        shown = self._shown()
+        # Long text is not read again for each piece, or many short pieces would take long.
+        held = len(self._held)
+        later = held + held // 16 if held > MAX_EAGER else 0
+        self._awaited = min(later, MAX_LABEL + 1) if held <= MAX_LABEL else later
+        return shown
 
     def end(self) -> str:
         self._is_last = True
@@ -210,6 +221,23 @@ class _Markdown(_Scanner):
 
     pattern = _MARKDOWN
 
+    def __init__(self, is_allowed: Callable[[str], bool], removed: str) -> None:
+        super().__init__(is_allowed, removed)
+        self._length = 0
+        self._open: list[int] = []
+        self._closed: dict[int, int] = {}
+
+    def add(self, piece: str) -> str:
+        """Pair the brackets of a piece, so that each is read once, and filter the piece."""
+        for bracket in _BRACKET.finditer(piece):
+            at = self._length + bracket.start()
+            if bracket[0] == "[":
+                self._open.append(at)
+            elif self._open:
+                self._closed[self._open.pop()] = at
+        self._length += len(piece)
+        return super().add(piece)
+
     def _decide(self, text: str, found: re.Match[str]) -> _Step | None:
         plain = _Step(found[0], found.end())
         match found.lastgroup:
@@ -226,12 +254,9 @@ class _Markdown(_Scanner):
 
     def _label(self, text: str, found: re.Match[str], plain: _Step) -> _Step | None:
         """Drop the bracket before the text of a link whose address is removed."""
-        depth, last = 1, min(len(text), plain.end + MAX_LABEL)
-        for at in range(plain.end, last):
-            depth += {"[": 1, "]": -1}.get(text[at], 0)
-            if not depth:
-                break
-        else:
+        before = self._length - len(text)  # Characters of the whole text before this part of it.
+        at = self._closed.get(before + plain.end - 1, before) - before
+        if not plain.end <= at < plain.end + MAX_LABEL:
             return plain if self._is_whole(text, plain.end, MAX_LABEL) else None
         if at + 1 == len(text) and not self._is_last:
             return None
