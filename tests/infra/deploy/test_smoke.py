@@ -68,7 +68,7 @@ def test_ai_clients_find_out_where_people_sign_in(
 ) -> None:
     found = smoke.sign_in(url)
     assert (found.ok, found.why) == (True, url)
-    monkeypatch.setattr(resources, "challenge", lambda **_: "Bearer")
+    monkeypatch.setattr(resources, "challenge", lambda *_, **__: "Bearer")
     found = smoke.sign_in(url)
     assert found.ok is False
     assert found.why.startswith(f'expected resource_metadata="{url}/.well-known/')
@@ -82,7 +82,7 @@ def test_the_challenge_is_checked_with_a_key_as_well(
     target = Target(url, key=new_owner().token(), origins=(url,))
     (found,) = smoke.run(target, ["tools/list"])
     assert (found.ok, found.why.endswith(" tools")) == (True, True)
-    monkeypatch.setattr(resources, "challenge", lambda **_: "Bearer")
+    monkeypatch.setattr(resources, "challenge", lambda *_, **__: "Bearer")
     (found,) = smoke.run(target, ["tools/list"])
     assert (found.ok, found.why[:29]) == (False, 'expected resource_metadata="h')
 
