@@ -18,6 +18,7 @@ from chalicelib.core.principals import Principal, Role, SessionPrincipal
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
+from chalicelib.engine import audit
 from chalicelib.transports import auth
 from chalicelib.transports.console import navigation
 from chalicelib.transports.console.routes import PREFIX
@@ -26,6 +27,8 @@ from chalicelib.transports.web import render, texts
 
 IDEMPOTENCY_FIELD = "once"
 """The form field with the idempotency key: a form sent twice takes effect once."""
+LATEST_CHANGES = 200
+"""Changes among which a deletion is looked for, when its record is not there any more."""
 SESSION_OVER = "session_over"
 """Reason shown on the sign-in page after a form was sent with an expired session."""
 MAX_FIELDS = 600
@@ -114,6 +117,16 @@ class ConsoleRequest:
         self.membership = next(found, None)
         if self.membership is None:
             raise _no_workspace()
+
+    def require_deleted(self, record_id: str) -> None:
+        """Check that a record was deleted from the workspace, as by a first click.
+
+        Raises:
+            NotFoundError: none of the latest changes names it. It may never have been here.
+        """
+        changes = audit.page(self.current_membership.workspace.id, LATEST_CHANGES).rows
+        if not any(name.endswith(f":{record_id}") for row in changes for name in row.resources):
+            raise NotFoundError("The workspace has no record with this id.")
 
     def require(self, operation: str) -> None:
         """Refuse the page to an account that may not call its operation.

@@ -107,6 +107,7 @@ def delete_key(request: ConsoleRequest) -> HttpResponse:
 
 
 def _deleted(request: ConsoleRequest, bot: dict[str, object]) -> HttpResponse:
+    request.require_deleted(request.http.path["key"])
     return redirect(f"{bot_path(request, bot)}/keys?done=bot_key_deleted")
 
 

@@ -77,6 +77,7 @@ def delete(request: ConsoleRequest) -> HttpResponse:
 
 
 def _deleted(request: ConsoleRequest, bot: Fields) -> HttpResponse:
+    request.require_deleted(request.http.path["source"])
     return redirect(f"{_path(request, bot)}?done=source_deleted")
 
 

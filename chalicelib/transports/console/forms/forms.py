@@ -98,6 +98,7 @@ def form_path(request: ConsoleRequest, form: dict[str, Any]) -> str:
 
 
 def _deleted(request: ConsoleRequest) -> HttpResponse:
+    request.require_deleted(request.http.path["form"])
     return redirect(f"{request.current_membership.path}/forms?done=form_deleted")
 
 

@@ -124,6 +124,7 @@ def delete(request: ConsoleRequest) -> HttpResponse:
 
 
 def _deleted(request: ConsoleRequest) -> HttpResponse:
+    request.require_deleted(request.http.path["service"])
     return redirect(f"{_list_path(request)}?done=service_deleted")
 
 

@@ -144,6 +144,7 @@ def _services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, 
 
 
 def _deleted(request: ConsoleRequest) -> HttpResponse:
+    request.require_deleted(request.http.path["staff"])
     return redirect(f"{_list_path(request)}?done=staff_deleted")
 
 

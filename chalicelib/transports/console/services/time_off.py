@@ -39,6 +39,7 @@ def _save(request: ConsoleRequest, resource: Resource | None) -> HttpResponse:
     if deleted := request.form_value("delete"):
         with suppress(NotFoundError):  # a second click
             request.call("delete_time_off", id=deleted)
+        request.require_deleted(deleted)
         return redirect(f"{path}?done=time_off_deleted")
     first, last = request.form_value("startAt").strip(), request.form_value("endAt").strip()
     times = request.form_value("startTime").strip(), request.form_value("endTime").strip()

@@ -24,6 +24,7 @@ def invite(request: ConsoleRequest) -> HttpResponse:
     if revoked := request.form_value("revoke"):
         with suppress(NotFoundError):  # Another tab or a second click may have revoked it already.
             request.call("revoke_invitation", id=revoked)
+        request.require_deleted(revoked)
         return redirect(f"{_path(request)}?done=invitation_revoked")
     try:
         made = request.call_once(

@@ -32,6 +32,7 @@ def _of_a_webhook(view: View) -> View:
         try:
             return view(request)
         except NotFoundError:
+            request.require_deleted(request.http.path["webhook"])
             return redirect(f"{_list_path(request)}?done=webhook_deleted")
 
     return run
