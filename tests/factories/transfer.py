@@ -167,6 +167,6 @@ def comparable(rows: dict[str, Any], workspace: str) -> dict[str, Any]:
             if lines:
                 found[key] = sorted(lines)
             continue
-        callers = ("saved_by", "kept_for")  # These are not exported.
+        callers = ("saved_by", "kept_for", "token_secret")  # These are not exported.
         found[key] = {name: value for name, value in item.items() if name not in callers}
     return found

@@ -53,8 +53,9 @@ from infra.operator.transfer.lines import StoredObject
 READERS = 8
 """Records that are read at the same time, each with an object of up to 20 MB and its thumbnail."""
 ATTEMPTS = 20
-LEFT_ATTRIBUTES = {"pk", *ENTRY_ATTRIBUTES, "saved_by", "kept_for"}
-"""Attributes of records that the import sets, and callers that are known to this stage only."""
+LEFT_ATTRIBUTES = {"pk", *ENTRY_ATTRIBUTES, "saved_by", "kept_for", "token_secret"}
+"""Attributes of records that the import sets, callers that are known to this stage only, and the
+secret by which a client manages a booking."""
 GROUPS = {
     "project_id": "sites",
     "site_id": "sites",

@@ -20,6 +20,7 @@ from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.contacts.store import erasures
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
@@ -28,6 +29,7 @@ from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.unit import UnitOfWork, in_batches, run_unit
 from chalicelib.lib import slugs
 from infra.operator.transfer import marks, members
+from infra.operator.transfer.erased import Erased
 from infra.operator.transfer.lines import Line
 from infra.operator.transfer.marks import ImportRow
 from infra.operator.transfer.preflight import Claim, ExportFile, check_file, claimed_elsewhere
@@ -59,7 +61,10 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
     account = _owner(found, owner)
     mark, resumed = _mark(found, is_copy=ids == "new")
     rewriting = _rewriting(found, mark)
-    restoring = Restoring(path, mark.workspace_id, rewriting, mark.slugs)
+    erased = erasures.ids(found.workspace_id)
+    if rewriting.ids is not None:
+        erased = {rewriting.ids.of(each) for each in erased}
+    restoring = Restoring(path, mark.workspace_id, rewriting, mark.slugs, Erased(erased))
     without_account = []
     if not mark.workspace_created:
         restoring.write()
@@ -78,6 +83,7 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
         "slugsChanged": {old: new for old, new in mark.slugs.items() if old != new},
         "domainsDropped": found.domains if ids == "new" else [],
         "membersWithoutAccount": without_account,
+        "erasedAgain": restoring.erased.count,
         "seconds": round(time.monotonic() - started, 1),
     }
 

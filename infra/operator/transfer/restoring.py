@@ -13,12 +13,14 @@ from typing import Any
 
 from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.domains.bookings.flows.booking import lapse_job
+from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows.dialogs import expiry_job
 from chalicelib.domains.chat.store.dialogs import DialogRow
+from chalicelib.domains.clients.flows.tracing import has_personal_data
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FileRow
@@ -41,6 +43,7 @@ from chalicelib.engine.tables import Record
 from chalicelib.gateways.object_store import object_store
 from infra.operator.transfer import contents
 from infra.operator.transfer.batch_writes import BatchWriter
+from infra.operator.transfer.erased import Erased
 from infra.operator.transfer.file_format import read
 from infra.operator.transfer.lines import Line, StoredObject
 from infra.operator.transfer.preflight import FILES, progress
@@ -59,6 +62,7 @@ class Restoring:
     workspace_id: str
     rewriting: Rewriting
     slugs: Mapping[str, str]
+    erased: Erased
     claims: list[ClaimRow] = field(default_factory=list)
     """Claims of the records, which are created after all rows."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -138,7 +142,8 @@ class Restoring:
             return
         kind = contents.kind_at(at)
         assert kind is not None, at  # noqa: S101  the preflight has rejected it
-        writer.put(kind.row, self._item(at, line["item"]))
+        if item := self.erased.kept(kind, at, line["item"]):
+            writer.put(kind.row, self._item(at, item))
 
     def _item(self, at: str, item: Item) -> Item:
         return {"pk": {"S": contents.partition(self.workspace_id, at)}, **item}
@@ -157,12 +162,14 @@ class Restoring:
             size = self._html_bytes.get(key["S"])
             if size is not None:
                 item["html_bytes"] = {"N": str(size)}
-        return listing.row.from_raw_data(item)
+        record = listing.row.from_raw_data(item)
+        self.erased.wipe(record)
+        return record
 
     def _put_record(self, writer: BatchWriter, listing: Listing[Any], line: Line) -> None:
         record = self._record(listing, line)
         parts = []
-        for part in line.get("parts", ()):
+        for part in () if self.erased.has(record) else line.get("parts", ()):
             kind = contents.kind_at(part["at"])
             assert kind is not None, part["at"]  # noqa: S101  as above
             item = self._item(part["at"], part["item"])
@@ -176,7 +183,14 @@ class Restoring:
             record.r = listing.trash_order(record)
         made = record.serialize()
         keys = {name: made[name] for name in ENTRY_ATTRIBUTES if name in made}
-        writer.put(listing.row, (record.stored or {}) | keys)
+        item = record.stored or {}
+        if self.erased.has(record):
+            item = made
+            self.erased.count += 1
+        elif isinstance(record, BookingRow) and has_personal_data(record):
+            # The secret of its links is not in the file. An erased booking has no links.
+            item = item | {"token_secret": {"S": booking_tokens.new_secret()}}
+        writer.put(listing.row, item | keys)
         if is_live:
             self._put_side_rows(writer, listing, record)
             self._totals[listing.noun].update(listing.counters(record.facets))

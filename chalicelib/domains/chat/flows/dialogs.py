@@ -76,6 +76,5 @@ def stage_erasure(unit: UnitOfWork, dialog_id: str) -> None:
     """Stage the removal of personal data from a dialog, and of the values it can be found by."""
     dialog = DIALOGS.find(unit.tenant, dialog_id)
     if dialog is not None:
-        dialog.words = dialog.page_url = dialog.visit_id = dialog.named_contacts = None
-        dialog.handover_reason = None
+        dialog.wipe()
         unit.save(dialog)

@@ -55,6 +55,11 @@ class DialogRow(Record):
     output_tokens = NumberAttribute(default=0)
     last_message_at = UTCDateTimeAttribute()
 
+    def wipe(self) -> None:
+        """Remove personal data, and the values by which the dialog can be found."""
+        self.words = self.page_url = self.visit_id = self.named_contacts = None
+        self.handover_reason = self.session_hash = None
+
     def record_message(self, text: str, at: datetime) -> int:
         """Record a message of the visitor, and return its number."""
         self.words = cut_bytes("\n".join(filter(None, (self.words, text))), WORDS_BYTES)

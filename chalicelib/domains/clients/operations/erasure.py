@@ -21,6 +21,7 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.chat.flows import dialogs
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.clients.flows.tracing import Found, Trace
+from chalicelib.domains.contacts.store import clients, erasures
 from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
@@ -207,7 +208,7 @@ def _erase(ctx: Context, rows: Sequence[Any]) -> None:
     """Erase the records of a wave. Clients come first: a lead of the wave may have led to them."""
     for row in rows:
         if isinstance(row, ClientRow):
-            _commit(ctx, [row.id], partial(_wipe_client, client_id=row.id))
+            _commit_records(ctx, [row.id], partial(_wipe_client, client_id=row.id))
     booked = [row for row in rows if isinstance(row, BookingRow)]
     for row in rows:
         if isinstance(row, DialogRow):
@@ -217,9 +218,9 @@ def _erase(ctx: Context, rows: Sequence[Any]) -> None:
         names = [event.sk for event in events]
         _commit(ctx, names, partial(bookings.wipe_reasons, events=events))
     for batch in _batches([row for row in rows if isinstance(row, LeadRow)]):
-        _commit(ctx, batch, partial(leads.wipe, ids=batch))
+        _commit_records(ctx, batch, partial(leads.wipe, ids=batch))
     for row in booked:
-        _commit(ctx, [row.id], partial(_wipe_booking, ctx, booking_id=row.id))
+        _commit_records(ctx, [row.id], partial(_wipe_booking, ctx, booking_id=row.id))
 
 
 def _batches(rows: Sequence[LeadRow]) -> Iterator[list[str]]:
@@ -254,6 +255,21 @@ def _commit(ctx: Context, names: list[str], wipe: Callable[[UnitOfWork], None]) 
     ctx.unit.commit_batch(f"{names[0]}-{names[-1]}-{len(names)}", stage)
 
 
+def _commit_records(ctx: Context, ids: list[str], wipe: Callable[[UnitOfWork], None]) -> None:
+    """Wipe records, and note that they are erased, in a separate transaction.
+
+    Raises:
+        ErasureUnfinishedError: the time of the request is used up.
+    """
+
+    def stage(unit: UnitOfWork) -> None:
+        wipe(unit)
+        for each in ids:
+            unit.save(erasures.row(unit.workspace_id, each))
+
+    _commit(ctx, ids, stage)
+
+
 def _erase_dialog(ctx: Context, dialog_id: str) -> None:
     """Erase a dialog: end its session, remove its messages, then remove its contacts.
 
@@ -263,7 +279,7 @@ def _erase_dialog(ctx: Context, dialog_id: str) -> None:
     for batch in dialogs.message_batches(ctx.workspace_id, dialog_id):
         names = [f"{dialog_id}-{row.sk}" for row in batch]
         _commit(ctx, names, partial(dialogs.stage_removal, batch=batch))
-    _commit(ctx, [dialog_id], partial(dialogs.stage_erasure, dialog_id=dialog_id))
+    _commit_records(ctx, [dialog_id], partial(dialogs.stage_erasure, dialog_id=dialog_id))
 
 
 def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
@@ -284,6 +300,5 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
 def _wipe_client(unit: UnitOfWork, client_id: str) -> None:
     client = CLIENTS.find(unit.workspace_id, client_id)
     if client is not None:
-        client.name = client.email = client.phone = client.notes = client.named_contacts = None
-        client.tags = []
+        clients.wipe(client)
         unit.save(client)

@@ -94,6 +94,12 @@ def holder_keys(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[K
     }
 
 
+def wipe(client: ClientRow) -> None:
+    """Remove personal data from a client. Its counts stay."""
+    client.name = client.email = client.phone = client.notes = client.named_contacts = None
+    client.tags = []
+
+
 def holders(
     workspace_id: str,
     contacts: Mapping[str, str | None],

@@ -265,12 +265,17 @@ def restore_emails(lead: LeadRow) -> bool:
     return True
 
 
+def wipe_values(lead: LeadRow) -> None:
+    """Remove personal data from a lead, but for the submitted data."""
+    lead.name = lead.email = lead.phone = lead.phone_entered = None
+    lead.notes = lead.source = lead.is_order = None
+    lead.tags, lead.named_contacts = [], None
+
+
 def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
     """Stage the removal of personal data from leads, including the contacts that searches match."""
     for lead in whole(unit.workspace_id, ids):
-        lead.name = lead.email = lead.phone = lead.phone_entered = None
-        lead.notes = lead.source = lead.is_order = None
-        lead.tags, lead.named_contacts = [], None
+        wipe_values(lead)
         set_data(unit, lead, {})
         unit.save(lead)
 

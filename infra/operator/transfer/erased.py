@@ -1,0 +1,60 @@
+"""Records of a file whose person was erased after the export. They are erased again."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.chat.store.dialogs import DialogRow
+from chalicelib.domains.contacts.store import clients
+from chalicelib.domains.contacts.store.clients import ClientRow
+from chalicelib.domains.leads.store import leads
+from chalicelib.domains.leads.store.leads import LeadRow
+from chalicelib.engine.listing.index_entries import SEPARATOR
+from chalicelib.engine.reading import Item
+from infra.operator.transfer import contents
+from infra.operator.transfer.contents import Kind
+
+
+@dataclass
+class Erased:
+    """The ids of erased records, as the import writes them. ``count`` is how many a file had."""
+
+    ids: set[str]
+    count: int = 0
+
+    def has(self, record: Any) -> bool:  # noqa: ANN401  a record of any noun
+        """Whether a record is one of them."""
+        return isinstance(record, BookingRow | ClientRow | DialogRow | LeadRow) and (
+            record.id in self.ids
+        )
+
+    def wipe(self, record: Any) -> None:  # noqa: ANN401  as above
+        """Remove personal data from a record, if it is one of them, as the erasure has done."""
+        if not self.has(record):
+            return
+        match record:
+            case LeadRow():
+                leads.wipe_values(record)
+                record.data, record.data_revision = {}, None
+            case BookingRow():
+                if bookings.is_upcoming(record):
+                    record.status = "cancelled"
+                bookings.wipe(record)
+            case ClientRow():
+                clients.wipe(record)
+            case DialogRow():
+                record.wipe()
+
+    def kept(self, kind: Kind, at: str, item: Item) -> Item | None:
+        """Return a row that belongs to a record without texts of an erased person.
+
+        It is None for messages and sessions of an erased dialog.
+        """
+        if kind is contents.MESSAGES and at.removeprefix(kind.at) in self.ids:
+            return None
+        if kind is contents.SESSIONS and item["dialog_id"]["S"] in self.ids:
+            return None
+        if kind.row is bookings.EventRow and item["sk"]["S"].partition(SEPARATOR)[0] in self.ids:
+            return {name: value for name, value in item.items() if name != "reason"}
+        return item

@@ -1,0 +1,111 @@
+"""Imports of a file that is older than an erasure, and what a file keeps to itself."""
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.core.operations import load_all
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
+from chalicelib.domains.contacts.store import erasures
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.engine.unit import run_unit
+from tests.conftest import as_operator
+from tests.factories.transfer import Furnished, as_key, rows_of
+from tests.support.export_files import in_an_empty_place, run
+
+pytestmark = pytest.mark.usefixtures("database")
+load_all()
+
+PEOPLE = {
+    "zoe.ray@example.com": ["Zoe Ray", "zoe.ray"],
+    "long@example.com": ["жжжжж", "long@"],
+    "bob@example.com": ["And rolls?"],
+    "kim@example.com": ["kim@"],
+}
+"""People of the workspace, with texts that only their records contain."""
+
+
+def erase(workspace: str, email: str) -> None:
+    as_operator("erase_client", workspaceId=workspace, email=email)
+
+
+def left(workspace: str, texts: list[str]) -> dict[str, list[str]]:
+    rows = {key: str(row) for key, row in rows_of(workspace).items() if "IDEMPOTENCY" not in key}
+    found = {text: [key for key, row in rows.items() if text in row] for text in texts}
+    return {text: keys for text, keys in found.items() if keys}
+
+
+@pytest.mark.parametrize("email", PEOPLE)
+def test_a_copy_of_an_older_export_has_no_data_of_an_erased_person(
+    email: str, bakery: Furnished, file: Path
+) -> None:
+    erase(bakery.workspace, email)
+    printed = run("import", str(file), "--ids", "new")
+    assert printed["erasedAgain"] > 0
+    copy = printed["workspaceId"]
+    assert left(copy, [email, *PEOPLE[email]]) == {}
+    others = [other for other in PEOPLE if other != email]
+    assert left(copy, others).keys() == set(others)
+    original, copied = (
+        {noun: as_key(each, f"list_{noun}") for noun in ("leads", "clients", "bookings")}
+        for each in (bakery.workspace, copy)
+    )
+    for noun, listed in original.items():
+        assert _statuses(copied[noun]) == _statuses(listed)
+    again = run("import", str(file), "--ids", "new")
+    assert again["erasedAgain"] == printed["erasedAgain"]
+
+
+def _statuses(listed: Any) -> list[tuple[Any, Any]]:
+    records = next(
+        value for value in listed.values() if isinstance(value, list) and isinstance(value[0], dict)
+    )
+    return [(each.get("status"), each.get("email")) for each in records]
+
+
+def test_a_restored_workspace_has_no_data_of_an_erased_person(
+    bakery: Furnished, file: Path
+) -> None:
+    erase(bakery.workspace, "zoe.ray@example.com")
+    workspace = workspaces.get(bakery.workspace)
+    claim = workspaces.slug_claim(workspace)
+    run_unit(bakery.workspace, None, lambda unit: (unit.delete(workspace), unit.delete(claim))[0])
+    run("import", str(file))
+    assert left(bakery.workspace, ["Zoe Ray", "zoe.ray"]) == {}
+
+
+def test_an_erasure_is_known_wherever_the_workspace_is_moved_to(
+    bakery: Furnished, file: Path, empty: Callable[[], None], tmp_path: Path
+) -> None:
+    erase(bakery.workspace, "zoe.ray@example.com")
+    newer = tmp_path / "newer.zip"
+    run("export", "--workspace", bakery.workspace, "--out", str(newer))
+    in_an_empty_place(empty, bakery.owner_email)
+    run("import", str(newer))
+    assert erasures.ids(bakery.workspace)
+    copy = run("import", str(file), "--ids", "new")["workspaceId"]
+    assert left(copy, ["Zoe Ray", "zoe.ray"]) == {}
+
+
+def test_a_file_has_no_secrets_of_bookings_and_an_import_makes_new_ones(
+    bakery: Furnished, file: Path, empty: Callable[[], None]
+) -> None:
+    before = secrets_of(bakery.workspace)
+    assert any(before.values())
+    with zipfile.ZipFile(file) as whole:
+        content = b"".join(whole.read(name) for name in whole.namelist())
+    assert b"token_secret" not in content
+    assert not [each for each in before.values() if each and each.encode() in content]
+    in_an_empty_place(empty, bakery.owner_email)
+    run("import", str(file))
+    after = secrets_of(bakery.workspace)
+    assert after.keys() == before.keys()
+    assert all(after.values())
+    assert not {*after.values()} & {*before.values()}
+
+
+def secrets_of(workspace: str) -> dict[str, str | None]:
+    return {row.id: row.token_secret for row in BOOKINGS.latest(workspace, 100)}
