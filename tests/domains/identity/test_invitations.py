@@ -16,7 +16,9 @@ from chalicelib.core.errors import (
 from chalicelib.domains.identity.flows import memberships
 from chalicelib.domains.identity.operations import invitations as operations
 from chalicelib.domains.identity.store import accounts, invitations, workspaces
+from chalicelib.domains.identity.store.invitations import InvitationRow
 from chalicelib.engine import audit
+from chalicelib.engine.conditional_updates import update_if
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import PASSWORD, Owner, Time, all_rows, as_operator, run_concurrently
 from tests.factories.console import begun
@@ -216,6 +218,43 @@ class TestLink:
         (listed,) = boss.call(home, "list_invitations")["invitations"]
         assert listed["works"] is False
         assert IVY not in joined(home)
+
+    @pytest.mark.parametrize("loss", ["removed", "demoted"])
+    def test_a_link_stays_ended_when_its_inviter_gets_the_right_again(
+        self, home: str, manager: Account, boss: Account, loss: str
+    ) -> None:
+        token = invite(manager, home, IVY)
+        if loss == "removed":
+            manager.is_removed_from(home)
+        else:
+            manager.joins(home, "member")
+        manager.joins(home, "manager")
+        assert does_not_work(token)
+        (listed,) = boss.call(home, "list_invitations")["invitations"]
+        assert listed["works"] is False
+        assert look_at(invite(manager, home, IVY))["role"] == "member"
+
+    def test_a_role_that_is_set_again_ends_no_link(self, home: str, manager: Account) -> None:
+        token = invite(manager, home, IVY)
+        manager.joins(home, "manager")
+        assert look_at(token)["role"] == "member"
+
+    def test_a_link_from_before_terms_works_until_its_inviter_loses_the_right(
+        self, home: str, manager: Account
+    ) -> None:
+        """Rows of earlier releases have no term."""
+        token = invite(manager, home, IVY)
+        for row in (
+            workspaces.membership(manager.id, home),
+            next(iter(invitations.open_ones(home))),
+        ):
+            assert row is not None
+            attribute = "inviter_term" if isinstance(row, InvitationRow) else "term"
+            assert update_if(row, [getattr(type(row), attribute).remove()], type(row).pk.exists())
+        assert look_at(token)["role"] == "member"
+        manager.joins(home, "member")
+        manager.joins(home, "manager")
+        assert does_not_work(token)
 
     def test_reading_an_invitation_changes_nothing(self, home: str, boss: Account) -> None:
         token, before = invite(boss, home, IVY), None

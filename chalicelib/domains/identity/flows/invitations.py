@@ -82,12 +82,18 @@ def working(row: InvitationRow | None) -> OpenInvitation | None:
     if row is None or row.state != "open":
         return None
     membership = workspaces.membership(row.inviter_id, row.workspace_id)
-    if membership is None or not may_invite(Role(membership.role), Role(row.role)):
+    if membership is None or not still_invites(membership, row):
         return None
     inviter = accounts.get(row.inviter_id)
     if inviter.disabled_at is not None:
         return None
     return OpenInvitation(row, workspaces.get(row.workspace_id), inviter, membership)
+
+
+def still_invites(membership: MembershipRow, row: InvitationRow) -> bool:
+    """Whether the inviter has had the right to invite to the role since making the invitation."""
+    is_same_term = membership.term == row.inviter_term
+    return is_same_term and may_invite(Role(membership.role), Role(row.role))
 
 
 def _gone() -> NotFoundError:

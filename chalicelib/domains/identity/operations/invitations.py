@@ -163,7 +163,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     lock = locks.lock_row(ctx.workspace_id, LOCK)
     workspace = workspaces.get(ctx.workspace_id)
     inviter_id = ctx.principal.account_id or workspace.owner_id
-    _check_may_invite(inviter_id, workspace.id, args.role)
+    term = _check_may_invite(inviter_id, workspace.id, args.role)
     invited = accounts.find_by_email(args.email)
     if invited and workspaces.membership(invited.id, workspace.id):
         msg = f"{args.email} is a member of this workspace already."
@@ -184,6 +184,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
         email=args.email,
         role=args.role,
         inviter_id=inviter_id,
+        inviter_term=term,
         created_at=clock.now(),
     )
     ctx.unit.save(lock)
@@ -210,8 +211,8 @@ def list_invitations(ctx: Context, args: NoInput) -> InvitationList:  # noqa: AR
     """List the open invitations of the workspace, newest first."""
     rows = invitations.open_ones(ctx.workspace_id)
     people = accounts.of_ids({row.inviter_id for row in rows})
-    roles = {
-        account.id: Role(membership.role)
+    inviters = {
+        account.id: membership
         for account, membership in (workspaces.members(ctx.workspace_id) if rows else ())
         if account.disabled_at is None
     }
@@ -221,7 +222,8 @@ def list_invitations(ctx: Context, args: NoInput) -> InvitationList:  # noqa: AR
                 row.attribute_values,
                 id=row.invitation_id,
                 inviter=people[row.inviter_id].name,
-                works=flows.may_invite(roles.get(row.inviter_id, Role.ACCOUNT), Role(row.role)),
+                works=row.inviter_id in inviters
+                and flows.still_invites(inviters[row.inviter_id], row),
             )
             for row in rows
         ]
@@ -317,14 +319,17 @@ def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedA
     )
 
 
-def _check_may_invite(inviter_id: str, workspace_id: str, role: str) -> None:
+def _check_may_invite(inviter_id: str, workspace_id: str, role: str) -> str | None:
     """Check the inviter's role again: it may have changed since the request was authorized.
+
+    Returns the term of the inviter's membership.
 
     Raises:
         ForbiddenError: the role is not higher than that of the invitation.
     """
     membership = workspaces.membership(inviter_id, workspace_id)
     own = Role(membership.role) if membership else Role.ACCOUNT
-    if not flows.may_invite(own, Role(role)):
+    if membership is None or not flows.may_invite(own, Role(role)):
         msg = f"A {own} of a workspace cannot invite a {role}. Ask the owner."
         raise ForbiddenError(msg)
+    return membership.term

@@ -19,13 +19,17 @@ InvitationState = Literal["open", "expired", "used", "revoked"]
 
 
 class InvitationRow(IdentityRow):
-    """An invitation for one e-mail address. It works once, and while its inviter may invite."""
+    """An invitation for one e-mail address. It works once, and while its inviter may invite.
+
+    ``inviter_term`` is the term of the inviter's membership in which it was made.
+    """
 
     invitation_id = UnicodeAttribute()
     workspace_id = UnicodeAttribute()
     email = UnicodeAttribute()
     role = UnicodeAttribute()
     inviter_id = UnicodeAttribute()
+    inviter_term = UnicodeAttribute(null=True)
     created_at = UTCDateTimeAttribute()
     expires_at = UTCDateTimeAttribute()
     used_at = UTCDateTimeAttribute(null=True)

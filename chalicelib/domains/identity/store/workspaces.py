@@ -10,6 +10,7 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.core.errors import NotFoundError
+from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine.claims import ClaimRow, claim
@@ -57,10 +58,12 @@ class WorkspaceRow(IdentityRow):
 class MembershipRow(IdentityRow):
     """Membership of an account in a workspace, stored under the account.
 
-    The role is ``owner``, ``manager`` or ``member``.
+    The role is ``owner``, ``manager`` or ``member``. ``term`` is another id for each time that the
+    account joins or gets another role, so that what a lost right has made does not work again.
     """
 
     role = UnicodeAttribute()
+    term = UnicodeAttribute(null=True)
     joined_at = UTCDateTimeAttribute()
 
     @property
@@ -97,7 +100,7 @@ def slug_claim(workspace: WorkspaceRow) -> ClaimRow:
 
 def membership_row(account_id: str, workspace_id: str, **attributes: Any) -> MembershipRow:  # noqa: ANN401  the row's attributes
     """Return the row of a membership. The caller stages it."""
-    return MembershipRow(_memberships(account_id), workspace_id, **attributes)
+    return MembershipRow(_memberships(account_id), workspace_id, term=new_id(), **attributes)
 
 
 def member_row(account_id: str, workspace_id: str) -> MemberRow:
