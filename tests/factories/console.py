@@ -37,15 +37,18 @@ Fields = dict[str, str] | list[tuple[str, str]]
 
 @dataclass
 class Person:
-    """A user of the console. ``token`` is the value of the session's cookie."""
+    """A user of the console. ``token`` and ``device`` are the values of the browser's cookies."""
 
     email: str
     token: str = ""
+    device: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
         """The cookie header that a browser sends."""
-        return {"Cookie": f"{access.COOKIE}={self.token}"} if self.token else {}
+        kept = {access.COOKIE: self.token, access.DEVICE_COOKIE: self.device}
+        pairs = [f"{name}={value}" for name, value in kept.items() if value]
+        return {"Cookie": "; ".join(pairs)} if pairs else {}
 
     @property
     def csrf(self) -> str:
@@ -53,12 +56,14 @@ class Person:
         return access.csrf_token(self.token)
 
     def request(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
-        """Send a request. A new session cookie in the answer is kept."""
+        """Send a request. New cookies in the answer are kept."""
         sent = self.headers | {name.replace("_", "-"): text for name, text in headers.items()}
         answer = Api(None).call(method, path, body or None, sent)
         for name, value in cookies(answer).items():
             if name == access.COOKIE:
                 self.token = value
+            if name == access.DEVICE_COOKIE:
+                self.device = value
         return answer
 
     def get(self, path: str, **headers: str) -> Answer:

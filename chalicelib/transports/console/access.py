@@ -12,12 +12,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from secrets import token_urlsafe
+from typing import Any
 from urllib.parse import unquote_plus, urlencode, urlsplit
 
-from chalicelib.core.errors import AppError, ForbiddenError, UnauthorizedError
+from chalicelib.core.errors import (
+    AppError,
+    ForbiddenError,
+    NotConfiguredError,
+    UnauthorizedError,
+    UnavailableError,
+)
 from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
 from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.identity.flows import devices
 from chalicelib.domains.identity.store import accounts, console_sessions, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
@@ -40,6 +48,10 @@ from chalicelib.transports.web import render
 
 COOKIE = "__Host-session"
 """Cookie of the session token. The sign-in page sets one before the session begins."""
+DEVICE_COOKIE = "__Host-device"
+"""Cookie by which a browser is recognised in which an account signed in before."""
+DEVICE_SECONDS = 400 * 86_400
+"""The longest age of a cookie that browsers accept (RFC 6265bis, 5.5)."""
 CSRF_FIELD = "csrf"
 NEXT = "next"
 """Field with the path to which the browser is redirected after signing in."""
@@ -235,6 +247,24 @@ def _token(request: HttpRequest) -> str:
 def session_cookie(token: str) -> str:
     """Return the ``Set-Cookie`` value of a session."""
     return set_cookie(COOKIE, token, int(console_sessions.LONGEST.total_seconds()))
+
+
+def start_cookies(request: ConsoleRequest, started: dict[str, Any]) -> list[str]:
+    """Return the ``Set-Cookie`` values of a session that an operation has started."""
+    device = device_cookies(request, started["accountId"])
+    return [session_cookie(started["token"]), *device]
+
+
+def device_cookies(request: ConsoleRequest, account_id: str) -> list[str]:
+    """Return the ``Set-Cookie`` values that make a browser a device of an account.
+
+    Without the master key there is none: signing in must work all the same.
+    """
+    try:
+        device = devices.add_account(request.http.cookies.get(DEVICE_COOKIE, ""), account_id)
+    except (NotConfiguredError, UnavailableError):
+        return []
+    return [set_cookie(DEVICE_COOKIE, device, DEVICE_SECONDS)]
 
 
 def safe_redirect_path(path: str) -> str:

@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
+from chalicelib.domains.identity.operations.sessions import MAX_DEVICE
 from chalicelib.transports.console import access, kept_forms
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.routes import PREFIX
@@ -39,6 +40,7 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
             password=request.form_value("password"),
             browser=request.http.headers.get("user-agent", ""),
             language=chosen_language(request),
+            device=request.http.cookies.get(access.DEVICE_COOKIE, "")[:MAX_DEVICE],
         )
     except ValidationError as error:
         # No account can have this input, so the answer is that of a wrong password.
@@ -48,7 +50,7 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
         return access.render_sign_in(request, error.status, next_path, request.problem(error), kept)
     if request.account is not None:
         _end_session(request, request.session_id)
-    cookies = [access.session_cookie(session["token"])]
+    cookies = access.start_cookies(request, session)
     if kept is None:
         return redirect(access.safe_redirect_path(next_path), cookies)
     page = request.page("kept_form", kept=kept, csrf=access.csrf_token(session["token"]))
@@ -121,7 +123,7 @@ def change_password(request: ConsoleRequest) -> HttpResponse:
         )
     except AppError as error:
         return _account_page(request, error.status, request.problem(error))
-    return redirect(f"{ACCOUNT}?done=password_changed", [access.session_cookie(session["token"])])
+    return redirect(f"{ACCOUNT}?done=password_changed", access.start_cookies(request, session))
 
 
 def end_session(request: ConsoleRequest) -> HttpResponse:

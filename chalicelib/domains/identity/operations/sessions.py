@@ -14,6 +14,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role, SessionPrincipal
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
+from chalicelib.domains.identity.flows import devices
 from chalicelib.domains.identity.flows.connections import stage_endings_of_account
 from chalicelib.domains.identity.operations.accounts import MAX_PASSWORD, Password
 from chalicelib.domains.identity.rules import passwords
@@ -26,6 +27,7 @@ from chalicelib.lib.localized import Language
 SESSION = (Audience.SESSION,)
 ATTEMPTS_WINDOW = timedelta(minutes=15)
 MAX_BROWSER = 200
+MAX_DEVICE = 500
 
 
 class SignIn(Wire):
@@ -41,25 +43,17 @@ class SignIn(Wire):
     language: Language | None = optional(
         "Language that the person chose on the page: ru or en. An account that has one keeps it."
     )
+    device: Annotated[str, StringConstraints(max_length=MAX_DEVICE)] = Field(
+        default="", description="The browser's device cookie."
+    )
 
 
-def _email_hash(args: SignIn) -> str:
-    """Return a hash of the e-mail address, so that rate limits do not store the address."""
-    return accounts.email_hash(args.email)
-
-
-ATTEMPTS = Limit(
-    "sign-in",
-    "attempts to sign in within 15 minutes",
-    10,
-    ATTEMPTS_WINDOW,
-    within=_email_hash,
-)
-"""Rate limit for one visitor and one account."""
+ATTEMPTS = Limit("sign-in", "attempts to sign in within 15 minutes", 10, ATTEMPTS_WINDOW)
+"""Rate limit for one account, and one device or one visitor without a device."""
 ATTEMPTS_FROM_ONE_PLACE = Limit(
     "sign-in-place", "attempts to sign in within 15 minutes", 100, ATTEMPTS_WINDOW
 )
-"""Rate limit for one visitor and all accounts.
+"""Rate limit for one device, or one visitor without a device, and all accounts.
 
 The limit is high, because an office may share an IP address. A list of stolen passwords is longer.
 """
@@ -69,7 +63,10 @@ FAILURES = Limit(
     50,
     timedelta(hours=1),
 )
-"""Failed attempts for one e-mail address from all visitors, even if no account has the address."""
+"""Failed attempts for one e-mail address, even if no account has it.
+
+Those of all devices of the account count apart from those of all other visitors.
+"""
 PASSWORD_CHANGES = Limit(
     "password-change", "attempts to change the password within 15 minutes", 10, ATTEMPTS_WINDOW
 )
@@ -131,20 +128,13 @@ class PasswordChange(Wire):
 @operation(
     title="Sign in",
     audience=(Audience.PUBLIC,),
-    limit=ATTEMPTS,
     platform=True,
     secret="token",  # noqa: S106  the name of the field
 )
 def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     """Start a session. A wrong address, a wrong password and a disabled account fail alike."""
-    ctx.unit.run_side_effect_once(
-        "count", lambda: limits.take(ATTEMPTS_FROM_ONE_PLACE, ctx.principal.rate_limit_key)
-    )
-    # Each attempt counts as failed until it has succeeded, so that attempts at the same moment
-    # cannot exceed the limit together.
-    email_hash = _email_hash(args)
-    counted_at = ctx.unit.run_side_effect_once("failure", lambda: _count_failure(email_hash))
     account = accounts.find_by_email(args.email)
+    counted = ctx.unit.run_side_effect_once("count", lambda: _count_attempt(ctx, args, account))
     # Checked on each attempt: the password may have been changed since the last one.
     is_correct = passwords.matches(account.password_hash if account else None, args.password)
     if account is None or not is_correct or account.disabled_at is not None:
@@ -160,15 +150,26 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
         ctx.unit.update(account, changes, condition=same)
     else:
         ctx.unit.require(account, same)
-    ctx.unit.after_commit(lambda: limits.give_back(FAILURES, email_hash, counted_at))
+    ctx.unit.after_commit(lambda: limits.give_back(FAILURES, *counted))
     return SignedIn(account_id=account.id, token=begin_session(ctx, account, args.browser))
 
 
-def _count_failure(email_hash: str) -> datetime:
-    """Count an attempt to sign in as failed, and return the moment, to give it back."""
-    now = clock.now()
-    limits.take(FAILURES, email_hash)
-    return now
+def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tuple[str, datetime]:
+    """Count an attempt to sign in, and return the subject and the time of its count as failed.
+
+    An attempt counts as failed until it has succeeded, so that attempts at the same moment cannot
+    exceed the limit together. A new password begins new counts, because it raises the epoch. The
+    subjects contain a hash of the address, not the address.
+    """
+    device = devices.id_for(args.device, account.id) if account else ""
+    caller = f"device:{device}" if device else ctx.principal.rate_limit_key
+    epoch = int(account.session_epoch) if account else 0
+    subject = f"{accounts.email_hash(args.email)}#{epoch}"
+    limits.take(ATTEMPTS, f"{caller}#{subject}")
+    limits.take(ATTEMPTS_FROM_ONE_PLACE, caller)
+    failures, now = subject + ("#devices" if device else ""), clock.now()
+    limits.take(FAILURES, failures)
+    return failures, now
 
 
 @operation(title="List sessions", audience=SESSION, reads=True, platform=True, role=Role.ACCOUNT)

@@ -103,13 +103,13 @@ def is_disabled(account_id: str, rows: Rows | None = None) -> bool:
 
 
 def find_by_email(email: str) -> AccountRow | None:
-    """Return the account with this e-mail address, or None.
+    """Return the account with this e-mail address, or None, after as many requests in either case.
 
     The former key of an address may be that of others, too. So the account's own address decides.
     """
     keys = [Key(ClaimRow, *claim_key(EMAIL_CLAIM, name)) for name in _claim_names(email)]
     targets = [row.target for row in fetch(keys) if isinstance(row, ClaimRow)]
-    found = (get(target) for target in dict.fromkeys(targets))
+    found = of_ids(targets or ["-"]).values()
     return next((each for each in found if emails.key(each.email) == emails.key(email)), None)
 
 

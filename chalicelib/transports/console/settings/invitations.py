@@ -39,7 +39,7 @@ def accept(request: ConsoleRequest) -> HttpResponse:
         return _page(request, ConflictError.status)
     except AppError as error:
         return _page(request, error.status, person_problem(request, error))
-    return redirect(_start_of(joined), [access.session_cookie(joined["token"])])
+    return redirect(_start_of(joined), access.start_cookies(request, joined))
 
 
 def _start_of(joined: dict[str, Any]) -> str:

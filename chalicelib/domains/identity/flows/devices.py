@@ -1,0 +1,57 @@
+"""Devices: browsers from which accounts have signed in, recognised by a cookie.
+
+Guessers of passwords have no such cookie. Attempts from a device count apart from theirs, so that
+they cannot lock the owner of an account out (OWASP, Slow Down Online Guessing Attacks with Device
+Cookies). The cookie gives no access: a thief of it can only guess within its limits.
+
+The cookie is a random id and a proof for each account that signed in there. Nothing is stored.
+"""
+
+import base64
+import hmac
+import logging
+import re
+from secrets import token_urlsafe
+
+from chalicelib.core.errors import NotConfiguredError, UnavailableError
+from chalicelib.gateways.master_key import master_key
+
+MAX_ACCOUNTS = 20
+"""Maximum number of accounts that a browser is a device of. A shop's members may share one."""
+_BYTES = 16
+_COOKIE = re.compile(rf"[\w-]{{22}}(?:\.[\w-]{{22}}){{1,{MAX_ACCOUNTS}}}", re.ASCII)
+
+log = logging.getLogger(__name__)
+
+
+def id_for(cookie: str, account_id: str) -> str:
+    """Return the id of a cookie's device if the account has signed in there, or ""."""
+    if not _COOKIE.fullmatch(cookie):
+        return ""
+    device, *proofs = cookie.split(".")
+    try:
+        own = _proof(device, account_id)
+    except (NotConfiguredError, UnavailableError):
+        log.warning("no device is recognised: the master key cannot be read", exc_info=True)
+        return ""
+    return device if any(hmac.compare_digest(own, each) for each in proofs) else ""
+
+
+def add_account(cookie: str, account_id: str) -> str:
+    """Return the cookie of a device after an account has signed in there.
+
+    Without a cookie, the device is a new one. The accounts that signed in last are kept.
+
+    Raises:
+        NotConfiguredError: there is no master key.
+        UnavailableError: the master key cannot be read.
+    """
+    known = cookie.split(".") if _COOKIE.fullmatch(cookie) else [token_urlsafe(_BYTES)]
+    device, own = known[0], _proof(known[0], account_id)
+    others = [proof for proof in known[1:] if proof != own]
+    return ".".join((device, *others[1 - MAX_ACCOUNTS :], own))
+
+
+def _proof(device: str, account_id: str) -> str:
+    digest = hmac.digest(master_key(), f"device:{device}:{account_id}".encode(), "sha256")
+    return base64.urlsafe_b64encode(digest[:_BYTES]).decode().rstrip("=")
